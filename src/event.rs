@@ -26,7 +26,7 @@ use crate::model::{
 
 pub use about::RecordStatus;
 pub use agent_report::AgentReport;
-pub use lane_stage::LaneStage;
+pub use lane_stage::{LaneStage, stage_in_words};
 pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
@@ -300,6 +300,9 @@ pub enum Event {
         number: u32,
         /// The executor's name.
         executor: String,
+        /// What its agents may use there: its part of what was left of the run's budget.
+        #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+        budget: Budget,
     },
     /// A job was submitted for it.
     LanePlaced {
@@ -320,7 +323,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         moved: bool,
     },
-    /// Its agents are done, its gates passed; the run that placed it takes it from here.
+    /// Its agents are done and its gates passed, or they have used up what they may use: the run that placed it takes it from
+    /// here.
     LaneReturned {
         lane: LaneId,
         /// Its branch's head.

@@ -17,6 +17,7 @@ pub mod executor;
 mod forge;
 pub mod fs;
 pub mod git;
+pub mod graph;
 #[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod model;
 mod placement;

@@ -11,7 +11,7 @@ use super::run::{Adoption, refuse_unjudged, resume_with};
 use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
 use super::select::{DefaultRun, Selector};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, LaneStage, Record};
+use crate::event::{Event, LaneStage, Record, stage_in_words};
 use crate::model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use crate::recover::resume::replay;
 use crate::schedule::{RunState, approval_at};
@@ -210,7 +210,7 @@ fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
         let be = be(&gate.into());
         Some(format!("its {gate} {be} {word} already"))
     });
-    answer.unwrap_or_else(|| format!("it is at {stage}"))
+    answer.unwrap_or_else(|| format!("it is at {}", stage_in_words(stage.word())))
 }
 
 fn word(approved: bool) -> &'static str {

@@ -292,9 +292,12 @@ pub(crate) struct PlanShow {
 pub(crate) struct PlanGraph {
     #[command(flatten)]
     pub(crate) file: PlanFile,
-    /// The language of the drawing
+    /// The language of the drawing; with `--format json` it is JSON
     #[arg(long = "as", value_enum, default_value_t, value_name = "LANGUAGE")]
     pub(crate) language: GraphLanguage,
+    /// Show the states of the lanes in this run
+    #[arg(long)]
+    pub(crate) run: Option<Name>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -304,6 +307,10 @@ pub(crate) enum GraphLanguage {
     Dot,
     /// Mermaid, which GitHub and GitLab draw in Markdown.
     Mermaid,
+    /// A picture for browsers.
+    Svg,
+    /// A list by wave, for terminals.
+    Text,
 }
 
 #[derive(Debug, clap::Args)]
@@ -445,6 +452,9 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Demo {
+    /// Show it as fast as the machine can instead of at a pace to follow
+    #[arg(long)]
+    pub(crate) fast: bool,
     /// Keep the scratch repository
     #[arg(long)]
     pub(crate) keep: bool,

@@ -12,6 +12,7 @@ use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::Event;
 use crate::git::{self, FileChange};
+use crate::model::text::listed;
 use crate::model::{AgentName, CommitId, LaneId};
 use crate::projection::changes::{AgentWork, LaneWork};
 use crate::settings::Layer;
@@ -25,6 +26,10 @@ pub(super) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
         let files = within.repository.changes(change.from.as_str(), &change.to)?;
         return context.printer.print("", &as_json(&target, &change, &files));
     }
+    if !change.left_out.is_empty() {
+        let files = listed(&change.left_out, NAMED);
+        context.printer.note(format!("not committed, so not merged when the changes are approved: {files}"));
+    }
     match git::show(&context.directory, &words(arguments, &change))? {
         Some(0) => Ok(ExitStatus::Done),
         // The reader of a pager may leave before its end.
@@ -33,10 +38,21 @@ pub(super) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     }
 }
 
+/// How many files are named.
+const NAMED: usize = 4;
+
 /// What is compared: a commit, and a commit or a tree.
 pub(super) struct Change {
     pub(super) from: CommitId,
     pub(super) to: String,
+    /// Files with changes that are not committed, and so not merged when the changes are approved.
+    left_out: Vec<String>,
+}
+
+impl Change {
+    fn between(from: CommitId, to: String) -> Self {
+        Self { from, to, left_out: Vec::new() }
+    }
 }
 
 /// What the lane or the agent changed: up to its merge, else up to now, with what is not committed.
@@ -55,14 +71,15 @@ pub(super) fn change(within: &RepositoryContext<'_>, target: &Target, lane: &Lan
 
 fn of_lane(within: &RepositoryContext<'_>, run: &RunRecords, lane: &LaneId, work: &LaneWork) -> Result<Option<Change>> {
     if let Some((from, to)) = &work.merged {
-        return Ok(Some(Change { from: from.clone(), to: to.to_string() }));
+        return Ok(Some(Change::between(from.clone(), to.to_string())));
     }
     let Some(Tip { head, to }) = tip(within, run, (lane, None), &work.branch, work.snapshot.as_ref())? else {
         return Ok(None);
     };
     let integration = within.repository.branch_commit(&started(run)?.base_branch)?;
     let from = within.repository.starting_point(&head, work.base.as_ref(), integration.as_ref())?;
-    Ok(Some(Change { from, to }))
+    let files = if work.asked { within.repository.changes(head.as_str(), &to)? } else { Vec::new() };
+    Ok(Some(Change { left_out: files.into_iter().map(|file| file.path).collect(), ..Change::between(from, to) }))
 }
 
 fn of_agent(
@@ -73,13 +90,13 @@ fn of_agent(
     work: &LaneWork,
 ) -> Result<Option<Change>> {
     if let Some((from, to)) = &its.merged {
-        return Ok(Some(Change { from: from.clone(), to: to.to_string() }));
+        return Ok(Some(Change::between(from.clone(), to.to_string())));
     }
     let Some(Tip { head, to }) = tip(within, run, (lane, Some(agent)), &its.branch, its.snapshot.as_ref())? else {
         return Ok(None);
     };
     let lane_head = work.head.as_ref().map(|lane| within.repository.merge_base(&head, lane)).transpose()?.flatten();
-    Ok(Some(Change { from: lane_head.unwrap_or_else(|| head.clone()), to }))
+    Ok(Some(Change::between(lane_head.unwrap_or_else(|| head.clone()), to)))
 }
 
 struct Tip {

@@ -274,7 +274,11 @@ fn of_resume(error: &ResumeError) -> CliError {
         ResumeError::NoCheckpoint(_) => ExitStatus::InvalidState,
         ResumeError::NoBeginning(_) | ResumeError::Contradiction { .. } => ExitStatus::Corrupted,
     };
-    status.failure(error.to_string())
+    let failure = status.failure(error.to_string());
+    match error {
+        ResumeError::Contradiction { fault: Fault::UnknownAgent(..), .. } => failure.hinted(SEE_DOCTOR),
+        _ => failure,
+    }
 }
 
 fn of_executor(error: &ExecutorError) -> CliError {

@@ -31,6 +31,14 @@ pub(super) fn exchange_of(within: &RepositoryContext<'_>) -> Result<String> {
     })
 }
 
+/// The exchange as a remote, and the address by which jobs reach it.
+pub(super) fn exchange(within: &RepositoryContext<'_>) -> Result<(Remote, String)> {
+    let named = exchange_of(within)?;
+    let remote = Remote::named_or_at(&within.repository, &named)?;
+    let address = within.context.path_or_address(&remote.url().unwrap_or(named));
+    Ok((remote, address))
+}
+
 /// The variables of jobs, with the values that they have here.
 pub(super) fn variables(context: &Context, name: &str, settings: &ExecutorSettings) -> Result<Vec<(String, String)>> {
     let value = |text: &str| match text.strip_prefix('$') {

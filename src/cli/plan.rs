@@ -4,10 +4,15 @@ use std::path::Path;
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
+use super::runs::{beginning, read_begun_log, state};
+use super::select::Selector;
+use super::status::screen;
 use super::{Context, ExitStatus, Hint, Result, plan_new};
+use crate::graph::{SvgStyle, TextForm};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};
+use crate::projection::lane_graph::node_state;
 use crate::prompt::{self, Prompt};
 use crate::settings::{Layer, Settings};
 
@@ -55,9 +60,25 @@ fn prompts(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStat
 
 fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
     let plan = valid(context, path, &arguments.file.reading)?.1;
+    let mut graph = graph::graph(&plan);
+    if let Some(run) = &arguments.run {
+        let (state, _) = state(context)?;
+        let directory = state.run(&Selector::new(context, &state).named(run)?);
+        let history = beginning(&directory).after(&read_begun_log(context, &directory)?.records);
+        graph = graph.with_states(|id| history.lane(id).map(|lane| node_state(lane.state)));
+    }
+    if context.printer.format() == Format::Json {
+        context.printer.json(&graph.json())?;
+        return Ok(ExitStatus::Done);
+    }
     context.printer.out(match arguments.language {
-        GraphLanguage::Dot => graph::dot(&plan),
-        GraphLanguage::Mermaid => graph::mermaid(&plan),
+        GraphLanguage::Dot => graph.dot(),
+        GraphLanguage::Mermaid => graph.mermaid(),
+        GraphLanguage::Svg => graph.svg(&format!("Lanes of phase {}", plan.phase), SvgStyle::Own),
+        GraphLanguage::Text => {
+            let ascii = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+            graph.text(TextForm { width: screen().1, ascii })
+        }
     })?;
     Ok(ExitStatus::Done)
 }

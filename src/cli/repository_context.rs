@@ -112,6 +112,7 @@ impl<'a> RepositoryContext<'a> {
             snapshots: self.settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?,
             forge: None,
             elsewhere: None,
+            before_publication: None,
             pull_request_text: pull_request,
             planning_files,
             clock: RunClock::set(now(), None),

@@ -26,3 +26,8 @@ crate::model::word_enum! {
         Cleanup = "CLEANUP",
     }
 }
+
+/// The word of a stage in prose: `AWAITING_USER_APPROVAL` as `awaiting user approval`.
+pub fn stage_in_words(stage: &str) -> String {
+    stage.to_lowercase().replace('_', " ")
+}

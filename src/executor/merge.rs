@@ -96,6 +96,8 @@ impl Executor {
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;
+            // Another clone that has the branch must know of the merge, or it merges the lane again.
+            executor.before_publication.iter().try_for_each(|wait| wait()).map_err(ExecutorError::Precondition)?;
             let merged =
                 Event::LaneMerged { lane: id.clone(), commit: staged.commit.clone(), onto: staged.onto.clone() };
             let published = match git::publish(&executor.repository, branch, &staged.onto, &staged.commit) {

@@ -53,6 +53,9 @@ pub(crate) type Task = Box<dyn FnOnce(&dyn Fn(Event)) -> Vec<Event> + Send>;
 /// Writes the title and the text of a lane's pull request.
 pub type PullRequestText = fn(&Plan, &RunId, LaneIndex, &[Record], &[PullRequest]) -> (String, String);
 
+/// Waits until the state of the run is where other clones get it from; the error is why nothing may be published here.
+pub(crate) type BeforePublication = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
 /// The world in which one run takes place.
 pub(crate) struct Executor {
     pub repository: Repository,
@@ -72,6 +75,8 @@ pub(crate) struct Executor {
     pub forge: Option<Forge>,
     /// Where lanes work that do not work here; `None`: all lanes work here.
     pub elsewhere: Option<Arc<dyn elsewhere::Elsewhere>>,
+    /// `None`: the state of the run stays here.
+    pub before_publication: Option<BeforePublication>,
     /// The title and the text of a lane's pull request, after the run's records and the pull requests before it.
     pub pull_request_text: PullRequestText,
     /// What the files of the project's plans hold once one of them is done.

@@ -88,6 +88,27 @@ impl JobId {
     }
 }
 
+impl JobId {
+    /// The job of a lane that is displayed as `text`.
+    pub fn displayed_as(text: &str) -> Option<Self> {
+        let (place, rest) = text.split_once(' ')?;
+        let (title, number) = rest.rsplit_once(' ')?;
+        let mut names = place.split('/');
+        let lane = LaneId::new(names.next()?).ok()?;
+        let agent = names.next().map(AgentName::new).transpose().ok()?;
+        let task = names.next().map(TaskId::new).transpose().ok()?;
+        let role = match (title, agent, task) {
+            ("attempt", Some(agent), Some(task)) => JobRole::Attempt { agent, task },
+            ("verify", Some(agent), Some(task)) => JobRole::Verify { agent, task },
+            ("setup", agent, None) => JobRole::Setup { agent },
+            ("checkpoint", Some(agent), None) => JobRole::Checkpoint { agent },
+            ("tests", None, None) => JobRole::Tests,
+            _ => return None,
+        };
+        Some(Self { lane: Some(lane), role, number: number.parse().ok()? })
+    }
+}
+
 impl JobRole {
     /// Whether it judges work: then a failure anywhere in a pipeline is one.
     pub fn is_gate(&self) -> bool {
@@ -245,5 +266,25 @@ mod tests {
         let job = JobId { lane: Some(LaneId::new("A").unwrap()), role: JobRole::MergedTests, number: 2 };
         assert_eq!(job.to_string(), "A tests after the merge 2");
         assert_eq!(job.directory(), PathBuf::from("lanes/A/merged-tests-2"));
+    }
+
+    #[test]
+    fn the_job_of_a_lane_is_known_by_what_is_displayed() {
+        let (agent, task) = (AgentName::new("engineer").unwrap(), TaskId::new("1.2").unwrap());
+        let roles = [
+            JobRole::Attempt { agent: agent.clone(), task: task.clone() },
+            JobRole::Verify { agent: agent.clone(), task },
+            JobRole::Setup { agent: Some(agent.clone()) },
+            JobRole::Setup { agent: None },
+            JobRole::Checkpoint { agent },
+            JobRole::Tests,
+        ];
+        for role in roles {
+            let job = JobId { lane: Some(LaneId::new("A-1").unwrap()), role, number: 12 };
+            assert_eq!(JobId::displayed_as(&job.to_string()), Some(job));
+        }
+        for other in ["", "A", "A tests", "A tests x", "A attempt 1", "A/b/c/d tests 1", "A rests 1"] {
+            assert_eq!(JobId::displayed_as(other), None, "{other}");
+        }
     }
 }

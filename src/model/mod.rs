@@ -1,6 +1,7 @@
 //! The words of the field as types. Nothing here does anything but hold and check data.
 
 pub mod agent_options;
+pub mod cells;
 mod change_size;
 pub mod checkpoint;
 pub mod checkpoint_record;

@@ -186,6 +186,22 @@ impl Budget {
         Some(format!("budget reached: {} of {} tokens", used.tokens(), limit))
     }
 
+    /// An equal part of what is left after `used`, rounded up.
+    #[must_use]
+    pub fn part_left(&self, used: &Usage, parts: usize) -> Self {
+        let parts = u64::try_from(parts).unwrap_or(u64::MAX).max(1);
+        let part = |limit: u64, used: u64| limit.saturating_sub(used).div_ceil(parts);
+        let cost = self.cost.map(|limit| Dollars(part(limit.0, used.cost.unwrap_or_default().0)));
+        Self { cost, tokens: self.tokens.map(|limit| part(limit, used.tokens())) }
+    }
+
+    /// The budget of which this much is left after `used`.
+    #[must_use]
+    pub fn on_top_of(&self, used: &Usage) -> Self {
+        let cost = self.cost.map(|left| Dollars(left.0.saturating_add(used.cost.unwrap_or_default().0)));
+        Self { cost, tokens: self.tokens.map(|left| left.saturating_add(used.tokens())) }
+    }
+
     /// The flags with which a resume may use as much again; empty where no limit is reached.
     pub fn flags_for_more(&self, used: &Usage) -> Vec<String> {
         let mut flags = Vec::new();
@@ -293,6 +309,18 @@ mod tests {
         // Without a reported cost, nothing is known to be used up.
         assert_eq!(Budget { cost: Dollars::new(0.0), tokens: None }.exhausted_by(&Usage::default()), None);
         assert!(Budget::default().is_unlimited() && Budget::default().exhausted_by(&used).is_none());
+    }
+
+    #[test]
+    fn parts_of_what_is_left_are_equal_and_enough_for_one_more_attempt() {
+        let used = Usage { input_tokens: 90, cost: Dollars::new(2.0), ..Usage::default() };
+        let budget = Budget { cost: Dollars::new(5.0), tokens: Some(91) };
+        let part = budget.part_left(&used, 3);
+        assert_eq!(part, Budget { cost: Dollars::new(1.0), tokens: Some(1) });
+        assert_eq!(part.on_top_of(&used), Budget { cost: Dollars::new(3.0), tokens: Some(91) });
+        assert_eq!(part.on_top_of(&used).exhausted_by(&used), None);
+        assert_eq!(budget.part_left(&(used + used), 0).tokens, Some(0));
+        assert!(Budget::default().part_left(&used, 2).on_top_of(&used).is_unlimited());
     }
 
     #[test]

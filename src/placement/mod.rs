@@ -11,8 +11,6 @@ mod leftovers;
 mod offer;
 mod watch;
 
-pub(crate) use lane_log::lane_run;
-
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -25,6 +23,8 @@ use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
 use crate::model::{ExecutorSettings, Plan, RunId, Timestamp};
 use crate::store::RunDirectory;
+
+pub(crate) use lane_log::lane_run;
 
 /// An executor of the plan, and the engine behind it.
 pub(crate) struct Engine {
@@ -85,9 +85,10 @@ pub(crate) fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
     Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread) }))
 }
 
-/// What an engine calls the job of a placement.
-pub(crate) fn order_name(exchange: &str, lane_run: &RunId, number: u32) -> OrderName {
-    OrderName::of(&[exchange, lane_run.as_str(), &number.to_string()])
+/// The name of the job of a lane's own run that was placed for the `number`th time, where jobs reach the exchange by
+/// `address`.
+pub(crate) fn job_name(address: &str, lane_run: &RunId, number: u32) -> OrderName {
+    OrderName::of(&[address, lane_run.as_str(), &number.to_string()])
 }
 
 /// The cache of nodes, for the command of jobs.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use super::lane_log::lane_run;
-use super::{Engine, Placing, order_name};
+use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
 use crate::event::{Event, Record, RunOutcome, StopReason};
 use crate::executor::elsewhere::{Answer, Errand, What};
@@ -198,7 +198,7 @@ impl Watch {
     }
 
     pub(super) fn name(&self, run: &RunId, number: u32) -> OrderName {
-        order_name(&self.placing.address, run, number)
+        super::job_name(&self.placing.address, run, number)
     }
 
     /// What can fail for a while: `None` where it does, which is shown.

@@ -90,7 +90,7 @@ pub fn explain(plan: &Plan) -> Explanation {
     let id = |lane: LaneIndex| plan.lane(lane).id.clone();
     let weight = |lane: LaneIndex| milliseconds(lane_time(plan.lane(lane), &plan.timeouts));
     let waves = plan.dag().waves();
-    let critical = plan.dag().critical_path(weight);
+    let critical = critical_path(plan);
     Explanation {
         phase: plan.phase.to_string(),
         title: plan.title.clone(),
@@ -108,6 +108,11 @@ pub fn explain(plan: &Plan) -> Explanation {
         skipped: plan.skipped.clone(),
         gates: plan.gates.clone(),
     }
+}
+
+/// The lanes that take longest one after the other, going by their time limits.
+pub(super) fn critical_path(plan: &Plan) -> Vec<LaneIndex> {
+    plan.dag().critical_path(|lane| milliseconds(lane_time(plan.lane(lane), &plan.timeouts)))
 }
 
 fn explain_lane(plan: &Plan, index: LaneIndex, wave: u32) -> LaneExplanation {

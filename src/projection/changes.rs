@@ -21,6 +21,8 @@ pub struct LaneWork {
     pub merged: Option<Merge>,
     /// The newest snapshot.
     pub snapshot: Option<CommitId>,
+    /// Whether the user was asked to approve the changes, and no agent has worked since.
+    pub asked: bool,
     pub agents: HashMap<AgentName, AgentWork>,
 }
 
@@ -60,6 +62,7 @@ impl LaneWork {
             }
             Event::JobPlanned { job } => {
                 if let JobRole::Attempt { agent, .. } = &job.role {
+                    self.asked = false;
                     self.agent(agent).merged = None;
                 }
             }
@@ -67,6 +70,7 @@ impl LaneWork {
             Event::SnapshotTaken { agent: Some(agent), commit, .. } => {
                 self.agent(agent).snapshot = Some(commit.clone());
             }
+            Event::ChangesMeasured { .. } => self.asked = true,
             Event::LaneMerged { onto, commit, .. } => self.merged = Some((onto.clone(), commit.clone())),
             Event::LaneRolledBack { .. } => *self = Self::default(),
             _ => {}

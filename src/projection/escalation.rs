@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::cells::clean;
 use super::commands::Commands;
 use super::history::{Ending, LaneHistory, RunHistory};
+use crate::event::stage_in_words;
 use crate::model::text::{counted, shell_line};
 use crate::model::{FailureKind, JobRole, LaneId};
 
@@ -53,7 +54,7 @@ impl Escalation {
     /// Where the lane is, in a sentence: the stage is a word in lower case there.
     pub(super) fn stage(&self) -> String {
         match self.current_state.split_once(", ") {
-            Some((stage, place)) if self.lane.is_some() => format!("{}, {place}", in_words(stage)),
+            Some((stage, place)) if self.lane.is_some() => format!("{}, {place}", stage_in_words(stage)),
             _ => self.current_state.clone(),
         }
     }
@@ -136,11 +137,6 @@ fn standing(history: &RunHistory, lane: &LaneHistory) -> String {
         _ => ", nothing of it was made yet".to_owned(),
     };
     format!("{}{place}", lane.stage)
-}
-
-/// `AWAITING_USER_APPROVAL` as `awaiting user approval`.
-pub(super) fn in_words(stage: &str) -> String {
-    stage.to_lowercase().replace('_', " ")
 }
 
 fn tried(lane: &LaneHistory) -> String {

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::cells::{clean, cut};
 use super::commands::Commands;
-use super::escalation::{Escalation, in_words};
+use super::escalation::Escalation;
 use super::history::{JobHistory, Retry};
 use super::lane_row::{LaneSummary, tone};
 use super::styles::{Styles, Tone};
 use super::summary::{Summary, push_wrapped};
 use super::table::{Cell, Column, Holds, lines};
+use crate::event::stage_in_words;
 use crate::model::must_haves::tally;
 use crate::model::text::{counted, shell_line};
 use crate::model::time::short;
@@ -94,7 +95,7 @@ impl LanePage<'_, '_> {
         let all = [
             ("run", history.run.run_id().map(ToString::to_string)),
             ("executor", lane.elsewhere.as_ref().map(ToString::to_string)),
-            ("stage", Some(in_words(lane.stage.word()))),
+            ("stage", Some(stage_in_words(lane.stage.word()))),
             ("note", Some(self.lane.note.clone()).filter(|note| !note.is_empty())),
             ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),
             ("times", times),

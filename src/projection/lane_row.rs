@@ -8,6 +8,7 @@ use super::findings::in_short;
 use super::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
 use super::styles::Tone;
 use super::table::{Cell, Column, Holds};
+use crate::event::stage_in_words;
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::time::short;
 use crate::model::{AgentName, JobId, LaneId, TaskId, Timestamp};
@@ -187,7 +188,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         },
         (LaneState::Stopped, None) => match unheeded(history, lane) {
             Some(answer) => outlook(answer).to_owned(),
-            None => format!("in {}", lane.stage),
+            None => format!("in {}", stage_in_words(lane.stage.word())),
         },
         (state, None) if state.is_active() => match &lane.elsewhere {
             Some(placement) if placement.host.is_none() => placement.to_string(),

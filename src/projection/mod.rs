@@ -1,7 +1,7 @@
 //! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it.
 
 pub(crate) mod approvals;
-pub(crate) mod cells;
+pub(crate) use crate::model::cells;
 pub(crate) mod changes;
 pub(crate) mod checkpoints;
 pub(crate) mod clock;
@@ -13,6 +13,7 @@ mod findings;
 pub(crate) mod header;
 pub(crate) mod history;
 mod interfaces;
+pub mod lane_graph;
 pub(crate) mod lane_page;
 pub(crate) mod lane_row;
 pub(crate) mod line;

@@ -8,7 +8,7 @@ use super::commands::Commands;
 use super::escalation;
 use super::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
 use crate::event::RunOutcome;
-use crate::model::text::{counted, shell_line};
+use crate::model::text::{counted, listed, shell_line};
 use crate::model::{AgentName, Approval, HumanGate, TaskId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -205,9 +205,6 @@ fn lanes_that(history: &RunHistory, state: LaneState) -> Vec<&LaneHistory> {
 const NAMED: usize = 3;
 
 fn names(lanes: &[&LaneHistory]) -> String {
-    let mut names: Vec<String> = lanes.iter().take(NAMED).map(|lane| lane.id.to_string()).collect();
-    if lanes.len() > NAMED {
-        names.push(format!("{} more", lanes.len() - NAMED));
-    }
-    names.join(", ")
+    let names: Vec<String> = lanes.iter().map(|lane| lane.id.to_string()).collect();
+    listed(&names, NAMED)
 }

@@ -106,12 +106,15 @@ pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState
     Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?)
 }
 
+/// Where refs hold what is kept.
+pub const KEPT: &str = "refs/lanekeeper/kept";
+
 /// Keeps the objects of a received state in `repository`, from which other clones borrow them.
 ///
 /// # Errors
 /// What git says when the ref cannot be set.
 pub fn keep(repository: &Repository, received: &ReceivedState) -> Result<()> {
-    Ok(point_reference(repository, &format!("refs/lanekeeper/kept/{}", received.manifest.run_id), &received.commit)?)
+    Ok(point_reference(repository, &format!("{KEPT}/{}", received.manifest.run_id), &received.commit)?)
 }
 
 /// A ref that no other process uses at the same time.

@@ -1,7 +1,7 @@
 //! Pushes a run's state while it is active: after SIGKILL it is too late.
 //!
-//! A separate thread pushes the newest state after durable events that are worth it: never a queue, and
-//! never blocking the run. What it pushes it reads from disk, so it never claims more than is durable.
+//! A separate thread pushes the newest state after durable events that are worth it: never a queue. What it pushes it reads
+//! from disk, so it never claims more than is durable. Only the publication of a merge waits for it ([`PushNow`]).
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -40,8 +40,36 @@ impl Default for Pace {
 }
 
 pub struct Follower {
-    news: Option<Sender<()>>,
+    news: Sender<News>,
     ended: Receiver<Result<()>>,
+}
+
+enum News {
+    Written,
+    /// Something waits until what is on disk now is pushed. The answer is why another process has the run, if one has.
+    Awaited(Sender<Option<String>>),
+    End,
+}
+
+/// Has the newest state of a run pushed before something is done that another clone may see.
+#[derive(Clone)]
+pub struct PushNow(Sender<News>);
+
+impl PushNow {
+    /// Waits until the remote has what is on disk now. While it cannot be reached, nothing waits for it.
+    ///
+    /// # Errors
+    /// Another process has the run: nothing of it may be published here.
+    pub fn push(&self) -> std::result::Result<(), String> {
+        let (answer, answered) = mpsc::channel();
+        let _ = self.0.send(News::Awaited(answer));
+        match answered.recv() {
+            Ok(None) => Ok(()),
+            Ok(Some(reason)) => Err(reason),
+            // The thread has ended, which it does only when a push was refused.
+            Err(_) => Err("the run was continued elsewhere".to_owned()),
+        }
+    }
 }
 
 /// Whether an event ends or begins something that a push is worth.
@@ -80,18 +108,22 @@ impl Follower {
             let _ = report.send(outcome);
         };
         std::thread::Builder::new().name("state".to_owned()).spawn(work)?;
-        Ok(Self { news: Some(news), ended })
+        Ok(Self { news, ended })
     }
 
     pub fn send(&self, records: &[Record]) {
-        if let Some(news) = self.news.as_ref().filter(|_| records.iter().any(|it| is_worth_pushing(&it.event))) {
-            let _ = news.send(());
+        if records.iter().any(|it| is_worth_pushing(&it.event)) {
+            let _ = self.news.send(News::Written);
         }
     }
 
+    pub fn push_now(&self) -> PushNow {
+        PushNow(self.news.clone())
+    }
+
     /// Waits until the newest state is pushed, for at most a minute.
-    pub fn finish(mut self) -> Result<()> {
-        drop(self.news.take());
+    pub fn finish(self) -> Result<()> {
+        let _ = self.news.send(News::End);
         match self.ended.recv_timeout(LAST_PUSH) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => bail!("it took longer than {} s", LAST_PUSH.as_secs()),
@@ -106,17 +138,27 @@ struct Pusher {
 }
 
 impl Pusher {
-    fn follow(mut self, inbox: &Receiver<()>, pace: Pace) -> Result<()> {
+    fn follow(mut self, inbox: &Receiver<News>, pace: Pace) -> Result<()> {
         let (mut outcome, mut due) = (Ok(()), Instant::now());
-        while self.has_news(inbox, &pace) {
-            gather_until(due, inbox);
+        let mut waiting = Vec::new();
+        while self.has_news(inbox, &pace, &mut waiting) {
+            let is_end = !gather_until(due, inbox, &mut waiting);
+            if outcome.is_err() {
+                // The remote does not answer, which holds nothing up.
+                answer(&mut waiting, None);
+            }
             let began = Instant::now();
             outcome = self.push(&pace);
             if let Err(error) = &outcome
                 && let Some(StateSyncError::Superseded { .. } | StateSyncError::Fenced { .. }) = error.downcast_ref()
             {
+                answer(&mut waiting, Some(&error.to_string()));
                 (pace.lost)();
                 return outcome;
+            }
+            answer(&mut waiting, None);
+            if is_end {
+                break;
             }
             due = Instant::now() + began.elapsed().max(pace.rest);
         }
@@ -128,11 +170,15 @@ impl Pusher {
 
     /// Waits for something to push; `false`: nothing more comes. A run that was claimed looks now and then whether it still
     /// is, because an agent may be silent for hours: then the push that follows is refused.
-    fn has_news(&self, inbox: &Receiver<()>, pace: &Pace) -> bool {
+    fn has_news(&self, inbox: &Receiver<News>, pace: &Pace, waiting: &mut Vec<Sender<Option<String>>>) -> bool {
         loop {
             match inbox.recv_timeout(pace.look) {
-                Ok(()) => return true,
-                Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(News::Written) => return true,
+                Ok(News::Awaited(answer)) => {
+                    waiting.push(answer);
+                    return true;
+                }
+                Ok(News::End) | Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) if is_ours(&self.state.source, &self.state.remote) => {}
                 Err(RecvTimeoutError::Timeout) => return true,
             }
@@ -156,7 +202,22 @@ impl Pusher {
     }
 }
 
-/// Receives what arrives until `due`: all of it is on disk, and pushed together.
-fn gather_until(due: Instant, inbox: &Receiver<()>) {
-    while inbox.recv_timeout(due.saturating_duration_since(Instant::now())).is_ok() {}
+/// Receives what arrives until `due`, or until something waits for a push: all of it is on disk, and pushed together.
+/// `false`: nothing more comes.
+fn gather_until(due: Instant, inbox: &Receiver<News>, waiting: &mut Vec<Sender<Option<String>>>) -> bool {
+    while waiting.is_empty() {
+        match inbox.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(News::Written) => {}
+            Ok(News::Awaited(answer)) => waiting.push(answer),
+            Ok(News::End) => return false,
+            Err(_) => break,
+        }
+    }
+    true
+}
+
+fn answer(waiting: &mut Vec<Sender<Option<String>>>, lost: Option<&str>) {
+    for asked in waiting.drain(..) {
+        let _ = asked.send(lost.map(str::to_owned));
+    }
 }

@@ -26,9 +26,9 @@ use crate::store::RunDirectory;
 use error::Result;
 
 pub(crate) use claim::close;
-pub use claim::{Claim, claim, fetch_offer, keep, release};
+pub use claim::{Claim, KEPT, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
-pub use follow::{Follower, Pace};
+pub use follow::{Follower, Pace, PushNow};
 pub use manifest::Manifest;
 pub(crate) use ownership::Ownership;
 pub use probe::{Probe, ProbeAnswer, is_probe};

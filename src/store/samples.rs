@@ -349,7 +349,7 @@ pub(super) fn every_event() -> Vec<Event> {
         Event::GitWorked { lane: Some(lane.clone()), took_ms: 120 },
         Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
         Event::PhaseBlocked { reason: "the integration branch is gone".into() },
-        Event::LaneOffered { lane: lane.clone(), number: 1, executor: "slurm".into() },
+        Event::LaneOffered { lane: lane.clone(), number: 1, executor: "slurm".into(), budget: Budget::default() },
         Event::LanePlaced { lane: lane.clone(), number: 1, offer: commit('e'), ticket: "17".into() },
         Event::LaneClaimed { lane: lane.clone(), host: "n1".into(), moved: true },
         Event::LaneReturned { lane: lane.clone(), head: commit('c') },

@@ -9,10 +9,11 @@ use roxmltree::{Document, Node};
 use serde_json::Value;
 
 /// Our schemas, by name.
-pub(crate) const SCHEMAS: [(&str, &str); 7] = [
+pub(crate) const SCHEMAS: [(&str, &str); 8] = [
     ("report", include_str!("../../docs/schemas/report.schema.json")),
     ("status", include_str!("../../docs/schemas/status.schema.json")),
     ("list", include_str!("../../docs/schemas/list.schema.json")),
+    ("graph", include_str!("../../docs/schemas/graph.schema.json")),
     ("progress", include_str!("../../docs/schemas/progress.schema.json")),
     ("run-log", include_str!("../../docs/schemas/run-log.schema.json")),
     ("checkpoint", include_str!("../../docs/schemas/checkpoint.schema.json")),

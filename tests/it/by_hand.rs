@@ -203,7 +203,11 @@ fn a_head_that_does_not_continue_the_lanes_branch_is_refused_once_with_what_to_d
     let env = red();
     in_worktree(&env, "A", &format!("git switch --quiet --detach main; {COMMIT_FIX}"));
     for arguments in [[].as_slice(), &["--on-conflict", "override"]] {
-        let refused = env.resume(arguments).exits(5).says(&["A: "]).hints("switch lane/P1/A && git -C");
+        let refused = env
+            .resume(arguments)
+            .exits(5)
+            .says(&["A: ", "repo.lanes/r1/A/code is on"])
+            .hints("switch lane/P1/A && git -C");
         assert!(!refused.stderr.contains("to save the changes and continue"), "{}", refused.stderr);
     }
     in_worktree(&env, "A", "git switch --quiet lane/P1/A && git merge --quiet 'HEAD@{1}'");

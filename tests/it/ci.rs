@@ -115,12 +115,12 @@ fn a_run_out_of_time_is_resumable_and_its_report_is_written() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n");
     let ended = on_github(&env, &["--timeout", "1s"]).exits(124).says(&["lanekeeper resume r1"]);
-    assert_eq!(commands(&ended.stdout), ["::warning title=A%3A stopped::in IMPLEMENTATION"]);
+    assert_eq!(commands(&ended.stdout), ["::warning title=A%3A stopped::in implementation"]);
     let report: Value = serde_json::from_str(&env.read(&format!("repo/{STATE}/{RUN}/report.json"))).expect("JSON");
     assert_eq!((&report["stop"], &report["exit_code"]), (&"timeout".into(), &124.into()));
     assert!(
         env.read(&format!("repo/{STATE}/{RUN}/junit.xml"))
-            .contains("<error message=\"in IMPLEMENTATION\" type=\"stopped\"")
+            .contains("<error message=\"in implementation\" type=\"stopped\"")
     );
     env.write("scratch/go", "");
     env.resume(&["--timeout", "none"]).exits(0);

@@ -28,6 +28,7 @@ fn a_lane_is_compared_with_where_it_started_and_not_with_what_others_merged() {
     assert_eq!(names(&env, &[RUN, "L", "agent"]), ["l.txt", "src/one.rs"]);
     let stat = env.lanekeeper(&["diff", "L", "--stat"]).exits(0).stdout;
     assert!(stat.contains("2 files changed, 2 insertions(+)"), "{stat}");
+    assert_eq!(env.lanekeeper(&["diff", "L", "--stat"]).exits(0).stderr, "");
     let limited = env.lanekeeper(&["diff", "L", "--", "-U0", "--", "src"]).exits(0).stdout;
     assert!(limited.contains("+one") && !limited.contains("l.txt"), "{limited}");
 }
@@ -62,6 +63,8 @@ fn what_is_not_committed_is_shown_and_nothing_in_the_worktree_changes() {
     let index = || fs::read(env.git_in(&worktree, &["rev-parse", "--git-path", "index"])).ok();
     let bytes = index();
     assert_eq!(names(&env, &["L"]), ["l.txt", "new.txt", "src/one.rs"]);
+    let left_out = "not committed, so not merged when the changes are approved: l.txt, new.txt\n";
+    assert_eq!(env.lanekeeper(&["diff", "L", "--stat"]).exits(0).stderr, left_out);
     assert_eq!(index(), bytes);
     assert_eq!(env.git_in(&worktree, &["status", "--porcelain"]), before);
 }

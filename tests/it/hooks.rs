@@ -65,7 +65,7 @@ fn a_session_gets_a_list_of_its_unfinished_runs_and_of_others() {
     let own = context(&hook(&env, "session-start", json!({"session_id": "s1", "source": "resume"})), "SessionStart");
     for said in [
         "This session's run r1",
-        "A is at AWAITING_USER_APPROVAL (waits for an answer to its changes)",
+        "A is at awaiting user approval (waits for an answer to its changes)",
         "lanekeeper resume r1",
         "rollback r1",
     ] {
@@ -146,7 +146,7 @@ fn a_prompt_is_noted_in_the_lanes_and_moves_nothing() {
     }
     let said = hook(&env, "user-prompt-submit", json!({"session_id": "s1", "prompt": "Continue working"}));
     let said = context(&said, "UserPromptSubmit");
-    assert!(said.contains("lanekeeper resume r1") && said.contains("AWAITING_USER_APPROVAL"), "{said}");
+    assert!(said.contains("lanekeeper resume r1") && said.contains("awaiting user approval"), "{said}");
     for lane in ["A", "B"] {
         let noted = task(&env, lane)["interruptions"].clone();
         let kinds: Vec<&str> = noted.as_array().expect("a list").iter().filter_map(|it| it["type"].as_str()).collect();

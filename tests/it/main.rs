@@ -55,6 +55,7 @@ mod report;
 mod resume;
 mod resume_lanes;
 mod retry;
+mod retry_otherwise;
 mod review;
 mod run_log_lost;
 mod runners;

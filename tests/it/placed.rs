@@ -438,3 +438,63 @@ fn the_doctor_finds_claims_that_no_job_has_any_more() {
     wait_until("the end of the job", || fs::read_to_string(env.path("scratch/code.7")).is_ok_and(|it| !it.is_empty()));
     assert_eq!(diagnosis(&env), [("lane-claim-silent".to_owned(), "A".to_owned())]);
 }
+
+#[test]
+fn what_the_job_of_a_lane_prints_now_is_shown_before_it_is_pushed() {
+    let env = slurm(this());
+    let talks = "echo \"one $A_TOKEN\"; echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; \
+                 echo two; echo a >a.txt";
+    env.plan(&format!(
+        "[[lane]]\nid = 'A'\ncommand = '{talks}'\nexecutor = 'main'\n[[lane]]\nid = 'HERE'\ncommand = 'echo here'\n"
+    ));
+    env.commit("settings");
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    let run = env.start_with(&arguments, |command| command.env("A_TOKEN", "s3cr3t-t0ken-of-A"));
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    let one = "one [redacted:A_TOKEN]";
+    wait_until("its output", || env.lanekeeper(&["logs", "A"]).exits(0).stdout.contains(one));
+    assert!(env.lanekeeper(&["logs"]).exits(0).stdout.contains(&format!(" A    | {one}\n")));
+    assert_eq!(env.lanekeeper(&["logs", "A", "--raw"]).exits(0).stdout, "", "nothing was pushed");
+    let follows = env.start_with(&["logs", "A", "--follow"], |command| command);
+    let job = env.scratch("submitted").trim().to_owned();
+    let printed = || fs::read_to_string(env.path(&format!("scratch/{job}.out"))).unwrap_or_default();
+    assert!(!printed().contains("s3cr3t"), "{}", printed());
+    env.write("scratch/go", "");
+    run.wait();
+    let said = follows.wait().exits(0).stdout;
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("==>")).collect();
+    assert_eq!(lines, [one, "two"], "each line once");
+    assert_eq!(said.lines().next().map(|line| line.starts_with("==> A/")), Some(true), "{said}");
+}
+
+#[test]
+fn lanes_share_the_budget_that_is_left_and_come_back_for_more() {
+    let env = slurm(this());
+    let stream = format!("{}/fixtures/streams/claude/write.log", env!("CARGO_MANIFEST_DIR"));
+    let claude = format!(
+        "#!/bin/sh\necho $LANEKEEPER_LANE >>$SCRATCH/calls\ncat >\"$LANEKEEPER_LANE-$(wc -l <$SCRATCH/calls)\"\ncat '{stream}'\n"
+    );
+    env.program("claude", &claude);
+    let lane = |id: &str| {
+        let task = |number: u32| format!("[[lane.task]]\nid = '{number}'\nprompt = 'Write'\n");
+        format!(
+            "[[lane]]\nid = '{id}'\nexecutor = 'main'\nrunner = 'claude'\n{}",
+            (1..=3).map(task).collect::<String>()
+        )
+    };
+    env.plan(&[lane("A"), lane("B")].concat());
+    // Of the repository's settings, which the jobs see, too.
+    env.write("repo/lanekeeper.toml", format!("max_tokens = 1000\n{}", env.read("repo/lanekeeper.toml")));
+    env.commit("settings");
+    let with_key =
+        |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
+    let plan = env.path("plan.toml");
+    let blocked = with_key(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"]).exits(3);
+    // A call uses 340, so each lane has used up its 500 after two. The first that comes back may get more.
+    blocked.says(&["budget reached: 1", " of 1000 tokens", "lanekeeper resume r1 --max-tokens"]);
+    let calls = || env.scratch("calls").lines().count();
+    assert!([4, 5].contains(&calls()), "{}", calls());
+    with_key(&["resume", "r1", "--max-tokens", "none"]).exits(0);
+    assert_eq!(calls(), 6);
+}

@@ -1,5 +1,7 @@
 //! What the real binary writes for programs, held against the schemas in `docs/schemas`.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::documents::{SCHEMAS, Schema};
@@ -36,6 +38,14 @@ fn progress_log_status_report_and_checkpoints_are_what_their_schemas_say() {
     env.log().iter().for_each(|line| lines.accepts(line));
     let status = |env: &TestEnv| parsed(&env.lanekeeper(&["status", RUN, "--format", "json"]).exits(0).stdout);
     Schema::named("status").accepts(&status(&env));
+    let graph = ["plan", "graph", "../plan.toml", "--run", RUN, "--format", "json", "--as", "svg"];
+    let graph = parsed(&env.lanekeeper(&graph).exits(0).stdout);
+    Schema::named("graph").accepts(&graph);
+    let states = |from: &Value| -> BTreeMap<String, Value> {
+        let lanes = from["lanes"].as_array().expect("lanes").iter();
+        lanes.map(|lane| (lane["lane"].to_string(), lane["state"].clone())).collect()
+    };
+    assert_eq!(states(&graph), states(&status(&env)), "{graph:#}");
     env.lanekeeper(&["approve", RUN, "D", "-m", "good"]).exits(0);
     env.lanekeeper(&["rollback", RUN, "--lane", "B"]).exits(0);
     let ended = env.resume(&["--format", "json", "--progress", "none"]).exits(1);

@@ -175,10 +175,11 @@ pub(crate) fn simple() -> TestEnv {
     env
 }
 
-/// A run that failed, pushed by hand.
+/// A run that failed, pushed by hand; its agent can pass once `scratch/passes` is there.
 fn failed_and_pushed() -> TestEnv {
     let env = cloned();
-    env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'wait-for-never'\n");
+    let command = "[ -e \"$SCRATCH/passes\" ] && echo a > a.txt";
+    env.write("repo/plan.toml", format!("phase = \"P1\"\n[[lane]]\nid = \"A\"\nretries = 0\ncommand = '{command}'\n"));
     env.commit("a plan that fails");
     env.git(&["push", "--quiet", "origin", "main"]);
     env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
@@ -572,6 +573,35 @@ fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
     env.lanekeeper(&["resume"]).exits(0);
     assert!(env.holds("main", "d.txt"));
     assert_eq!(count(&env, "A"), 1);
+}
+
+#[test]
+fn a_lane_whose_merge_another_clone_has_is_not_merged_there_again() {
+    let env = simple();
+    let crash = ("LANEKEEPER_CRASH_POINT", "after_publish_merge:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1", "--state-remote", "origin"];
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.git(&["push", "--quiet", "origin", "main"]);
+    delete(&env, "repo");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "d.txt"));
+    let merges = env.git(&["log", "--merges", "--format=%s", "--grep=Merge lane A", "main"]);
+    assert_eq!((merges.lines().count(), count(&env, "A")), (1, 1), "{merges}");
+}
+
+#[test]
+fn a_run_that_another_clone_continued_merges_nothing_here() {
+    let env = failed_and_pushed();
+    clone_into(&env, "other");
+    lanekeeper_in(&env, "other", &["state", "pull"]).exits(0);
+    lanekeeper_in(&env, "other", &["resume"]).exits(1);
+    lanekeeper_in(&env, "other", &["state", "push"]).exits(0);
+    let before = env.git(&["rev-parse", "main"]);
+    env.write("scratch/passes", "");
+    env.lanekeeper(&["resume", RUN, "--state-remote", "origin"]).says(&["does not continue the one here"]);
+    assert_eq!(env.git(&["rev-parse", "main"]), before);
 }
 
 #[test]

@@ -143,31 +143,51 @@ fn a_gate_that_kills_its_supervisor_each_time_fails_with_the_reason() {
     assert!(failure.contains("the supervisor of") && failure.contains("died 3 times"), "{failure}");
 }
 
-/// An engine that ends a job signals its processes one after the other.
-#[test]
-fn an_agent_that_is_terminated_just_before_its_supervisor_was_stopped_and_has_not_failed() {
+/// Ends an agent, which then exits with `code`, and after it its supervisor, as an engine does that signals the processes of
+/// a job one after the other.
+fn end_one_after_the_other(code: i64) -> Vec<(String, i64)> {
     let env = TestEnv::new();
-    env.plan(
+    let handler = if code == 143 { String::new() } else { format!("trap 'exit {code}' TERM\n") };
+    env.plan(&format!(
         r#"
 [[lane]]
 id = "L"
 retries = 0
 command = '''
 if [ -e "$SCRATCH/agent" ]; then echo x > x.txt; exit 0; fi
-echo $PPID > "$SCRATCH/supervisor"
+{handler}echo $PPID > "$SCRATCH/supervisor"
 echo $$ > "$SCRATCH/agent.new" && mv "$SCRATCH/agent.new" "$SCRATCH/agent"
 while [ -d "$SCRATCH" ]; do sleep 0.05; done
 '''
-"#,
-    );
+"#
+    ));
     let run = env.start(&[]);
     wait_until("the agent", || env.path("scratch/agent").exists());
     let pid = |file: &str| Pid::from_raw(env.scratch(file).trim().parse().expect("a pid")).expect("a pid");
+    let waits = code == 143;
+    if !waits {
+        // It sees the agent's end and its own signal together.
+        kill_process(pid("supervisor"), Signal::STOP).expect("a signal");
+    }
     kill_process(pid("agent"), Signal::TERM).expect("a signal");
-    wait_until("the agent's end", || kill_process(pid("agent"), Signal::CONT).is_err());
+    let was_seen = || kill_process(pid("agent"), Signal::CONT).is_err();
+    wait_until("the agent's end", || if waits { was_seen() } else { !alive(&env, "agent") });
     // Without a supervisor that waits, there is none any more.
     let _ = kill_process(pid("supervisor"), Signal::TERM);
-    run.wait().exits(0);
-    assert_eq!(exits(&env), [("stopped".to_owned(), 143), ("exited".to_owned(), 0)]);
-    assert!(env.holds("main", "x.txt"));
+    let _ = kill_process(pid("supervisor"), Signal::CONT);
+    run.wait();
+    assert_eq!(env.holds("main", "x.txt"), code > 0);
+    exits(&env)
+}
+
+#[test]
+fn an_agent_that_is_ended_just_before_its_supervisor_was_stopped_whatever_it_exits_with() {
+    for code in [143, 130, 1] {
+        assert_eq!(end_one_after_the_other(code), [("stopped".to_owned(), 143), ("exited".to_owned(), 0)], "{code}");
+    }
+}
+
+#[test]
+fn an_agent_that_succeeds_just_before_its_supervisor_is_ended_has_succeeded() {
+    assert_eq!(end_one_after_the_other(0), [("exited".to_owned(), 0)]);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::state::{PUSHED, branches, clone_into, cloned, count, has, lanekeeper_in, lost_in_the_middle, pushed_log};
@@ -87,6 +87,50 @@ fn runs_of_the_same_phase_on_one_node_know_nothing_of_each_other() {
     let integration = serde_json::from_str::<Value>(&text).expect("JSON")["integration"].clone();
     let files = env.git_at("origin.git", &["ls-tree", "--name-only", integration.as_str().expect("a commit")]);
     assert_eq!(files, "b.txt\nplan.toml");
+}
+
+/// Works on another run than [`RUN`] in the cache `node`.
+fn work_on(env: &TestEnv, run: &str) -> Ended {
+    let reference = format!("refs/lanekeeper/state/{run}");
+    let mut words = arguments(env, &env.git_at("origin.git", &["rev-parse", &reference]), "node");
+    words[2] = reference;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    env.lanekeeper_with(&words, |command| command.current_dir(env.path("")))
+}
+
+#[test]
+fn what_a_dead_job_left_is_removed_once_the_exchange_has_its_run_no_more() {
+    let env = cloned();
+    let endless = "echo $PPID >$SCRATCH/supervisor; echo $$ >$SCRATCH/agent.new; mv $SCRATCH/agent.new $SCRATCH/agent; \
+                   while [ -d $SCRATCH ]; do sleep 0.05; done";
+    begun(&env, "repo", RUN, &format!("command = '{endless}'"));
+    for run in ["r2", "r3"] {
+        clone_into(&env, run);
+        begun(&env, run, run, "command = 'echo b > b.txt'");
+    }
+    let job = start_work(&env, &offer(&env), "node");
+    wait_until("the agent", || env.path("scratch/agent").exists());
+    let signal =
+        |file: &str, signal| kill_process(Pid::from_raw(env.scratch(file).trim().parse().unwrap()).unwrap(), signal);
+    job.signal(Signal::KILL);
+    job.wait();
+    signal("supervisor", Signal::KILL).expect("a signal");
+    let is_kept = |run: &str| {
+        let place = std::fs::read_dir(env.path("node"))
+            .expect("a directory")
+            .next()
+            .expect("an exchange")
+            .expect("a name")
+            .path();
+        let kept = env.git_in(&place.join("mirror"), &["for-each-ref", &format!("refs/lanekeeper/kept/{run}")]);
+        (place.join("clones").join(run).exists(), !kept.is_empty())
+    };
+    work_on(&env, "r2").exits(0);
+    assert_eq!(is_kept(RUN), (true, true), "another job may continue it");
+    env.git_at("origin.git", &["update-ref", "-d", PUSHED]);
+    work_on(&env, "r3").exits(0);
+    assert_eq!((is_kept(RUN), is_kept("r2")), ((false, false), (true, true)));
+    wait_until("the agent's end", || signal("agent", Signal::CONT).is_err());
 }
 
 #[test]

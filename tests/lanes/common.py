@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 PLAN = """phase = "P1"
@@ -316,10 +317,11 @@ FAULTS = [nothing, orchestrator, moved, worker, exchange, partition, two]
 
 
 def difference(key, found, expected):
-    lines = lambda of: {f"{key}: {value}" for key, value in of.items()} if isinstance(of, dict) else {*map(str, of)}
+    lines = lambda of: Counter([f"{key}: {value}" for key, value in of.items()] if isinstance(of, dict) else map(str, of))
     if isinstance(found, int):
         return f"{key}: {found}, expected {expected}"
-    return f"{key}: {lines(found) - lines(expected) or '{}'}, expected {lines(expected) - lines(found) or '{}'}"
+    more = lambda one, other: [*(lines(one) - lines(other)).elements()]
+    return f"{key}: {more(found, expected)}, expected {more(expected, found)}"
 
 
 def check(round, disturb, flags, expected):

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 const PURE: &[&str] =
-    &["model", "event", "runner", "diagnose", "schedule", "plan", "settings", "shell", "projection", "prompt"];
+    &["model", "event", "runner", "diagnose", "schedule", "plan", "settings", "shell", "projection", "prompt", "graph"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -63,11 +63,11 @@ const WRITES: &[&[&str]] = &[
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
         "model" => Some(vec![]),
-        "event" | "diagnose" | "runner" | "shell" | "prompt" => Some(vec!["model"]),
+        "event" | "diagnose" | "runner" | "shell" | "prompt" | "graph" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner", "prompt"]),
-        "projection" => Some(vec!["model", "event", "shell"]),
-        "plan" => Some(vec!["model", "event", "shell", "prompt"]),
+        "projection" => Some(vec!["model", "event", "shell", "graph"]),
+        "plan" => Some(vec!["model", "event", "shell", "prompt", "graph"]),
         "store" => Some(vec!["model", "event", "fs"]),
         "process" => Some(vec!["model", "event", "shell", "fs"]),
         "git" | "forge" => Some(vec!["model", "event", "fs", "time_limit", "timing"]),

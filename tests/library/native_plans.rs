@@ -434,6 +434,13 @@ fn a_matrix_is_a_lane_for_each_combination() {
 }
 
 #[test]
+fn an_id_may_name_the_values_of_its_matrix() {
+    let text = "phase: P\nlane: [{id: 'ON-{{ matrix.os }}-CI', matrix: {os: ['ubuntu:22', mac]}, command: x}]\n";
+    let plan = read_text("p.yaml", text, None).plan.unwrap();
+    assert_eq!(plan.lanes.iter().map(|lane| lane.id.as_str()).collect::<Vec<_>>(), ["ON-ubuntu-22-CI", "ON-mac-CI"]);
+}
+
+#[test]
 fn graphs_quote_what_the_plan_says() {
     let text = r#"
 defaults: {command: x}
@@ -441,23 +448,23 @@ phase: P
 lane: [{id: A, name: 'say "hi"]; <b>#'}, {id: B, depends_on: A}, {id: C, excludes: B}]
 "#;
     let plan = read_text("p.yaml", text, None).plan.unwrap();
-    insta::assert_snapshot!(graph::dot(&plan), @r##"
+    insta::assert_snapshot!(graph::graph(&plan).dot(), @r##"
     digraph plan {
       rankdir=LR;
       node [shape=box];
-      L0 [label="A\nsay \"hi\"]; <b>#"];
-      L1 [label="B"];
+      L0 [label="A\nsay \"hi\"]; <b>#", penwidth=2.5];
+      L1 [label="B", penwidth=2.5];
       L2 [label="C"];
-      L0 -> L1;
+      L0 -> L1 [penwidth=2.5];
       L1 -> L2 [dir=none, style=dotted, constraint=false];
     }
     "##);
-    insta::assert_snapshot!(graph::mermaid(&plan), @r##"
+    insta::assert_snapshot!(graph::graph(&plan).mermaid(), @r##"
     flowchart LR
       L0["A<br/>say #34;hi#34;#93;#59; #60;b#62;#35;"]
       L1["B"]
       L2["C"]
-      L0 --> L1
+      L0 ==> L1
       L1 -.- L2
     "##);
 }

@@ -69,7 +69,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "plan graph",
         &[
-            ("lanekeeper plan graph plan.toml | dot -Tsvg > plan.svg", "a picture"),
+            ("lanekeeper plan graph plan.toml --as svg > plan.svg", "a picture"),
+            ("lanekeeper plan graph plan.toml --as text --run CI-1", "states of a run"),
             ("lanekeeper plan graph plan.toml --as mermaid", "for Markdown"),
         ],
     ),
@@ -316,6 +317,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "demo",
         &[
             ("lanekeeper demo", "about half a minute"),
+            ("lanekeeper demo --fast", "a few seconds"),
             ("lanekeeper demo --keep --dir /tmp/demo", "look around afterwards"),
         ],
     ),

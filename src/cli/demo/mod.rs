@@ -6,6 +6,7 @@
 mod scratch;
 
 use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -16,8 +17,10 @@ use serde_json::json;
 use super::args::{self, Format};
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Hint, Printer};
+use crate::model::Progress;
 use crate::model::text::shell_line;
 use crate::process;
+use crate::progress::{Block, choose};
 use scratch::{RUN, Scratch};
 
 /// The attempts at work when Lanekeeper is killed; the beginnings of the lines that they write when they start. The first
@@ -65,10 +68,13 @@ impl Demo<'_> {
         let scratch = self.scratch;
         self.step("scratch", &format!("a git repository in {}", scratch.repository().display()))?;
         self.step("plan", "5 lanes, 6 agents (shell scripts); a test fails at first, and two agents conflict")?;
+        self.pause()?;
         self.run_until_killed()?;
+        self.pause()?;
         scratch.release(AT_WORK[0].0)?;
         self.wait("an agent ends while no Lanekeeper runs", || scratch.has_ended("SEARCH"))?;
         self.step("unseen", "SEARCH indexer: finished while no Lanekeeper ran; its exit code waits on disk")?;
+        self.pause()?;
         AT_WORK[1..].iter().try_for_each(|(lane, _)| scratch.release(lane))?;
         let mut resumed = self.start("resume", &["resume"])?;
         self.wait("the resumed run ends", || Ok(resumed.0.try_wait()?.is_some()))?;
@@ -77,6 +83,9 @@ impl Demo<'_> {
         self.check()?;
         self.show("graph", &["git", "log", "--graph", "--oneline", "main"])?;
         self.show("status", &["lanekeeper", "status", RUN])?;
+        if let Some(report) = scratch.report()? {
+            self.step("report", &report.display().to_string())?;
+        }
         for (what, path) in scratch.places().into_iter().filter(|_| scratch.is_kept()) {
             self.step("look at", &format!("{what}: {}", path.display()))?;
         }
@@ -98,8 +107,13 @@ impl Demo<'_> {
             };
             Ok(AT_WORK.iter().all(|(_, beginning)| is_at_work(beginning)))
         })?;
+        self.pause()?;
         started.0.kill()?;
         started.0.wait()?;
+        if self.is_live() {
+            // What was drawn last stays on the terminal after a kill.
+            Block::new(io::stderr()).clear()?;
+        }
         let lanes = AT_WORK.map(|(lane, _)| lane).join(", ");
         self.step("kill -9", &format!("process {} is dead; the agents of {lanes} work on", started.0.id()))
     }
@@ -123,7 +137,7 @@ impl Demo<'_> {
     /// This same program as a child. Its progress is shown to people; programs get the steps only.
     fn start(&self, step: &str, arguments: &[&str]) -> Result<Running> {
         let mut command = self.scratch.command(process::current_program()?);
-        command.arg0("lanekeeper").args(arguments).args(["--progress", "plain"]);
+        command.arg0("lanekeeper").args(arguments).args(["--progress", self.progress().word()]);
         // A group of its own: Ctrl-C at the terminal is for the demo, which then ends what it has started.
         command.process_group(0).stdout(Stdio::null());
         if self.printer.format() == Format::Json {
@@ -131,6 +145,23 @@ impl Demo<'_> {
         }
         self.step(step, &shell_line([&["lanekeeper"], arguments].concat()))?;
         Ok(Running(command.spawn().context("cannot start this program again")?))
+    }
+
+    /// As a user sees it, except where it ends before it can be seen.
+    fn progress(&self) -> Progress {
+        if self.scratch.pause.is_zero() { Progress::Plain } else { Progress::Auto }
+    }
+
+    fn is_live(&self) -> bool {
+        let term = std::env::var("TERM").ok();
+        let shown = choose(self.progress(), io::stderr().is_terminal(), term.as_deref());
+        self.printer.format() == Format::Text && shown == Progress::Live
+    }
+
+    /// Leaves time to read.
+    fn pause(&self) -> Result<()> {
+        let begun = Instant::now();
+        self.wait("there was time to read", || Ok(begun.elapsed() >= self.scratch.pause))
     }
 
     fn wait(&self, what: &str, mut reached: impl FnMut() -> Result<bool>) -> Result<()> {

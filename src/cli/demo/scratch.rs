@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
@@ -18,6 +19,9 @@ use crate::process::{self, Observation};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 
 pub(super) const RUN: &str = "demo";
+
+/// How long a reader has for each thing that happens.
+const PAUSE: Duration = Duration::from_secs(2);
 
 const FILES: &[(&str, &str)] = &[
     ("plan.toml", include_str!("../../../templates/demo/plan.toml")),
@@ -46,6 +50,8 @@ pub(super) struct Scratch {
     directory: PathBuf,
     run: RunDirectory,
     temporary: Option<TempDir>,
+    /// How long agents take for each step of their work.
+    pub(super) pause: Duration,
 }
 
 impl Scratch {
@@ -62,7 +68,8 @@ impl Scratch {
         };
         let directory = fs::canonicalize(directory)?;
         let run = StateDirectory::new(&directory.join("shop")).run(&RunId::new(RUN)?);
-        let scratch = Self { directory, run, temporary: temporary.filter(|_| !arguments.keep) };
+        let pause = if arguments.fast { Duration::ZERO } else { PAUSE };
+        let scratch = Self { directory, run, temporary: temporary.filter(|_| !arguments.keep), pause };
         scratch.fill()?;
         Ok(scratch)
     }
@@ -133,6 +140,19 @@ impl Scratch {
         ]
     }
 
+    /// The HTML report, in a directory of its own if the scratch directory will be removed.
+    pub(super) fn report(&self) -> Result<Option<PathBuf>> {
+        let path = self.run.directory().join("report.html");
+        if self.is_kept() || !path.exists() {
+            return Ok(path.exists().then_some(path));
+        }
+        let mut builder = tempfile::Builder::new();
+        let made = builder.prefix("lanekeeper-demo-report-").disable_cleanup(true).tempdir();
+        let copy = made.context("cannot make a temporary directory")?.path().join("report.html");
+        write(&copy, &regular_file::read_text(path)?)?;
+        Ok(Some(copy))
+    }
+
     /// `program` in the repository, with nothing of the user's configuration.
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -146,6 +166,7 @@ impl Scratch {
         command.current_dir(self.repository()).stdin(Stdio::null());
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.env("XDG_CONFIG_HOME", self.directory.join("config")).env("DEMO_DIRECTORY", &self.directory);
+        command.env("DEMO_PAUSE", self.pause.as_secs().to_string());
         command
     }
 

@@ -10,7 +10,7 @@ use crate::cluster::{self, OrderName, Sighting};
 use crate::git::Remote;
 use crate::model::text::shell_line;
 use crate::model::{CommitId, LaneIndex, RunId};
-use crate::placement::{lane_run, order_name};
+use crate::placement::{job_name, lane_run};
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts};
 use crate::schedule::RunState;
 use crate::state_sync::Ownership;
@@ -98,7 +98,7 @@ impl Look<'_> {
         let settings = named(self.within, &current.executor)?;
         let engine = cluster::open(settings, variables(self.within.context, &current.executor, settings)?)?;
         let address = self.within.context.path_or_address(&remote.url().unwrap_or_else(|_| self.exchange.clone()));
-        let name: OrderName = order_name(&address, own, placement.number());
+        let name: OrderName = job_name(&address, own, placement.number());
         let jobs = engine.survey(std::slice::from_ref(&name))?;
         Ok(jobs.get(&name).is_some_and(|job| !matches!(job.sighting, Sighting::Over(_))))
     }

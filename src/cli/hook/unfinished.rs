@@ -7,7 +7,7 @@ use super::input::Input;
 use crate::cli::Context;
 
 use crate::cli::runs;
-use crate::event::{LaneStage, RunOutcome};
+use crate::event::{LaneStage, RunOutcome, stage_in_words};
 use crate::fs::{atomic, regular_file};
 use crate::git::Surrounding;
 use crate::model::{Approval, RunId, TaskFile};
@@ -182,7 +182,7 @@ impl Unfinished {
 
     fn stage(&self, task: &TaskFile) -> String {
         let waits = self.asks(task).map(|gate| format!(" (waits for an answer to its {gate})")).unwrap_or_default();
-        format!("lane {} is at {}{waits}", task.task_name, task.state)
+        format!("lane {} is at {}{waits}", task.task_name, stage_in_words(&task.state))
     }
 
     /// The lanes that wait for an answer.

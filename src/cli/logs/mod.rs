@@ -1,7 +1,10 @@
 //! `logs`: what the agents and gates of a run wrote.
 
+mod elsewhere;
 mod lines;
+mod working;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,13 +16,16 @@ use super::runs::{pinned_plan, read_log, state};
 use super::select::Selector;
 use super::{Context, ExitStatus, now};
 use crate::event::{Event, Record};
-use crate::model::{AgentName, JobId, LaneId, Plan, Timestamp};
+use crate::model::{AgentName, JobId, LaneId, Plan, Redactor, Timestamp};
 use crate::process::{self, NewLines};
 use crate::progress::styles_for;
 use crate::runner::Stream;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory};
+use elsewhere::Elsewhere;
 use lines::{Entry, Job, Lines, planned};
+
+pub(super) use working::while_working;
 
 /// Writes the output of every attempt and gate, in the order in which they began.
 pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatus> {
@@ -34,15 +40,9 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
     let mut lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset);
     arguments.tail.into_iter().for_each(|tail| lines.hold(tail));
     let runners = plan.as_ref().filter(|_| !arguments.raw);
-    let mut printed = Printed {
-        selection,
-        directory: &directory,
-        plan: runners,
-        jobs: Vec::new(),
-        lines,
-        is_news: false,
-        left_out: 0,
-    };
+    let mut printed = Printed::new(selection, &directory, runners, lines);
+    // What jobs elsewhere print is in words.
+    printed.elsewhere = runners.map(|plan| Elsewhere::new(context, &run, plan));
     if arguments.follow {
         follow(&mut printed)?;
     } else {
@@ -131,7 +131,12 @@ struct Output<'p> {
     /// Interprets output that is an event stream.
     stream: Option<Stream<'p>>,
     path: PathBuf,
+    /// Its inode: the file is replaced by one without secrets, or by a newer copy of what is elsewhere.
+    file: Option<u64>,
     offset: u64,
+    /// How many lines of it were read from the file, and how many were printed, which may come from elsewhere.
+    read: usize,
+    printed: usize,
     begun: bool,
     done: bool,
 }
@@ -142,6 +147,10 @@ struct Printed<'a> {
     /// Its runners interpret the output; `None`: it is printed raw.
     plan: Option<&'a Plan>,
     jobs: Vec<Output<'a>>,
+    /// Where lanes are that work elsewhere; `None`: only what came back of them is printed.
+    elsewhere: Option<Elsewhere<'a>>,
+    /// Takes secrets out of output that was not cleaned yet.
+    redactor: Option<Redactor>,
     lines: Lines<'a>,
     /// Whether lines are read soon after they are written.
     is_news: bool,
@@ -149,30 +158,59 @@ struct Printed<'a> {
     left_out: usize,
 }
 
-impl Printed<'_> {
+impl<'a> Printed<'a> {
+    fn new(selection: Selection, directory: &'a RunDirectory, plan: Option<&'a Plan>, lines: Lines<'a>) -> Self {
+        let (jobs, is_news, left_out) = (Vec::new(), false, 0);
+        Self { selection, directory, plan, jobs, elsewhere: None, redactor: None, lines, is_news, left_out }
+    }
+
     fn learn(&mut self, records: &[Record]) {
         for record in records {
             if let Some(job) = planned(record).filter(|job| self.selection.wants(&job.id)) {
-                let path = process::output_log(&self.directory.job(&job.id));
-                let runner = self.plan.and_then(|plan| plan.runner_of(&job.id));
-                let stream = runner.filter(|runner| runner.has_stream()).map(Stream::new);
-                self.jobs.push(Output { job, stream, path, offset: 0, begun: false, done: false });
+                let at = self.place_of(&job);
+                self.jobs[at].job.began = job.began;
             }
             if let Event::JobExited { job, exit, .. } = &record.event
                 && let Some(output) = self.jobs.iter_mut().rev().find(|output| output.job.id == *job)
             {
                 output.job.exit = Some(exit.clone());
             }
+            if let Some(elsewhere) = &mut self.elsewhere {
+                elsewhere.learn(record);
+            }
         }
         let since = self.selection.since;
         let is_old = |job: &Job| job.exit.as_ref().zip(since).is_some_and(|(exit, since)| exit.finished_at < since);
         let all = self.jobs.len();
-        self.jobs.retain(|output| output.offset > 0 || !is_old(&output.job));
+        self.jobs.retain(|output| output.begun || !is_old(&output.job));
         self.left_out += all - self.jobs.len();
+    }
+
+    /// Where the output of a job is among those that are printed.
+    fn place_of(&mut self, job: &Job) -> usize {
+        if let Some(at) = self.jobs.iter().rposition(|output| output.job.id == job.id) {
+            return at;
+        }
+        let path = process::output_log(&self.directory.job(&job.id));
+        let (job, stream) = (job.clone(), self.stream(&job.id));
+        let (file, offset, read, printed, begun, done) = (None, 0, 0, 0, false, false);
+        self.jobs.push(Output { job, stream, path, file, offset, read, printed, begun, done });
+        self.jobs.len() - 1
+    }
+
+    fn stream(&self, job: &JobId) -> Option<Stream<'a>> {
+        let runner = self.plan.and_then(|plan| plan.runner_of(job));
+        runner.filter(|runner| runner.has_stream()).map(Stream::new)
     }
 
     /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs without output.
     fn print(&mut self, all: bool) -> Result<()> {
+        self.print_files(false)?;
+        self.print_elsewhere()?;
+        if all { self.print_files(true) } else { Ok(()) }
+    }
+
+    fn print_files(&mut self, all: bool) -> Result<()> {
         for at in 0..self.jobs.len() {
             if !self.jobs[at].done {
                 let ended = all || self.jobs[at].job.exit.is_some();
@@ -183,22 +221,58 @@ impl Printed<'_> {
         Ok(())
     }
 
+    /// Prints what jobs of engines printed beyond what came back.
+    fn print_elsewhere(&mut self) -> Result<()> {
+        let news = self.elsewhere.as_mut().map(Elsewhere::news).unwrap_or_default();
+        for line in news {
+            if !self.selection.wants(&line.job) {
+                continue;
+            }
+            let at = self.place_of(&Job { id: line.job, began: now(), exit: None });
+            let output = &mut self.jobs[at];
+            if output.done || line.number < output.printed {
+                continue;
+            }
+            if !std::mem::replace(&mut output.begun, true) {
+                self.lines.add(&output.job, Entry::Began);
+            }
+            output.printed = line.number + 1;
+            self.lines.add(&output.job, Entry::Line(line.text, self.is_news.then(now)));
+        }
+        self.lines.print()
+    }
+
     fn write_new(&mut self, at: usize, ended: bool) -> Result<()> {
+        let stream = self.stream(&self.jobs[at].job.id);
         let output = &mut self.jobs[at];
         if !std::mem::replace(&mut output.begun, true) {
             self.lines.add(&output.job, Entry::Began);
+        }
+        let file = std::fs::metadata(&output.path).ok().map(|file| file.ino());
+        if std::mem::replace(&mut output.file, file) != file {
+            (output.offset, output.read, output.stream) = (0, 0, stream);
         }
         loop {
             let NewLines { lines, next } = process::lines_since(&output.path, output.offset, ended)
                 .with_context(|| format!("cannot read {}", output.path.display()))?;
             let progress = next != output.offset;
             output.offset = next;
-            let lines = match &mut output.stream {
+            let lines: Vec<String> = match &mut output.stream {
                 Some(stream) => lines.iter().flat_map(|line| stream.read(line)).flat_map(|said| said.lines()).collect(),
                 None => lines,
             };
-            let read = self.is_news.then(now);
-            lines.into_iter().for_each(|line| self.lines.add(&output.job, Entry::Line(line, read)));
+            let time = self.is_news.then(now);
+            for mut line in lines {
+                output.read += 1;
+                if output.read <= output.printed {
+                    continue;
+                }
+                output.printed = output.read;
+                if let Some(redactor) = &self.redactor {
+                    redactor.clean(&mut line);
+                }
+                self.lines.add(&output.job, Entry::Line(line, time));
+            }
             self.lines.print()?;
             if !progress {
                 break;

@@ -10,7 +10,7 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
-use crate::cli::executors::{exchange_of, named, ownership, variables};
+use crate::cli::executors::{self, named, ownership, variables};
 use crate::cli::last_said::LastSaid;
 use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
@@ -21,10 +21,9 @@ use crate::engine::{Sight, drive};
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
-use crate::executor::{Executor, RunClock};
+use crate::executor::{BeforePublication, Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
-use crate::git::Remote;
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{Ci, JobId, Plan, RunId};
@@ -55,11 +54,16 @@ pub(super) fn execute(
     let taken = Taken::default();
     let elsewhere = elsewhere(within, &run, &taken)?;
     let placing = elsewhere.clone();
-    let executor = Arc::new(Executor { forge, clock, elsewhere, ..within.executor(&run.started, &run.plan)? });
+    let follower = follower(within, &run)?;
+    let before_publication = follower.as_ref().map(|follower| {
+        let state = follower.push_now();
+        Box::new(move || state.push()) as BeforePublication
+    });
+    let executor = within.executor(&run.started, &run.plan)?;
+    let executor = Arc::new(Executor { forge, clock, elsewhere, before_publication, ..executor });
     executor.note_holders(&run.state);
     let pool = executor.pool.clone();
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
-    let follower = follower(within, &run)?;
     let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
     // The writer of projections may still need it; it would take memory for as long as the run takes.
@@ -114,9 +118,7 @@ fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun, taken: &Taken) -> 
     if is_placed || names.is_empty() {
         return Ok(None);
     }
-    let exchange = exchange_of(within)?;
-    let remote = Remote::named_or_at(&within.repository, &exchange)?;
-    let address = within.context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
+    let (exchange, address) = executors::exchange(within)?;
     let mut engines = HashMap::new();
     for name in names {
         let settings = named(within, name)?;
@@ -125,7 +127,7 @@ fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun, taken: &Taken) -> 
     }
     let placing = Placing {
         repository: within.repository.clone(),
-        exchange: remote,
+        exchange,
         state_remote: within.state_remote()?,
         address,
         directory: run.directory.clone(),

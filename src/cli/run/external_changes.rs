@@ -87,13 +87,15 @@ pub(super) fn settle(
 /// agrees to.
 fn refuse_astray(within: &RepositoryContext<'_>, plan: &Plan, change: &ExternalChange) -> Result<()> {
     let Worktree { path, branch, .. } = &change.worktree;
-    let Err(error) = git::head_that_continues(&within.repository, path, branch) else { return Ok(()) };
-    let GitError::Astray { head, .. } = &error else { return Ok(()) };
+    let Err(mut error) = git::head_that_continues(&within.repository, path, branch) else { return Ok(()) };
+    let GitError::Astray { head, worktree, .. } = &mut error else { return Ok(()) };
+    worktree.clone_from(&change.place);
+    let head = head.clone();
     let place = change.place.to_string_lossy();
     let switch = shell_line(["git", "-C", &place, "switch", branch]);
     let mut merge = vec!["git", "-C", &place, "merge", head.short()];
     let tip = within.repository.branch_commit(branch)?;
-    if tip.is_some_and(|tip| within.repository.merge_base(&tip, head).is_ok_and(|base| base.is_none())) {
+    if tip.is_some_and(|tip| within.repository.merge_base(&tip, &head).is_ok_and(|base| base.is_none())) {
         merge.push("--allow-unrelated-histories");
     }
     let merge = shell_line(merge);

@@ -84,10 +84,12 @@ fn prompt_in(context: &Context, file: &Path) -> Result<String> {
     let text = text.map_err(|error| {
         ExitStatus::Usage.error(format!("the prompt file {} cannot be read: {error}", path.display()))
     })?;
-    match text.trim().is_empty() {
-        true => Err(ExitStatus::Usage.error(format!("the prompt file {} is empty", path.display()))),
-        false => Ok(text),
-    }
+    let fault = match &text {
+        text if text.trim().is_empty() => "is empty",
+        text if text.contains('\0') => "holds a NUL character",
+        _ => return Ok(text),
+    };
+    Err(ExitStatus::Usage.error(format!("the prompt file {} {fault}", path.display())))
 }
 
 /// Resumes a run with the settings of `layer`, with which `within` was opened.

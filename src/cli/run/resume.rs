@@ -16,7 +16,7 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
-use crate::event::{Event, LaneStage, Record, RunStarted};
+use crate::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, listed, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
@@ -240,14 +240,14 @@ fn check_surroundings(within: &RepositoryContext<'_>, locked: &LockedRun) -> Res
 
 fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption, lanes: Vec<LaneId>) -> Event {
     let on_record = PlanOnRecord::of(&locked.records);
-    let budget = locked.state.started().map(|started| started.options.budget);
+    let options = locked.state.started().map(|started| &started.options);
     Event::RunResumed {
         plan_sha256: locked.accepted.clone().filter(|now| now != on_record.source),
         pinned_sha256: Some(sha256(&locked.plan_text)).filter(|now| now != on_record.pinned),
         number: locked.state.resumes() + 1,
         owner: owner(&within.session_id),
         timeout: new_limit(&within.settings),
-        budget: new_budget(&within.settings, budget),
+        budget: new_budget(&within.settings, options),
         message: adoption.message.trim().to_owned(),
         message_for: adoption.message_for.clone(),
         lanes,
@@ -262,8 +262,9 @@ fn new_limit(settings: &Settings) -> Option<Duration> {
 }
 
 /// What the agents may use from now on, where it is set and differs from what they may use already.
-fn new_budget(settings: &Settings, now: Option<Budget>) -> Option<Budget> {
-    let now = now.unwrap_or_default();
+fn new_budget(settings: &Settings, now: Option<&RunOptions>) -> Option<Budget> {
+    // A lane that another run placed has a part of that run's budget.
+    let now = now.filter(|options| options.placed_by.is_none())?.budget;
     let cost = if settings.max_cost.origin == Origin::Default { now.cost } else { settings.max_cost.value };
     let tokens = if settings.max_tokens.origin == Origin::Default { now.tokens } else { settings.max_tokens.value };
     Some(Budget { cost, tokens }).filter(|wanted| *wanted != now)
@@ -359,12 +360,12 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, view: &RunHistory
 /// How many lanes of the same state are named.
 const NAMED: usize = 4;
 
-/// Where the lanes are, on one line: `A, B failed at IMPLEMENTATION; C merged`.
+/// Where the lanes are, on one line: `A, B failed at implementation; C merged`.
 fn stages(view: &RunHistory) -> String {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for lane in view.lanes() {
         let is_over = lane.state.is_done() || matches!(lane.state, LaneState::Waiting | LaneState::Skipped);
-        let at = if is_over { String::new() } else { format!(" at {}", lane.stage.word()) };
+        let at = if is_over { String::new() } else { format!(" at {}", stage_in_words(lane.stage.word())) };
         let what = format!("{}{at}", word(view, lane));
         match groups.iter_mut().find(|(known, _)| *known == what) {
             Some((_, lanes)) => lanes.push(lane.id.to_string()),

@@ -1,4 +1,4 @@
-//! What `retry` changes in the plan of a run: the runner or the prompt of the attempt that failed last.
+//! What `retry` changes in the plan of a run: the runner or the prompt of the agent that is to fix what failed last.
 
 use super::locked_run::LockedRun;
 use super::pinned_plan::plan_text;
@@ -25,7 +25,7 @@ pub(super) fn changed(
     let mut parts = PlanParts::from(Plan::clone(&locked.plan));
     let mut noted = Vec::new();
     for lane in lanes {
-        let (agent, task) = last_attempt(&locked.records, lane).ok_or_else(|| no_attempt(lane))?;
+        let (agent, task) = failed_attempt(&locked.records, lane).ok_or_else(|| no_attempt(lane))?;
         let message = format!("{agent}: task {task} is retried {}", words(replacement));
         replace(within, &mut parts, (lane, &agent, task), replacement)?;
         noted.push(Event::Noted { lane: Some(lane.clone()), message });
@@ -43,17 +43,38 @@ fn words(replacement: &Replacement) -> String {
     runner.into_iter().chain(prompt).collect::<Vec<_>>().join(" and ")
 }
 
-/// The agent and the task of the lane's last attempt since it was rolled back.
-fn last_attempt(records: &[Record], lane: &LaneId) -> Option<(AgentName, TaskId)> {
-    let of_lane = records.iter().rev().filter(|record| record.event.lane() == Some(lane));
-    let since = of_lane.take_while(|record| !matches!(record.event, Event::LaneRolledBack { .. }));
-    since.into_iter().find_map(|record| match &record.event {
+/// The agent that is to fix what failed last in the lane since it was rolled back, and the task in which it failed or worked
+/// last; of the lane's last attempt if no agent is to.
+fn failed_attempt(records: &[Record], lane: &LaneId) -> Option<(AgentName, TaskId)> {
+    let of_lane = records.iter().rev().map(|record| &record.event).filter(|event| event.lane() == Some(lane));
+    let since: Vec<&Event> = of_lane.take_while(|event| !matches!(event, Event::LaneRolledBack { .. })).collect();
+    let attempts = since.iter().enumerate().filter_map(|(age, event)| Some((age, attempt(event)?)));
+    let attempts: Vec<_> = attempts.collect();
+    // A reviewer that rejected it worked after the agent, as may one beside it.
+    let failed = since.iter().enumerate().find_map(|(age, event)| match event {
+        Event::FailureNoted { agent: Some(agent), task, .. } => {
+            let is_retried = attempts.iter().any(|(later, (name, _))| *later < age && *name == agent);
+            (!is_retried).then_some((agent, task.as_ref()))
+        }
+        _ => None,
+    });
+    let mut attempts = attempts.into_iter().map(|(_, attempt)| attempt);
+    let (agent, task) = match failed {
+        Some((agent, Some(task))) => (agent, task),
+        Some((agent, None)) => attempts.find(|(name, _)| *name == agent)?,
+        None => attempts.next()?,
+    };
+    Some((agent.clone(), task.clone()))
+}
+
+fn attempt(event: &Event) -> Option<(&AgentName, &TaskId)> {
+    match event {
         Event::JobPlanned { job } => match &job.role {
-            JobRole::Attempt { agent, task } => Some((agent.clone(), task.clone())),
+            JobRole::Attempt { agent, task } => Some((agent, task)),
             _ => None,
         },
         _ => None,
-    })
+    }
 }
 
 fn no_attempt(lane: &LaneId) -> anyhow::Error {
@@ -185,4 +206,42 @@ fn runner_for(within: &RepositoryContext<'_>, agent: &mut Agent, name: &str) -> 
     agent.command = runner.command.clone();
     agent.runner = name.to_owned();
     Ok(runner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Failure, FailureKind};
+    use crate::projection::testing::{Story, agent, attempt, lane};
+
+    /// The agent whose attempt `retry` repeats in another way.
+    fn retried(story: &Story) -> String {
+        let (agent, task) = failed_attempt(&story.records, &lane("SL-1")).unwrap();
+        format!("{agent} {task}")
+    }
+
+    fn failed(story: Story, name: &str, task: Option<&str>) -> Story {
+        story.then(Event::FailureNoted {
+            lane: lane("SL-1"),
+            agent: Some(agent(name)),
+            task: task.map(|task| TaskId::new(task).unwrap()),
+            failure: Failure::new(FailureKind::Crash, "exited with code 1"),
+        })
+    }
+
+    #[test]
+    fn the_agent_that_failed_is_retried_and_not_the_one_that_worked_last() {
+        let story = Story::begun().job(&attempt("SL-1", "engineer", 1));
+        assert_eq!(retried(&story), "engineer 1");
+        let rejected = failed(story.job(&attempt("SL-1", "reviewer", 1)), "engineer", None);
+        assert_eq!(retried(&rejected), "engineer 1");
+        let beside = failed(rejected, "engineer", Some("1")).job(&attempt("SL-1", "tester", 1));
+        assert_eq!(retried(&beside), "engineer 1");
+        // What was retried since is not what failed last.
+        let again = beside.job(&attempt("SL-1", "engineer", 2));
+        assert_eq!(retried(&again), "engineer 1");
+        let reviewed = again.job(&attempt("SL-1", "reviewer", 2));
+        assert_eq!(retried(&reviewed), "reviewer 1");
+        assert_eq!(retried(&failed(reviewed, "reviewer", Some("1"))), "reviewer 1");
+    }
 }

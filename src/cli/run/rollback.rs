@@ -10,7 +10,7 @@ use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Record, RunStarted};
+use crate::event::{Record, RunStarted, stage_in_words};
 use crate::model::text::{listed, shell_line};
 use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::progress::projections::ProjectionWriter;
@@ -72,8 +72,7 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, rollback: &Rollba
         return;
     }
     let mut lines = vec![format!("Rolling back run {run} of phase {} to before_lane_start", locked.plan.phase)];
-    let stage =
-        |lane: &LaneToRollBack| format!("{} at {} ({})", locked.plan.lane(lane.lane).id, lane.stage, lane.standing);
+    let stage = |lane: &LaneToRollBack| format!("{} at {}", locked.plan.lane(lane.lane).id, standing(lane));
     let stages: Vec<String> = rollback.lanes.iter().map(stage).collect();
     lines.push(format!("Current stage: {}", listed(&stages, NAMED)));
     lines.push(format!("Checkpoints: {}", within.state.checkpoints().display()));
@@ -119,7 +118,7 @@ fn report(
 }
 
 fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<String> {
-    let mut lines = vec![format!("{}: rolled back from {} ({})", done.lane, lane.stage, lane.standing)];
+    let mut lines = vec![format!("{}: rolled back from {}", done.lane, standing(lane))];
     if let Some(commit) = &done.undone_by {
         lines.push(format!("  its merge into {base} is undone by {}", commit.short()));
         lines.push(format!("    to have it in {base} again: {}", shell_line(["git", "revert", commit.as_str()])));
@@ -142,6 +141,10 @@ fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<Stri
         lines.push("  it held no work that is not kept elsewhere".to_owned());
     }
     lines
+}
+
+fn standing(lane: &LaneToRollBack) -> String {
+    format!("{} ({})", stage_in_words(lane.stage.word()), lane.standing)
 }
 
 fn commands_for(work: &SnapshotView) -> [String; 2] {

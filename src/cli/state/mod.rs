@@ -1,5 +1,6 @@
 //! `state`: runs pushed to a git remote, and taken from there.
 
+mod clones;
 mod drop;
 mod list;
 mod pull;

@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::pull;
+use super::{clones, pull};
 use crate::cli::args::{self, Offered};
 use crate::cli::context::REPOSITORY_CONFIG;
+use crate::cli::logs::while_working;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
@@ -19,7 +20,6 @@ use crate::git::{self, GitError, Remote, Repository};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{CommitId, RunId};
-use crate::process;
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
 use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};
 use crate::state_sync::{
@@ -63,6 +63,9 @@ fn work_on(context: &Context, exchange: &Exchange, run: &RunId, arguments: &args
     if worked.is_err() && is_new && release(remote, &offered, &claimed).unwrap_or(false) {
         let message = format!("run {run} was not begun here, and is offered again as it was");
         context.printer.warning(message, &[]);
+    }
+    if let Err(error) = clones::remove_forgotten(mirror, remote, &exchange.clones) {
+        tracing::warn!("what earlier runs left in the cache is not removed: {error:#}");
     }
     worked
 }
@@ -110,7 +113,7 @@ impl Exchange {
             if pull::found(&clone.within, claimed)? == LocalRun::UpToDate {
                 return Ok(Clone { is_new: false, ..clone });
             }
-            clone.remove();
+            clone.remove(&claimed.manifest.run_id);
         }
         // Another job may take the same number at the same moment.
         (number + 1..)
@@ -152,7 +155,7 @@ impl<'a> Clone<'a> {
     fn work(&self, context: &Context, claimed: &ReceivedState) -> Result<ExitStatus> {
         let run = &claimed.manifest.run_id;
         pull::restore(&self.within, &self.remote, claimed)?;
-        let ended = resume_claimed(&self.within, run);
+        let ended = while_working(&self.within, run, || resume_claimed(&self.within, run));
         if ended.is_err() && self.is_new {
             return ended;
         }
@@ -165,33 +168,14 @@ impl<'a> Clone<'a> {
         };
         let sent = while_unreachable(context, || send(&source, &self.remote, false))?;
         if sent.manifest.outcome.is_some() {
-            self.remove();
+            self.remove(run);
         }
         // What an earlier job had finished here and not pushed is pushed now.
         if sent.manifest.is_done() { Ok(ExitStatus::Done) } else { ended }
     }
 
-    /// Stops what a dead job left running, and removes the clone. What is still in use stays.
-    fn remove(&self) {
-        let until = Instant::now() + LONGEST_STOP;
-        loop {
-            let running = process::supervisors_below(&self.place);
-            if running.is_empty() {
-                break;
-            }
-            if Instant::now() > until {
-                return tracing::warn!("processes still work in {}", self.place.display());
-            }
-            for (_, job) in running {
-                if let Err(error) = process::stop(&job, true) {
-                    tracing::warn!("{} cannot be stopped: {error}", job.display());
-                }
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        if let Err(error) = std::fs::remove_dir_all(&self.place) {
-            tracing::warn!("{} cannot be removed: {error}", self.place.display());
-        }
+    fn remove(&self, run: &RunId) {
+        clones::remove(&self.place, &self.within.state.run(run));
     }
 }
 
@@ -222,9 +206,6 @@ fn settings<'a>(
     let settings = context.layers_above(main, file, layer)?.resolve(None);
     Ok(RepositoryContext { claimed: Some(pushing), ..RepositoryContext::new(context, repository, settings) })
 }
-
-/// How long processes that a dead job left may take to end.
-const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 /// A path becomes absolute; a URL stays what it is. What can only be a path and leads to no repository is refused: it
 /// would not be there in an hour either.

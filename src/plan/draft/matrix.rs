@@ -138,7 +138,7 @@ fn combinations(axes: &[Axis]) -> Vec<Combination<'_>> {
     all
 }
 
-/// The lane with these values: in its texts, behind its id, and in its name.
+/// The lane with these values in its texts; its id and its name end with them, unless they name them themselves.
 fn copy(lane: &Node, values: &Combination<'_>, faults: &Faults<'_>) -> Node {
     let mut copy = lane.clone();
     let all = |map: fn(&str) -> String, between: &str| {
@@ -147,6 +147,10 @@ fn copy(lane: &Node, values: &Combination<'_>, faults: &Faults<'_>) -> Node {
     for entry in entries(&mut copy).into_iter().flatten() {
         let own = scalar(&entry.value, faults);
         match (entry.key.value.as_str(), own) {
+            ("id", Some(id)) if placeholders(&id).next().is_some() => {
+                let fitting: Vec<(&str, String)> = values.iter().map(|(name, value)| (*name, in_id(value))).collect();
+                fill_in(&mut entry.value, &fitting.iter().map(|(name, value)| (*name, value.as_str())).collect());
+            }
             ("id", Some(id)) => entry.value.value = Value::Text(format!("{id}-{}", all(in_id, "-"))),
             ("name", Some(name)) if placeholders(&name).next().is_none() => {
                 entry.value.value = Value::Text(format!("{name} ({})", all(str::to_owned, ", ")));

@@ -29,9 +29,16 @@ const KILL_PATIENCE: Duration = Duration::from_secs(60);
 /// The exit code of a step that SIGTERM ended.
 const TERMINATED: i32 = 143;
 
-/// How long after such an end a request to stop still belongs to it: an engine that ends a job signals its processes one
-/// after the other.
-const SAME_STOP: Duration = Duration::from_secs(3);
+/// How long after a step has ended a request to stop still belongs to its end: an engine that ends a job signals its
+/// processes one after the other. After SIGTERM it is to be expected; a program that handles it may exit with any code, and
+/// few of those that fail were asked to.
+fn same_stop(code: i32) -> Duration {
+    match code {
+        0 => Duration::ZERO,
+        TERMINATED => Duration::from_secs(3),
+        _ => Duration::from_millis(200),
+    }
+}
 
 /// How often is looked whether the launcher lives, where its death ends the job.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -173,9 +180,7 @@ impl<'a> Runner<'a> {
             self.turn(Duration::MAX);
             match self.main.1 {
                 Some(code) => {
-                    if code == TERMINATED {
-                        self.await_stop();
-                    }
+                    self.await_stop(same_stop(code));
                     return code;
                 }
                 None if self.termination.cause().is_some() => return 0,
@@ -184,9 +189,9 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Waits whether SIGTERM, which the step ended of, was for the supervisor, too.
-    fn await_stop(&mut self) {
-        let until = Instant::now() + SAME_STOP;
+    /// Waits whether a signal that the step may have ended of was for the supervisor, too.
+    fn await_stop(&mut self, patience: Duration) {
+        let until = Instant::now() + patience;
         while self.termination.cause().is_none() && Instant::now() < until {
             self.turn(until.saturating_duration_since(Instant::now()));
         }
@@ -223,11 +228,7 @@ impl<'a> Runner<'a> {
         self.signals.sleep(next.saturating_duration_since(Instant::now()).min(at_most).min(glance));
         self.collect();
         let now = Instant::now();
-        // A step that has ended by itself before the request or the limit is not asked to end.
-        let has_ended_by_itself = self.main.1.is_some_and(|code| code != TERMINATED);
-        let signals =
-            if has_ended_by_itself && self.termination.cause().is_none() { Vec::new() } else { self.due_signals(now) };
-        signals.into_iter().for_each(|signal| self.send(signal));
+        self.due_signals(now).into_iter().for_each(|signal| self.send(signal));
         if now >= self.next_beat {
             self.beat();
             self.next_beat = now + self.spec.heartbeat.max(SHORTEST_BEAT);
@@ -235,6 +236,11 @@ impl<'a> Runner<'a> {
     }
 
     fn due_signals(&mut self, now: Instant) -> Vec<Signal> {
+        // No limit passes for a step that has ended by itself, and no request comes in time for one that has succeeded.
+        let ended = self.main.1.filter(|_| self.termination.cause().is_none());
+        if ended == Some(0) {
+            return Vec::new();
+        }
         let mut requests = self.signals.requests();
         if self.launcher.is_some_and(|launcher| !launcher.is_alive()) {
             self.launcher = None;
@@ -243,7 +249,9 @@ impl<'a> Runner<'a> {
         }
         let mut signals: Vec<Signal> =
             requests.into_iter().filter_map(|request| self.termination.request(request, now)).collect();
-        if let Some(signal) = self.termination.due(now) {
+        if ended.is_none()
+            && let Some(signal) = self.termination.due(now)
+        {
             if signal == Signal::Terminate {
                 self.notes.push(format!("the time limit of {} passed", exact(self.spec.timeout.unwrap_or_default())));
             }

@@ -91,7 +91,7 @@ fn many_failed_lanes_do_not_fill_the_screen() {
     let failed = |story: Story, id: &&str| story.failed(id);
     let story = ["SL-API", "SL-DOCS", "SL-SCHEMA", "SL-WEB"].iter().fold(Story::begun(), failed);
     let steps = summary(&story.finished(RunOutcome::Failed, 1), false).next_steps;
-    assert!(steps[0].reason.starts_with("SL-SCHEMA, SL-API, SL-DOCS, 1 more failed."), "{}", steps[0].reason);
+    assert!(steps[0].reason.starts_with("SL-SCHEMA, SL-API, SL-DOCS and 1 more failed."), "{}", steps[0].reason);
     let commands: Vec<String> = steps.iter().flat_map(NextStep::shell_lines).collect();
     insta::assert_snapshot!(commands.join("\n"), @"
     lanekeeper status P1-SL-AUTH-20251227 SL-SCHEMA
@@ -165,7 +165,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     let story = schema_merged().opened("SL-WEB", 1).then(stop);
     assert!(text(&story, true).contains(" · stopping · "));
     let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
-    assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in IMPLEMENTATION\n"), "{stopped}");
+    assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in implementation\n"), "{stopped}");
     assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");

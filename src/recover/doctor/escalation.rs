@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::model::text::{counted, shell_line};
 use crate::model::{CheckpointRecord, CheckpointStatus, RunId};
 use crate::recover::doctor::{Escalation, Expected, HoldingSeen, LogSeen, Remains, RunFacts, WayOut};
+use crate::schedule::Fault;
 
 impl Remains {
     /// Whether a branch, a snapshot or a worktree may hold work.
@@ -161,8 +162,9 @@ fn listed(names: &[String]) -> String {
 pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
     let run = facts.run.as_str();
     let plan = expected.started.plan_path.to_string_lossy().into_owned();
-    let state =
-        expected.opened().into_iter().map(|it| format!("{} was opened on branch {}", it.path.display(), it.branch));
+    let opened = expected.opened().into_iter();
+    let state = opened
+        .map(|(owned, it)| format!("{} was opened on branch {}", expected.shown(&owned, it).display(), it.branch));
     Escalation {
         issue,
         current_state: state.collect(),
@@ -187,8 +189,16 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
 pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
     let contradiction = contradiction(facts, expected, issue);
     let [again, put_back, _] = contradiction.options;
+    let what = match &facts.plan.unfit {
+        Some(Fault::UnknownAgent(lane, agent)) => {
+            format!(
+                "give the agents of {lane} in the plan file the names that they have in the run log, such as `name = \"{agent}\"`, and continue with that"
+            )
+        }
+        _ => "continue with the plan file as it is now, or with plan.json if there is no plan file".to_owned(),
+    };
     let accept = option(
-        "continue with the plan file as it is now, or with plan.json if there is no plan file",
+        what,
         "for: the run continues; against: its lanes may get other instructions than before",
         vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
     );

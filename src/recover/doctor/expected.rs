@@ -1,6 +1,8 @@
 //! What a run's log records, and the worktrees that the run still uses.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::event::{Event, Record, RunOutcome, RunStarted, Worktree};
@@ -8,7 +10,7 @@ use crate::executor::{OpenWorktree, open_worktrees};
 use crate::git::Holder;
 use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
 use crate::projection::RunHistory;
-use crate::projection::history::JobHistory;
+use crate::projection::history::{JobHistory, worktree_link};
 use crate::schedule::{AgentStep, Fault, LaneState, RunState};
 
 /// What a run's log records.
@@ -49,14 +51,22 @@ impl Expected {
 
     /// The worktrees that were opened and not released, in the order of their holders. Those of a merged lane are being
     /// removed.
-    pub(crate) fn opened(&self) -> Vec<&Worktree> {
+    pub(crate) fn opened(&self) -> Vec<(Owned, &Worktree)> {
         let lanes = self.history.lanes().iter().filter(|lane| lane.merge_commit.is_none());
         let mut all = vec![(None, None, &self.history.run.workplace)];
         for lane in lanes {
             all.extend(lane.workplaces().map(|(agent, workplace)| (Some(&lane.id), agent, workplace)));
         }
         all.sort_by_key(|(lane, agent, _)| (*lane, *agent));
-        all.into_iter().filter_map(|(_, _, workplace)| workplace.worktree.as_ref()).collect()
+        let owned = |(lane, agent): (Option<&LaneId>, Option<&AgentName>)| (lane.cloned(), agent.cloned());
+        let open = all.into_iter().filter_map(|(lane, agent, at)| Some((owned((lane, agent)), at.worktree.as_ref()?)));
+        open.collect()
+    }
+
+    /// Where users find the worktree: at the link that is named after its lane, if a lane holds it.
+    pub(crate) fn shown<'w>(&self, (lane, agent): &Owned, worktree: &'w Worktree) -> Cow<'w, Path> {
+        let link = lane.as_ref().map(|lane| worktree_link(&self.started, lane, agent.as_ref()));
+        link.map_or(Cow::Borrowed(&*worktree.path), Cow::Owned)
     }
 
     /// Every job that was ever planned.

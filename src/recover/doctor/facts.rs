@@ -79,6 +79,8 @@ pub struct PlanSeen {
     pub is_source: bool,
     /// The SHA-256 of the source that the run works with.
     pub source_sha256: String,
+    /// Why the run log does not fit that, where it calls lanes or agents otherwise: it is of no use then, and left out.
+    pub unfit: Option<Fault>,
     /// Whether its source is another plan now, so that a resume needs `--accept-plan-change`.
     pub changed: bool,
     /// Whether another program changed the pinned one: it is neither what the run wrote nor what its source holds.

@@ -21,7 +21,7 @@ use crate::projection::tasks::task_file;
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::{PlanOnRecord, pinned_text};
-use crate::schedule::RunState;
+use crate::schedule::{Fault, RunState};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
 use crate::store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
@@ -125,6 +125,12 @@ fn look_at_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected
         let is_foreign = sha256.is_some_and(|sha256| on_record.is_foreign(&sha256));
         facts.plan.edited = is_foreign && facts.plan.source.as_ref() != Some(plan);
         facts.plan.contradiction = expected.replay(plan, events).err();
+    }
+    if let Some(source) = &facts.plan.source
+        && let Err((_, fault @ (Fault::UnknownLane(_) | Fault::UnknownAgent(..)))) = RunState::replay(source, events)
+    {
+        facts.plan.unfit = Some(fault);
+        facts.plan.source = None;
     }
     if let (None, Some(source)) = (&expected.state, &facts.plan.source) {
         let _ = expected.replay(source, events);

@@ -1,6 +1,6 @@
 //! Folding what becomes of lanes that work on a cluster.
 
-use crate::event::{Event, LaneStage, Record};
+use crate::event::{Event, LaneStage, Record, RunOutcome};
 use crate::model::{LaneIndex, Timestamp};
 use crate::schedule::state::RunState;
 use crate::schedule::state::agent::AgentState;
@@ -11,7 +11,10 @@ impl RunState {
     pub(super) fn apply_placement(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) {
         let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
         let (is_lane_run, is_stopping) = (self.is_lane_run(), self.stop.is_some());
-        if is_lane_run && matches!(event, Event::LaneOffered { .. }) {
+        if let Event::LaneOffered { budget, .. } = event
+            && let Some(started) = self.started.as_mut().filter(|_| is_lane_run)
+        {
+            started.options.budget = budget.on_top_of(&self.used);
             self.unfinish();
         }
         let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
@@ -42,10 +45,12 @@ impl RunState {
                     state.revive(has_checkpoint_gate, false, at);
                 }
             }
-            Event::PlacementEnded { reason, .. } => {
+            Event::PlacementEnded { reason, outcome, .. } => {
                 state.come_back();
                 let was_asked = is_stopping || state.stopping.is_some();
+                let gave_it_back = *outcome == Some(RunOutcome::Done);
                 if !was_asked
+                    && !gave_it_back
                     && state.end.is_none()
                     && state.stage < LaneStage::AwaitingUserApproval
                     && !state.is_parked(plan)

@@ -89,8 +89,13 @@ pub(crate) fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted:
         let mut ends = (0..plan.agents.len()).filter_map(|agent| state.lane(lane).agent_end(plan, agent));
         // Without retries left a lane has failed, whatever the budget.
         let failed = ends.find(|end| matches!(end, Event::LaneFailed { .. }));
-        let blocked = || Event::LaneBlocked { lane: plan.id.clone(), reason: exhausted };
-        return deciding.note(failed.unwrap_or_else(blocked));
+        let head = state.lane(lane).head.clone().filter(|_| state.is_lane_run());
+        let lane = plan.id.clone();
+        return deciding.note(failed.unwrap_or_else(|| match head {
+            // The run that placed it knows what is left.
+            Some(head) => Event::LaneReturned { lane, head },
+            None => Event::LaneBlocked { lane, reason: exhausted },
+        }));
     }
     wait_for_jobs(deciding, lane);
 }

@@ -43,6 +43,6 @@ pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
             return;
         }
     }
-    let (number, executor) = (placement.number + 1, executor.to_owned());
-    deciding.note(Event::LaneOffered { lane: plan.id.clone(), number, executor });
+    let (number, executor, budget) = (placement.number + 1, executor.to_owned(), state.budget_part());
+    deciding.note(Event::LaneOffered { lane: plan.id.clone(), number, executor, budget });
 }

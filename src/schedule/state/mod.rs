@@ -23,7 +23,7 @@ use crate::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktre
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::text::shell_line;
 use crate::model::{
-    Agent, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp, Usage,
+    Agent, Budget, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp, Usage,
 };
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
@@ -138,6 +138,12 @@ impl RunState {
         let exhausted = budget.exhausted_by(&self.used)?;
         let words = ["lanekeeper", "resume", started.run_id.as_str()].map(str::to_owned).into_iter();
         Some(format!("{exhausted}; to continue: `{}`", shell_line(words.chain(budget.flags_for_more(&self.used)))))
+    }
+
+    /// What each lane may use that has begun, if they share what is left of the budget.
+    pub(crate) fn budget_part(&self) -> Budget {
+        let budget = self.started.as_ref().map(|started| started.options.budget).unwrap_or_default();
+        budget.part_left(&self.used, self.indexes.active().len())
     }
 
     /// The lane at `index`.

@@ -2,6 +2,12 @@
 set -eu
 echo "$LANEKEEPER_LANE $LANEKEEPER_AGENT $LANEKEEPER_ATTEMPT" >>"$DEMO_DIRECTORY/starts.log"
 
+# Says what comes next, and takes the time for it that a reader needs.
+step() {
+    echo "$1"
+    sleep "$DEMO_PAUSE"
+}
+
 # Works until the demo lets this lane's agents finish.
 work_until_released() {
     while [ ! -e "$DEMO_DIRECTORY/released/$LANEKEEPER_LANE" ]; do

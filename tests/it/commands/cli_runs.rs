@@ -383,13 +383,13 @@ fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     let without_times: Vec<&str> = lines.iter().map(|line| line.get(9..).unwrap_or(line)).collect();
     let expected = [
-        "SL-2 | ==> SL-2/engineer/1 attempt 1",
+        "SL-2 | ==> engineer/1 attempt 1",
         "SL-2 | one",
         "SL-2 | two",
-        "SL-2 | <== SL-2/engineer/1 attempt 1 · exit 3 after 0s",
-        "SL-1 | ==> SL-1 tests 1",
+        "SL-2 | <== engineer/1 attempt 1 · exit 3 after 0s",
+        "SL-1 | ==> tests 1",
         "SL-1 | three",
-        "SL-1 | ==> SL-1/engineer/1 attempt 1",
+        "SL-1 | ==> engineer/1 attempt 1",
     ];
     assert_eq!((ended.code, without_times.as_slice()), (0, &expected[..]));
     let has_time = |line: &&str| line.as_bytes()[2] == b':' && line.as_bytes()[5] == b':';
@@ -398,6 +398,7 @@ fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
     assert_eq!(one, "==> SL-2/engineer/1 attempt 1 · exit 3 <==\none\ntwo\n");
     let tail = scratch.lanekeeper(&["logs", "r", "SL-2", "SL-1", "--tail", "1"]).stdout;
     assert!(tail.contains("| two\n") && tail.contains("| three\n") && !tail.contains("| one\n"), "{tail}");
+    assert!(tail.lines().filter(|line| line.contains("==>")).all(|line| has_time(&line)), "{tail}");
     let since = |since: &str| scratch.lanekeeper(&["logs", "r", "--since", since]).stdout;
     assert!(!since("1s").contains("two") && since("1s").contains("three"), "{}", since("1s"));
     assert!(since("2020-01-31T14:30:00Z").contains("two"));
@@ -438,14 +439,14 @@ fn followed_logs_go_on_until_the_run_ends() {
     run.exited(&second, 0);
     run.finished(RunOutcome::Done);
     let expected = [
-        "SL-1 | ==> SL-1/engineer/1 attempt 1",
+        "SL-1 | ==> engineer/1 attempt 1",
         "SL-1 | one",
         "SL-1 | half a line",
-        "SL-2 | ==> SL-2/engineer/1 attempt 1",
+        "SL-2 | ==> engineer/1 attempt 1",
         "SL-2 | from another",
         "SL-1 | last",
-        "SL-1 | <== SL-1/engineer/1 attempt 1 · exit 0 after 0s",
-        "SL-2 | <== SL-2/engineer/1 attempt 1 · exit 0 after 0s",
+        "SL-1 | <== engineer/1 attempt 1 · exit 0 after 0s",
+        "SL-2 | <== engineer/1 attempt 1 · exit 0 after 0s",
     ];
     let lines: Vec<String> = follow.end().iter().map(|line| line.get(9..).unwrap_or_default().to_owned()).collect();
     assert_eq!(lines, expected);
@@ -525,7 +526,7 @@ fn an_answer_without_a_question_is_refused_and_not_written() {
     let log = fs::read(run.directory.log()).unwrap();
     let refused = [
         (&["approve", "r", "SL-1", "--gate", "changes"][..], 7, "waits for an answer to its plan, not to its changes"),
-        (&["approve", "r", "SL-2"], 7, "lane SL-2 does not wait for an answer: it is at WAITING"),
+        (&["approve", "r", "SL-2"], 7, "lane SL-2 does not wait for an answer: it is at waiting"),
         (&["reject", "r", "SL-9"], 2, "the run has no lane `SL-9`"),
     ];
     for lock in [None, Some(run.hold())] {

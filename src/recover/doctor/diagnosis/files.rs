@@ -42,7 +42,11 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
             ))
         }
         None => {
-            let issue = format!("{} cannot be used, and its source has changed or is gone", seen.path.display());
+            let why = match &seen.unfit {
+                Some(fault) => format!("the run log does not fit its source: {fault}"),
+                None => "its source has changed or is gone".to_owned(),
+            };
+            let issue = format!("{} cannot be used, and {why}", seen.path.display());
             finding.escalated(escalation::unusable_plan(facts, expected, issue))
         }
     })

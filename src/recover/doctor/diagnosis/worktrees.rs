@@ -1,6 +1,7 @@
 //! The worktrees and branches of lanes and agents.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use crate::git::{Holder, Present, WorktreeState};
 use crate::model::text::shell_line;
@@ -30,8 +31,11 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn finding(&self, kind: Kind, severity: Severity, evidence: String) -> Finding {
-        let place = &self.seen.holding.worktree.path;
-        Finding::at(kind, severity, place, evidence).of_run(&self.facts.run).of(&self.seen.owned)
+        Finding::at(kind, severity, &self.shown(), evidence).of_run(&self.facts.run).of(&self.seen.owned)
+    }
+
+    fn shown(&self) -> Cow<'_, Path> {
+        self.expected.shown(&self.seen.owned, &self.seen.holding.worktree)
     }
 
     fn holder(&self) -> Holder {
@@ -170,7 +174,7 @@ impl Case<'_> {
     fn locked(&self, present: &Present) -> Option<Finding> {
         let reason = present.locked.as_ref()?;
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let unlock = shell_line(["git", "worktree", "unlock", &self.seen.holding.worktree.path.to_string_lossy()]);
+        let unlock = shell_line(["git", "worktree", "unlock", &self.shown().to_string_lossy()]);
         let finding = self.finding(Kind::WorktreeLocked, Severity::Warning, format!("it was locked by hand{why}"));
         Some(
             finding

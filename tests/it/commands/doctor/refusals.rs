@@ -167,6 +167,8 @@ fn uncommitted_work_on_another_branch_stays_where_it_is() {
     let finding = patient.finding(&fixed, "worktree-wrong-branch");
     assert_eq!(finding["outcome"], "not_repaired");
     assert!(finding["told"].as_str().unwrap().contains("mine"), "{finding}");
+    let link = format!("repo.lanes/r1/{}/code", finding["lane"].as_str().unwrap());
+    assert!(finding["where"].as_str().unwrap().ends_with(&link), "{finding}");
     assert_eq!(fs::read_to_string(slot.join("mine")).unwrap(), "by hand\n");
     assert_eq!(patient.scratch.git_in(&slot, &["branch", "--show-current"]), "other");
     fs::remove_file(slot.join("mine")).unwrap();

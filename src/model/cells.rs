@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-pub use crate::model::safe_text::one_line as clean;
+pub use super::safe_text::one_line as clean;
 
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)

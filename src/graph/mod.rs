@@ -1,0 +1,136 @@
+//! The lanes of a plan or of a run as a picture: laid out in layers, drawn as SVG and as text, and in DOT and Mermaid.
+//!
+//! Titles are data: they are escaped, so that they cannot say anything in any of these languages.
+
+mod json;
+mod languages;
+mod layers;
+mod layout;
+mod placing;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::HashMap;
+
+use crate::model::word_enum;
+use crate::model::{Dag, LaneId, LaneIndex};
+
+pub use svg::{STYLE, SvgStyle};
+pub use text::TextForm;
+
+word_enum! {
+    /// How a lane is doing, as far as a picture shows it; `state-WORD` is its class in SVG.
+    StateGroup {
+        /// A person must answer.
+        NeedsYou = "needs-you",
+        /// Its agents or gates failed.
+        Failed = "failed",
+        /// Something outside must change first.
+        Blocked = "blocked",
+        /// Begun, and stopped or rolled back.
+        Stopped = "stopped",
+        /// Agents or gates work, or it is being merged.
+        Working = "working",
+        /// For other lanes or for capacity.
+        Waiting = "waiting",
+        /// Merged or proposed.
+        Merged = "merged",
+        /// Not part of the run.
+        Skipped = "skipped",
+    }
+}
+
+/// The state of a lane: what is said of it, and the group that decides its look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeState {
+    /// The group.
+    pub group: StateGroup,
+    /// The words of `status`, such as `waiting for approval (plan)`.
+    pub word: &'static str,
+    /// Those where room is scarce, such as `needs approval`.
+    pub brief: &'static str,
+}
+
+/// A lane in a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The lane.
+    pub id: LaneId,
+    /// Its name.
+    pub title: Option<String>,
+    /// Its state; none in a picture of a plan that does not run.
+    pub state: Option<NodeState>,
+    /// The lanes that it waits for, as positions in the list of nodes; others are ignored.
+    pub depends_on: Vec<LaneIndex>,
+    /// Whether it is on the critical path.
+    pub is_critical: bool,
+    /// Where a click on it leads, such as `#lane-API`; SVG only.
+    pub link: Option<String>,
+}
+
+/// Lanes and what they wait for.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    apart: Vec<(LaneIndex, LaneIndex)>,
+    dag: Dag,
+    /// For each lane of the critical path, the next one.
+    next_critical: HashMap<LaneIndex, LaneIndex>,
+}
+
+impl Graph {
+    /// The graph of `nodes`. No valid plan has a cycle; if there is one, the nodes stay and the edges do not.
+    pub fn new(nodes: Vec<Node>) -> Self {
+        let count = nodes.len();
+        let known = |node: &Node| node.depends_on.iter().copied().filter(|on| on.at() < count).collect();
+        let dag = Dag::new(nodes.iter().map(known).collect()).or_else(|_| Dag::new(vec![Vec::new(); count]));
+        let mut graph = Self { dag: dag.unwrap_or_default(), nodes, ..Self::default() };
+        let path = graph.critical_path();
+        graph.next_critical = path.windows(2).map(|step| (step[0], step[1])).collect();
+        graph
+    }
+
+    /// With lanes that never run at the same time, although neither waits for the other; DOT and Mermaid draw them.
+    #[must_use]
+    pub fn with_lanes_apart(mut self, apart: Vec<(LaneIndex, LaneIndex)>) -> Self {
+        self.apart = apart;
+        self
+    }
+
+    /// With the state that `state_of` finds for each lane.
+    #[must_use]
+    pub fn with_states(mut self, state_of: impl Fn(&LaneId) -> Option<NodeState>) -> Self {
+        self.nodes.iter_mut().for_each(|node| node.state = state_of(&node.id));
+        self
+    }
+
+    /// The lanes, in the order of the plan.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    fn node(&self, lane: LaneIndex) -> &Node {
+        &self.nodes[lane.at()]
+    }
+
+    fn indices(&self) -> impl DoubleEndedIterator<Item = LaneIndex> + use<> {
+        LaneIndex::first(self.nodes.len())
+    }
+
+    /// Every edge, as (waited for, waits), in the order of the lanes that wait.
+    fn edges(&self) -> impl Iterator<Item = (LaneIndex, LaneIndex)> {
+        self.indices().flat_map(|to| self.dag.dependencies(to).iter().map(move |&from| (from, to)))
+    }
+
+    /// The lanes of the critical path, the first one first.
+    fn critical_path(&self) -> Vec<LaneIndex> {
+        self.dag.order().iter().copied().filter(|lane| self.node(*lane).is_critical).collect()
+    }
+
+    /// Whether the critical path takes this edge.
+    fn is_critical(&self, from: LaneIndex, to: LaneIndex) -> bool {
+        self.next_critical.get(&from) == Some(&to)
+    }
+}

@@ -1,0 +1,42 @@
+//! The lanes of a run as a graph to draw, with their states.
+
+use std::collections::{HashMap, HashSet};
+
+use super::history::{LaneHistory, LaneState, RunHistory};
+use super::lane_row::brief;
+use crate::graph::{Graph, Node, NodeState, StateGroup};
+use crate::model::{LaneId, LaneIndex};
+
+/// The lanes of `history` with what they wait for and their states. `critical` are those on the critical path; `link` says
+/// where a click on a lane leads.
+pub fn lane_graph(history: &RunHistory, critical: &[LaneId], link: impl Fn(&LaneId) -> Option<String>) -> Graph {
+    let lanes = history.lanes();
+    let positions: HashMap<&LaneId, LaneIndex> =
+        lanes.iter().map(|lane| &lane.id).zip(LaneIndex::first(lanes.len())).collect();
+    let critical: HashSet<&LaneId> = critical.iter().collect();
+    let node = |lane: &LaneHistory| Node {
+        id: lane.id.clone(),
+        title: lane.name.clone(),
+        state: Some(node_state(lane.state)),
+        depends_on: lane.depends_on.iter().filter_map(|id| positions.get(id).copied()).collect(),
+        is_critical: critical.contains(&lane.id),
+        link: link(&lane.id),
+    };
+    Graph::new(lanes.iter().map(node).collect())
+}
+
+/// The state of a lane in a picture.
+pub(crate) fn node_state(state: LaneState) -> NodeState {
+    let group = match state {
+        LaneState::NeedsApproval(_) | LaneState::NeedsPerson => StateGroup::NeedsYou,
+        LaneState::Failed => StateGroup::Failed,
+        LaneState::Blocked => StateGroup::Blocked,
+        LaneState::Stopped | LaneState::RolledBack => StateGroup::Stopped,
+        LaneState::Starting | LaneState::Running | LaneState::Testing => StateGroup::Working,
+        LaneState::Reviewing | LaneState::Merging => StateGroup::Working,
+        LaneState::Waiting => StateGroup::Waiting,
+        LaneState::Merged | LaneState::Proposed => StateGroup::Merged,
+        LaneState::Skipped => StateGroup::Skipped,
+    };
+    NodeState { group, word: state.word(), brief: brief(state) }
+}
