@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::{Clean, Name};
 use super::confirm::{can_ask, confirms};
+use super::executors::remove_all_states;
 use super::run::settle_switches;
 use super::runs::command;
 use super::select::Selector;
@@ -116,11 +117,12 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
     let directory = place.within.state.run(&run);
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;
-    settle_switches(&place.within, &place.known[&run].started.base_branch);
+    let logged = &place.known[&run];
+    settle_switches(&place.within, &logged.started.base_branch);
     let mut found =
         place.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
     match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
-        None => record(&directory, &place.known[&run], &found)?,
+        None => record(&directory, logged, &found)?,
         Some(log) if log.goes() => {
             if let Err(error) = remove_run(&directory, lock) {
                 log.refuse(&error.to_string());
@@ -128,7 +130,12 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
         }
         Some(_) => {}
     }
-    crate::state_sync::forget(&place.within.repository, &run)?;
+    // What a job works on, and is nowhere else, goes by force only.
+    let is_elsewhere = logged.history.lanes().iter().any(|lane| lane.elsewhere.is_some());
+    if arguments.force || !is_elsewhere {
+        remove_all_states(&place.within, &run, begun_lanes(logged).into_iter().map(|lane| &lane.id));
+        crate::state_sync::forget(&place.within.repository, &run)?;
+    }
     Ok(Cleaned { run, found: Ok(found) })
 }
 

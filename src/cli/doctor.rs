@@ -1,6 +1,7 @@
 //! `doctor`: finds damage in the state on disk, and repairs it.
 
 mod executor;
+mod placed;
 mod report;
 
 use std::collections::BTreeSet;
@@ -43,10 +44,11 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
     if let Some(run) = only.as_ref().filter(|_| facts.runs.is_empty()) {
         existing(&doctor.within.state, run)?;
     }
-    let visit = match arguments.fix {
+    let mut visit = match arguments.fix {
         true => doctor.repair(&facts)?,
         false => Visit { left: doctor.diagnose(&facts), ..Visit::default() },
     };
+    visit.left.extend(placed::findings(&doctor.within, &facts));
     report::report(context, &visit, arguments.fix)?;
     Ok(match visit.left.iter().any(Finding::needs_action) {
         true if visit.held => ExitStatus::Held,

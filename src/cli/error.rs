@@ -315,6 +315,9 @@ fn of_state(error: &StateSyncError) -> CliError {
             .hinted(format!("when it has ended: lanekeeper state pull {run} --remote {remote}"))
             .hinted(format!("to take it away from there: lanekeeper state push {run} --remote {remote} --force")),
         StateSyncError::Fenced { .. } => with(ExitStatus::NotOffered),
+        StateSyncError::Taken { run, remote, reference, .. } => with(ExitStatus::Held)
+            .hinted(format!("to have it here, push its state there; then: lanekeeper clean {run} --force --logs, and lanekeeper state pull {run}"))
+            .hinted(format!("to give up what is there: git push {remote} --delete {reference}, then lanekeeper resume {run}")),
         StateSyncError::Shallow => with(ExitStatus::Blocked)
             .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
         StateSyncError::InTheWay { name, .. } => with(ExitStatus::Blocked)

@@ -1,9 +1,14 @@
 //! The executors of the settings, and the exchange through which this machine and their jobs reach each other.
 
+use std::time::Duration;
+
 use super::runs::did_you_mean;
-use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::git::Remote;
-use crate::model::ExecutorSettings;
+use crate::model::{ExecutorSettings, LaneId, RunId};
+use crate::placement::lane_run;
+use crate::state_sync::Ownership;
+use crate::state_sync::lane_run::drop_all;
 
 pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result<&'a ExecutorSettings> {
     let executors = &within.settings.executors;
@@ -47,4 +52,60 @@ pub(super) fn variables(context: &Context, name: &str, settings: &ExecutorSettin
         }
     };
     settings.environment.iter().map(|(name, text)| Ok((name.clone(), value(text)?))).collect()
+}
+
+/// How long a command waits for the exchange that could do without it.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The right to place the lanes of `run`, on the exchange of the settings.
+pub(super) fn ownership(within: &RepositoryContext<'_>, run: &RunId) -> Result<Ownership> {
+    let remote = Remote::named_or_at(&within.repository, &exchange_of(within)?)?.within(LONGEST_WAIT);
+    Ok(Ownership::new(&within.repository, &remote, run, (&host(), now())))
+}
+
+/// Takes the lanes of a run from the clone that places them, which can remove nothing of them from then on. `false`: none
+/// places any, or that is unknown.
+pub(super) fn take_over(within: &RepositoryContext<'_>, run: &RunId) -> bool {
+    if within.settings.executors.is_empty() {
+        return false;
+    }
+    let taken = ownership(within, run).and_then(|mut ownership| Ok(ownership.is_placed()? && ownership.begin()?));
+    taken.unwrap_or_else(|error| {
+        let reason = CliError::from(error).message;
+        let message = format!("another clone may still place the lanes of run {run}: {reason}");
+        within.context.printer.warning(message, &[]);
+        false
+    })
+}
+
+/// Removes the states of lanes that were rolled back from the exchange. Nothing depends on it: a state that stays is
+/// replaced when the lane is offered again.
+pub(super) fn remove_states(within: &RepositoryContext<'_>, run: &RunId, lanes: &[LaneId]) {
+    let lanes: Vec<RunId> = lanes.iter().map(|lane| lane_run(run, lane)).collect();
+    let removed = ownership(within, run).and_then(|mut ownership| drop_all(&mut ownership, &lanes));
+    report_states(within, run, removed);
+}
+
+/// Removes from the exchange what this clone pushed for the lanes of a run, and all that it knows of it.
+pub(super) fn remove_all_states<'a>(
+    within: &RepositoryContext<'_>,
+    run: &RunId,
+    lanes: impl Iterator<Item = &'a LaneId>,
+) {
+    // Most runs never had an exchange.
+    let Ok(mut ownership) = ownership(within, run) else { return };
+    if !ownership.is_known().unwrap_or(false) {
+        return;
+    }
+    let lanes: Vec<RunId> = lanes.map(|lane| lane_run(run, lane)).collect();
+    let removed = ownership.begin_here().and_then(|_| drop_all(&mut ownership, &lanes));
+    report_states(within, run, removed.and_then(|()| ownership.end()));
+}
+
+fn report_states(within: &RepositoryContext<'_>, run: &RunId, removed: Result<()>) {
+    if let Err(error) = removed {
+        let reason = CliError::from(error).message;
+        let message = format!("the states of lanes of run {run} may still be on the exchange: {reason}");
+        within.context.printer.warning(message, &[]);
+    }
 }

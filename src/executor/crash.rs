@@ -23,6 +23,16 @@ pub enum CrashPoint {
     Kept,
     /// The pinned plan is replaced and that is not recorded.
     PlanReplaced,
+    /// Lanes are about to be offered with one push.
+    BeforeOffer,
+    /// Lanes are offered, and no job was submitted for them.
+    Offered,
+    /// A job was submitted, and that is not recorded.
+    Submitted,
+    /// What a job pushed is copied, and not in the run log.
+    Copied,
+    /// The states of merged lanes are removed from the exchange; their jobs are not.
+    RefsRemoved,
     /// A step of a rollback is done and is not written down; its word.
     RollbackStep(&'static str),
     /// The doctor has repaired something; the word of what was wrong.
@@ -30,7 +40,8 @@ pub enum CrashPoint {
 }
 
 impl CrashPoint {
-    /// Every point that a run may come to; those of a retry, a rollback and the doctor are not among them.
+    /// Every point that a run may come to; those of a retry, a rollback, the doctor and lanes on a cluster are not
+    /// among them.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_word = |&word| [Self::BeforeTask(word), Self::AfterTask(word)];
         [Self::BeforeSync, Self::AfterSync, Self::Kept].into_iter().chain(Action::WORDS.iter().flat_map(of_word))
@@ -53,6 +64,11 @@ impl CrashPoint {
             Self::AfterTask(word) => format!("after_{word}"),
             Self::Kept => "kept".to_owned(),
             Self::PlanReplaced => "plan_replaced".to_owned(),
+            Self::BeforeOffer => "before_offer".to_owned(),
+            Self::Offered => "offered".to_owned(),
+            Self::Submitted => "submitted".to_owned(),
+            Self::Copied => "copied".to_owned(),
+            Self::RefsRemoved => "refs_removed".to_owned(),
             Self::RollbackStep(word) => format!("rollback_{word}"),
             Self::DoctorStep(word) => format!("doctor_{word}"),
         }

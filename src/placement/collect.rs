@@ -7,10 +7,11 @@ use anyhow::Result;
 use super::lane_log::news;
 use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::event::{Incoming, Record, RunOutcome};
+use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::point_reference;
 use crate::model::{CommitId, LaneId, RunId};
+use crate::state_sync::ReceivedState;
 use crate::state_sync::lane_run::{fetch_all, remember};
-use crate::state_sync::{ReceivedState, runs_of};
 use crate::store::{run_files, run_log};
 
 impl Watch {
@@ -23,11 +24,11 @@ impl Watch {
     }
 
     /// The states that jobs pushed since they were looked at.
-    fn changed(&self) -> Result<Vec<ReceivedState>> {
+    fn changed(&mut self) -> Result<Vec<ReceivedState>> {
         if self.followed.is_empty() {
             return Ok(Vec::new());
         }
-        let there: HashMap<RunId, CommitId> = runs_of(&self.placing.exchange)?.into_iter().collect();
+        let there: HashMap<RunId, CommitId> = self.ownership.runs()?.into_iter().collect();
         let changed = self.followed.values().filter(|followed| {
             let seen = followed.state.as_ref().map(|state| &state.commit);
             there.get(&followed.run).is_some_and(|commit| Some(commit) != seen)
@@ -76,6 +77,7 @@ impl Watch {
             point_reference(repository, name, commit)?;
         }
         followed.files = files;
+        crash_point(CrashPoint::Copied);
         let news = news(&followed.errand.lane, &records, followed.seen);
         followed.seen = records.last().map_or(followed.seen, |record| record.seq.max(followed.seen));
         Ok(news)

@@ -12,13 +12,20 @@ use crate::event::Incoming;
 use crate::model::LaneId;
 use crate::schedule::RunState;
 use crate::state_sync::lane_run::fetch_all;
-use crate::state_sync::{Claim, ReceivedState, StateSyncError, claim, lost_job, runs_of};
+use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 
 /// So long an engine must not know a job before there is no hope for it.
 const ABSENT: Duration = Duration::from_secs(30);
 
 impl Watch {
     pub(super) fn look_at_engines(&mut self) {
+        if self.followed.values().any(|followed| !followed.stops.is_empty()) {
+            // Another clone may have the run, and the jobs.
+            self.collect();
+        }
+        if self.is_taken {
+            return;
+        }
         let executors: HashSet<String> =
             self.followed.values().map(|followed| followed.errand.executor.clone()).collect();
         for executor in executors {
@@ -81,13 +88,13 @@ impl Watch {
     }
 
     /// `None`: somebody moved the state meanwhile. Where it was removed there is nothing to take back.
-    fn closed(&self, followed: &mut Followed) -> Result<Option<Vec<Incoming>>> {
-        let (repository, exchange) = (&self.placing.repository, &self.placing.exchange);
+    fn closed(&mut self, followed: &mut Followed) -> Result<Option<Vec<Incoming>>> {
+        let (repository, exchange) = (self.placing.repository.clone(), self.placing.exchange.clone());
         let state = match followed.state.take() {
             Some(state) => state,
-            None if !runs_of(exchange)?.iter().any(|(run, _)| *run == followed.run) => return Ok(Some(Vec::new())),
+            None if !self.ownership.runs()?.iter().any(|(run, _)| *run == followed.run) => return Ok(Some(Vec::new())),
             None => {
-                fetch_all(repository, exchange, std::slice::from_ref(&followed.run))?.pop().context("it is gone")?
+                fetch_all(&repository, &exchange, std::slice::from_ref(&followed.run))?.pop().context("it is gone")?
             }
         };
         let ours = Claim {
@@ -97,7 +104,7 @@ impl Watch {
         };
         let closed = match state.manifest.claim.as_ref().is_some_and(|claim| claim.id == ours.id) {
             true => Ok(state.clone()),
-            false => claim(repository, exchange, &state, &ours),
+            false => close(&mut self.ownership, &state, &ours),
         };
         match closed {
             Ok(closed) => {

@@ -1,8 +1,10 @@
 //! The log of a lane's own run: it begins with what the run that placed it knows of the lane, and each of the two is
 //! continued with what only the other one has.
 
+use std::collections::BTreeMap;
+
 use crate::event::{Event, Incoming, Record, RunStarted};
-use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
+use crate::model::{JobId, LaneId, LaneIndex, MergeMode, Plan, RunId};
 
 /// The longest id of a run.
 const LONGEST: usize = 64;
@@ -31,13 +33,20 @@ fn beginning(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> 
 }
 
 /// What continues the log of the lane's own run, which has the records `known`, by those of the lane that it does not have.
+/// A new log knows no more of what was rolled back than the names of its jobs.
 pub fn continued(
     (started, plan): (&RunStarted, &Plan),
     (run, lane): (&RunId, LaneIndex),
     known: &[Record],
     records: &[Record],
 ) -> Vec<Record> {
-    let copied = known.iter().filter_map(|record| record.origin).max().unwrap_or(0);
+    let id = &plan.lane(lane).id;
+    let rolled_back = |record: &&Record| matches!(&record.event, Event::LaneRolledBack { lane, .. } if lane == id);
+    let rolled_back = records.iter().rev().find(rolled_back).filter(|_| known.is_empty()).map(|record| record.seq);
+    let copied = match rolled_back {
+        Some(seq) => seq - 1,
+        None => known.iter().filter_map(|record| record.origin).max().unwrap_or(0),
+    };
     let mut seq = known.last().map_or(0, |record| record.seq);
     let mut at = known.last().map(|record| record.at);
     let mut added = Vec::new();
@@ -47,16 +56,31 @@ pub fn continued(
         (seq, at) = (1, Some(first));
         added.push(Record { seq, at: first, event, origin: None });
     }
-    let id = &plan.lane(lane).id;
-    for record in
-        records.iter().filter(|record| record.seq > copied && record.origin.is_none() && goes_along(&record.event, id))
-    {
+    let of_old_jobs = rolled_back.map(|seq| last_jobs(id, records, seq)).unwrap_or_default();
+    let new =
+        records.iter().filter(|record| record.seq > copied && record.origin.is_none() && goes_along(&record.event, id));
+    for record in of_old_jobs.into_iter().chain(new) {
         seq += 1;
         let moment = at.map_or(record.at, |at| at.max(record.at));
         at = Some(moment);
         added.push(Record { seq, at: moment, event: record.event.clone(), origin: Some(record.seq) });
     }
     added
+}
+
+/// The last job of each kind that a lane had before the record `seq`. No other gets its name.
+fn last_jobs<'a>(lane: &LaneId, records: &'a [Record], seq: u64) -> Vec<&'a Record> {
+    let mut last = BTreeMap::new();
+    for record in records.iter().take_while(|record| record.seq < seq) {
+        if let Event::JobPlanned { job } = &record.event
+            && job.lane.as_ref() == Some(lane)
+        {
+            last.insert(JobId { number: 0, ..job.clone() }, record);
+        }
+    }
+    let mut last: Vec<&Record> = last.into_values().collect();
+    last.sort_by_key(|record| record.seq);
+    last
 }
 
 /// Whether the lane's own run is to know it. What becomes of placements is the placing run's business.

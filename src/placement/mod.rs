@@ -13,15 +13,15 @@ mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::cluster::{Cluster, OrderName};
 use crate::event::RunStarted;
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
-use crate::model::{ExecutorSettings, Plan, RunId};
+use crate::model::{ExecutorSettings, Plan, RunId, Timestamp};
 use crate::store::RunDirectory;
 
 pub(crate) use lane_log::lane_run;
@@ -32,17 +32,25 @@ pub(crate) struct Engine {
     pub(crate) cluster: Box<dyn Cluster>,
 }
 
+/// Why the thread places nothing any more: another clone has the run.
+pub(crate) type Taken = Arc<Mutex<Option<anyhow::Error>>>;
+
 /// What the thread works with.
 pub(crate) struct Placing {
     pub(crate) repository: Repository,
     pub(crate) exchange: Remote,
+    /// Where the run's own state is pushed to, if it is.
+    pub(crate) state_remote: Option<Remote>,
     /// What jobs reach the exchange by.
     pub(crate) address: String,
     pub(crate) directory: RunDirectory,
     pub(crate) started: RunStarted,
     pub(crate) plan: Arc<Plan>,
     pub(crate) host: String,
+    /// When this process began.
+    pub(crate) since: Timestamp,
     pub(crate) engines: HashMap<String, Engine>,
+    pub(crate) taken: Taken,
 }
 
 /// The thread, and its mailbox until it is to end.
@@ -88,3 +96,6 @@ fn cache_flag(settings: &ExecutorSettings) -> Vec<String> {
     let cache: Option<PathBuf> = settings.node_cache().map(|cache| cache.to_path_buf());
     cache.iter().flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::cache_flag;
 use super::lane_log::{continued, lane_run};
 use super::watch::{EXCHANGE, Watch, ended, shown};
 use crate::cluster::{ClusterError, Order};
 use crate::event::{Event, Record, RunOutcome};
+use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
 use crate::fs::regular_file;
 use crate::git::GitError;
 use crate::model::{CommitId, LaneId, LaneIndex, RunId};
 use crate::state_sync::lane_run::{fetch_all, known, make, push_made, remember};
-use crate::state_sync::{ReceivedState, Source, runs_of, state_reference};
+use crate::state_sync::{ReceivedState, Source, StateSyncError, state_reference};
 use crate::store::run_log;
 
 /// The most lanes that are offered with one push and submitted before anything else is looked at.
@@ -38,7 +39,7 @@ impl Watch {
         if burst.is_empty() {
             return;
         }
-        let there = runs_of(&self.placing.exchange);
+        let there = self.ownership.runs();
         let Some(there) = self.tolerate(EXCHANGE, there) else { return self.waiting.extend(burst) };
         let there: HashMap<RunId, CommitId> = there.into_iter().collect();
         let mut offers = Vec::new();
@@ -55,6 +56,10 @@ impl Watch {
 
     /// What an outage keeps from being placed waits; what is wrong with it otherwise blocks the lane.
     fn postpone_or_refuse(&mut self, errand: Errand, answer: Answer, error: &anyhow::Error) {
+        if let Some(StateSyncError::Taken { .. }) = error.downcast_ref() {
+            self.complain(EXCHANGE, error);
+            return self.waiting.push((errand, answer));
+        }
         let is_outage = match error.downcast_ref::<ClusterError>() {
             Some(error) => error.is_outage(),
             None => matches!(error.downcast_ref(), Some(GitError::Remote { .. })),
@@ -75,7 +80,9 @@ impl Watch {
     fn pushed(&mut self, offers: Vec<Offer>) -> Vec<Vec<Offer>> {
         let new = offers.iter().filter_map(|offer| Some((&offer.state, offer.replaces.as_ref()?.as_ref())));
         let new: Vec<_> = new.collect();
-        let pushed = push_made(&self.placing.repository, &self.placing.exchange, &new);
+        crash_point(CrashPoint::BeforeOffer);
+        let pushed = push_made(&mut self.ownership, &new);
+        crash_point(CrashPoint::Offered);
         let mut by_executor: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
         for offer in offers {
             match &pushed {
@@ -93,6 +100,7 @@ impl Watch {
     fn submit(&mut self, offers: Vec<Offer>) {
         let orders: Result<Vec<Order>> = offers.iter().map(|offer| self.order(offer)).collect();
         let tickets = orders.and_then(|orders| Ok(self.engine(&offers[0].errand.executor)?.cluster.submit(&orders)));
+        crash_point(CrashPoint::Submitted);
         let mut tickets = tickets.map(Vec::into_iter);
         for Offer { errand, answer, state, .. } in offers {
             let ticket = match &mut tickets {
@@ -149,6 +157,17 @@ impl Watch {
             remember(&repository, &exchange, before)?;
             return Ok((before.clone(), None));
         }
+        // Nothing of an older state is in the run log where the lane has not begun, or was rolled back.
+        let is_new = errand.seen == 0;
+        let before = before.filter(|_| !is_new);
+        let (log, records) = if is_new { Default::default() } else { (log, records) };
+        ensure!(
+            is_new || before.is_some(),
+            "its state is gone from the exchange, and this clone has never had it; roll the lane back: lanekeeper \
+             rollback {} --lane {}",
+            self.placing.started.run_id,
+            errand.lane
+        );
         self.read_log()?;
         let facts = (&self.placing.started, self.placing.plan.as_ref());
         let added = continued(facts, (&run, index), &records, &self.records);
@@ -158,12 +177,13 @@ impl Watch {
         Ok((made, Some(there.cloned())))
     }
 
-    fn read_log(&mut self) -> Result<()> {
+    pub(super) fn read_log(&mut self) -> Result<()> {
         let read = self.log.read(&self.placing.directory.log())?;
         if !read.continues {
             self.records.clear();
         }
-        self.records.extend(read.added.into_iter().filter(|record| record.origin.is_none()));
+        let is_wanted = |record: &Record| record.origin.is_none() || matches!(record.event, Event::JobPlanned { .. });
+        self.records.extend(read.added.into_iter().filter(is_wanted));
         Ok(())
     }
 

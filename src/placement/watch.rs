@@ -1,6 +1,7 @@
 //! The thread that places lanes and follows them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,11 @@ use anyhow::{Context as _, Result};
 use super::lane_log::lane_run;
 use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
-use crate::event::{Event, Record, RunOutcome};
+use crate::event::{Event, Record, RunOutcome, StopReason};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::git::GitError;
 use crate::model::{LaneId, RunId};
-use crate::state_sync::ReceivedState;
+use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
 use crate::store::run_log::DurableLog;
 
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
@@ -32,7 +33,7 @@ pub(super) const EXCHANGE: &str = "the exchange";
 pub(super) struct Watch {
     pub(super) placing: Placing,
     pub(super) log: DurableLog,
-    /// What the run log has of each lane; of all lanes what concerns them all.
+    /// What the run log has and was not copied into it, and the names of all jobs.
     pub(super) records: Vec<Record>,
     pub(super) waiting: Vec<(Errand, Answer)>,
     /// Whether some of them were not tried yet.
@@ -43,6 +44,9 @@ pub(super) struct Watch {
     pub(super) refs_due: Instant,
     pub(super) engine_due: Instant,
     pub(super) engine_pause: Duration,
+    pub(super) ownership: Ownership,
+    /// Whether another clone has the run: nothing is placed or followed any more.
+    pub(super) is_taken: bool,
     /// What does not answer, or refuses, and the reason that was last shown.
     pub(super) troubles: HashMap<String, String>,
 }
@@ -67,6 +71,8 @@ pub(super) struct Followed {
 impl Watch {
     pub(super) fn new(placing: Placing) -> Self {
         let now = Instant::now();
+        let since = (placing.host.as_str(), placing.since);
+        let ownership = Ownership::new(&placing.repository, &placing.exchange, &placing.started.run_id, since);
         Self {
             placing,
             log: DurableLog::default(),
@@ -78,17 +84,27 @@ impl Watch {
             refs_due: now,
             engine_due: now,
             engine_pause: ENGINE.0,
+            ownership,
+            is_taken: false,
             troubles: HashMap::new(),
         }
     }
 
     pub(super) fn work(mut self, inbox: &Receiver<(Errand, Answer)>) {
         while self.gather(inbox) {
-            self.place_waiting();
+            if self.is_taken {
+                self.give_up();
+                continue;
+            }
+            if self.has_run() {
+                self.place_waiting();
+            }
             if self.refs_due <= Instant::now() {
                 let began = Instant::now();
-                self.collect();
-                self.forget();
+                if self.has_run() {
+                    self.collect();
+                    self.forget();
+                }
                 self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
             }
             if self.engine_due <= Instant::now() {
@@ -97,7 +113,32 @@ impl Watch {
                 self.engine_due = Instant::now() + self.engine_pause;
             }
         }
-        self.forget();
+        self.leave();
+    }
+
+    /// Whether this process may place the lanes of the run. As long as there is none, it needs no right to.
+    fn has_run(&mut self) -> bool {
+        if self.waiting.is_empty() && self.followed.is_empty() && self.over.is_empty() {
+            return true;
+        }
+        let begun = self.ownership.begin();
+        self.tolerate(EXCHANGE, begun).unwrap_or(false)
+    }
+
+    /// Has the run stopped, and answers everything: its lanes are another process's.
+    fn give_up(&mut self) {
+        let mut events = vec![Event::StopRequested { lane: None, reason: StopReason::Request, force: true }.into()];
+        let mut answer_with_end = |errand: &Errand, answer: &Answer| {
+            events.push(ended(errand, None, "another clone has the run").into());
+            answer(std::mem::take(&mut events), true);
+        };
+        for followed in std::mem::take(&mut self.followed).into_values() {
+            answer_with_end(&followed.errand, &followed.answer);
+            followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
+        }
+        std::mem::take(&mut self.waiting).iter().for_each(|(errand, answer)| answer_with_end(errand, answer));
+        (self.has_more, self.refs_due) = (false, Instant::now() + Duration::from_secs(3600));
+        self.engine_due = self.refs_due;
     }
 
     /// Takes what arrived, or waits for the next look; `false`: nothing can arrive any more.
@@ -176,6 +217,12 @@ impl Watch {
 
     /// Shows that something failed which is tried again, once for each reason.
     pub(super) fn complain(&mut self, subject: &str, error: &anyhow::Error) {
+        if let Some(taken @ StateSyncError::Taken { .. }) = error.downcast_ref() {
+            (self.is_taken, self.refs_due) = (true, Instant::now());
+            let mut told = self.placing.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            *told = Some(taken.clone().into());
+            return;
+        }
         let reason = shown(error);
         if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
             tracing::warn!("{subject}: {reason}; it is tried again");

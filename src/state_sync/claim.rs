@@ -1,10 +1,13 @@
 //! Claims a run that was offered: of all processes that try, one wins, and from then on only it may push the run.
 
+use std::slice;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
+use super::ownership::Ownership;
 use super::receive::{ReceivedState, fetch_into};
 use super::send::fenced;
 use super::{incoming_reference, outgoing_reference, state_reference};
@@ -54,13 +57,32 @@ pub fn claim(
     offered: &ReceivedState,
     claim: &Claim,
 ) -> Result<ReceivedState> {
+    claim_by(repository, remote, offered, claim, |request| Ok(remote.push(request)?))
+}
+
+/// As [`claim`], for the process that placed the lane: nobody else may push the lane's run then.
+///
+/// # Errors
+/// As for [`claim`]; [`StateSyncError::Taken`] when another clone has the run that placed the lane.
+pub(crate) fn close(ownership: &mut Ownership, offered: &ReceivedState, claim: &Claim) -> Result<ReceivedState> {
+    let (repository, remote) = (ownership.repository().clone(), ownership.remote().clone());
+    claim_by(&repository, &remote, offered, claim, |request| ownership.push(slice::from_ref(request)))
+}
+
+fn claim_by(
+    repository: &Repository,
+    remote: &Remote,
+    offered: &ReceivedState,
+    claim: &Claim,
+    push: impl FnOnce(&PushRequest<'_>) -> Result<bool>,
+) -> Result<ReceivedState> {
     let manifest = Manifest { claim: Some(claim.clone()), ..offered.manifest.clone() };
     let (run, outgoing) = (&manifest.run_id, own(&outgoing_reference(&manifest.run_id), claim));
     let bundle = Bundle {
         tree: Some(&repository.tree_of(&offered.commit)?),
         removed: &[],
         files: &[manifest.file()?],
-        commits: std::slice::from_ref(&offered.commit),
+        commits: slice::from_ref(&offered.commit),
         message: &format!("Lanekeeper: run {run} is claimed"),
         at: claim.at,
     };
@@ -68,7 +90,7 @@ pub fn claim(
     let reference = &state_reference(run);
     let expected = Some(&offered.commit);
     let request = PushRequest { reference, commit: Some(&commit), expected, hooks: false, is_similar: false };
-    let holds = remote.push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
+    let holds = push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
     forget_reference(repository, &outgoing)?;
     if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run).into()) }
 }

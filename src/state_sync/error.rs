@@ -6,7 +6,7 @@ use crate::projection::cells::clean;
 pub(super) use anyhow::Result;
 
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StateSyncError {
     #[error("run {run} cannot be pushed: {reason}")]
     Unreadable { run: RunId, reason: String },
@@ -24,6 +24,8 @@ pub enum StateSyncError {
     Claimed { remote: String, run: RunId, host: String, at: Timestamp },
     #[error("run {run} is not offered on {remote}: another process claimed it, or it was withdrawn")]
     Fenced { remote: String, run: RunId },
+    #[error("run {run} was continued elsewhere: its lanes are placed by {by}")]
+    Taken { run: RunId, by: String, remote: String, reference: String },
     #[error("this is a shallow clone, so it is unknown which commit continues which")]
     Shallow,
     #[error("`{name}` is at {found} here, and the state of run {run} needs it at {wanted}")]

@@ -29,11 +29,13 @@ pub struct Pace {
     pub look: Duration,
     /// What is done once another process has the run, so that every later push is refused.
     pub lost: Box<dyn FnOnce() + Send>,
+    /// Whether a state that does not continue this one is overwritten: that of a clone from which this one took the run.
+    pub overwrites: Box<dyn Fn() -> bool + Send>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { rest: SHORTEST_REST, look: Duration::MAX, lost: Box::new(|| {}) }
+        Self { rest: SHORTEST_REST, look: Duration::MAX, lost: Box::new(|| {}), overwrites: Box::new(|| false) }
     }
 }
 
@@ -146,7 +148,7 @@ impl Pusher {
                 answer(&mut waiting, None);
             }
             let began = Instant::now();
-            outcome = self.push();
+            outcome = self.push(&pace);
             if let Err(error) = &outcome
                 && let Some(StateSyncError::Superseded { .. } | StateSyncError::Fenced { .. }) = error.downcast_ref()
             {
@@ -162,7 +164,7 @@ impl Pusher {
         }
         match outcome {
             Ok(()) => Ok(()),
-            Err(_) => self.push(),
+            Err(_) => self.push(&pace),
         }
     }
 
@@ -183,8 +185,13 @@ impl Pusher {
         }
     }
 
-    fn push(&mut self) -> Result<()> {
-        let outcome = self.state.push(false).map(drop);
+    fn push(&mut self, pace: &Pace) -> Result<()> {
+        let mut outcome = self.state.push(false).map(drop);
+        let is_superseded =
+            |error: &anyhow::Error| matches!(error.downcast_ref(), Some(StateSyncError::Superseded { .. }));
+        if outcome.as_ref().is_err_and(is_superseded) && (pace.overwrites)() {
+            outcome = self.state.push(true).map(drop);
+        }
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.warned, true)
         {

@@ -1,9 +1,14 @@
 //! States of the runs that single lanes are on a cluster: made here, of another run's records, and fetched again and again.
 
+use std::collections::HashSet;
+
+use anyhow::ensure;
+
 use super::error::Result;
+use super::ownership::Ownership;
 use super::pack::pack_log;
 use super::receive::{ReceivedState, state_at};
-use super::{Source, incoming_reference, outgoing_reference, runs_of, seen_reference, state_reference};
+use super::{Source, incoming_reference, outgoing_reference, seen_reference, state_reference};
 use crate::git::{PushRequest, Remote, Repository, forget_reference, point_reference};
 use crate::model::{CommitId, RunId};
 
@@ -25,19 +30,16 @@ pub fn make(
 /// has another one of a run, and none was pushed.
 ///
 /// # Errors
-/// What git says.
-pub fn push_made(
-    repository: &Repository,
-    remote: &Remote,
-    made: &[(&ReceivedState, Option<&CommitId>)],
-) -> Result<bool> {
+/// What git says, or that another clone has the run that places them.
+pub fn push_made(ownership: &mut Ownership, made: &[(&ReceivedState, Option<&CommitId>)]) -> Result<bool> {
+    let (repository, remote) = &(ownership.repository().clone(), ownership.remote().clone());
     let references: Vec<String> = made.iter().map(|(state, _)| state_reference(&state.manifest.run_id)).collect();
     let requests = made.iter().zip(&references).map(|((state, expected), reference)| {
         let (commit, expected) = (Some(&state.commit), *expected);
         PushRequest { reference, commit, expected, hooks: false, is_similar: true }
     });
     let requests: Vec<PushRequest<'_>> = requests.collect();
-    let pushed = requests.is_empty() || remote.push_together(&requests)?;
+    let pushed = requests.is_empty() || ownership.push(&requests)?;
     for (state, _) in made {
         if pushed {
             remember(repository, remote, state)?;
@@ -82,20 +84,25 @@ pub fn remember(repository: &Repository, remote: &Remote, state: &ReceivedState)
     Ok(forget_reference(repository, &incoming_reference(run))?)
 }
 
+/// The most refs that one push removes.
+const MOST_REMOVED: usize = 100;
+
 /// Removes the states of runs from the remote, and what this clone keeps of them.
 ///
 /// # Errors
-/// What git says, also that one of them was changed meanwhile.
-pub fn drop_all(repository: &Repository, remote: &Remote, runs: &[RunId]) -> Result<()> {
-    let there: Vec<(RunId, CommitId)> = runs_of(remote)?.into_iter().filter(|(run, _)| runs.contains(run)).collect();
-    let references: Vec<String> = there.iter().map(|(run, _)| state_reference(run)).collect();
-    let removals = references.iter().zip(&there).map(|(reference, (_, commit))| {
-        let expected = Some(commit);
-        PushRequest { reference, commit: None, expected, hooks: false, is_similar: false }
-    });
-    let requests: Vec<PushRequest<'_>> = removals.collect();
-    if !requests.is_empty() {
-        remote.push_together(&requests)?;
+/// What git says, that one of them was changed meanwhile, or that another clone has the run that placed them.
+pub fn drop_all(ownership: &mut Ownership, runs: &[RunId]) -> Result<()> {
+    let runs: HashSet<&RunId> = runs.iter().collect();
+    let there: Vec<(RunId, CommitId)> = ownership.runs()?.into_iter().filter(|(run, _)| runs.contains(run)).collect();
+    for some in there.chunks(MOST_REMOVED) {
+        let references: Vec<String> = some.iter().map(|(run, _)| state_reference(run)).collect();
+        let removals = references.iter().zip(some).map(|(reference, (_, commit))| {
+            let expected = Some(commit);
+            PushRequest { reference, commit: None, expected, hooks: false, is_similar: false }
+        });
+        let requests: Vec<PushRequest<'_>> = removals.collect();
+        ensure!(ownership.push(&requests)?, "one of {} was changed meanwhile", references.join(", "));
     }
-    runs.iter().try_for_each(|run| Ok(forget_reference(repository, &seen_reference(remote, run))?))
+    let (repository, remote) = (ownership.repository(), ownership.remote());
+    runs.into_iter().try_for_each(|run| Ok(forget_reference(repository, &seen_reference(remote, run))?))
 }

@@ -9,6 +9,7 @@ mod error;
 mod follow;
 pub(crate) mod lane_run;
 mod manifest;
+mod ownership;
 mod pack;
 mod probe;
 mod published;
@@ -24,10 +25,12 @@ use crate::model::digest::sha256;
 use crate::store::RunDirectory;
 use error::Result;
 
+pub(crate) use claim::close;
 pub use claim::{Claim, KEPT, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
 pub use follow::{Follower, Pace, PushNow};
 pub use manifest::Manifest;
+pub(crate) use ownership::Ownership;
 pub use probe::{Probe, ProbeAnswer, is_probe};
 pub use published::unpublished;
 pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
@@ -36,6 +39,8 @@ pub use restore::{Destination, LocalRun, Restored, local_run};
 pub use send::{StatePusher, drop_state, send};
 
 const STATES: &str = "refs/lanekeeper/state/";
+
+const OWNERS: &str = "refs/lanekeeper/owner/";
 
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -60,10 +65,14 @@ pub(crate) fn state_reference(run: &RunId) -> String {
 /// The ref that holds the state of a run as a remote had it when we last pushed or pulled: what the remote must still
 /// be at for us to overwrite it.
 fn seen_reference(remote: &Remote, run: &RunId) -> String {
+    format!("refs/lanekeeper/remotes/{}/{run}", remote_directory(remote))
+}
+
+/// The directory of refs that are about a remote.
+fn remote_directory(remote: &Remote) -> String {
     let name = remote.name();
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    let place = if is_name { name.to_owned() } else { sha256(name)[..16].to_owned() };
-    format!("refs/lanekeeper/remotes/{place}/{run}")
+    if is_name { name.to_owned() } else { sha256(name)[..16].to_owned() }
 }
 
 fn outgoing_reference(run: &RunId) -> String {
@@ -78,8 +87,8 @@ fn incoming_reference(run: &RunId) -> String {
 /// Forgets what this clone knows of the states of `run` on any remote; the remotes keep them.
 pub fn forget(repository: &Repository, run: &RunId) -> Result<()> {
     let end = format!("/{run}");
-    let ours = ["refs/lanekeeper/remotes", "refs/lanekeeper/outgoing", "refs/lanekeeper/incoming"];
-    for space in ours {
+    let ours = ["remotes", "outgoing", "incoming", "owner"].map(|space| format!("refs/lanekeeper/{space}"));
+    for space in &ours {
         for (name, _) in repository.references(space)? {
             if name.ends_with(&end) {
                 forget_reference(repository, &name)?;

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::executors::{slurm, this};
-use crate::support::{Ended, TestEnv, wait_until};
+use crate::support::{Ended, Running, TestEnv, wait_until};
 
 /// Two lanes on the executor, the second after the first, and one here. `$1` in `scratch` lets the first lane pass.
 const CHAIN: &str = "
@@ -153,27 +153,161 @@ fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
     wait_until("the job's ticket", || env.lanekeeper(&["stop"]).stdout.contains("stop"));
     run.wait().exits(143);
     env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1"], "what was rolled back is removed");
     env.write("scratch/go", "");
     assert_merged(&env, env.resume(&[]));
 }
 
-#[test]
-fn a_run_that_goes_on_in_another_clone_leaves_jobs_alone() {
-    let env = chain();
-    let mut run = env.start(&[]);
-    wait_until("the lane's agent", || has_begun(&env, 1));
-    wait_for_the_claim(&env);
-    run.kill();
-    run.wait();
+/// Another clone, with the run as it is now; what pulling it said.
+fn other_clone(env: &TestEnv) -> Ended {
     env.git(&["remote", "add", "x", "../exchange.git"]);
     env.lanekeeper(&["state", "push", "--remote", "x"]).exits(0);
     env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
     env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
-    let there = |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.current_dir(env.path("other")));
-    there(&["state", "pull", "--remote", "x"]).exits(0);
+    in_other(env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0)
+}
+
+fn in_other(env: &TestEnv, arguments: &[&str]) -> Running {
+    env.start_with(arguments, |command| command.current_dir(env.path("other")))
+}
+
+/// What the exchange has, but for the state of the run itself, which tests push by hand.
+fn refs(env: &TestEnv) -> Vec<String> {
+    let refs = env.git_at("exchange.git", &["for-each-ref", "--format=%(refname)"]);
+    refs.lines().filter(|name| *name != "refs/lanekeeper/state/r1").map(str::to_owned).collect()
+}
+
+#[test]
+fn a_run_that_goes_on_in_another_clone_leaves_jobs_alone() {
+    // The first agent's end has the start of the second one pushed.
+    let env = slurm("often");
+    env.program("often", &format!("#!/bin/sh\nexec {} \"$@\" --push-every 0s\n", this()));
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
+         [[lane.agent]]\nname = 'slow'\n\
+         command = 'echo >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
+         [[lane.agent]]\nname = 'quick'\n\
+         command = 'until [ -e $SCRATCH/attempts ]; do sleep 0.05; done; echo b >b.txt'\n",
+    );
+    env.commit("settings");
+    let mut run = env.start(&[]);
+    wait_until("the start of the agent that works on", || {
+        let log = fs::read_to_string(env.log_file()).unwrap_or_default();
+        log.lines().any(|line| line.contains("job_started") && line.contains("slow"))
+    });
+    run.kill();
+    run.wait();
+    let pulled = other_clone(&env);
+    assert!(!pulled.stdout.contains("will run again here"), "{}", pulled.stdout);
     env.write("scratch/go", "");
-    assert_merged_in(&env, "other", there(&["resume", "--yes"]));
+    in_other(&env, &["resume", "--yes"]).wait().exits(0);
+    assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (1, 1));
+    assert_eq!(env.git_at("other", &["show", "main:a.txt"]).trim(), "a");
+    assert!(refs(&env).is_empty(), "{:?}", refs(&env));
+}
+
+#[test]
+fn a_process_ends_whose_run_goes_on_in_another_clone() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    other_clone(&env);
+    let there = in_other(&env, &["resume", "--yes"]);
+    let other = env.path("other").display().to_string();
+    run.wait().exits(4).says(&["run r1 was continued elsewhere", &other]);
+    env.resume(&["--yes"]).exits(4).says(&["run r1 was continued elsewhere", &other]);
+    env.lanekeeper(&["clean", "r1", "--force", "--logs", "--yes"]).exits(0).says(&["was continued elsewhere"]);
+    env.write("scratch/go", "");
+    assert_merged_in(&env, "other", there.wait());
     assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
+    assert!(refs(&env).is_empty(), "{:?}", refs(&env));
+}
+
+#[test]
+fn the_clone_that_took_a_run_overwrites_what_the_other_one_pushed_last() {
+    let env = chain();
+    env.git(&["remote", "add", "x", "../exchange.git"]);
+    let run = env.start(&["--state-remote", "x"]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
+    env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
+    wait_until("a state of the run", || {
+        !env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1"]).is_empty()
+    });
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    run.wait().exits(4);
+    env.write("scratch/go", "");
+    assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
+    let state = env.git_at("exchange.git", &["show", "refs/lanekeeper/state/r1:state.json"]);
+    let state: Value = serde_json::from_str(&state).expect("JSON");
+    assert_eq!((state["outcome"].as_str(), state["repository"].as_str()), (Some("done"), env.path("other").to_str()));
+}
+
+#[test]
+fn a_lane_stays_on_the_exchange_until_the_remote_of_the_run_has_its_merge() {
+    let env = chain();
+    env.git_at("", &["init", "--quiet", "--bare", "states.git"]);
+    env.git(&["remote", "add", "y", "../states.git"]);
+    let run = env.start(&["--state-remote", "y"]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    fs::rename(env.path("states.git"), env.path("away.git")).expect("renamed");
+    env.write("scratch/go", "");
+    assert_merged(&env, run.wait());
+    let left = ["owner/r1", "state/r1.A", "state/r1.B"].map(|name| format!("refs/lanekeeper/{name}"));
+    assert_eq!(refs(&env), left);
+}
+
+#[test]
+fn a_lane_that_was_taken_back_is_not_pushed_by_the_job_that_had_it() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    let first = worker(&env, 7);
+    kill_process(first, Signal::STOP).expect("a signal");
+    env.write("scratch/lost.7", "");
+    env.lanekeeper(&["stop"]);
+    run.wait().exits(143);
+    let state = || env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    let taken_back = state();
+    env.write("scratch/go", "");
+    kill_process(first, Signal::CONT).expect("a signal");
+    wait_until("the end of the job", || {
+        fs::read_to_string(env.path("scratch/code.7")).is_ok_and(|code| !code.is_empty())
+    });
+    assert_eq!((env.scratch("code.7").trim(), state()), ("75", taken_back));
+}
+
+#[test]
+fn a_death_at_any_step_of_placing_changes_nothing_about_the_end() {
+    for point in ["before_offer:1", "offered:1", "submitted:1", "copied:1", "copied:2", "refs_removed:1"] {
+        let env = chain();
+        env.write("scratch/go", "");
+        let plan = env.path("plan.toml").display().to_string();
+        let arguments = ["execute-phase", &plan, "--run-id", "r1"];
+        let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        assert!(died.was_killed(), "no run comes to {point}: {}", died.stderr);
+        assert_merged(&env, env.resume(&["--yes"]));
+        assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1), "{point}");
+        assert!(refs(&env).is_empty(), "{point}: {:?}", refs(&env));
+        let stages = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr"];
+        stages.iter().for_each(|stage| drop(env.checkpoint("A", stage)));
+    }
+}
+
+#[test]
+fn what_a_failed_lane_left_on_the_exchange_goes_with_its_run() {
+    let env = slurm(this());
+    env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
+    env.commit("settings");
+    env.execute(&[]).exits(1);
+    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1", "refs/lanekeeper/state/r1.A"]);
+    env.lanekeeper(&["clean", "r1", "--force", "--yes"]).exits(0);
+    assert!(refs(&env).is_empty(), "{:?}", refs(&env));
+    assert_eq!(env.git(&["for-each-ref", "refs/lanekeeper/owner", "refs/lanekeeper/remotes"]), "");
 }
 
 #[test]
@@ -222,6 +356,87 @@ fn an_engine_that_is_out_is_asked_again() {
     env.write("scratch/back", "");
     run.wait().exits(0);
     assert_eq!(submitted(&env), 1);
+}
+
+/// What the doctor finds about the exchange: the kinds with their lanes.
+fn diagnosis(env: &TestEnv) -> Vec<(String, String)> {
+    let report = env.lanekeeper(&["doctor", "--format", "json"]).exits(0).json();
+    let word = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let findings = report["findings"].as_array().expect("a list").iter();
+    let found = findings.map(|finding| (word(finding, "kind"), word(finding, "lane")));
+    let is_about_it =
+        |kind: &str| ["lane-state", "lane-claim", "run-taken", "exchange"].iter().any(|it| kind.starts_with(it));
+    found.filter(|(kind, _)| is_about_it(kind)).collect()
+}
+
+#[test]
+fn the_doctor_compares_the_exchange_with_the_lanes() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    run.kill();
+    run.wait();
+    let found = |kind: &str, lane: &str| diagnosis(&env).contains(&(kind.to_owned(), lane.to_owned()));
+    assert_eq!(diagnosis(&env), []);
+    fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
+    assert!(found("exchange-unreachable", ""), "{:?}", diagnosis(&env));
+    fs::rename(env.path("away.git"), env.path("exchange.git")).expect("renamed");
+    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/state/r1.A"]);
+    assert!(found("lane-state-missing", "A"), "{:?}", diagnosis(&env));
+    env.git_at("exchange.git", &["update-ref", "refs/lanekeeper/state/r1.A", &state]);
+    other_clone(&env);
+    let there = in_other(&env, &["resume", "--yes"]);
+    wait_until("the other clone to have the run", || found("run-taken", ""));
+    env.write("scratch/go", "");
+    assert_merged_in(&env, "other", there.wait());
+}
+
+#[test]
+fn the_doctor_finds_states_that_nothing_needs() {
+    let env = slurm(this());
+    env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
+    env.commit("settings");
+    env.execute(&[]).exits(1);
+    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    assert_eq!(diagnosis(&env), []);
+    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    env.git_at("exchange.git", &["update-ref", "refs/lanekeeper/state/r1.A", &state]);
+    assert_eq!(diagnosis(&env), [("lane-state-left".to_owned(), "A".to_owned())]);
+}
+
+/// Makes the state of lane A the one of a job that pushed last in 2020, on the exchange and in what the run has seen.
+fn set_back(env: &TestEnv) {
+    let (exchange, name) = ("exchange.git", "refs/lanekeeper/state/r1.A");
+    let state = env.git_at(exchange, &["show", &format!("{name}:state.json")]);
+    let mut state: Value = serde_json::from_str(&state).expect("JSON");
+    state["at"] = "2020-01-01T00:00:00.000Z".into();
+    env.write("scratch/state.json", state.to_string());
+    let file = env.path("scratch/state.json").display().to_string();
+    let blob = env.git_at(exchange, &["hash-object", "-w", &file]);
+    env.git_at(exchange, &["read-tree", name]);
+    env.git_at(exchange, &["update-index", "--add", "--cacheinfo", &format!("100644,{},state.json", blob.trim())]);
+    let tree = env.git_at(exchange, &["write-tree"]);
+    let commit = env.git_at(exchange, &["commit-tree", "-m", "set back", tree.trim()]);
+    env.git_at(exchange, &["update-ref", name, commit.trim()]);
+    let seen = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/remotes"]);
+    env.git(&["fetch", "--quiet", "../exchange.git", &format!("+{name}:{}", seen.trim())]);
+}
+
+#[test]
+fn the_doctor_finds_claims_that_no_job_has_any_more() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    run.kill();
+    run.wait();
+    set_back(&env);
+    assert_eq!(diagnosis(&env), []);
+    kill_process(worker(&env, 7), Signal::KILL).expect("a signal");
+    wait_until("the end of the job", || fs::read_to_string(env.path("scratch/code.7")).is_ok_and(|it| !it.is_empty()));
+    assert_eq!(diagnosis(&env), [("lane-claim-silent".to_owned(), "A".to_owned())]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{Local, Offset};
@@ -10,7 +10,7 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
-use crate::cli::executors::{self, named, variables};
+use crate::cli::executors::{self, named, ownership, variables};
 use crate::cli::last_said::LastSaid;
 use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
@@ -18,7 +18,7 @@ use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host,
 use crate::cli::{ci, notify, report};
 use crate::cluster;
 use crate::engine::{Sight, drive};
-use crate::event::{Event, RunStarted};
+use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, RunClock};
@@ -27,7 +27,7 @@ use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{Ci, JobId, Plan, RunId};
-use crate::placement::{self, Engine, Placing};
+use crate::placement::{self, Engine, Placing, Taken};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;
@@ -51,7 +51,9 @@ pub(super) fn execute(
     let (context, directory) = (within.context, run.directory.clone());
     write_plan(&directory, &run)?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
-    let elsewhere = elsewhere(within, &run)?;
+    let taken = Taken::default();
+    let elsewhere = elsewhere(within, &run, &taken)?;
+    let placing = elsewhere.clone();
     let follower = follower(within, &run)?;
     let before_publication = follower.as_ref().map(|follower| {
         let state = follower.push_now();
@@ -88,21 +90,29 @@ pub(super) fn execute(
         let hint = "the run log is complete".to_owned();
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &[hint]);
     }
-    if let Some(Err(error)) = follower.map(Follower::finish) {
+    let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(Err(error)) = follower.map(Follower::finish)
+        && taken.is_none()
+    {
         let again = format!("to push it: lanekeeper state push {}", run.started.run_id);
         let reason = CliError::from(error).one_line();
         context.printer.warning(format!("the remote does not have the newest state of the run: {reason}"), &[again]);
     }
+    // It removes what nobody needs once the state is pushed.
+    drop(placing);
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);
     report::keep(within, &run.plan, &run.started.run_id);
     let finish = ended?;
+    if let Some(taken) = taken.filter(|_| finish.outcome != RunOutcome::Done) {
+        return Err(taken);
+    }
     summarize(within, &view, &run.started)?;
     Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
 }
 
 /// Where lanes work that name an executor; `None`: none does.
-fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Arc<dyn Elsewhere>>> {
+fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun, taken: &Taken) -> Result<Option<Arc<dyn Elsewhere>>> {
     let is_placed = run.started.options.placed_by.is_some();
     let names: BTreeSet<&String> = run.plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
     if is_placed || names.is_empty() {
@@ -118,12 +128,15 @@ fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<A
     let placing = Placing {
         repository: within.repository.clone(),
         exchange,
+        state_remote: within.state_remote()?,
         address,
         directory: run.directory.clone(),
         started: run.started.clone(),
         plan: run.plan.clone(),
         host: host(),
+        since: now(),
         engines,
+        taken: taken.clone(),
     };
     let started = placement::start(placing);
     started.map(Some).map_err(|error| ExitStatus::Blocked.error(format!("cannot start a thread: {error}")))
@@ -162,10 +175,22 @@ fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Fo
     let (repository, directory) = (within.repository.clone(), run.directory.clone());
     let claim = within.claimed.as_ref().map(|claimed| claimed.claim.clone());
     let source = Source { repository, directory, run: run.started.run_id.clone(), host: host(), claim };
-    let pace = |claimed| pace_of_claim(claimed, &run.directory, &run.started.run_id);
-    let pace = within.claimed.as_ref().map(pace).unwrap_or_default();
+    let pace = |claimed: &Claimed| pace_of_claim(claimed, &run.directory, &run.started.run_id);
+    let pace = match &within.claimed {
+        Some(claimed) => pace(claimed),
+        None => Pace { overwrites: overwrites(within, run)?, ..Pace::default() },
+    };
     let started = Follower::start(source, remote, pace);
     started.map(Some).map_err(|error| ExitStatus::Blocked.error(format!("cannot start a thread: {error}")))
+}
+
+/// Whether this clone has the lanes of the run on the exchange, so that its state counts where another one was pushed.
+fn overwrites(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Box<dyn Fn() -> bool + Send>> {
+    if run.plan.lanes.iter().all(|lane| lane.executor.is_none()) {
+        return Ok(Box::new(|| false));
+    }
+    let ownership = ownership(within, &run.started.run_id)?;
+    Ok(Box::new(move || ownership.is_ours().unwrap_or(false)))
 }
 
 /// Stops the run at once where another process has it. Many are pushed to the same remote, but not at the same moment.
@@ -177,7 +202,7 @@ fn pace_of_claim(claimed: &Claimed, directory: &RunDirectory, run: &RunId) -> Pa
         }
     };
     let rest = backoff(claimed.push_every, run.as_str(), 1);
-    Pace { rest, look: (10 * rest).max(Duration::from_secs(1)), lost: Box::new(lost) }
+    Pace { rest, look: (10 * rest).max(Duration::from_secs(1)), lost: Box::new(lost), ..Pace::default() }
 }
 
 fn reporters<'a>(

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::locked_run::{LockedRun, Reach, adopt};
 use super::request::Adoption;
 use crate::cli::args::Rollback;
+use crate::cli::executors::remove_states;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
@@ -42,6 +43,9 @@ pub(super) fn roll_back(
     let refused = |error| refusal(error, &within.state, (&started, &phase_plan), lanes);
     let rollback = plan(&locked.state, &locked.records, lanes).map_err(|error| refused(error.into()))?;
     present(within, &locked, &rollback);
+    let was_placed = |it: &&LaneToRollBack| locked.state.lane(it.lane).placement().number() > 0;
+    let placed: Vec<LaneId> =
+        rollback.lanes.iter().filter(was_placed).map(|it| phase_plan.lane(it.lane).id.clone()).collect();
     let executor = within.executor(&started, &phase_plan)?;
     let behind = |error: String| {
         let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];
@@ -54,7 +58,11 @@ pub(super) fn roll_back(
     if let Some(Err(error)) = writer.map(ProjectionWriter::finish) {
         behind(error.to_string());
     }
-    report(within, &locked, &rollback, &done.map_err(refused)?)
+    let done = done.map_err(refused)?;
+    if !placed.is_empty() {
+        remove_states(within, run, &placed);
+    }
+    report(within, &locked, &rollback, &done)
 }
 
 /// What is printed before a rollback begins (seed 004).

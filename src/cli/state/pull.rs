@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::run_of;
 use crate::cli::args::PullState;
+use crate::cli::executors::take_over;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
@@ -20,7 +21,11 @@ pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &P
         Some(name) => run_of(remote, name)?,
         None => only_unfinished(within, remote)?,
     };
-    let received = fetch(&within.repository, remote, &run)?;
+    let mut received = fetch(&within.repository, remote, &run)?;
+    if found(within, &received)? == LocalRun::Missing && take_over(within, &run) {
+        // What the other clone pushed until then.
+        received = fetch(&within.repository, remote, &run)?;
+    }
     let restored = restore(within, remote, &received)?;
     if restored.is_some() {
         let written = adopt(within, &run, &Adoption::default(), Reach::Own);

@@ -64,6 +64,12 @@ crate::model::word_enum! {
         JobDamaged = "job-damaged",
         SupervisorWithoutRun = "supervisor-without-run",
         RefWithoutRun = "ref-without-run",
+        /// The exchange of lanes on a cluster does not answer, or not in time.
+        ExchangeUnreachable = "exchange-unreachable",
+        LaneStateLeft = "lane-state-left",
+        LaneStateMissing = "lane-state-missing",
+        LaneClaimSilent = "lane-claim-silent",
+        RunTaken = "run-taken",
         DiskNearlyFull = "disk-nearly-full",
     }
 }
@@ -189,6 +195,16 @@ impl Finding {
         let finding = Self::at(kind, severity, &run.log_path, reason).of_run(&run.run);
         let remedy = remedies.join("; ");
         if wanted { finding.for_a_person(remedy) } else { finding.hint(remedy) }
+    }
+
+    /// What is on the exchange of a run with lanes on a cluster, which a resume deals with.
+    pub fn of_exchange(kind: Kind, run: &RunId, exchange: &str, evidence: String, remedy: &str) -> Self {
+        Self::new(kind, Severity::Note, exchange, evidence).of_run(run).hint(remedy)
+    }
+
+    #[must_use]
+    pub fn of_lane(self, lane: &LaneId) -> Self {
+        self.of(&(Some(lane.clone()), None))
     }
 
     pub fn needs_action(&self) -> bool {

@@ -43,8 +43,8 @@ impl PlacementState {
         self.seen
     }
 
-    /// What stays of it once the lane was put back.
+    /// What stays of it once the lane was put back. Its own log begins again.
     pub(crate) fn after_rollback(self) -> Self {
-        Self { number: self.number, seen: self.seen, ..Self::default() }
+        Self { number: self.number, ..Self::default() }
     }
 }
