@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use super::lane_log::continued;
 use crate::event::{Event, Record};
-use crate::model::{JobId, LaneId, Plan, PlanParts, RunId};
+use crate::model::{Budget, JobId, LaneId, Plan, PlanParts, RunId};
 use crate::projection::testing::{Story, attempt, lane, plan, started};
 use crate::schedule::RunState;
 
 fn offered(lane: &LaneId, number: u32) -> Event {
-    Event::LaneOffered { lane: lane.clone(), number, executor: "main".to_owned() }
+    Event::LaneOffered { lane: lane.clone(), number, executor: "main".to_owned(), budget: Budget::default() }
 }
 
 /// Lane A was offered twice; in between the run log got the record of a job of it, and the lane was rolled back.

@@ -91,7 +91,7 @@ pub(crate) fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted:
         let failed = ends.find(|end| matches!(end, Event::LaneFailed { .. }));
         let head = state.lane(lane).head.clone().filter(|_| state.is_lane_run());
         let lane = plan.id.clone();
-        return deciding.note(failed.unwrap_or_else(|| match head {
+        return deciding.note(failed.unwrap_or(match head {
             // The run that placed it knows what is left.
             Some(head) => Event::LaneReturned { lane, head },
             None => Event::LaneBlocked { lane, reason: exhausted },
