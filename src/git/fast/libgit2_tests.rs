@@ -192,6 +192,7 @@ fn the_base_of_branches_is_the_one_that_git_finds() {
     let place = Place::new();
     let (base, one) = (place.commit(), place.commit());
     place.git(&["checkout", "--quiet", "--detach", base.as_str()]);
+    std::fs::write(place.root.join("other"), "").unwrap();
     let other = place.commit();
     place.git(&["checkout", "--quiet", "--orphan", "alone"]);
     let alone = place.commit();
