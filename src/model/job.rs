@@ -89,12 +89,18 @@ impl JobId {
 }
 
 impl JobId {
-    /// The job of a lane that is displayed as `text`.
-    pub fn displayed_as(text: &str) -> Option<Self> {
-        let (place, rest) = text.split_once(' ')?;
-        let (title, number) = rest.rsplit_once(' ')?;
-        let mut names = place.split('/');
-        let lane = LaneId::new(names.next()?).ok()?;
+    /// `engineer/1 attempt 2`: for people, where the lane is known.
+    pub fn within_lane(&self) -> String {
+        let whole = self.to_string();
+        let rest = self.lane.as_ref().and_then(|lane| whole.strip_prefix(lane.as_str()));
+        rest.map_or(whole.as_str(), |rest| rest.trim_start_matches(['/', ' '])).to_owned()
+    }
+
+    /// The job of `lane` that is displayed as `text` within it.
+    pub fn displayed_within(lane: &LaneId, text: &str) -> Option<Self> {
+        let (rest, number) = text.rsplit_once(' ')?;
+        let (place, title) = rest.rsplit_once(' ').unwrap_or(("", rest));
+        let mut names = place.split('/').filter(|name| !name.is_empty());
         let agent = names.next().map(AgentName::new).transpose().ok()?;
         let task = names.next().map(TaskId::new).transpose().ok()?;
         let role = match (title, agent, task) {
@@ -105,7 +111,7 @@ impl JobId {
             ("tests", None, None) => JobRole::Tests,
             _ => return None,
         };
-        Some(Self { lane: Some(lane), role, number: number.parse().ok()? })
+        Some(Self { lane: Some(lane.clone()), role, number: number.parse().ok()? })
     }
 }
 
@@ -281,10 +287,11 @@ mod tests {
         ];
         for role in roles {
             let job = JobId { lane: Some(LaneId::new("A-1").unwrap()), role, number: 12 };
-            assert_eq!(JobId::displayed_as(&job.to_string()), Some(job));
+            let within = job.within_lane();
+            assert_eq!(JobId::displayed_within(&LaneId::new("A-1").unwrap(), &within), Some(job), "{within}");
         }
-        for other in ["", "A", "A tests", "A tests x", "A attempt 1", "A/b/c/d tests 1", "A rests 1"] {
-            assert_eq!(JobId::displayed_as(other), None, "{other}");
+        for other in ["", "tests", "tests x", "attempt 1", "b/c/d tests 1", "rests 1"] {
+            assert_eq!(JobId::displayed_within(&LaneId::new("A-1").unwrap(), other), None, "{other}");
         }
     }
 }

@@ -56,7 +56,7 @@ impl<'a> Elsewhere<'a> {
     pub(super) fn learn(&mut self, record: &Record) {
         match &record.event {
             Event::LanePlaced { lane, number, .. } => {
-                let text = Text { lane: pad(lane.as_str(), NAME).trim_end().to_owned(), ..Text::default() };
+                let text = Text::of(lane.clone());
                 let placed = Placed { number: *number, engine: None, due: Instant::now(), text, is_silent: false };
                 self.placed.insert(lane.clone(), placed);
             }
@@ -105,10 +105,10 @@ impl Placed {
 }
 
 /// What a job printed, as far as it was read.
-#[derive(Default)]
 struct Text {
+    lane: LaneId,
     /// How its lane is called there.
-    lane: String,
+    name: String,
     /// Where to read on, in bytes from the start.
     next: u64,
     /// The agent's attempt or the gate that the next line is of.
@@ -117,6 +117,11 @@ struct Text {
 }
 
 impl Text {
+    fn of(lane: LaneId) -> Self {
+        let name = pad(lane.as_str(), NAME).trim_end().to_owned();
+        Self { lane, name, next: 0, current: None, lines: HashMap::new() }
+    }
+
     /// The lines of agents and gates in what was printed since; other lines are of `work` itself.
     fn read(&mut self, bytes: &[u8]) -> Vec<Line> {
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
@@ -128,15 +133,15 @@ impl Text {
     fn line(&mut self, line: &str) -> Option<Line> {
         let (_, named) = line.split_at_checked(CLOCK)?;
         let (name, text) = named.split_once(" |")?;
-        if name.trim() != self.lane {
+        if name.trim() != self.name {
             return None;
         }
         let text = text.strip_prefix(' ').unwrap_or(text);
-        if let Some(job) = text.strip_prefix("==> ").and_then(JobId::displayed_as) {
+        if let Some(job) = text.strip_prefix("==> ").and_then(|it| JobId::displayed_within(&self.lane, it)) {
             self.current = Some(job);
             return None;
         }
-        let job = self.current.clone().filter(|job| !text.starts_with(&format!("<== {job}")))?;
+        let job = self.current.clone().filter(|job| !text.starts_with(&format!("<== {}", job.within_lane())))?;
         let count = self.lines.entry(job.clone()).or_default();
         let number = *count;
         *count += 1;
@@ -159,15 +164,15 @@ mod tests {
 
     #[test]
     fn lines_are_of_the_job_that_was_named_last_and_what_work_says_is_left_out() {
-        let mut text = Text { lane: "A".to_owned(), ..Text::default() };
-        let printed = "Run r1.A: 1 lane left\n12:00:01 A   works\n12:00:01 A | ==> A/agent/1 attempt 1\n\
+        let mut text = Text::of(LaneId::new("A").unwrap());
+        let printed = "Run r1.A: 1 lane left\n12:00:01 A   works\n12:00:01 A | ==> agent/1 attempt 1\n\
                        12:00:01 A | one\n         A |\n12:00:02 B | other\n12:00:02 A |  in\n12:00:02 A | ha";
         let attempt = "A/agent/1 attempt 1";
         assert_eq!(read(&mut text, printed), [line(attempt, 0, "one"), line(attempt, 1, ""), line(attempt, 2, " in")]);
         let rest = &printed[usize::try_from(text.next).unwrap()..];
         let printed = format!(
-            "{rest}lf\n12:00:03 A | <== A/agent/1 attempt 1 · exit 0 after 2s\n\
-             12:00:03 A | ==> A tests 1\n12:00:03 A | x | y\n"
+            "{rest}lf\n12:00:03 A | <== agent/1 attempt 1 · exit 0 after 2s\n\
+             12:00:03 A | ==> tests 1\n12:00:03 A | x | y\n"
         );
         assert_eq!(read(&mut text, &printed), [line(attempt, 3, "half"), line("A tests 1", 0, "x | y")]);
     }

@@ -118,7 +118,7 @@ impl<'a> Lines<'a> {
 
     fn prefixed(&mut self, job: &Job, entry: &Entry) -> String {
         let known = self.last.insert(job.label().to_owned(), job.id.clone()).is_some_and(|last| last == job.id);
-        let header = || format!("==> {}", within_lane(&job.id));
+        let header = || format!("==> {}", job.id.within_lane());
         match entry {
             Entry::Began if known => String::new(),
             Entry::Began => self.line(job, Some(job.began), &header()),
@@ -129,7 +129,7 @@ impl<'a> Lines<'a> {
             Entry::Ended => {
                 let exit = job.exit.as_ref();
                 let took = exit.map(|exit| format!(" after {}", short(exit.finished_at.since(exit.started_at))));
-                let text = format!("<== {}{}{}", within_lane(&job.id), ending(exit), took.unwrap_or_default());
+                let text = format!("<== {}{}{}", job.id.within_lane(), ending(exit), took.unwrap_or_default());
                 exit.map(|exit| self.line(job, Some(exit.finished_at), &text)).unwrap_or_default()
             }
         }
@@ -174,13 +174,6 @@ fn keep_last(held: &mut Vec<(Job, Entry)>, tail: usize) {
     }
     kept.reverse();
     *held = kept;
-}
-
-/// `engineer/1 attempt 2`: the lane stands before the line.
-fn within_lane(job: &JobId) -> String {
-    let whole = job.to_string();
-    let rest = job.lane.as_ref().and_then(|lane| whole.strip_prefix(lane.as_str()));
-    rest.map_or(whole.as_str(), |rest| rest.trim_start_matches(['/', ' '])).to_owned()
 }
 
 fn named(job: &Job) -> String {
