@@ -17,6 +17,9 @@ use crate::store::{run_files, run_log};
 impl Watch {
     /// Copies what lanes did since the last look.
     pub(super) fn collect(&mut self) {
+        if self.followed.is_empty() {
+            return;
+        }
         let changed = self.changed();
         for state in self.tolerate(EXCHANGE, changed).unwrap_or_default() {
             self.look_at(state);
@@ -25,9 +28,6 @@ impl Watch {
 
     /// The states that jobs pushed since they were looked at.
     fn changed(&mut self) -> Result<Vec<ReceivedState>> {
-        if self.followed.is_empty() {
-            return Ok(Vec::new());
-        }
         let there: HashMap<RunId, CommitId> = self.ownership.runs()?.into_iter().collect();
         let changed = self.followed.values().filter(|followed| {
             let seen = followed.state.as_ref().map(|state| &state.commit);

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::Engine;
 use super::watch::{Followed, Watch};
 use crate::cluster::{Cancel, Job, OrderName, Sighting, Ticket};
-use crate::event::Incoming;
+use crate::event::{Event, Incoming};
 use crate::model::LaneId;
 use crate::schedule::RunState;
 use crate::state_sync::lane_run::fetch_all;
@@ -16,6 +16,24 @@ use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 
 /// So long an engine must not know a job before there is no hope for it.
 const ABSENT: Duration = Duration::from_secs(30);
+
+/// So long a job must wait for a reason before that is noted.
+const WAITS: Duration = Duration::from_secs(10);
+
+impl Followed {
+    /// Why its job waits, if that has been the same for a while.
+    fn lasting_wait(&mut self, sighting: Option<&Sighting>) -> Option<String> {
+        let Some(Sighting::Waiting(reason)) = sighting else {
+            self.waits = None;
+            return None;
+        };
+        let (_, since) = match &mut self.waits {
+            Some(waits) if waits.0 == *reason => waits,
+            other => other.insert((reason.clone(), Instant::now())),
+        };
+        (since.elapsed() >= WAITS).then(|| reason.clone())
+    }
+}
 
 impl Watch {
     pub(super) fn look_at_engines(&mut self) {
@@ -48,6 +66,12 @@ impl Watch {
             let sighting = jobs.get(&followed.name).map(|job| job.sighting.clone());
             followed.absent = followed.absent.or(Some(Instant::now())).filter(|_| sighting.is_none());
             let stop = followed.stops.iter().map(|(force, _)| *force).max();
+            if let Some(reason) = followed.lasting_wait(sighting.as_ref())
+                && self.noted.insert((executor.to_owned(), reason.clone()))
+            {
+                let message = format!("job {} waits: {reason}", followed.ticket.0);
+                (followed.answer)(vec![Event::Noted { lane: Some(lane.clone()), message }.into()], false);
+            }
             let waits = matches!(sighting, Some(Sighting::Waiting(_)));
             let over = match &sighting {
                 Some(Sighting::Over(ending)) => Some(format!("its job {ending}")),

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::lane_log::lane_run;
-use super::watch::{EXCHANGE, Watch};
+use super::watch::{EXCHANGE, RUN_STATE, Watch};
 use crate::cluster::OrderName;
 use crate::event::{Event, RunOutcome};
 use crate::executor::crash::{CrashPoint, crash_point};
@@ -19,7 +19,7 @@ impl Watch {
             return;
         }
         let pushed = self.pushed_records();
-        let Some(pushed) = self.tolerate("the state of the run", pushed) else { return };
+        let Some(pushed) = self.tolerate(RUN_STATE, pushed) else { return };
         let is_pushed = |lane: &LaneId| {
             let last = self.records.iter().rev().find(|record| record.event.lane() == Some(lane));
             last.is_none_or(|record| record.seq <= pushed)

@@ -22,6 +22,7 @@ use crate::event::RunStarted;
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
 use crate::model::{ExecutorSettings, Plan, RunId, Timestamp};
+use crate::state_sync::PushNow;
 use crate::store::RunDirectory;
 
 pub(crate) use lane_log::lane_run;
@@ -41,6 +42,7 @@ pub(crate) struct Placing {
     pub(crate) exchange: Remote,
     /// Where the run's own state is pushed to, if it is.
     pub(crate) state_remote: Option<Remote>,
+    pub(crate) state: Option<PushNow>,
     /// What jobs reach the exchange by.
     pub(crate) address: String,
     pub(crate) directory: RunDirectory,

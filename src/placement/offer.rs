@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::cache_flag;
 use super::lane_log::{continued, lane_run};
-use super::watch::{EXCHANGE, Watch, ended, shown};
+use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
 use crate::cluster::{ClusterError, Order};
 use crate::event::{Event, Record, RunOutcome};
 use crate::executor::crash::{CrashPoint, crash_point};
@@ -15,7 +15,7 @@ use crate::fs::regular_file;
 use crate::git::GitError;
 use crate::model::{CommitId, LaneId, LaneIndex, RunId};
 use crate::state_sync::lane_run::{fetch_all, known, make, push_made, remember};
-use crate::state_sync::{ReceivedState, Source, StateSyncError, state_reference};
+use crate::state_sync::{PushNow, ReceivedState, Source, StateSyncError, state_reference};
 use crate::store::run_log;
 
 /// The most lanes that are offered with one push and submitted before anything else is looked at.
@@ -62,11 +62,14 @@ impl Watch {
         }
         let is_outage = match error.downcast_ref::<ClusterError>() {
             Some(error) => error.is_outage(),
-            None => matches!(error.downcast_ref(), Some(GitError::Remote { .. })),
+            None => error.downcast_ref().is_some_and(GitError::is_outage),
         };
         if is_outage {
-            let subject =
-                if error.is::<ClusterError>() { format!("executor {}", errand.executor) } else { EXCHANGE.into() };
+            let subject = match error.downcast_ref() {
+                Some(GitError::RemoteLocked { .. }) => format!("lane {}", errand.lane),
+                _ if error.is::<ClusterError>() => format!("executor {}", errand.executor),
+                _ => EXCHANGE.to_owned(),
+            };
             self.complain(&subject, error);
             return self.waiting.push((errand, answer));
         }
@@ -75,25 +78,51 @@ impl Watch {
         answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
     }
 
-    /// Pushes what the exchange does not have: all, or nothing if it has another state of one of the lanes by now. What may
-    /// be claimed, by executor.
+    /// What may be claimed, by executor: what the exchange has already, and what is pushed now.
     fn pushed(&mut self, offers: Vec<Offer>) -> Vec<Vec<Offer>> {
-        let new = offers.iter().filter_map(|offer| Some((&offer.state, offer.replaces.as_ref()?.as_ref())));
-        let new: Vec<_> = new.collect();
+        let (new, mut pushed): (Vec<Offer>, Vec<Offer>) =
+            offers.into_iter().partition(|offer| offer.replaces.is_some());
         crash_point(CrashPoint::BeforeOffer);
-        let pushed = push_made(&mut self.ownership, &new);
+        if !new.is_empty() && self.is_state_pushed() {
+            pushed.extend(self.push_new(new));
+        } else {
+            self.waiting.extend(new.into_iter().map(|offer| (offer.errand, offer.answer)));
+        }
         crash_point(CrashPoint::Offered);
         let mut by_executor: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
-        for offer in offers {
-            match &pushed {
-                Ok(false) if offer.replaces.is_some() => self.waiting.push((offer.errand, offer.answer)),
-                Err(error) if offer.replaces.is_some() => {
-                    self.postpone_or_refuse(offer.errand, offer.answer, error);
-                }
-                _ => by_executor.entry(offer.errand.executor.clone()).or_default().push(offer),
-            }
+        for offer in pushed {
+            by_executor.entry(offer.errand.executor.clone()).or_default().push(offer);
         }
         by_executor.into_values().collect()
+    }
+
+    /// Has the run's own state pushed, so that a clone that pulls it knows of every offer. `false`: another clone has the run.
+    fn is_state_pushed(&mut self) -> bool {
+        let pushed = self.placing.state.as_ref().map_or(Ok(()), PushNow::push);
+        self.tolerate(RUN_STATE, pushed.map_err(anyhow::Error::msg)).is_some()
+    }
+
+    /// Pushes all of them, or nothing if the exchange has another state of one of the lanes by now. Where it refuses one, or
+    /// cannot lock its ref, each is pushed for itself.
+    fn push_new(&mut self, new: Vec<Offer>) -> Vec<Offer> {
+        let states = new.iter().filter_map(|offer| Some((&offer.state, offer.replaces.as_ref()?.as_ref())));
+        let error = match push_made(&mut self.ownership, &states.collect::<Vec<_>>()) {
+            Ok(true) => return new,
+            Ok(false) => {
+                self.waiting.extend(new.into_iter().map(|offer| (offer.errand, offer.answer)));
+                return Vec::new();
+            }
+            Err(error) => error,
+        };
+        let is_about_one =
+            matches!(error.downcast_ref(), Some(GitError::RemoteLocked { .. } | GitError::PushRefused { .. }));
+        if is_about_one && new.len() > 1 {
+            return new.into_iter().flat_map(|offer| self.push_new(vec![offer])).collect();
+        }
+        for offer in new {
+            self.postpone_or_refuse(offer.errand, offer.answer, &error);
+        }
+        Vec::new()
     }
 
     /// Has a job started for each offer, all of one executor.

@@ -29,6 +29,7 @@ const MANY: u32 = 200;
 
 /// What is said not to answer where the exchange does not.
 pub(super) const EXCHANGE: &str = "the exchange";
+pub(super) const RUN_STATE: &str = "the state of the run";
 
 pub(super) struct Watch {
     pub(super) placing: Placing,
@@ -49,6 +50,8 @@ pub(super) struct Watch {
     pub(super) is_taken: bool,
     /// What does not answer, or refuses, and the reason that was last shown.
     pub(super) troubles: HashMap<String, String>,
+    /// Executors, and the reasons that were noted why jobs of them wait.
+    pub(super) noted: HashSet<(String, String)>,
 }
 
 /// A lane whose job is followed.
@@ -66,6 +69,8 @@ pub(super) struct Followed {
     pub(super) seen: u64,
     /// Since when the engine does not know the job.
     pub(super) absent: Option<Instant>,
+    /// Why the job waits, and since when for this reason.
+    pub(super) waits: Option<(String, Instant)>,
 }
 
 impl Watch {
@@ -87,6 +92,7 @@ impl Watch {
             ownership,
             is_taken: false,
             troubles: HashMap::new(),
+            noted: HashSet::new(),
         }
     }
 
@@ -118,7 +124,8 @@ impl Watch {
 
     /// Whether this process may place the lanes of the run. As long as there is none, it needs no right to.
     fn has_run(&mut self) -> bool {
-        if self.waiting.is_empty() && self.followed.is_empty() && self.over.is_empty() {
+        let is_idle = self.waiting.is_empty() && self.followed.is_empty() && self.over.is_empty();
+        if is_idle || self.ownership.has_begun() {
             return true;
         }
         let begun = self.ownership.begin();
@@ -194,7 +201,8 @@ impl Watch {
         let run = lane_run(&self.placing.started.run_id, &errand.lane);
         let (name, seen) = (self.name(&run, errand.number), errand.seen);
         let stops = Vec::new();
-        Followed { errand, answer, stops, run, name, ticket, state: None, files: HashSet::new(), seen, absent: None }
+        let files = HashSet::new();
+        Followed { errand, answer, stops, run, name, ticket, state: None, files, seen, absent: None, waits: None }
     }
 
     pub(super) fn name(&self, run: &RunId, number: u32) -> OrderName {

@@ -20,6 +20,7 @@ mod diff;
 mod documents;
 mod error_log;
 mod escalation;
+mod exchange;
 mod executors;
 mod external_changes;
 mod foreign_logs;

@@ -26,18 +26,18 @@ command = 'echo here >here.txt'
 executor = 'local'
 ";
 
-fn chain() -> TestEnv {
+pub(crate) fn chain() -> TestEnv {
     let env = slurm(this());
     env.plan(CHAIN);
     env.commit("settings");
     env
 }
 
-fn submitted(env: &TestEnv) -> usize {
+pub(crate) fn submitted(env: &TestEnv) -> usize {
     fs::read_to_string(env.path("scratch/submitted")).unwrap_or_default().lines().count()
 }
 
-fn has_begun(env: &TestEnv, attempts: usize) -> bool {
+pub(crate) fn has_begun(env: &TestEnv, attempts: usize) -> bool {
     fs::read_to_string(env.path("scratch/attempts")).unwrap_or_default().lines().count() >= attempts
 }
 
@@ -47,7 +47,7 @@ fn worker(env: &TestEnv, id: u32) -> Pid {
     Pid::from_raw(pid).expect("a pid")
 }
 
-fn wait_for_the_claim(env: &TestEnv) {
+pub(crate) fn wait_for_the_claim(env: &TestEnv) {
     wait_until("the claim", || {
         let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
         let lane = status["lanes"].as_array().expect("a list").iter().find(|lane| lane["lane"] == "A").cloned();
@@ -56,12 +56,12 @@ fn wait_for_the_claim(env: &TestEnv) {
     });
 }
 
-fn assert_merged(env: &TestEnv, ended: Ended) {
+pub(crate) fn assert_merged(env: &TestEnv, ended: Ended) {
     assert_merged_in(env, "repo", ended);
 }
 
 /// Everything is merged, each lane once.
-fn assert_merged_in(env: &TestEnv, clone: &str, ended: Ended) {
+pub(crate) fn assert_merged_in(env: &TestEnv, clone: &str, ended: Ended) {
     ended.exits(0);
     assert_eq!(env.git_at(clone, &["show", "main:b.txt"]).trim(), "a");
     assert_eq!(env.git_at(clone, &["show", "main:here.txt"]).trim(), "here");
@@ -167,7 +167,7 @@ fn other_clone(env: &TestEnv) -> Ended {
     in_other(env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0)
 }
 
-fn in_other(env: &TestEnv, arguments: &[&str]) -> Running {
+pub(crate) fn in_other(env: &TestEnv, arguments: &[&str]) -> Running {
     env.start_with(arguments, |command| command.current_dir(env.path("other")))
 }
 

@@ -35,7 +35,7 @@ use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::recover::resume::PlanOnRecord;
 use crate::settings::{Origin, Progress, Settings};
-use crate::state_sync::{Follower, Pace, Source};
+use crate::state_sync::{Follower, Pace, PushNow, Source};
 use crate::store::{Request, RunDirectory, requests};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
@@ -52,9 +52,9 @@ pub(super) fn execute(
     write_plan(&directory, &run)?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
     let taken = Taken::default();
-    let elsewhere = elsewhere(within, &run, &taken)?;
-    let placing = elsewhere.clone();
     let follower = follower(within, &run)?;
+    let elsewhere = elsewhere(within, &run, &taken, follower.as_ref().map(Follower::push_now))?;
+    let placing = elsewhere.clone();
     let before_publication = follower.as_ref().map(|follower| {
         let state = follower.push_now();
         Box::new(move || state.push()) as BeforePublication
@@ -112,7 +112,12 @@ pub(super) fn execute(
 }
 
 /// Where lanes work that name an executor; `None`: none does.
-fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun, taken: &Taken) -> Result<Option<Arc<dyn Elsewhere>>> {
+fn elsewhere(
+    within: &RepositoryContext<'_>,
+    run: &LockedRun,
+    taken: &Taken,
+    state: Option<PushNow>,
+) -> Result<Option<Arc<dyn Elsewhere>>> {
     let is_placed = run.started.options.placed_by.is_some();
     let names: BTreeSet<&String> = run.plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
     if is_placed || names.is_empty() {
@@ -129,6 +134,7 @@ fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun, taken: &Taken) -> 
         repository: within.repository.clone(),
         exchange,
         state_remote: within.state_remote()?,
+        state,
         address,
         directory: run.directory.clone(),
         started: run.started.clone(),

@@ -260,5 +260,5 @@ fn while_unreachable<T>(context: &Context, mut attempt: impl FnMut() -> Result<T
 }
 
 fn is_unreachable(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(GitError::Remote { .. }))
+    error.downcast_ref().is_some_and(GitError::is_outage)
 }

@@ -71,10 +71,13 @@ pub enum GitError {
     NoCommitName { text: String },
     #[error("there is no remote `{name}`")]
     NoSuchRemote { name: String, known: Vec<String> },
-    #[error("remote `{remote}`: {source}")]
+    #[error("remote `{remote}`: {}", said(source))]
     Remote { remote: String, remedy: &'static str, source: ProgramError },
     #[error("remote `{remote}` refuses {reason}{}", .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
     PushRefused { remote: String, reason: String, said: Vec<String> },
+    /// No ref moved, and the server could not lock one of them again and again.
+    #[error("remote `{remote}` cannot lock {said}")]
+    RemoteLocked { remote: String, said: String },
     #[error("`{pattern}` is not a valid file pattern: {reason}")]
     BadPattern { pattern: String, reason: String },
 }
@@ -106,6 +109,7 @@ impl GitError {
             Self::Unreadable { .. } => "give read permission or shorten the path, or remove it".to_owned(),
             Self::OperationInProgress { .. } => "finish or abort it there".to_owned(),
             Self::RefsLocked { .. } => "if no git runs in this repository, delete the file".to_owned(),
+            Self::RemoteLocked { .. } => "if no git works there, delete the file".to_owned(),
             Self::Astray { branch, .. } => format!("check out `{branch}` there"),
             Self::NotOurs { .. } => "move it away".to_owned(),
             Self::BadClaim { .. } => "if no run uses that slot, delete the file".to_owned(),
@@ -118,6 +122,11 @@ impl GitError {
         })
     }
 
+    /// Whether the same may succeed later, without anything being done here.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Remote { .. } | Self::RemoteLocked { .. })
+    }
+
     /// [`GitError::with_remedy`] of an error that may be git's.
     pub fn reason(error: &anyhow::Error) -> String {
         error.downcast_ref().map_or_else(|| error.to_string(), Self::with_remedy)
@@ -127,6 +136,17 @@ impl GitError {
     pub fn with_remedy(&self) -> String {
         self.remedy().map_or_else(|| self.to_string(), |remedy| format!("{self}; {remedy}"))
     }
+}
+
+/// What a remote or the way to it said, on one line and without git's advice; otherwise what became of the command.
+fn said(source: &ProgramError) -> String {
+    let ProgramError::Failed { stderr, .. } = source else { return source.to_string() };
+    let lines = stderr.lines().map(str::trim).take_while(|line| !line.starts_with("Please make sure"));
+    let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    if lines.len() > 1 {
+        lines.retain(|line| *line != "fatal: Could not read from remote repository.");
+    }
+    if lines.is_empty() { source.to_string() } else { lines.join(", ") }
 }
 
 const LISTED: usize = 10;

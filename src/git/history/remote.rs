@@ -3,6 +3,7 @@
 //! Nothing here asks the user: credentials come from the user's helpers, keys or environment, or the command fails.
 //! Nothing takes longer than its time limit.
 
+use std::collections::HashMap;
 use std::process::Output;
 use std::time::Duration;
 
@@ -12,9 +13,14 @@ use crate::fs::atomic;
 use crate::git::command::{Git, GitError, ProgramError, Result, io_error, path_text};
 use crate::git::repo::{Repository, commit_id};
 use crate::model::CommitId;
+use crate::model::retry::backoff;
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);
+
+/// How often a push is tried while a ref on the remote is locked and does not move, and the first pause between.
+const LOCKED_ATTEMPTS: u32 = 5;
+const LOCKED_PAUSE: Duration = Duration::from_millis(100);
 
 /// The name of a file with parents that commits do not have.
 const GRAFT: &str = "grafts";
@@ -121,8 +127,34 @@ impl Remote {
     /// Pushes several refs: all, or none if one of them is not where it is expected.
     ///
     /// # Errors
-    /// As for [`Self::push`]; also when the remote cannot do that.
+    /// As for [`Self::push`]; also when the remote cannot do that. [`GitError::RemoteLocked`] when git there changes a ref of
+    /// them all the time, or died and left its lock.
     pub fn push_together(&self, requests: &[PushRequest<'_>]) -> Result<bool> {
+        for attempt in 1.. {
+            let said = match self.try_push(requests)? {
+                Pushed::Yes => return Ok(true),
+                Pushed::Moved => return Ok(false),
+                Pushed::Locked { said } => said,
+            };
+            // A server says the same of a push that was slower than another one.
+            if !self.are_where_expected(requests)? {
+                return Ok(false);
+            }
+            if attempt == LOCKED_ATTEMPTS {
+                return Err(GitError::RemoteLocked { remote: self.name.clone(), said });
+            }
+            std::thread::sleep(backoff(LOCKED_PAUSE, requests[0].reference, attempt));
+        }
+        unreachable!("the loop has no end")
+    }
+
+    fn are_where_expected(&self, requests: &[PushRequest<'_>]) -> Result<bool> {
+        let references: Vec<&str> = requests.iter().map(|request| request.reference).collect();
+        let there: HashMap<String, CommitId> = self.references(&references)?.into_iter().collect();
+        Ok(requests.iter().all(|request| there.get(request.reference) == request.expected))
+    }
+
+    fn try_push(&self, requests: &[PushRequest<'_>]) -> Result<Pushed> {
         let text = |commit: Option<&CommitId>| commit.map_or(String::new(), CommitId::to_string);
         let lease = |it: &PushRequest<'_>| format!("--force-with-lease={}:{}", it.reference, text(it.expected));
         let change = |it: &PushRequest<'_>| format!("{}:{}", text(it.commit), it.reference);
@@ -139,16 +171,21 @@ impl Remote {
         let git = git.args(requests.iter().map(change));
         let output = git.attempt().map_err(|error| self.failed(error))?;
         if output.status.success() {
-            return Ok(true);
+            return Ok(Pushed::Yes);
         }
         let Some(reason) = refusal(&path_text(&output.stdout)) else { return Err(self.failed(git.failure(&output))) };
         let stderr = path_text(&output.stderr);
-        if is_about_its_place(&reason, &stderr) {
-            return Ok(false);
-        }
         // What a server's hook prints is only there.
         let said = stderr.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
-        let said = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        let said: Vec<String> = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        match Refused::of(&reason, &stderr) {
+            Refused::Moved => return Ok(Pushed::Moved),
+            Refused::MovedOrLocked => {
+                let about_lock = said.iter().find_map(|line| line.strip_prefix("error: cannot lock ref "));
+                return Ok(Pushed::Locked { said: about_lock.map_or(reason, str::to_owned) });
+            }
+            Refused::Otherwise => {}
+        }
         let references: Vec<&str> = requests.iter().map(|request| request.reference).collect();
         let reason = format!("{}: {reason}", references.join(", "));
         Err(GitError::PushRefused { remote: self.name.clone(), reason, said })
@@ -203,15 +240,38 @@ fn has_ssh_of_the_users(repository: &Repository) -> Result<bool> {
     Ok(repository.git().args(["config", "--get", "core.sshCommand"]).yes()?)
 }
 
-/// Whether a ref was refused because it is not where it was expected. A server that received another push at the same moment
-/// reports no more than that it failed; any other cause is in its messages.
-fn is_about_its_place(reason: &str, stderr: &str) -> bool {
-    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    let lost_race = says(&["cannot lock ref", "failed to update ref", "atomic transaction failed"]);
-    let causes = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
-    let has_cause = causes.iter().any(|word| stderr.contains(word) || reason.contains(word));
-    says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"])
-        || (lost_race && !has_cause)
+/// What became of a push.
+enum Pushed {
+    Yes,
+    Moved,
+    /// The server could not lock a ref.
+    Locked {
+        said: String,
+    },
+}
+
+#[derive(Debug, PartialEq)]
+enum Refused {
+    /// A ref is not where it was expected.
+    Moved,
+    /// The server received another push at the same moment, or a lock is left from one that died: it says the same of both.
+    MovedOrLocked,
+    Otherwise,
+}
+
+impl Refused {
+    fn of(reason: &str, stderr: &str) -> Self {
+        let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+        let causes = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
+        let has_cause = causes.iter().any(|word| stderr.contains(word) || reason.contains(word));
+        if says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"]) {
+            Self::Moved
+        } else if says(&["cannot lock ref", "failed to update ref", "atomic transaction failed"]) && !has_cause {
+            Self::MovedOrLocked
+        } else {
+            Self::Otherwise
+        }
+    }
 }
 
 /// Why `git push --porcelain` did not push a ref: `!\tFROM:TO\t[rejected] (stale info)`.
@@ -241,15 +301,13 @@ mod tests {
     #[test]
     fn a_lost_race_differs_from_a_server_that_cannot_write() {
         let stale = refusal("To /x\n!\tabc:refs/lanekeeper/a\t[rejected] (stale info)\nDone\n").unwrap();
-        assert!(is_about_its_place(&stale, ""));
+        assert_eq!(Refused::of(&stale, ""), Refused::Moved);
         let hook = refusal("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n").unwrap();
-        assert!(!is_about_its_place(&hook, ""));
+        assert_eq!(Refused::of(&hook, ""), Refused::Otherwise);
         let race = refusal("!\tabc:refs/lanekeeper/a\t[remote rejected] (failed to update ref)\n").unwrap();
-        assert!(is_about_its_place(
-            &race,
-            "remote: error: cannot lock ref 'refs/lanekeeper/a': is at b but expected c"
-        ));
+        let said = "remote: error: cannot lock ref 'refs/lanekeeper/a': is at b but expected c";
+        assert_eq!(Refused::of(&race, said), Refused::MovedOrLocked);
         let denied = "remote: error: cannot lock ref 'refs/lanekeeper/a': Unable to create 'a.lock': Permission denied";
-        assert!(!is_about_its_place(&race, denied));
+        assert_eq!(Refused::of(&race, denied), Refused::Otherwise);
     }
 }

@@ -113,15 +113,18 @@ pub struct PlacementView {
     pub job: Option<String>,
     /// The machine that works on the lane.
     pub host: Option<String>,
+    /// What was noted about the job, such as why it waits.
+    pub note: Option<String>,
 }
 
 impl fmt::Display for PlacementView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { executor, job, host } = self;
-        match (job, host) {
-            (None, _) => write!(f, "waits for executor {executor}"),
-            (Some(job), None) => write!(f, "waits for job {job} of {executor}"),
-            (Some(job), Some(host)) => write!(f, "job {job} of {executor} on {host}"),
+        let Self { executor, job, host, note } = self;
+        match (job, host, note) {
+            (None, ..) => write!(f, "waits for executor {executor}"),
+            (Some(_), None, Some(note)) => f.write_str(note),
+            (Some(job), None, None) => write!(f, "waits for job {job} of {executor}"),
+            (Some(job), Some(host), _) => write!(f, "job {job} of {executor} on {host}"),
         }
     }
 }

@@ -30,13 +30,14 @@ impl LaneHistory {
             Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
             Event::LaneOffered { executor, .. } if record.origin.is_none() => {
                 let executor = executor.clone();
-                self.elsewhere = Some(PlacementView { executor, job: None, host: None });
+                self.elsewhere = Some(PlacementView { executor, job: None, host: None, note: None });
             }
             Event::LaneOffered { .. } => self.merge_commit = None,
             Event::LanePlaced { ticket, .. } => {
                 self.elsewhere.iter_mut().for_each(|it| it.job = Some(ticket.clone()));
             }
             Event::LaneClaimed { host, .. } => self.elsewhere.iter_mut().for_each(|it| it.host = Some(host.clone())),
+            Event::Noted { message, .. } => self.elsewhere.iter_mut().for_each(|it| it.note = Some(message.clone())),
             Event::PlacementEnded { .. } => self.elsewhere = None,
             // In the lane's own run that is its end.
             Event::LaneReturned { head, .. } if record.origin.is_none() => self.merge_commit = Some(head.clone()),

@@ -1,0 +1,94 @@
+//! What jobs and the exchange do not do at once, or not at all.
+
+use std::fs;
+
+use crate::executors::{slurm, this};
+use crate::placed::{assert_merged, assert_merged_in, chain, has_begun, in_other, submitted, wait_for_the_claim};
+use crate::support::{TestEnv, wait_until};
+
+/// What git leaves of a ref that it was changing when its machine lost power.
+fn lock_left(env: &TestEnv, run: &str) -> std::path::PathBuf {
+    let lock = env.path(&format!("exchange.git/refs/lanekeeper/state/{run}.lock"));
+    fs::create_dir_all(lock.parent().expect("a parent")).expect("a directory");
+    fs::write(&lock, "").expect("a file");
+    lock
+}
+
+#[test]
+fn a_lock_that_was_left_on_the_exchange_holds_up_its_lane_alone() {
+    let env = slurm(this());
+    env.plan(
+        "[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'echo a >a.txt'\n\
+         [[lane]]\nid = 'B'\ncommand = 'echo b >b.txt'\n",
+    );
+    env.commit("settings");
+    let lock = lock_left(&env, "r1.A");
+    let run = env.start(&[]);
+    wait_until("the warning", || run.has_said("lane A: ") && run.has_said("r1.A.lock': File exists"));
+    wait_until("the other lane", || run.has_said("B: merged"));
+    fs::remove_file(lock).expect("a removal");
+    run.wait().exits(0);
+    assert_eq!(submitted(&env), 2);
+}
+
+#[test]
+fn a_job_that_finds_a_lock_pushes_once_it_is_gone() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    let lock = lock_left(&env, "r1.A");
+    env.write("scratch/go", "");
+    let job = env.scratch("submitted").trim().to_owned();
+    let printed = || fs::read_to_string(env.path(&format!("scratch/{job}.out"))).unwrap_or_default();
+    wait_until("another attempt", || {
+        printed().contains("r1.A.lock': File exists") && printed().contains("trying again")
+    });
+    fs::remove_file(lock).expect("a removal");
+    assert_merged(&env, run.wait());
+    assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
+}
+
+#[test]
+fn why_a_job_waits_is_in_the_run_log_and_in_status() {
+    let env = chain();
+    env.write("scratch/never", "");
+    let run = env.start(&[]);
+    wait_until("the reason", || run.has_said("A: job 7 waits: Resources"));
+    assert!(env.lanekeeper(&["status"]).exits(0).stdout.contains("job 7 waits: Resources"));
+    env.lanekeeper(&["stop"]);
+    run.wait().exits(143);
+}
+
+#[test]
+fn an_exchange_that_is_away_is_reported_once() {
+    let env = chain();
+    fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
+    let run = env.start(&[]);
+    wait_until("the warning", || run.has_said("the exchange: "));
+    // The lane without an executor ends meanwhile, and its work is done several looks later.
+    wait_until("the lane that works here", || run.has_said("HERE: merged"));
+    fs::rename(env.path("away.git"), env.path("exchange.git")).expect("renamed");
+    env.write("scratch/go", "");
+    let ended = run.wait();
+    assert_eq!(ended.stderr.matches("the exchange: ").count(), 1, "{}", ended.stderr);
+    assert_merged(&env, ended);
+}
+
+#[test]
+fn the_state_of_the_run_is_pushed_before_its_offers() {
+    let env = chain();
+    env.git(&["remote", "add", "x", "../exchange.git"]);
+    env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
+    env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
+    env.write("scratch/go", "");
+    let plan = env.path("plan.toml").display().to_string();
+    let arguments = ["execute-phase", &plan, "--run-id", "r1", "--state-remote", "x"];
+    let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", "offered:1"));
+    assert!(died.was_killed(), "{}", died.stderr);
+    let log = env.git_at("exchange.git", &["grep", "--count", "lane_offered", "refs/lanekeeper/state/r1"]);
+    assert!(!log.is_empty());
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
+    assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
+}
