@@ -27,6 +27,16 @@ fn schema_merged() -> Story {
 }
 
 #[test]
+fn a_lane_names_its_worktree_until_that_is_removed() {
+    let story = schema_merged().opened("SL-WEB", 1);
+    let json = summary(&story, true).json();
+    let worktrees: Vec<&str> =
+        json["lanes"].as_array().unwrap().iter().filter_map(|lane| lane["worktree"].as_str()).collect();
+    assert_eq!(worktrees.len(), 1, "{json}");
+    assert!(worktrees[0].contains("SL-WEB"), "{worktrees:?}");
+}
+
+#[test]
 fn a_run_that_goes_on_tells_who_works_and_who_waits() {
     let story = schema_merged().opened("SL-WEB", 1).retried("SL-WEB", 1, 3).job(&attempt("SL-WEB", "engineer", 2));
     let story = story.opened("SL-API", 3).wait(5000);
