@@ -86,7 +86,9 @@ impl Watch {
                 self.close(&lane, &why);
             } else if stop == Some(true) || (stop.is_some() && waits) {
                 self.close(&lane, "it was stopped");
-                self.cancel(executor, &ticket, Cancel::Kill);
+                if !self.is_taken {
+                    self.cancel(executor, &ticket, Cancel::Kill);
+                }
             } else if stop.is_some() {
                 self.cancel(executor, &ticket, Cancel::Ask);
             }
@@ -146,7 +148,7 @@ impl Watch {
     }
 
     /// The ends of the jobs that were running in a run that was taken back.
-    fn cut_off(&self, closed: &ReceivedState) -> Result<Vec<Incoming>> {
+    pub(super) fn cut_off(&self, closed: &ReceivedState) -> Result<Vec<Incoming>> {
         let own = RunState::replay(&self.placing.plan, &self.records_of(closed)?);
         let own = own.map_err(|(line, fault)| anyhow::anyhow!("line {line} of its log: {fault}"))?;
         Ok(own.running_jobs().map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect())

@@ -1,5 +1,7 @@
 //! Removes what lanes left on engines and on the exchange.
 
+use std::time::Duration;
+
 use anyhow::Result;
 
 use super::lane_log::lane_run;
@@ -10,6 +12,9 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Errand;
 use crate::model::{LaneId, RunId};
 use crate::state_sync::lane_run::{drop_all, known};
+
+/// How long each look at the exchange may take once the run has ended.
+const LAST: Duration = Duration::from_secs(10);
 
 impl Watch {
     /// Removes what lanes left that are merged. Until the remote of the run's own state has the merge, the states of its lanes
@@ -46,9 +51,10 @@ impl Watch {
 
     /// Removes everything of a run that is done. What another one needs, which can be resumed, stays.
     pub(super) fn leave(&mut self) {
-        if self.is_taken || !self.ownership.has_begun() {
+        if self.is_taken || !(self.ownership.has_begun() || self.ownership.is_known().unwrap_or(false)) {
             return;
         }
+        self.ownership.hurry(LAST);
         self.forget();
         let is_done = self.pushed_records().is_ok_and(|pushed| {
             let last = self.records.last().filter(|record| record.seq <= pushed).map(|record| &record.event);
@@ -58,8 +64,12 @@ impl Watch {
             let run = &self.placing.started.run_id;
             let lanes = self.placing.plan.lanes.iter().filter(|lane| lane.executor.is_some());
             let runs: Vec<RunId> = lanes.map(|lane| lane_run(run, &lane.id)).collect();
-            let left = drop_all(&mut self.ownership, &runs).and_then(|()| self.ownership.end());
-            self.tolerate(EXCHANGE, left);
+            // An earlier process may have placed them.
+            let begun = self.begin();
+            if self.tolerate(EXCHANGE, begun) == Some(true) {
+                let left = drop_all(&mut self.ownership, &runs).and_then(|()| self.ownership.end());
+                self.tolerate(EXCHANGE, left);
+            }
         }
     }
 

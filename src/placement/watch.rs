@@ -10,12 +10,13 @@ use anyhow::{Context as _, Result};
 use super::lane_log::lane_run;
 use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
-use crate::event::{Event, Record, RunOutcome, StopReason};
+use crate::event::{Event, Incoming, Record, RunOutcome};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::git::GitError;
 use crate::model::{LaneId, RunId};
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
 use crate::store::run_log::DurableLog;
+use crate::store::{Request, requests};
 
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
 const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
@@ -48,6 +49,7 @@ pub(super) struct Watch {
     pub(super) ownership: Ownership,
     /// Whether another clone has the run: nothing is placed or followed any more.
     pub(super) is_taken: bool,
+    has_given_up: bool,
     /// What does not answer, or refuses, and the reason that was last shown.
     pub(super) troubles: HashMap<String, String>,
     /// Executors, and the reasons that were noted why jobs of them wait.
@@ -91,6 +93,7 @@ impl Watch {
             engine_pause: ENGINE.0,
             ownership,
             is_taken: false,
+            has_given_up: false,
             troubles: HashMap::new(),
             noted: HashSet::new(),
         }
@@ -109,6 +112,7 @@ impl Watch {
                 let began = Instant::now();
                 if self.has_run() {
                     self.collect();
+                    self.look_at_owner();
                     self.forget();
                 }
                 self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
@@ -128,22 +132,44 @@ impl Watch {
         if is_idle || self.ownership.has_begun() {
             return true;
         }
-        let begun = self.ownership.begin();
+        let begun = self.begin();
         self.tolerate(EXCHANGE, begun).unwrap_or(false)
+    }
+
+    /// Takes the run, from another clone only where this one pulled it from there.
+    pub(super) fn begin(&mut self) -> Result<bool> {
+        self.read_log()?;
+        let is_pulled = self.records.iter().any(|record| matches!(record.event, Event::RunMoved(_)));
+        if is_pulled { self.ownership.begin() } else { self.ownership.begin_here() }
+    }
+
+    /// Notices that another clone has the run where there is nothing to place or follow, and lanes work here.
+    fn look_at_owner(&mut self) {
+        if self.followed.is_empty() && self.ownership.has_begun() {
+            let there = self.ownership.runs();
+            self.tolerate(EXCHANGE, there);
+        }
     }
 
     /// Has the run stopped, and answers everything: its lanes are another process's.
     fn give_up(&mut self) {
-        let mut events = vec![Event::StopRequested { lane: None, reason: StopReason::Request, force: true }.into()];
-        let mut answer_with_end = |errand: &Errand, answer: &Answer| {
-            events.push(ended(errand, None, "another clone has the run").into());
-            answer(std::mem::take(&mut events), true);
+        if !std::mem::replace(&mut self.has_given_up, true) {
+            let stop = Request::Stop { lane: None, force: true };
+            if let Err(error) = requests::submit(&self.placing.directory.requests(), &stop) {
+                tracing::warn!("the run cannot be stopped: {error}");
+            }
+        }
+        let answer_with_end = |errand: &Errand, answer: &Answer, mut news: Vec<Incoming>| {
+            news.push(ended(errand, None, "another clone has the run").into());
+            answer(news, true);
         };
         for followed in std::mem::take(&mut self.followed).into_values() {
-            answer_with_end(&followed.errand, &followed.answer);
+            let cut_off = followed.state.as_ref().and_then(|state| self.cut_off(state).ok()).unwrap_or_default();
+            answer_with_end(&followed.errand, &followed.answer, cut_off);
             followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
         }
-        std::mem::take(&mut self.waiting).iter().for_each(|(errand, answer)| answer_with_end(errand, answer));
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.iter().for_each(|(errand, answer)| answer_with_end(errand, answer, Vec::new()));
         (self.has_more, self.refs_due) = (false, Instant::now() + Duration::from_secs(3600));
         self.engine_due = self.refs_due;
     }

@@ -35,7 +35,7 @@ pub use probe::{Probe, ProbeAnswer, is_probe};
 pub use published::unpublished;
 pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
 pub(crate) use restore::lost_job;
-pub use restore::{Destination, LocalRun, Restored, local_run};
+pub use restore::{Destination, LocalRun, Restored, check, local_run};
 pub use send::{StatePusher, drop_state, send};
 
 const STATES: &str = "refs/lanekeeper/state/";

@@ -3,6 +3,7 @@
 //! run.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -119,13 +120,26 @@ impl Ownership {
         Ok(false)
     }
 
-    /// Whether another clone has the run, which this one had.
+    /// Whether another clone has the run, which this one had. Another thread may push for it at the same time.
     ///
     /// # Errors
     /// What git says.
     pub fn is_taken(&self) -> Result<bool> {
         let (there, pushed) = (self.there()?, self.pushed()?);
-        Ok(there.is_some_and(|there| !pushed.is_empty() && !pushed.contains(&there)))
+        let is_theirs = |there: CommitId| !pushed.contains(&there) && !self.is_from_here(&there);
+        Ok(!pushed.is_empty() && there.is_some_and(is_theirs))
+    }
+
+    /// Whether this clone made that commit.
+    fn is_from_here(&self, commit: &CommitId) -> bool {
+        let owner = self.repository.file_in(commit, FILE).ok().flatten();
+        let owner = owner.and_then(|owner| serde_json::from_slice::<Owner>(&owner).ok());
+        owner.is_some_and(|it| it.host == self.owner.host && it.repository == self.owner.repository)
+    }
+
+    /// From now on each question to the remote takes no longer than `limit`.
+    pub fn hurry(&mut self, limit: Duration) {
+        self.remote = self.remote.clone().within(limit);
     }
 
     /// Whether this clone has the run.

@@ -227,7 +227,9 @@ fn branches_of(state: &RunState, started: &RunStarted, lane: LaneIndex) -> Vec<(
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
     // A lane that is not merged locally is cleaned up and keeps its branch.
     let unmerged = lane_state.merged().is_some() && started.options.merge != MergeMode::Local;
-    if lane_state.worktree().is_none() && !unmerged {
+    // One that came back from a job has no worktree until it is merged.
+    let came_back = lane_state.head().is_some() && lane_state.merged().is_none() && !lane_state.is_elsewhere();
+    if lane_state.worktree().is_none() && !unmerged && !came_back {
         return Vec::new();
     }
     let mut branches = vec![(started.lane_branch(&plan.id), lane_state.head().cloned())];

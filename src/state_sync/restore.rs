@@ -72,12 +72,7 @@ impl Destination<'_> {
     /// # Errors
     /// A state that is damaged or conflicts with this clone is refused before anything is written ([`StateSyncError`]).
     pub fn restore(&self, received: &ReceivedState) -> Result<Restored> {
-        if self.remote.is_shallow_here()? {
-            return Err(StateSyncError::Shallow.into());
-        }
-        let contents = received.open(self.repository)?;
-        let integration = self.integration(received, &contents.state)?;
-        let missing = self.missing(received)?;
+        let Fitting { contents, integration, missing } = fitting(self.repository, self.remote, received)?;
         run_files::restore(self.directory, &contents.files)?;
         for (name, commit) in &missing {
             point_reference(self.repository, name, commit)?;
@@ -92,44 +87,6 @@ impl Destination<'_> {
         self.write_log(received, &contents, slots, &lost)?;
         self.remember(received)?;
         Ok(Restored { lost, integration, worktrees })
-    }
-
-    fn missing(&self, received: &ReceivedState) -> Result<Vec<(String, CommitId)>> {
-        let manifest = &received.manifest;
-        let branches = manifest.branches.iter().map(|(name, commit)| (format!("refs/heads/{name}"), commit));
-        let references = manifest.references.iter().map(|(name, commit)| (name.clone(), commit));
-        let mut missing = Vec::new();
-        for (name, commit) in branches.chain(references) {
-            match self.repository.commit_at(&name)? {
-                Some(found) if found == *commit => {}
-                Some(found) => {
-                    let (found, wanted, run) =
-                        (found.short().to_owned(), commit.short().to_owned(), manifest.run_id.clone());
-                    return Err(StateSyncError::InTheWay { name, found, wanted, run }.into());
-                }
-                None => missing.push((name, commit.clone())),
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Where the integration branch has to go from and to: only where this run merges into it, and only forward.
-    fn integration(&self, received: &ReceivedState, state: &RunState) -> Result<Option<(Option<CommitId>, CommitId)>> {
-        let (branch, there) = (&received.manifest.base_branch, &received.manifest.integration);
-        let Some(here) = self.repository.branch_commit(branch)? else { return Ok(Some((None, there.clone()))) };
-        let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
-        if !merges_here || self.repository.is_ancestor(there, &here)? {
-            return Ok(None);
-        }
-        if !self.repository.is_ancestor(&here, there)? {
-            let (here, there) = (here.short().to_owned(), there.short().to_owned());
-            let (branch, run) = (branch.clone(), received.manifest.run_id.clone());
-            return Err(StateSyncError::Diverged { branch, here, there, run }.into());
-        }
-        match obstacle_to_publishing(self.repository, branch, &here, there)? {
-            Some(obstacle) => Err(obstructed(branch, &obstacle).into()),
-            None => Ok(Some((Some(here), there.clone()))),
-        }
     }
 
     fn move_integration(&self, received: &ReceivedState, from: Option<&CommitId>, to: &CommitId) -> Result<()> {
@@ -160,6 +117,72 @@ impl Destination<'_> {
         let ended = lost.iter().map(|job| lost_job(job, &received.manifest, self.now));
         let events: Vec<Event> = std::iter::once(moved).chain(ended).collect();
         Ok(Journal::install(&self.directory.log(), &contents.log, self.now, &events)?)
+    }
+}
+
+/// What a run that fits into this clone consists of, and what changes here with it.
+struct Fitting {
+    contents: Contents,
+    integration: Option<(Option<CommitId>, CommitId)>,
+    missing: Vec<(String, CommitId)>,
+}
+
+/// Checks whether a run can be restored in this clone.
+///
+/// # Errors
+/// As for [`Destination::restore`].
+pub fn check(repository: &Repository, remote: &Remote, received: &ReceivedState) -> Result<()> {
+    fitting(repository, remote, received).map(drop)
+}
+
+fn fitting(repository: &Repository, remote: &Remote, received: &ReceivedState) -> Result<Fitting> {
+    if remote.is_shallow_here()? {
+        return Err(StateSyncError::Shallow.into());
+    }
+    let contents = received.open(repository)?;
+    let integration = integration_move(repository, received, &contents.state)?;
+    Ok(Fitting { integration, missing: missing(repository, received)?, contents })
+}
+
+fn missing(repository: &Repository, received: &ReceivedState) -> Result<Vec<(String, CommitId)>> {
+    let manifest = &received.manifest;
+    let branches = manifest.branches.iter().map(|(name, commit)| (format!("refs/heads/{name}"), commit));
+    let references = manifest.references.iter().map(|(name, commit)| (name.clone(), commit));
+    let mut missing = Vec::new();
+    for (name, commit) in branches.chain(references) {
+        match repository.commit_at(&name)? {
+            Some(found) if found == *commit => {}
+            Some(found) => {
+                let (found, wanted, run) =
+                    (found.short().to_owned(), commit.short().to_owned(), manifest.run_id.clone());
+                return Err(StateSyncError::InTheWay { name, found, wanted, run }.into());
+            }
+            None => missing.push((name, commit.clone())),
+        }
+    }
+    Ok(missing)
+}
+
+/// Where the integration branch has to go from and to: only where this run merges into it, and only forward.
+fn integration_move(
+    repository: &Repository,
+    received: &ReceivedState,
+    state: &RunState,
+) -> Result<Option<(Option<CommitId>, CommitId)>> {
+    let (branch, there) = (&received.manifest.base_branch, &received.manifest.integration);
+    let Some(here) = repository.branch_commit(branch)? else { return Ok(Some((None, there.clone()))) };
+    let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
+    if !merges_here || repository.is_ancestor(there, &here)? {
+        return Ok(None);
+    }
+    if !repository.is_ancestor(&here, there)? {
+        let (here, there) = (here.short().to_owned(), there.short().to_owned());
+        let (branch, run) = (branch.clone(), received.manifest.run_id.clone());
+        return Err(StateSyncError::Diverged { branch, here, there, run }.into());
+    }
+    match obstacle_to_publishing(repository, branch, &here, there)? {
+        Some(obstacle) => Err(obstructed(branch, &obstacle).into()),
+        None => Ok(Some((Some(here), there.clone()))),
     }
 }
 

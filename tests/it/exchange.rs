@@ -83,12 +83,107 @@ fn an_exchange_that_goes_away_is_reported_once() {
     assert_eq!(ended.stderr.matches("the exchange: ").count(), 1, "{}", ended.stderr);
 }
 
-#[test]
-fn the_state_of_the_run_is_pushed_before_its_offers() {
-    let env = chain();
+/// A clone that reaches the exchange as the remote `x`.
+fn clone(env: &TestEnv) {
     env.git(&["remote", "add", "x", "../exchange.git"]);
     env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
     env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
+}
+
+#[test]
+fn a_lane_that_came_back_and_is_not_merged_goes_along_to_another_clone() {
+    let env = slurm(this());
+    env.plan("[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n");
+    env.commit("settings");
+    clone(&env);
+    env.write("repo/a.txt", "in the way of the merge");
+    env.execute(&["--state-remote", "x"]).exits(3);
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);
+    assert_eq!(env.git_at("other", &["show", "main:a.txt"]).trim(), "a");
+    assert_eq!(submitted(&env), 1);
+    assert_eq!(env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/owner"]), "");
+}
+
+#[test]
+fn a_pull_that_is_refused_leaves_the_run_where_it_is() {
+    let env = chain();
+    clone(&env);
+    env.git_at("other", &["-c", "user.name=T", "-c", "user.email=t@x", "commit", "--allow-empty", "-qm", "other"]);
+    env.write("scratch/go", "");
+    env.write("repo/b.txt", "in the way of the merge");
+    env.execute(&["--state-remote", "x"]).exits(3);
+    let owner = || env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/owner/r1"]);
+    let before = owner();
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(3);
+    assert_eq!(owner(), before);
+}
+
+#[test]
+fn a_run_whose_agent_worked_elsewhere_when_it_was_taken_can_be_rolled_back() {
+    let env = slurm("often");
+    env.program("often", &format!("#!/bin/sh\nexec {} \"$@\" --push-every 0s\n", this()));
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
+         [[lane.agent]]\nname = 'slow'\n\
+         command = 'echo >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
+         [[lane.agent]]\nname = 'quick'\n\
+         command = 'until [ -e $SCRATCH/attempts ]; do sleep 0.05; done; echo b >b.txt'\n",
+    );
+    env.commit("settings");
+    clone(&env);
+    let run = env.start(&["--state-remote", "x"]);
+    wait_until("the start of the agent that works on", || {
+        let log = fs::read_to_string(env.log_file()).unwrap_or_default();
+        log.lines().any(|line| line.contains("job_started") && line.contains("slow"))
+    });
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    run.wait().exits(4);
+    env.resume(&["--yes"]).exits(4);
+    env.lanekeeper(&["rollback", "--yes"]);
+    env.lanekeeper(&["doctor"]);
+    env.lanekeeper(&["status"]).exits(0);
+    env.write("scratch/go", "");
+    in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);
+    assert_eq!(env.git_at("other", &["show", "main:a.txt"]).trim(), "a");
+}
+
+#[test]
+fn a_run_with_local_lanes_left_ends_once_another_clone_has_it() {
+    let env = slurm(this());
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n\
+         [[lane]]\nid = 'HERE'\ncommand = 'echo >>$SCRATCH/here; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo h >h.txt'\n",
+    );
+    env.commit("settings");
+    clone(&env);
+    let run = env.start(&["--state-remote", "x"]);
+    wait_until("the merge", || run.has_said("A: merged") && env.path("scratch/here").exists());
+    wait_until("the merge in the state", || {
+        env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1.A"]).is_empty()
+    });
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    run.wait().exits(4);
+    env.write("scratch/go", "");
+    in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);
+    let merges = |clone: &str| env.git_at(clone, &["log", "--merges", "--first-parent", "--format=%s", "main"]);
+    assert_eq!((merges("repo").lines().count(), merges("other").lines().count()), (1, 2));
+}
+
+#[test]
+fn a_run_is_stopped_while_its_exchange_is_away() {
+    let env = chain();
+    let nowhere = env.path("nowhere.git").display().to_string();
+    let run = env.start(&["--exchange", &nowhere]);
+    wait_until("the warning", || run.has_said("nowhere.git"));
+    env.lanekeeper(&["stop"]);
+    run.wait().exits(143);
+}
+
+#[test]
+fn the_state_of_the_run_is_pushed_before_its_offers() {
+    let env = chain();
+    clone(&env);
     env.write("scratch/go", "");
     // The run's own state takes longer to arrive than what is pushed beside it.
     let hook = env.path("exchange.git/hooks/update");

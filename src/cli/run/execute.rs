@@ -35,7 +35,7 @@ use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::recover::resume::PlanOnRecord;
 use crate::settings::{Origin, Progress, Settings};
-use crate::state_sync::{Follower, Pace, PushNow, Source};
+use crate::state_sync::{Follower, Ownership, Pace, PushNow, Source};
 use crate::store::{Request, RunDirectory, requests};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
@@ -55,10 +55,7 @@ pub(super) fn execute(
     let follower = follower(within, &run)?;
     let elsewhere = elsewhere(within, &run, &taken, follower.as_ref().map(Follower::push_now))?;
     let placing = elsewhere.clone();
-    let before_publication = follower.as_ref().map(|follower| {
-        let state = follower.push_now();
-        Box::new(move || state.push()) as BeforePublication
-    });
+    let before_publication = before_publication(within, &run, follower.as_ref())?;
     let executor = within.executor(&run.started, &run.plan)?;
     let executor = Arc::new(Executor { forge, clock, elsewhere, before_publication, ..executor });
     executor.note_holders(&run.state);
@@ -98,8 +95,6 @@ pub(super) fn execute(
         let reason = CliError::from(error).one_line();
         context.printer.warning(format!("the remote does not have the newest state of the run: {reason}"), &[again]);
     }
-    // It removes what nobody needs once the state is pushed.
-    drop(placing);
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);
     report::keep(within, &run.plan, &run.started.run_id);
@@ -108,6 +103,8 @@ pub(super) fn execute(
         return Err(taken);
     }
     summarize(within, &view, &run.started)?;
+    // It removes what nobody needs once the state is pushed.
+    drop(placing);
     Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
 }
 
@@ -188,6 +185,28 @@ fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Fo
     };
     let started = Follower::start(source, remote, pace);
     started.map(Some).map_err(|error| ExitStatus::Blocked.error(format!("cannot start a thread: {error}")))
+}
+
+/// What a merge waits for before it is published: the state that has it is pushed, and no other clone has the run.
+fn before_publication(
+    within: &RepositoryContext<'_>,
+    run: &LockedRun,
+    follower: Option<&Follower>,
+) -> Result<Option<BeforePublication>> {
+    let state = follower.map(Follower::push_now);
+    let is_placing = run.started.options.placed_by.is_none() && run.plan.lanes.iter().any(|it| it.executor.is_some());
+    let ownership = is_placing.then(|| ownership(within, &run.started.run_id)).transpose()?;
+    if state.is_none() && ownership.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(move || {
+        state.as_ref().map_or(Ok(()), PushNow::push)?;
+        // While the exchange does not answer, nothing waits for it.
+        match ownership.as_ref().map(Ownership::is_taken) {
+            Some(Ok(true)) => Err("another clone has the run".to_owned()),
+            _ => Ok(()),
+        }
+    })))
 }
 
 /// Whether this clone has the lanes of the run on the exchange, so that its state counts where another one was pushed.

@@ -12,7 +12,7 @@ use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::counted;
 use crate::state_sync::{
-    Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, fetch, local_run, offers,
+    Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
 };
 use crate::store::{RunLock, StateDirectory};
 
@@ -22,9 +22,13 @@ pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &P
         None => only_unfinished(within, remote)?,
     };
     let mut received = fetch(&within.repository, remote, &run)?;
-    if found(within, &received)? == LocalRun::Missing && take_over(within, &run) {
-        // What the other clone pushed until then.
-        received = fetch(&within.repository, remote, &run)?;
+    if found(within, &received)? == LocalRun::Missing {
+        // What cannot be restored here stays the other clone's.
+        check(&within.repository, remote, &received)?;
+        if take_over(within, &run) {
+            // What the other clone pushed until then.
+            received = fetch(&within.repository, remote, &run)?;
+        }
     }
     let restored = restore(within, remote, &received)?;
     if restored.is_some() {

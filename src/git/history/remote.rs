@@ -264,7 +264,10 @@ impl Refused {
         let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
         let causes = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
         let has_cause = causes.iter().any(|word| stderr.contains(word) || reason.contains(word));
-        if says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"]) {
+        let moved = ["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"];
+        // So do servers from git 2.51 on.
+        let moved_there = ["incorrect old value", "reference does not exist"];
+        if says(&moved) || says(&moved_there) {
             Self::Moved
         } else if says(&["cannot lock ref", "failed to update ref", "atomic transaction failed"]) && !has_cause {
             Self::MovedOrLocked
@@ -279,7 +282,8 @@ fn refusal(report: &str) -> Option<String> {
     let mut reasons = report.lines().filter_map(|line| Some(line.strip_prefix("!\t")?.split_once('\t')?.1.to_owned()));
     let first = reasons.next()?;
     // Of several refs, those that were refused only because another one was say no more than this.
-    Some(if first.contains("atomic push fail") { reasons.next().unwrap_or(first) } else { first })
+    let is_consequence = |reason: &String| reason.contains("atomic push fail");
+    Some(if is_consequence(&first) { reasons.find(|reason| !is_consequence(reason)).unwrap_or(first) } else { first })
 }
 
 fn remedy(error: &ProgramError) -> &'static str {
@@ -302,6 +306,9 @@ mod tests {
     fn a_lost_race_differs_from_a_server_that_cannot_write() {
         let stale = refusal("To /x\n!\tabc:refs/lanekeeper/a\t[rejected] (stale info)\nDone\n").unwrap();
         assert_eq!(Refused::of(&stale, ""), Refused::Moved);
+        let last = "!\ta:r/o\t[rejected] (atomic push failed)\n!\ta:r/a\t[rejected] (atomic push failed)\n\
+                    !\ta:r/b\t[rejected] (stale info)\n";
+        assert_eq!(Refused::of(&refusal(last).unwrap(), ""), Refused::Moved);
         let hook = refusal("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n").unwrap();
         assert_eq!(Refused::of(&hook, ""), Refused::Otherwise);
         let race = refusal("!\tabc:refs/lanekeeper/a\t[remote rejected] (failed to update ref)\n").unwrap();

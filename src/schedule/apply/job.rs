@@ -20,8 +20,10 @@ impl RunState {
 
     pub(super) fn job_planned(&mut self, lane: LaneIndex, job: &JobId) -> Result<(), Fault> {
         self.count_job(job);
-        self.running_attempts += usize::from(job.is_attempt() && !self.lane(lane).is_elsewhere());
-        self.lanes[lane.at()].running.insert(job.clone());
+        let state = &mut self.lanes[lane.at()];
+        let before = state.attempts_here();
+        state.running.insert(job.clone());
+        self.running_attempts += state.attempts_here() - before;
         match job.agent() {
             Some(agent) => self.worker(lane, agent)?.job_planned(job),
             None => {

@@ -119,10 +119,8 @@ impl RunState {
         // What the final gate saw is no more.
         self.final_gate = Gate::Due;
         self.final_worktree = None;
-        // Those of a cluster are not counted; a job that was lost with its state has no end.
-        let is_here = self.executor(lane).is_none();
         let state = &mut self.lanes[lane.at()];
-        self.running_attempts -= state.running.iter().filter(|job| is_here && job.is_attempt()).count();
+        self.running_attempts -= state.attempts_here();
         let was_merged = state.is_merged();
         let proposal = std::mem::take(&mut state.proposal).after_rollback();
         let placement = std::mem::take(&mut state.placement).after_rollback();

@@ -25,9 +25,11 @@ impl RunState {
             Event::LaneReturned { .. } if is_lane_run => state.end = Some(LaneEnd::Returned),
             _ if is_lane_run => {}
             Event::LaneOffered { number, executor, .. } => {
+                let here = state.attempts_here();
                 state.placement.number = *number;
                 let executor = executor.clone();
                 state.placement.current = Some(Placement { executor, job: None, host: None });
+                self.running_attempts -= here;
             }
             Event::LanePlaced { offer, ticket, .. } => {
                 if let Some(placement) = &mut state.placement.current {
@@ -46,7 +48,10 @@ impl RunState {
                 }
             }
             Event::PlacementEnded { reason, outcome, .. } => {
+                let here = state.attempts_here();
                 state.come_back();
+                // Those whose ends nobody saw.
+                self.running_attempts += state.attempts_here() - here;
                 let was_asked = is_stopping || state.stopping.is_some();
                 let gave_it_back = *outcome == Some(RunOutcome::Done);
                 if !was_asked

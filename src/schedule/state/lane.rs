@@ -182,6 +182,11 @@ impl LaneState {
         &self.placement
     }
 
+    /// Its attempts that run here, so that they count for the limit of attempts.
+    pub(crate) fn attempts_here(&self) -> usize {
+        if self.is_elsewhere() { 0 } else { self.running.iter().filter(|job| job.is_attempt()).count() }
+    }
+
     /// Whether a job of a cluster has it, or is about to.
     pub fn is_elsewhere(&self) -> bool {
         self.placement.current().is_some()
