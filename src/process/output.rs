@@ -25,7 +25,8 @@ pub fn tail(output: &Path, count: usize) -> io::Result<Vec<String>> {
     Ok(lines.split_off(lines.len().saturating_sub(count)))
 }
 
-/// The first and the last bytes of the output, whole lines of them, with a blank line where something is left out.
+/// The first and the last bytes of the output, whole lines of them, with a blank line where something is left out. A last
+/// line that is longer is there in part.
 pub fn both_ends(output: &Path, first: usize, last: usize) -> io::Result<String> {
     let mut file = open_with(output, Links::Refuse)?;
     let length = file.metadata()?.len();
@@ -40,8 +41,10 @@ pub fn both_ends(output: &Path, first: usize, last: usize) -> io::Result<String>
     let kept = bytes.len();
     file.seek(SeekFrom::Start(length - last as u64))?;
     file.read_to_end(&mut bytes)?;
-    let line = bytes[kept..].iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    bytes.drain(kept..kept + line);
+    let torn = bytes[kept..].iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    if kept + torn < bytes.len() {
+        bytes.drain(kept..kept + torn);
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -133,6 +136,8 @@ mod tests {
 
     #[test]
     fn a_line_longer_than_the_window_is_shown_in_part() {
+        let end = with_output(&[&vec![b'x'; 2000], &b"end\n"[..]].concat(), |path| both_ends(path, 0, 10).unwrap());
+        assert_eq!(end, "\nxxxxxxend\n");
         let shown = with_output(&vec![b'x'; 200 * 1024], |path| last_line(path).unwrap().unwrap());
         assert_eq!(shown.len(), 4 * 1024);
     }

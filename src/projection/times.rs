@@ -51,10 +51,11 @@ impl RunHistory {
     pub(crate) fn times(&self, until: Timestamp) -> Times {
         let clock = self.clock(until);
         let questions = self.answered().chain(self.lanes().iter().filter_map(|lane| open_question(lane, until)));
+        let asked = questions.map(|(_, span)| clock.span(ended_by(span, until)));
         Times {
             elapsed: clock.at(until),
             work: self.lanes().iter().map(|lane| work(lane, &clock, until)).sum(),
-            waiting: covered(questions.map(|(_, span)| clock.span(span)).collect()),
+            waiting: covered(asked.collect()),
             idle: clock.rested(until),
         }
     }
@@ -65,10 +66,11 @@ impl RunHistory {
         let end = lane.finished.unwrap_or(until);
         let (from, to) = clock.span((started, end));
         let questions = self.answered().filter(|(asking, _)| **asking == lane.id).chain(open_question(lane, until));
+        let asked = questions.map(|(_, span)| clock.span(ended_by(span, until)));
         Times {
             elapsed: to.saturating_sub(from),
             work: work(lane, &clock, until),
-            waiting: covered(questions.map(|(_, span)| clock.span(span)).collect()),
+            waiting: covered(asked.collect()),
             idle: clock.rested(end).saturating_sub(clock.rested(started)),
         }
     }
@@ -79,7 +81,11 @@ impl RunHistory {
             let (lane, (from, until)) = open_question(lane, until)?;
             Some(Wait { lane: lane.clone(), agent: None, reason: WaitReason::Person, from, until })
         };
-        self.run.waits.iter().cloned().chain(self.lanes().iter().filter_map(asks))
+        let answered = self.run.waits.iter().cloned().map(move |wait| {
+            let (from, until) = ended_by((wait.from, wait.until), until);
+            Wait { from, until, ..wait }
+        });
+        answered.chain(self.lanes().iter().filter_map(asks))
     }
 
     /// When lanes waited for a person, who has answered.
@@ -87,6 +93,11 @@ impl RunHistory {
         let asked = self.run.waits.iter().filter(|wait| wait.reason == WaitReason::Person);
         asked.map(|wait| (&wait.lane, (wait.from, wait.until)))
     }
+}
+
+/// What of a span was before `until`. A question may be answered after the run has ended.
+fn ended_by((from, to): (Timestamp, Timestamp), until: Timestamp) -> (Timestamp, Timestamp) {
+    (from.min(until), to.min(until))
 }
 
 /// Since when a lane waits for a person, if it does.
@@ -103,7 +114,7 @@ fn work(lane: &LaneHistory, clock: &Clock, until: Timestamp) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, LaneStage};
+    use crate::event::{Event, LaneStage, RunOutcome};
     use crate::model::{Approval, ExitCause, JobExit, JobId};
     use crate::projection::testing::*;
 
@@ -161,5 +172,24 @@ mod tests {
             message: String::new(),
         });
         assert_eq!(history(&answered).times(answered.wait(50).now()).waiting, 100_000);
+    }
+
+    #[test]
+    fn the_answer_to_a_run_that_has_ended_adds_no_time() {
+        let story = Story::begun().opened("SL-1", 1);
+        let story = story.moved("SL-1", LaneStage::Implementation, LaneStage::AwaitingUserApproval).wait(9);
+        let ended = story.finished(RunOutcome::Blocked, 3);
+        let until = ended.now();
+        let answer = Event::GateAnswered {
+            lane: lane("SL-1"),
+            gate: Approval::Changes.into(),
+            approved: true,
+            message: String::new(),
+        };
+        let history = history(&ended.wait(600).then(answer));
+        let times = history.times(until);
+        assert!(times.waiting <= times.elapsed && times.waiting <= 11_000, "{times:?}");
+        assert!(history.lane_times(&history.lanes()[0], until).waiting <= 11_000);
+        assert!(history.waits(until).all(|wait| wait.until <= until));
     }
 }
