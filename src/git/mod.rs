@@ -27,7 +27,9 @@ pub use history::merge::{Merge, merge};
 pub(crate) use history::merge::{Revert, revert};
 pub(crate) use history::publish::obstacle_to_publishing;
 pub use history::publish::{Publication, changes_where_checked_out, publish, settle_checkouts, settle_switches};
-pub use history::references::{delete_branch_if_merged, delete_references, move_branch, remove_dead_reference_locks};
+pub use history::references::{
+    delete_branch_if_merged, delete_references, move_branch, remove_dead_locks_on, remove_dead_reference_locks,
+};
 pub(crate) use history::references::{forget_branch, forget_reference, point_reference};
 pub use history::remote::{PushRequest, Remote};
 pub use history::reserved::Reserved;

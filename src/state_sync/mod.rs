@@ -19,7 +19,9 @@ mod secrets;
 mod send;
 mod worktrees;
 
-use crate::git::{Remote, Repository, forget_reference};
+use std::collections::HashSet;
+
+use crate::git::{Remote, Repository, forget_reference, remove_dead_locks_on};
 use crate::model::RunId;
 use crate::model::digest::sha256;
 use crate::store::RunDirectory;
@@ -84,11 +86,24 @@ fn incoming_reference(run: &RunId) -> String {
     format!("refs/lanekeeper/incoming/{run}")
 }
 
+/// Where this clone keeps what it knows of states on remotes.
+fn spaces() -> [String; 4] {
+    ["remotes", "outgoing", "incoming", "owner"].map(|space| format!("refs/lanekeeper/{space}"))
+}
+
+/// Removes the locks on what this clone knows of the states of `runs`, which no other process works on.
+///
+/// # Errors
+/// What the system says.
+pub fn remove_dead_locks(repository: &Repository, runs: impl IntoIterator<Item = RunId>) -> Result<()> {
+    let runs: HashSet<String> = runs.into_iter().map(|run| run.to_string()).collect();
+    Ok(remove_dead_locks_on(repository, &spaces(), &runs)?)
+}
+
 /// Forgets what this clone knows of the states of `run` on any remote; the remotes keep them.
 pub fn forget(repository: &Repository, run: &RunId) -> Result<()> {
     let end = format!("/{run}");
-    let ours = ["remotes", "outgoing", "incoming", "owner"].map(|space| format!("refs/lanekeeper/{space}"));
-    for space in &ours {
+    for space in &spaces() {
         for (name, _) in repository.references(space)? {
             if name.ends_with(&end) {
                 forget_reference(repository, &name)?;

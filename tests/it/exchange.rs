@@ -83,6 +83,21 @@ fn an_exchange_that_goes_away_is_reported_once() {
     assert_eq!(ended.stderr.matches("the exchange: ").count(), 1, "{}", ended.stderr);
 }
 
+#[test]
+fn a_run_that_died_while_git_fetched_goes_on() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    run.kill();
+    run.wait();
+    let incoming = env.path("repo/.git/refs/lanekeeper/incoming");
+    fs::create_dir_all(&incoming).expect("a directory");
+    fs::write(incoming.join("r1.A.lock"), "").expect("a file");
+    env.write("scratch/go", "");
+    assert_merged(&env, env.resume(&["--yes"]));
+}
+
 /// A clone that reaches the exchange as the remote `x`.
 fn clone(env: &TestEnv) {
     env.git(&["remote", "add", "x", "../exchange.git"]);

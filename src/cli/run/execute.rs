@@ -27,7 +27,7 @@ use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{Ci, JobId, Plan, RunId};
-use crate::placement::{self, Engine, Placing, Taken};
+use crate::placement::{self, Engine, Placing, Taken, lane_run};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;
@@ -35,7 +35,7 @@ use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::recover::resume::PlanOnRecord;
 use crate::settings::{Origin, Progress, Settings};
-use crate::state_sync::{Follower, Ownership, Pace, PushNow, Source};
+use crate::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
 use crate::store::{Request, RunDirectory, requests};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
@@ -50,6 +50,8 @@ pub(super) fn execute(
 ) -> Result<(ExitStatus, RunHistory)> {
     let (context, directory) = (within.context, run.directory.clone());
     write_plan(&directory, &run)?;
+    let lanes = run.plan.lanes.iter().map(|lane| lane_run(&run.started.run_id, &lane.id));
+    remove_dead_locks(&within.repository, lanes.chain([run.started.run_id.clone()]))?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
     let taken = Taken::default();
     let follower = follower(within, &run)?;

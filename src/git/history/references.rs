@@ -1,5 +1,7 @@
 //! Refs change by compare-and-set only, without hooks, and are durable before that is reported.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -42,18 +44,27 @@ pub(crate) fn set_own_reference(repository: &Repository, worktree: &Path, update
 /// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
 pub fn remove_dead_reference_locks(repository: &Repository) -> Result<()> {
     repository.holding(Guarded::References, |_| {
-        SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name)))
+        SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name), &|_| true))
     })
+}
+
+/// Removes the locks of gits that died while they set refs below `spaces` whose last part is one of `names`. Nobody else may
+/// set those.
+pub fn remove_dead_locks_on(repository: &Repository, spaces: &[String], names: &HashSet<String>) -> Result<()> {
+    let is_wanted = |lock: &Path| lock.file_stem().and_then(OsStr::to_str).is_some_and(|name| names.contains(name));
+    spaces.iter().try_for_each(|space| remove_locks_below(&repository.common_dir().join(space), &is_wanted))
 }
 
 /// Where no later change of a ref removes such a lock; one on a branch of Lanekeeper's goes with the branch.
 pub(crate) const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
 
-fn remove_locks_below(place: &Path) -> Result<()> {
+fn remove_locks_below(place: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result<()> {
     for path in directory::entries(place).unwrap_or_default() {
         match fs::symlink_metadata(&path) {
-            Ok(kind) if kind.is_dir() => remove_locks_below(&path)?,
-            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => atomic::remove_durably(&path)?,
+            Ok(kind) if kind.is_dir() => remove_locks_below(&path, is_wanted)?,
+            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") && is_wanted(&path) => {
+                atomic::remove_durably(&path)?
+            }
             _ => {}
         }
     }
