@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::comments::Comment;
-use crate::model::LaneId;
+use crate::model::{HumanGate, LaneId};
 
 /// The state of the interface itself; that of the run is in its log.
 #[derive(Debug, Default)]
@@ -124,6 +124,8 @@ pub(crate) enum Purpose {
     Message {
         lane: LaneId,
         kind: Command,
+        /// What is answered: what was open when the question was asked.
+        gate: Option<HumanGate>,
     },
 }
 

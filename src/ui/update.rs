@@ -9,8 +9,8 @@ use super::keys::{HELP, Key, key};
 use super::material::Material;
 use super::scroll::Step;
 use super::state::{Command, Dialog, DiffPlace, Extent, Focus, Input, Notice, Purpose, State, Tab};
-use crate::model::LaneId;
 use crate::model::text::shell_line;
+use crate::model::{HumanGate, LaneId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
@@ -252,11 +252,12 @@ impl Updating<'_, '_> {
 
     fn ask_for_message(&mut self, kind: Command) {
         let Some(lane) = self.board.lane(self.state.selected.as_ref()) else { return };
-        if kind != Command::Retry && open_gate(lane).is_none() {
+        let gate = open_gate(lane).filter(|_| kind != Command::Retry);
+        if kind != Command::Retry && gate.is_none() {
             self.state.notice = Some(Notice::bad(format!("lane {} does not wait for an answer", lane.id)));
             return;
         }
-        self.ask(Purpose::Message { lane: lane.id.clone(), kind });
+        self.ask(Purpose::Message { lane: lane.id.clone(), kind, gate });
     }
 
     fn ask_what_to_stop(&mut self) {
@@ -301,7 +302,7 @@ impl Updating<'_, '_> {
         match purpose {
             Purpose::Filter => self.state.filter = text,
             Purpose::Comment(lane) => self.comment(lane, &text),
-            Purpose::Message { lane, kind } => self.answer(&lane, kind, &text),
+            Purpose::Message { lane, kind, gate } => self.answer(&lane, kind, gate, &text),
         }
     }
 
@@ -315,7 +316,7 @@ impl Updating<'_, '_> {
         self.move_cursor(self.state.diff.cursor);
     }
 
-    fn answer(&mut self, lane: &LaneId, kind: Command, typed: &str) {
+    fn answer(&mut self, lane: &LaneId, kind: Command, gate: Option<HumanGate>, typed: &str) {
         let text = match kind {
             Command::Reject => message(typed, self.state.comments_of(lane)),
             Command::Approve | Command::Retry => typed.trim().to_owned(),
@@ -325,7 +326,7 @@ impl Updating<'_, '_> {
             return self.state.notice = Some(Notice::bad(why));
         }
         let message = (!text.is_empty()).then(|| format!("--message={text}"));
-        let gate = self.board.history().lane(lane).and_then(open_gate).map(|gate| format!("--gate={gate}"));
+        let gate = gate.map(|gate| format!("--gate={gate}"));
         // A run without a process continues with the answer; a process that works on it hears of it.
         let resume = (!self.board.held()).then(|| ["--resume", "--progress=plain"].map(str::to_owned));
         let (name, rest): (_, Vec<String>) = match kind {

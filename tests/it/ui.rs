@@ -30,7 +30,7 @@ fn a_comment_on_a_line_of_the_diff_reaches_the_agent_and_an_approval_the_run() {
     terminal.press("cSay which one.\r");
     terminal.wait_for("▌ Say which one.");
     terminal.press("r");
-    terminal.wait_for("reject L with 1 comment, message:");
+    terminal.wait_for("reject the changes of L with 1 comment, message:");
     terminal.press("Not yet.\r");
     terminal.wait_for("The changes of L were rejected");
     // The next attempt is committed, and the diff is read again.

@@ -99,6 +99,16 @@ fn answers_go_to_the_process_that_works_on_the_run_else_the_run_is_resumed() {
 }
 
 #[test]
+fn an_answer_goes_to_the_question_that_was_seen() {
+    let mut interface = Interface::new();
+    interface.press("a");
+    assert!(interface.text(80, 24).contains("approve the changes of API, message:"));
+    let rejected = (LaneStage::AwaitingUserApproval, LaneStage::Implementation);
+    interface.then(Event::LaneMoved { lane: lane("API"), from: rejected.0, to: rejected.1 });
+    assert_eq!(words(&interface.press("\n")), ["approve P1-SL-AUTH-20251227 API --gate=changes"]);
+}
+
+#[test]
 fn a_rejection_needs_a_reason_and_an_answer_a_question() {
     let mut interface = Interface::new();
     assert_eq!(words(&interface.press("r \n")), [""; 0]);
@@ -117,7 +127,7 @@ fn comments_become_the_text_of_the_rejection() {
     let run = "P1-SL-AUTH-20251227";
     let text = "src/a.rs:2: Use a constant.\n> -    one();\n> +    two();\n\nsrc/b.rs:9: Why?\n> -old";
     assert!(interface.press("r").is_empty());
-    assert!(interface.text(80, 24).contains("reject API with 2 comments, message:"));
+    assert!(interface.text(80, 24).contains("reject the changes of API with 2 comments, message:"));
     let effects = interface.press("Not yet.\n");
     assert_eq!(words(&effects), [format!("reject {run} API --gate=changes --message=Not yet.\n\n{text}")]);
     interface.tell(Message::Ended(Err("held".to_owned())));

@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::super::board::{Board, open_gate};
 use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
 use super::super::styled;
+use crate::model::HumanGate;
 use crate::model::text::counted;
 use crate::projection::cells::cut_middle;
 use crate::projection::header::fitting;
@@ -60,7 +61,7 @@ fn label(purpose: &Purpose, state: &State, width: usize) -> String {
     let label = match purpose {
         Purpose::Filter => "/".to_owned(),
         Purpose::Comment(_) => "comment: ".to_owned(),
-        Purpose::Message { lane, kind } => {
+        Purpose::Message { lane, kind, gate } => {
             let comments = state.comments_of(lane).len();
             let (verb, with) = match (kind, comments) {
                 (Command::Approve, 0) => ("approve", String::new()),
@@ -69,7 +70,12 @@ fn label(purpose: &Purpose, state: &State, width: usize) -> String {
                 (Command::Reject, _) => ("reject", format!(" with {}", counted(comments, "comment"))),
                 (Command::Retry, _) => ("retry", String::new()),
             };
-            format!("{verb} {lane}{with}, message: ")
+            let gate = match gate {
+                Some(HumanGate::Approval(approval)) => format!("the {approval} of "),
+                Some(task) => format!("{} of ", task.for_people()),
+                None => String::new(),
+            };
+            format!("{verb} {gate}{lane}{with}, message: ")
         }
     };
     cut_middle(&label, width * 2 / 3)
