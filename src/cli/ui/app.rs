@@ -35,6 +35,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long typed input may take to become an event.
 const BRIEFLY: Duration = Duration::from_millis(10);
 
+/// How long the start of a child may take.
+const START: Duration = Duration::from_secs(2);
+
 /// What a thread found out.
 enum Answer {
     Ended(Result<String, String>),
@@ -99,22 +102,39 @@ impl App {
                 Input::Gone => return Ok(ExitStatus::Terminated),
                 Input::Nothing => false,
                 Input::Came => {
-                    let effects = self.handle_input()?;
-                    if effects.contains(&Effect::Quit) {
-                        return Ok(ExitStatus::Done);
+                    for effect in self.handle_input()? {
+                        if effect == Effect::Quit {
+                            return Ok(ExitStatus::Done);
+                        }
+                        self.carry_out(effect, screen, signals)?;
                     }
-                    effects.into_iter().try_for_each(|effect| self.carry_out(effect, screen, signals))?;
                     true
                 }
             };
         }
     }
 
-    /// The effects of all that was typed.
+    /// Waits for the command that still runs when the interface is left, if one does: what it printed, or its error.
+    pub(super) fn last_outcome(&self, signals: &Signals) -> Option<Result<String, String>> {
+        self.state.running.as_ref()?;
+        let since = Instant::now();
+        loop {
+            match self.answers.1.recv_timeout(LOOK) {
+                Ok(Answer::Ended(outcome)) => return Some(outcome),
+                // After a signal only until the child has certainly been started.
+                Err(_) if signals.received().is_some() && since.elapsed() > START => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The effects of all that was typed, up to the end of the interface.
     fn handle_input(&mut self) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
         // A part of a sequence is not read before the rest of it comes.
-        while event::poll(if effects.is_empty() { BRIEFLY } else { Duration::ZERO })? {
+        while !effects.contains(&Effect::Quit)
+            && event::poll(if effects.is_empty() { BRIEFLY } else { Duration::ZERO })?
+        {
             effects.extend(self.handle(event::read()?));
         }
         Ok(effects)

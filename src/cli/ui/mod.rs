@@ -24,7 +24,15 @@ pub(super) fn run(context: &Context, arguments: &RunArg) -> Result<ExitStatus> {
     read_begun_log(context, &state.run(&run))?;
     let signals = Signals::watch()?;
     let mut app = App::new(context, &state, &run)?;
-    app.follow(&mut Screen::open()?, &signals)
+    let status = app.follow(&mut Screen::open()?, &signals)?;
+    match app.last_outcome(&signals) {
+        Some(Err(refused)) => Err(ExitStatus::Failed.error(refused)),
+        Some(Ok(said)) => {
+            context.printer.note(said.trim());
+            Ok(status)
+        }
+        None => Ok(status),
+    }
 }
 
 fn require_terminal(context: &Context, run: Option<&Name>) -> Result<()> {
