@@ -257,6 +257,9 @@ impl Updating<'_, '_> {
             self.state.notice = Some(Notice::bad(format!("lane {} does not wait for an answer", lane.id)));
             return;
         }
+        if kind == Command::Retry && self.board.held() {
+            return self.state.notice = Some(Notice::bad("the run is active; stop it first, or wait until it ends"));
+        }
         self.ask(Purpose::Message { lane: lane.id.clone(), kind, gate });
     }
 

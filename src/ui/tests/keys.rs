@@ -185,6 +185,11 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
     let mut interface = Interface::new();
     let run = "P1-SL-AUTH-20251227";
     assert_eq!(words(&interface.press("R")), [""; 0], "a process works on it");
+    interface.press("t");
+    let text = interface.text(160, 24);
+    assert!(interface.state.dialog.is_none() && text.contains("the run is active; stop it first"), "{text}");
+    interface.press("z");
+    assert!(!interface.text(160, 24).contains("t retry"));
     interface.held = false;
     let flags = "--yes --progress=plain --on-lock-conflict=fail";
     assert_eq!(words(&interface.press("R")), [format!("detached resume {run} {flags}")]);

@@ -96,7 +96,7 @@ fn keys(state: &State, board: &Board<'_>) -> Vec<String> {
         ("q quit", true),
         ("Tab pane", true),
         ("1-5 tab", true),
-        ("t retry", true),
+        ("t retry", !board.held()),
         ("/ filter", true),
         ("e editor", true),
         ("! shell", true),
