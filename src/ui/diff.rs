@@ -86,7 +86,8 @@ impl Reader {
             self.diff.files.push(name_in_header(names));
             return self.push(Kind::File, line, None);
         }
-        if let Some(name) = line.strip_prefix("+++ ").and_then(|name| name.trim_end_matches('\t').strip_prefix("b/"))
+        let name = line.strip_prefix("+++ ").map(|name| unquoted(name.trim_end_matches('\t')));
+        if let Some(name) = name.as_ref().and_then(|name| name.strip_prefix("b/"))
             && let Some(file) = self.diff.files.last_mut()
         {
             name.clone_into(file);
@@ -131,9 +132,39 @@ fn kind_in_hunk(line: &str) -> Option<Kind> {
 
 /// `a/NAME b/NAME`: the second half of what is the same twice.
 fn name_in_header(names: &str) -> String {
+    if let Some((_, quoted)) = names.rsplit_once(" \"").filter(|_| names.ends_with('"')) {
+        let name = unquoted(&format!("\"{quoted}"));
+        return name.strip_prefix("b/").unwrap_or(&name).to_owned();
+    }
     let half = names.len() / 2;
     let second = names.get(half + 1..).and_then(|name| name.strip_prefix("b/"));
     second.or_else(|| Some(names.rsplit_once(" b/")?.1)).unwrap_or(names).to_owned()
+}
+
+/// The name that git wrote as a string of C; if it holds no readable text, as it is written.
+fn unquoted(name: &str) -> String {
+    let Some(inner) = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) else { return name.to_owned() };
+    let text = unescaped(inner).and_then(|bytes| String::from_utf8(bytes).ok());
+    text.filter(|text| !text.contains(char::is_control)).unwrap_or_else(|| inner.to_owned())
+}
+
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, length) = match (first, after.first()) {
+            (b'\\', Some(b'0'..=b'7')) => {
+                let digits = std::str::from_utf8(after.get(..3)?).ok()?;
+                (u8::from_str_radix(digits, 8).ok()?, 4)
+            }
+            (b'\\', Some(byte @ (b'"' | b'\\'))) => (*byte, 2),
+            // A control character.
+            (b'\\', _) => return None,
+            (byte, _) => (*byte, 1),
+        };
+        bytes.push(byte);
+        rest = rest.get(length..)?;
+    }
+    Some(bytes)
 }
 
 type Range = (u32, u32);
@@ -183,6 +214,17 @@ mod tests {
         let deleted = "diff --git a/gone b/gone\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
         assert_eq!(Diff::parse(deleted).files, ["gone"]);
         assert_eq!(Diff::parse(deleted).rows.last().map(|row| row.number), Some(Some(1)));
+    }
+
+    #[test]
+    fn quoted_names_are_read() {
+        let name = r#""b/n/gr\303\266\303\237e \"x\".txt""#;
+        let header = format!("diff --git {} {name}\n", name.replace("b/n", "a/n"));
+        assert_eq!(Diff::parse(&header).files, ["n/größe \"x\".txt"]);
+        let renamed = format!("diff --git a/old {name}\n--- a/old\n+++ {name}\n");
+        assert_eq!(Diff::parse(&renamed).files, ["n/größe \"x\".txt"]);
+        let odd = "diff --git \"a/x\\ty\" \"b/x\\ty\"\n";
+        assert_eq!(Diff::parse(odd).files, ["x\\ty"], "no control character gets into a message");
     }
 
     #[test]
