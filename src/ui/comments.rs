@@ -7,7 +7,9 @@ pub(crate) struct Comment {
     pub(crate) file: String,
     /// Of the last line.
     pub(crate) kind: Kind,
-    /// The first and the last line in the file.
+    /// The number of the last line.
+    pub(crate) number: u32,
+    /// The first and the last line in the new file; if all of them were removed, in the old one.
     pub(crate) lines: (u32, u32),
     /// The lines, each with its sign.
     pub(crate) quoted: Vec<String>,
@@ -20,26 +22,32 @@ impl Comment {
         let file = diff.rows.get(last)?.file;
         let rows = diff.rows.get(first..=last)?.iter().filter(|row| row.file == file && row.is_line());
         let rows: Vec<_> = rows.collect();
-        let (start, end) = (rows.first()?, rows.last()?);
+        let end = rows.last()?;
+        let in_new: Vec<u32> =
+            rows.iter().filter(|row| row.kind != Kind::Removed).filter_map(|row| row.number).collect();
+        let numbers = if in_new.is_empty() { rows.iter().filter_map(|row| row.number).collect() } else { in_new };
         Some(Self {
             file: diff.files.get(file)?.clone(),
             kind: end.kind,
-            lines: (start.number?, end.number?),
+            number: end.number?,
+            lines: (*numbers.first()?, *numbers.last()?),
             quoted: rows.iter().map(|row| row.text.clone()).collect(),
             text: text.trim().to_owned(),
         })
     }
 
-    /// `src/a.rs:12`, `src/a.rs:12-14`.
+    /// `src/a.rs:12`, `src/a.rs:12-14`, `src/a.rs:12 (removed)`.
     pub(crate) fn place(&self) -> String {
         let Self { file, lines: (first, last), .. } = self;
-        if first == last { format!("{file}:{last}") } else { format!("{file}:{first}-{last}") }
+        let last_line = if first == last { String::new() } else { format!("-{last}") };
+        let are_removed = self.quoted.iter().all(|line| line.starts_with('-'));
+        format!("{file}:{first}{last_line}{}", if are_removed { " (removed)" } else { "" })
     }
 
     /// The row below which it is shown, as long as the diff has its line.
     pub(crate) fn row(&self, diff: &Diff) -> Option<usize> {
         diff.rows.iter().position(|row| {
-            let is_there = row.number == Some(self.lines.1) && row.kind == self.kind;
+            let is_there = row.number == Some(self.number) && row.kind == self.kind;
             is_there && diff.files.get(row.file) == Some(&self.file)
         })
     }
@@ -68,11 +76,13 @@ mod tests {
         let range = Comment::on(&diff, 0, 7, "Shorter.").unwrap();
         assert_eq!(
             message(" Not yet. ", [&one, &range]),
-            "Not yet.\n\na.rs:2: Why?\n> -two\n\na.rs:1-3: Shorter.\n>  one\n> -two\n> +2\n> +3"
+            "Not yet.\n\na.rs:2 (removed): Why?\n> -two\n\na.rs:1-3: Shorter.\n>  one\n> -two\n> +2\n> +3"
         );
-        assert_eq!(message("", [&one]), "a.rs:2: Why?\n> -two");
+        assert_eq!(message("", [&one]), "a.rs:2 (removed): Why?\n> -two");
         assert_eq!((one.row(&diff), range.row(&diff)), (Some(5), Some(7)));
         assert_eq!(one.row(&Diff::default()), None);
+        let mixed = Comment::on(&diff, 4, 5, "").map(|comment| comment.place());
+        assert_eq!(mixed.as_deref(), Some("a.rs:1"), "no number of the old file");
         assert_eq!(Comment::on(&diff, 0, 3, "x"), None, "no line of a file");
     }
 }

@@ -125,7 +125,7 @@ fn comments_become_the_text_of_the_rejection() {
     interface.text(80, 24);
     interface.press("4jjjjjjvjcUse a constant.\n]jjjjcWhy?\n");
     let run = "P1-SL-AUTH-20251227";
-    let text = "src/a.rs:2: Use a constant.\n> -    one();\n> +    two();\n\nsrc/b.rs:9: Why?\n> -old";
+    let text = "src/a.rs:2: Use a constant.\n> -    one();\n> +    two();\n\nsrc/b.rs:9 (removed): Why?\n> -old";
     assert!(interface.press("r").is_empty());
     assert!(interface.text(80, 24).contains("reject the changes of API with 2 comments, message:"));
     let effects = interface.press("Not yet.\n");
