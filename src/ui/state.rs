@@ -105,6 +105,10 @@ pub(crate) enum Dialog {
     Stop {
         lane: Option<LaneId>,
     },
+    /// Whether to resume the run with these flags, which raise its budget.
+    Resume {
+        more: Vec<String>,
+    },
     Input(Input),
 }
 

@@ -91,6 +91,11 @@ impl Updating<'_, '_> {
                 }
             }
             Some(Dialog::Stop { lane }) => self.confirm_stop(lane, event.code),
+            Some(Dialog::Resume { more }) => {
+                if event.code == KeyCode::Char('y') {
+                    self.resume_with(&more);
+                }
+            }
             Some(Dialog::Input(input)) => self.type_key(input, event),
         }
     }
@@ -353,8 +358,16 @@ impl Updating<'_, '_> {
             return self.state.notice = Some(Notice::bad("the run is active"));
         }
         let run = &self.board.history().run;
+        let more = run.budget.flags_for_more(&run.used);
+        match more.is_empty() {
+            true => self.resume_with(&more),
+            false => self.state.dialog = Some(Dialog::Resume { more }),
+        }
+    }
+
+    fn resume_with(&mut self, more: &[String]) {
         let flags = ["--yes", "--progress=plain", "--on-lock-conflict=fail"].map(str::to_owned);
-        let flags: Vec<String> = flags.into_iter().chain(run.budget.flags_for_more(&run.used)).collect();
+        let flags: Vec<String> = flags.into_iter().chain(more.iter().cloned()).collect();
         self.call("resume", None, &flags, true);
     }
 

@@ -200,6 +200,19 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
 }
 
 #[test]
+fn a_budget_is_not_raised_without_a_question() {
+    let mut interface = Interface::new();
+    interface.held = false;
+    interface.history.run.budget.tokens = Some(0);
+    assert_eq!(words(&interface.press("R")), [""; 0]);
+    let text = interface.text(160, 24);
+    assert!(text.contains("y: lanekeeper resume P1-SL-AUTH-20251227 --max-tokens 1, any other key: no"), "{text}");
+    assert_eq!(words(&interface.press("n")), [""; 0]);
+    let raised = "--yes --progress=plain --on-lock-conflict=fail --max-tokens 1";
+    assert_eq!(words(&interface.press("Ry")), [format!("detached resume P1-SL-AUTH-20251227 {raised}")]);
+}
+
+#[test]
 fn programs_get_the_terminal_and_commands_are_copied() {
     let mut interface = Interface::new();
     let run = "P1-SL-AUTH-20251227";

@@ -8,7 +8,7 @@ use super::super::board::{Board, open_gate};
 use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
 use super::super::styled;
 use crate::model::HumanGate;
-use crate::model::text::counted;
+use crate::model::text::{counted, shell_line};
 use crate::projection::cells::cut_middle;
 use crate::projection::header::fitting;
 
@@ -26,6 +26,12 @@ pub(super) fn lines(state: &State, board: &Board<'_>, width: usize) -> Footer {
         (Some(Dialog::Stop { lane }), ..) => {
             let lane = lane.as_ref().map(|lane| format!(", l: only lane {lane}")).unwrap_or_default();
             says(vec![Line::styled(format!("Stop? y: the run{lane}, any other key: no"), asked)])
+        }
+        (Some(Dialog::Resume { more }), ..) => {
+            let run = board.history().run.run_id().map(|run| run.as_str()).unwrap_or_default();
+            let command = shell_line(["lanekeeper", "resume", run].into_iter().chain(more.iter().map(String::as_str)));
+            let asked_for = format!("The budget is exhausted. Raise it? y: {command}, any other key: no");
+            says(styled::rows(&asked_for, width).into_iter().map(|row| row.patch_style(asked)).collect())
         }
         (_, Some(notice), _) => {
             let style = Style::new().fg(if notice.is_error { Color::Red } else { Color::Green });
