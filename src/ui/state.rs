@@ -90,7 +90,7 @@ pub(crate) struct Extent {
     pub(crate) detail: usize,
     /// The height of the list of lanes.
     pub(crate) lanes: usize,
-    /// The height for the help.
+    /// How many of the last keys fit into the help.
     pub(crate) help: usize,
 }
 

@@ -86,8 +86,9 @@ impl Updating<'_, '_> {
             None => key(event).into_iter().for_each(|key| self.act(key)),
             Some(Dialog::Help { top }) => {
                 if let Some(Key::Move(step)) = key(event) {
-                    let page = self.state.extent.help;
-                    self.state.dialog = Some(Dialog::Help { top: step.taken(top, HELP.len(), page) });
+                    let page = self.state.extent.help.max(1);
+                    let places = (HELP.len() + 1).saturating_sub(page);
+                    self.state.dialog = Some(Dialog::Help { top: step.taken(top, places, page) });
                 }
             }
             Some(Dialog::Stop { lane }) => self.confirm_stop(lane, event.code),
@@ -256,7 +257,9 @@ impl Updating<'_, '_> {
     }
 
     fn ask_for_message(&mut self, kind: Command) {
-        let Some(lane) = self.board.lane(self.state.selected.as_ref()) else { return };
+        let Some(lane) = self.board.lane(self.state.selected.as_ref()) else {
+            return self.state.notice = Some(Notice::bad("no lane is selected"));
+        };
         let gate = open_gate(lane).filter(|_| kind != Command::Retry);
         if kind != Command::Retry && gate.is_none() {
             self.state.notice = Some(Notice::bad(format!("lane {} does not wait for an answer", lane.id)));

@@ -239,7 +239,11 @@ fn a_filter_has_its_effect_while_it_is_typed() {
     interface.press("/nothing\n");
     let text = interface.text(80, 24);
     assert!(text.contains("lanes /nothing: no lane"), "{text}");
-    // No lane is selected, and no key panics.
+    for key in ["a", "r", "t"] {
+        interface.press(key);
+        assert!(interface.text(80, 24).contains("no lane is selected"), "{key}");
+    }
+    // No key panics.
     interface.press("jk4cvxartsyeJ]}>");
 }
 
@@ -265,9 +269,14 @@ fn the_help_lists_every_key_and_any_key_closes_it() {
     for (keys, what) in HELP {
         assert!(text.contains(keys) && text.contains(&what[..what.len().min(20)]), "{keys} is not in\n{text}");
     }
+    interface.text(40, 10);
     interface.press("G");
     let text = interface.text(40, 10);
     assert!(text.contains("q Ctrl-C") && !text.contains("next, previous lane or line"), "{text}");
+    interface.text(120, 10);
+    interface.press("G");
+    let text = interface.text(120, 10);
+    assert!(text.contains("q Ctrl-C") && text.lines().all(|line| !line.is_empty()), "the last full page\n{text}");
     assert!(interface.press("q").is_empty() && interface.state.dialog.is_none());
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn draw(
     for (at, line) in footer.lines.iter().enumerate() {
         line_at(buffer, panes.footer, at, line);
     }
-    extent.help = usize::from(area.height.saturating_sub(1));
+    extent.help = last_keys(area);
     if let Some(Dialog::Help { top }) = state.dialog {
         help(buffer, area, top);
     }
@@ -108,14 +108,28 @@ fn line_at(buffer: &mut Buffer, area: Rect, at: usize, line: &Line<'_>) {
 
 /// The keys, over everything else.
 fn help(buffer: &mut Buffer, area: Rect, top: usize) {
-    let column = keys::HELP.iter().map(|(keys, _)| keys.width()).max().unwrap_or_default();
-    let column = if area.width < NARROW { 0 } else { column };
     buffer.content.iter_mut().for_each(Cell::reset);
     let title = "Keys (j k scroll, others close)";
     line_at(buffer, area, 0, &Line::styled(title, Style::new().add_modifier(Modifier::BOLD)));
-    let texts = keys::HELP.iter().skip(top).map(|(keys, what)| format!("{keys:column$}  {what}"));
-    let rows = texts.flat_map(|text| styled::rows(&text, area.width.into()));
+    let rows = help_rows(area.width).into_iter().skip(top).flatten();
     rows.take(area.height.into()).enumerate().for_each(|(at, row)| line_at(buffer, area, at + 1, &row));
+}
+
+/// The rows of each key.
+fn help_rows(width: u16) -> Vec<Vec<Line<'static>>> {
+    let column = keys::HELP.iter().map(|(keys, _)| keys.width()).max().unwrap_or_default();
+    let column = if width < NARROW { 0 } else { column };
+    keys::HELP.iter().map(|(keys, what)| styled::rows(&format!("{keys:column$}  {what}"), width.into())).collect()
+}
+
+/// How many of the last keys fit below the title of the help.
+fn last_keys(area: Rect) -> usize {
+    let mut left = usize::from(area.height.saturating_sub(1));
+    let mut fits = |rows: &[Line<'_>]| {
+        let rest = left.checked_sub(rows.len());
+        rest.inspect(|rest| left = *rest).is_some()
+    };
+    help_rows(area.width).iter().rev().take_while(|rows| fits(rows)).count()
 }
 
 const NARROW: u16 = 60;
