@@ -1,6 +1,6 @@
 //! Comments on lines of a diff, and the text that they become for the agent.
 
-use super::diff::{Diff, Kind};
+use super::diff::{Diff, Kind, Row};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Comment {
@@ -44,12 +44,22 @@ impl Comment {
         format!("{file}:{first}{last_line}{}", if are_removed { " (removed)" } else { "" })
     }
 
-    /// The row below which it is shown, as long as the diff has its line.
+    /// The row below which it is shown: its last line; of an outdated comment the last row of its file, else of the diff.
+    pub(crate) fn shown_at(&self, diff: &Diff) -> usize {
+        let in_file = || diff.rows.iter().rposition(|row| diff.files.get(row.file) == Some(&self.file));
+        self.row(diff).or_else(in_file).unwrap_or(diff.rows.len().saturating_sub(1))
+    }
+
+    /// The row of its last line, as long as the diff has the lines that it is about.
     pub(crate) fn row(&self, diff: &Diff) -> Option<usize> {
-        diff.rows.iter().position(|row| {
-            let is_there = row.number == Some(self.number) && row.kind == self.kind;
-            is_there && diff.files.get(row.file) == Some(&self.file)
-        })
+        let lines: Vec<(usize, &Row)> = diff.rows.iter().enumerate().filter(|(_, row)| row.is_line()).collect();
+        let found = lines.windows(self.quoted.len().max(1)).find(|lines| {
+            let are_same = lines.iter().map(|(_, row)| &row.text).eq(&self.quoted);
+            let is_of_file = |row: &Row| diff.files.get(row.file) == Some(&self.file);
+            let last = lines.last().map(|(_, row)| (row.number, row.kind));
+            are_same && lines.iter().all(|(_, row)| is_of_file(row)) && last == Some((Some(self.number), self.kind))
+        });
+        Some(found?.last()?.0)
     }
 }
 
@@ -81,6 +91,9 @@ mod tests {
         assert_eq!(message("", [&one]), "a.rs:2 (removed): Why?\n> -two");
         assert_eq!((one.row(&diff), range.row(&diff)), (Some(5), Some(7)));
         assert_eq!(one.row(&Diff::default()), None);
+        let changed = Diff::parse(&TEXT.replace("-two", "-deux"));
+        assert_eq!((one.row(&changed), range.row(&changed)), (None, None), "another line has the number");
+        assert_eq!(one.shown_at(&changed), 7);
         let mixed = Comment::on(&diff, 4, 5, "").map(|comment| comment.place());
         assert_eq!(mixed.as_deref(), Some("a.rs:1"), "no number of the old file");
         assert_eq!(Comment::on(&diff, 0, 3, "x"), None, "no line of a file");

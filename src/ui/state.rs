@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::comments::Comment;
+use super::material::{Change, Material};
 use crate::model::{HumanGate, LaneId};
 
 /// The state of the interface itself; that of the run is in its log.
@@ -28,8 +29,8 @@ pub(crate) struct State {
     pub(crate) notice: Option<Notice>,
     /// The command that runs for the user.
     pub(crate) running: Option<String>,
-    /// The lane whose comments that command sends.
-    pub(crate) sent: Option<LaneId>,
+    /// The lane whose comments that command sends, and these.
+    pub(crate) sent: Option<(LaneId, Vec<Comment>)>,
     /// As it was drawn last.
     pub(crate) extent: Extent,
 }
@@ -160,6 +161,19 @@ impl Notice {
 impl State {
     pub(crate) fn comments_of(&self, lane: &LaneId) -> &[Comment] {
         self.comments.get(lane).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The comments that a rejection sends, and how many are left out: those whose lines the diff no longer has.
+    pub(crate) fn current_comments(&self, lane: &LaneId, material: &Material) -> (Vec<&Comment>, usize) {
+        let is_current = |comment: &&Comment| match material.diff_of(lane) {
+            Some(Change::Shown(diff)) => comment.row(diff).is_some(),
+            Some(Change::Missing(_)) => false,
+            None => true,
+        };
+        let all = self.comments_of(lane);
+        let current: Vec<&Comment> = all.iter().filter(is_current).collect();
+        let left_out = all.len() - current.len();
+        (current, left_out)
     }
 
     /// Another text is shown, from its beginning.

@@ -65,8 +65,10 @@ impl Updating<'_, '_> {
     fn ended(&mut self, outcome: Result<String, String>) {
         self.state.running = None;
         // Comments that a refused rejection was to send are kept.
-        if let Some(lane) = self.state.sent.take().filter(|_| outcome.is_ok()) {
-            self.state.comments.remove(&lane);
+        if let Some((lane, sent)) = self.state.sent.take().filter(|_| outcome.is_ok())
+            && let Some(comments) = self.state.comments.get_mut(&lane)
+        {
+            comments.retain(|comment| !sent.contains(comment));
         }
         self.state.notice = Some(outcome.map_or_else(Notice::bad, |said| Notice::good(said.trim())));
     }
@@ -215,7 +217,7 @@ impl Updating<'_, '_> {
     fn move_cursor(&mut self, to: usize) {
         let Some(lane) = self.lane() else { return };
         let rows: Vec<usize> = match self.diff() {
-            Some(diff) => self.state.comments_of(&lane).iter().filter_map(|comment| comment.row(diff)).collect(),
+            Some(diff) => self.state.comments_of(&lane).iter().map(|comment| comment.shown_at(diff)).collect(),
             None => return,
         };
         let height = self.state.extent.detail.max(1);
@@ -247,7 +249,7 @@ impl Updating<'_, '_> {
         let (Some(lane), Some(diff)) = (self.lane(), self.diff()) else { return };
         let cursor = self.state.diff.cursor;
         let others: Vec<Comment> =
-            self.state.comments_of(&lane).iter().filter(|it| it.row(diff) != Some(cursor)).cloned().collect();
+            self.state.comments_of(&lane).iter().filter(|it| it.shown_at(diff) != cursor).cloned().collect();
         self.state.comments.insert(lane, others);
     }
 
@@ -267,6 +269,10 @@ impl Updating<'_, '_> {
         }
         if kind == Command::Retry && self.board.held() {
             return self.state.notice = Some(Notice::bad("the run is active; stop it first, or wait until it ends"));
+        }
+        if kind == Command::Reject && !self.state.comments_of(&lane.id).is_empty() {
+            // Which comments are outdated is said of the diff as it is now.
+            self.effects.push(Effect::ReadDiff);
         }
         self.ask(Purpose::Message { lane: lane.id.clone(), kind, gate });
     }
@@ -328,8 +334,10 @@ impl Updating<'_, '_> {
     }
 
     fn answer(&mut self, lane: &LaneId, kind: Command, gate: Option<HumanGate>, typed: &str) {
+        let (comments, _) = self.state.current_comments(lane, self.material);
+        let comments: Vec<Comment> = comments.into_iter().cloned().collect();
         let text = match kind {
-            Command::Reject => message(typed, self.state.comments_of(lane)),
+            Command::Reject => message(typed, &comments),
             Command::Approve | Command::Retry => typed.trim().to_owned(),
         };
         if kind == Command::Reject && text.is_empty() {
@@ -352,7 +360,7 @@ impl Updating<'_, '_> {
         };
         let detached = kind == Command::Retry || !self.board.held();
         if self.call(name, Some(lane.as_str()), &rest, detached) && kind == Command::Reject {
-            self.state.sent = Some(lane.clone());
+            self.state.sent = Some((lane.clone(), comments));
         }
     }
 

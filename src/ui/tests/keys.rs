@@ -126,7 +126,7 @@ fn comments_become_the_text_of_the_rejection() {
     interface.press("4jjjjjjvjcUse a constant.\n]jjjjcWhy?\n");
     let run = "P1-SL-AUTH-20251227";
     let text = "src/a.rs:2: Use a constant.\n> -    one();\n> +    two();\n\nsrc/b.rs:9 (removed): Why?\n> -old";
-    assert!(interface.press("r").is_empty());
+    assert_eq!(interface.press("r"), [Effect::ReadDiff], "what is outdated is seen");
     assert!(interface.text(80, 24).contains("reject the changes of API with 2 comments, message:"));
     let effects = interface.press("Not yet.\n");
     assert_eq!(words(&effects), [format!("reject {run} API --gate=changes --message=Not yet.\n\n{text}")]);
@@ -149,6 +149,25 @@ fn a_comment_is_for_lines_of_a_diff_and_can_be_removed() {
     assert_eq!(interface.state.comments_of(&lane("API")).len(), 0);
     interface.press("c⎋c\n");
     assert_eq!(interface.state.comments_of(&lane("API")).len(), 0, "left, and empty");
+}
+
+#[test]
+fn a_comment_whose_line_has_changed_is_shown_and_not_sent() {
+    let mut interface = Interface::new();
+    interface.text(80, 40);
+    interface.press("4]jjjjcWhy?\ngjjjjjjcUse a constant.\n");
+    let changed = Diff::parse(&DIFF.replace("one();", "none();"));
+    interface.material.diff = Some((lane("API"), Change::Shown(changed)));
+    assert!(interface.text(80, 40).contains("▌ outdated, src/a.rs:2 (removed): Use a constant."));
+    interface.press("r");
+    assert!(interface.text(160, 24).contains("with 1 comment, 1 outdated left out, message:"));
+    let text = "src/b.rs:9 (removed): Why?\n> -old";
+    let rejected = format!("reject P1-SL-AUTH-20251227 API --gate=changes --message={text}");
+    assert_eq!(words(&interface.press("\n")), [rejected]);
+    interface.tell(Message::Ended(Ok(String::new())));
+    assert_eq!(interface.state.comments_of(&lane("API")).len(), 1, "what was left out is kept");
+    interface.press("g]kx");
+    assert_eq!(interface.state.comments_of(&lane("API")), []);
 }
 
 #[test]

@@ -17,12 +17,17 @@ use crate::projection::history::LaneHistory;
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, lane: &LaneHistory, material: &Material) -> usize {
     let diff = match material.diff_of(&lane.id) {
         Some(Change::Shown(diff)) if !diff.rows.is_empty() => diff,
-        Some(Change::Shown(_)) => return says(buffer, area, "no changes"),
+        Some(Change::Shown(diff)) => {
+            let count = says(buffer, area, "no changes");
+            let comments = state.comments_of(&lane.id).iter().enumerate();
+            comments.for_each(|(at, comment)| line_at(buffer, area, count + at, &comment_line(comment, diff)));
+            return count;
+        }
         Some(Change::Missing(why)) => return says(buffer, area, why),
         None => return says(buffer, area, "reading …"),
     };
     let comments: Vec<(usize, &Comment)> =
-        state.comments_of(&lane.id).iter().filter_map(|comment| Some((comment.row(diff)?, comment))).collect();
+        state.comments_of(&lane.id).iter().map(|comment| (comment.shown_at(diff), comment)).collect();
     let (first, last) = state.diff.marked();
     let mut at = 0;
     for (place, row) in diff.rows.iter().enumerate().skip(state.diff.top) {
@@ -36,7 +41,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, lane: &LaneHi
         }
         at += 1;
         for (_, comment) in comments.iter().filter(|(row, _)| *row == place) {
-            line_at(buffer, area, at, &comment_line(comment));
+            line_at(buffer, area, at, &comment_line(comment, diff));
             at += 1;
         }
     }
@@ -68,8 +73,12 @@ fn row_line(diff: &Diff, row: &Row, place: &DiffPlace) -> Line<'static> {
     Line::from(vec![Span::styled(number, Style::new().add_modifier(Modifier::DIM)), Span::styled(text, style)])
 }
 
-fn comment_line(comment: &Comment) -> Line<'static> {
-    plain(&format!("      ▌ {}", comment.text), Style::new().fg(Color::Yellow))
+fn comment_line(comment: &Comment, diff: &Diff) -> Line<'static> {
+    let outdated = match comment.row(diff) {
+        Some(_) => String::new(),
+        None => format!("outdated, {}: ", comment.place()),
+    };
+    plain(&format!("      ▌ {outdated}{}", comment.text), Style::new().fg(Color::Yellow))
 }
 
 fn plain(text: &str, style: Style) -> Line<'static> {

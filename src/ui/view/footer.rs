@@ -5,6 +5,7 @@ use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::board::{Board, open_gate};
+use super::super::material::Material;
 use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
 use super::super::styled;
 use crate::model::HumanGate;
@@ -18,11 +19,11 @@ pub(super) struct Footer {
     pub(super) cursor: Option<usize>,
 }
 
-pub(super) fn lines(state: &State, board: &Board<'_>, width: usize) -> Footer {
+pub(super) fn lines(state: &State, board: &Board<'_>, material: &Material, width: usize) -> Footer {
     let asked = Style::new().fg(Color::Yellow);
     let says = |lines| Footer { lines, cursor: None };
     match (&state.dialog, &state.notice, &state.running) {
-        (Some(Dialog::Input(input)), ..) => typed(input, state, width),
+        (Some(Dialog::Input(input)), ..) => typed(input, state, material, width),
         (Some(Dialog::Stop { lane }), ..) => {
             let lane = lane.as_ref().map(|lane| format!(", l: only lane {lane}")).unwrap_or_default();
             says(vec![Line::styled(format!("Stop? y: the run{lane}, any other key: no"), asked)])
@@ -46,8 +47,8 @@ pub(super) fn lines(state: &State, board: &Board<'_>, width: usize) -> Footer {
 }
 
 /// The end of what is typed is seen.
-fn typed(Input { purpose, text }: &Input, state: &State, width: usize) -> Footer {
-    let label = label(purpose, state, width);
+fn typed(Input { purpose, text }: &Input, state: &State, material: &Material, width: usize) -> Footer {
+    let label = label(purpose, state, material, width);
     let text: String = styled::cells(text).iter().map(|(c, _)| *c).collect();
     let room = width.saturating_sub(label.width() + 1);
     let mut shown = text.as_str();
@@ -63,7 +64,7 @@ fn typed(Input { purpose, text }: &Input, state: &State, width: usize) -> Footer
     }
 }
 
-fn label(purpose: &Purpose, state: &State, width: usize) -> String {
+fn label(purpose: &Purpose, state: &State, material: &Material, width: usize) -> String {
     let label = match purpose {
         Purpose::Filter => "/".to_owned(),
         Purpose::Comment(_) => "comment: ".to_owned(),
@@ -73,7 +74,11 @@ fn label(purpose: &Purpose, state: &State, width: usize) -> String {
                 (Command::Approve, 0) => ("approve", String::new()),
                 (Command::Approve, _) => ("approve", format!(" without {}", counted(comments, "comment"))),
                 (Command::Reject, 0) => ("reject", String::new()),
-                (Command::Reject, _) => ("reject", format!(" with {}", counted(comments, "comment"))),
+                (Command::Reject, _) => {
+                    let (current, left_out) = state.current_comments(lane, material);
+                    let with = format!(" with {}", counted(current.len(), "comment"));
+                    ("reject", if left_out == 0 { with } else { format!("{with}, {left_out} outdated left out") })
+                }
                 (Command::Retry, _) => ("retry", String::new()),
             };
             let gate = match gate {

@@ -29,7 +29,7 @@ pub(crate) fn draw(
     let area = buffer.area;
     let width = usize::from(area.width);
     let header = board.header(width, if area.height < TALL { 1 } else { 2 });
-    let footer = footer::lines(state, board, width);
+    let footer = footer::lines(state, board, material, width);
     let count = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
     let panes = Panes::of(area, state, count(header.len()), count(footer.lines.len()).min(area.height / 2));
     for (at, text) in header.iter().enumerate() {
