@@ -29,8 +29,10 @@ pub(crate) struct State {
     pub(crate) notice: Option<Notice>,
     /// The command that runs for the user.
     pub(crate) running: Option<String>,
-    /// The lane whose comments that command sends, and these.
-    pub(crate) sent: Option<(LaneId, Vec<Comment>)>,
+    /// What that command was typed as, and the comments that it sends.
+    pub(crate) sent: Option<(Input, Vec<Comment>)>,
+    /// Messages that were not accepted: offered when the same is asked again.
+    pub(crate) unsent: Vec<Input>,
     /// As it was drawn last.
     pub(crate) extent: Extent,
 }
@@ -123,8 +125,8 @@ pub(crate) struct Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Filter,
-    /// On the marked rows of the diff of this lane.
-    Comment(LaneId),
+    /// On the diff of this lane; its text is still missing.
+    Comment(LaneId, Comment),
     /// A command that gets what is typed as its message.
     Message {
         lane: LaneId,
@@ -132,6 +134,17 @@ pub(crate) enum Purpose {
         /// What is answered: what was open when the question was asked.
         gate: Option<HumanGate>,
     },
+}
+
+impl Purpose {
+    /// Whether it is a message of the same kind for the same lane.
+    fn is_like(&self, other: &Self) -> bool {
+        let of = |purpose: &Self| match purpose {
+            Self::Message { lane, kind, .. } => Some((lane.clone(), *kind)),
+            Self::Filter | Self::Comment(..) => None,
+        };
+        of(self).is_some() && of(self) == of(other)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +174,17 @@ impl Notice {
 impl State {
     pub(crate) fn comments_of(&self, lane: &LaneId) -> &[Comment] {
         self.comments.get(lane).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What was typed for the same and was not accepted.
+    pub(super) fn take_unsent(&mut self, purpose: &Purpose) -> Option<String> {
+        let at = self.unsent.iter().position(|unsent| unsent.purpose.is_like(purpose))?;
+        Some(self.unsent.remove(at).text)
+    }
+
+    pub(super) fn keep_unsent(&mut self, input: Input) {
+        self.take_unsent(&input.purpose);
+        self.unsent.push(input);
     }
 
     /// The comments that a rejection sends, and how many are left out: those whose lines the diff no longer has.

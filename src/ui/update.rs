@@ -64,11 +64,14 @@ struct Updating<'a, 'h> {
 impl Updating<'_, '_> {
     fn ended(&mut self, outcome: Result<String, String>) {
         self.state.running = None;
-        // Comments that a refused rejection was to send are kept.
-        if let Some((lane, sent)) = self.state.sent.take().filter(|_| outcome.is_ok())
-            && let Some(comments) = self.state.comments.get_mut(&lane)
-        {
-            comments.retain(|comment| !sent.contains(comment));
+        // What was refused is kept.
+        match self.state.sent.take() {
+            Some((input, _)) if outcome.is_err() => self.state.keep_unsent(input),
+            Some((Input { purpose: Purpose::Message { lane, .. }, .. }, sent)) => {
+                let comments = self.state.comments.entry(lane).or_default();
+                comments.retain(|comment| !sent.contains(comment));
+            }
+            _ => {}
         }
         self.state.notice = Some(outcome.map_or_else(Notice::bad, |said| Notice::good(said.trim())));
     }
@@ -240,7 +243,7 @@ impl Updating<'_, '_> {
         let (first, last) = self.state.diff.marked();
         let comment = self.diff().and_then(|diff| Comment::on(diff, first, last, ""));
         match (self.lane(), comment) {
-            (Some(lane), Some(_)) => self.ask(Purpose::Comment(lane)),
+            (Some(lane), Some(comment)) => self.ask(Purpose::Comment(lane, comment)),
             _ => self.state.notice = Some(Notice::bad("comments are for lines of a diff: 4 shows it")),
         }
     }
@@ -254,7 +257,10 @@ impl Updating<'_, '_> {
     }
 
     fn ask(&mut self, purpose: Purpose) {
-        let text = if purpose == Purpose::Filter { self.state.filter.clone() } else { String::new() };
+        let text = match purpose {
+            Purpose::Filter => self.state.filter.clone(),
+            _ => self.state.take_unsent(&purpose).unwrap_or_default(),
+        };
         self.state.dialog = Some(Dialog::Input(Input { purpose, text }));
     }
 
@@ -316,24 +322,26 @@ impl Updating<'_, '_> {
     }
 
     fn entered(&mut self, Input { purpose, text }: Input) {
-        match purpose {
+        match purpose.clone() {
             Purpose::Filter => self.state.filter = text,
-            Purpose::Comment(lane) => self.comment(lane, &text),
-            Purpose::Message { lane, kind, gate } => self.answer(&lane, kind, gate, &text),
+            Purpose::Comment(lane, comment) => self.comment(lane, Comment { text: text.trim().to_owned(), ..comment }),
+            Purpose::Message { lane, kind, gate } => match self.answer(&lane, kind, gate, &text) {
+                Some(comments) => self.state.sent = Some((Input { purpose, text }, comments)),
+                None => self.state.keep_unsent(Input { purpose, text }),
+            },
         }
     }
 
-    fn comment(&mut self, lane: LaneId, text: &str) {
-        let (first, last) = self.state.diff.marked();
-        let comment = self.diff().and_then(|diff| Comment::on(diff, first, last, text));
-        if let Some(comment) = comment.filter(|_| !text.trim().is_empty()) {
+    fn comment(&mut self, lane: LaneId, comment: Comment) {
+        if !comment.text.is_empty() {
             self.state.comments.entry(lane).or_default().push(comment);
         }
         self.state.diff.mark = None;
         self.move_cursor(self.state.diff.cursor);
     }
 
-    fn answer(&mut self, lane: &LaneId, kind: Command, gate: Option<HumanGate>, typed: &str) {
+    /// The comments that are sent; `None`: nothing is sent now.
+    fn answer(&mut self, lane: &LaneId, kind: Command, gate: Option<HumanGate>, typed: &str) -> Option<Vec<Comment>> {
         let (comments, _) = self.state.current_comments(lane, self.material);
         let comments: Vec<Comment> = comments.into_iter().cloned().collect();
         let text = match kind {
@@ -342,7 +350,8 @@ impl Updating<'_, '_> {
         };
         if kind == Command::Reject && text.is_empty() {
             let why = "a rejection needs a reason: type one, or comment on lines of the diff";
-            return self.state.notice = Some(Notice::bad(why));
+            self.state.notice = Some(Notice::bad(why));
+            return None;
         }
         let message = (!text.is_empty()).then(|| format!("--message={text}"));
         let gate = gate.map(|gate| format!("--gate={gate}"));
@@ -359,9 +368,8 @@ impl Updating<'_, '_> {
             }
         };
         let detached = kind == Command::Retry || !self.board.held();
-        if self.call(name, Some(lane.as_str()), &rest, detached) && kind == Command::Reject {
-            self.state.sent = Some((lane.clone(), comments));
-        }
+        let are_sent = self.call(name, Some(lane.as_str()), &rest, detached);
+        are_sent.then(|| if kind == Command::Reject { comments } else { Vec::new() })
     }
 
     fn resume(&mut self) {

@@ -92,7 +92,7 @@ fn answers_go_to_the_process_that_works_on_the_run_else_the_run_is_resumed() {
     assert!(interface.text(80, 24).contains("approved"));
     interface.held = false;
     let resumed = format!("detached approve {run} API --gate=changes --message=well done --resume --progress=plain");
-    assert_eq!(words(&interface.press("awell done \n")), [resumed]);
+    assert_eq!(words(&interface.press("a⎋awell done \n")), [resumed]);
     interface.state.running = None;
     let resumed = format!("detached reject {run} API --gate=changes --message=no --resume --progress=plain");
     assert_eq!(words(&interface.press("rno\n")), [resumed]);
@@ -168,6 +168,44 @@ fn a_comment_whose_line_has_changed_is_shown_and_not_sent() {
     assert_eq!(interface.state.comments_of(&lane("API")).len(), 1, "what was left out is kept");
     interface.press("g]kx");
     assert_eq!(interface.state.comments_of(&lane("API")), []);
+}
+
+#[test]
+fn what_was_typed_and_not_accepted_is_offered_again() {
+    let mut interface = Interface::new();
+    let asked = |interface: &Interface| match &interface.state.dialog {
+        Some(Dialog::Input(input)) => input.text.clone(),
+        _ => "nothing is asked".to_owned(),
+    };
+    interface.press("afine\n");
+    interface.press("rtoo long\n");
+    interface.press("r");
+    assert_eq!(asked(&interface), "too long", "another command runs");
+    interface.press("⎋");
+    interface.tell(Message::Ended(Err("refused".to_owned())));
+    interface.press("r");
+    assert_eq!(asked(&interface), "", "another kind");
+    interface.press("⎋a");
+    assert_eq!(asked(&interface), "fine");
+    interface.press("\n");
+    interface.tell(Message::Ended(Ok(String::new())));
+    interface.press("a");
+    assert_eq!(asked(&interface), "", "it was accepted");
+}
+
+#[test]
+fn a_comment_is_kept_when_the_diff_changes_while_it_is_typed() {
+    let mut interface = Interface::new();
+    interface.text(80, 24);
+    interface.press("4jjjjjjcUse");
+    interface.material.diff = Some((lane("API"), Change::Shown(Diff::parse(""))));
+    interface.press(" a constant.\n");
+    let comments = interface.state.comments_of(&lane("API"));
+    assert_eq!(
+        comments.iter().map(|it| (it.place(), it.text.as_str())).collect::<Vec<_>>(),
+        [("src/a.rs:2 (removed)".to_owned(), "Use a constant.")]
+    );
+    assert!(interface.text(80, 24).contains("▌ outdated, src/a.rs:2 (removed): Use a constant."));
 }
 
 #[test]

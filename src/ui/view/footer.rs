@@ -67,7 +67,7 @@ fn typed(Input { purpose, text }: &Input, state: &State, material: &Material, wi
 fn label(purpose: &Purpose, state: &State, material: &Material, width: usize) -> String {
     let label = match purpose {
         Purpose::Filter => "/".to_owned(),
-        Purpose::Comment(_) => "comment: ".to_owned(),
+        Purpose::Comment(..) => "comment: ".to_owned(),
         Purpose::Message { lane, kind, gate } => {
             let comments = state.comments_of(lane).len();
             let (verb, with) = match (kind, comments) {
