@@ -61,7 +61,7 @@ pub(super) fn open(context: &Context, arguments: &Open) -> Result<ExitStatus> {
 }
 
 /// The shell line that opens the present directory in the user's editor.
-fn editor(context: &Context) -> Result<String> {
+pub(super) fn editor(context: &Context) -> Result<String> {
     let named = |name: &str| context.environment.get(name).and_then(|editor| editor.to_str()).map(str::trim);
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| named(name).filter(|editor| !editor.is_empty()));
     let missing = || ExitStatus::Usage.error("neither VISUAL nor EDITOR names an editor");

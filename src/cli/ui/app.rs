@@ -12,8 +12,9 @@ use ratatui::crossterm::execute;
 use super::super::child::Caller;
 use super::super::runs::beginning;
 use super::super::signals::Signals;
+use super::super::worktree::editor;
 use super::super::{Context, ExitStatus, Result, now};
-use super::commands::Commands;
+use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::{Files, stamp};
 use super::screen::{Input, Screen, input};
 use crate::model::{LaneId, RunId, Timestamp};
@@ -68,9 +69,10 @@ impl App {
     pub(super) fn new(context: &Context, state: &StateDirectory, run: &RunId) -> Result<Self> {
         let directory = state.run(run);
         let caller = Arc::new(Caller::new(context)?);
+        let no_editor = editor(context).err().map(told);
         Ok(Self {
             program: state.program(),
-            commands: Commands { caller, run: run.clone(), directory: directory.clone() },
+            commands: Commands { caller, run: run.clone(), directory: directory.clone(), no_editor },
             log: Follower::new(&directory.log()),
             read: None,
             history: beginning(&directory),
@@ -255,11 +257,16 @@ impl App {
                 std::thread::spawn(move || drop(answers.send(Answer::Ended(commands.call(&call)))));
             }
             Effect::InTerminal(words) => {
+                if let Err(refused) = self.commands.require_place(&words) {
+                    self.state.notice = Some(Notice::bad(refused));
+                    return Ok(());
+                }
                 let ended = screen.lent(|| self.commands.on_terminal(&words))?;
                 // An interrupt was for the program that had the terminal.
                 signals.forget_interrupt();
                 self.state.notice = match ended {
-                    Ok(exit) if exit.success() => None,
+                    // A shell ends with the exit status of the last command in it.
+                    Ok(exit) if exit.success() || words.len() > OPEN_EDITOR => None,
                     Ok(exit) => Some(Notice::bad(format!("{} ended with {exit}", words.join(" ")))),
                     Err(error) => Some(Notice::bad(error.to_string())),
                 };

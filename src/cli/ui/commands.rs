@@ -13,23 +13,31 @@ use crate::ui::diff::Diff;
 use crate::ui::material::Change;
 use crate::ui::update::Call;
 
+/// How many words `open RUN LANE` has: with more of them it opens a shell.
+pub(super) const OPEN_EDITOR: usize = 3;
+
+/// The error with what to do about it.
+pub(super) fn told(error: anyhow::Error) -> String {
+    let CliError { message, hints, .. } = CliError::from(error);
+    let hints: String = hints.iter().map(|hint| format!("\nhint: {hint}")).collect();
+    format!("{}{hints}", message.trim())
+}
+
 /// Calls the program about one run.
 #[derive(Clone)]
 pub(super) struct Commands {
     pub(super) caller: Arc<Caller>,
     pub(super) run: RunId,
     pub(super) directory: RunDirectory,
+    /// Why no editor can be opened, if none can.
+    pub(super) no_editor: Option<String>,
 }
 
 impl Commands {
     /// Carries it out; what it printed, or its error with what to do about it.
     pub(super) fn call(&self, call: &Call) -> Result<String, String> {
         let done = if call.detached { self.resume(&call.words) } else { self.printed(&call.words) };
-        done.map_err(|error| {
-            let CliError { message, hints, .. } = CliError::from(error);
-            let hints: String = hints.iter().map(|hint| format!("\nhint: {hint}")).collect();
-            format!("{}{hints}", message.trim())
-        })
+        done.map_err(told)
     }
 
     /// Carries out a command that resumes the run, in a process that outlives this one.
@@ -57,6 +65,16 @@ impl Commands {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         Err(anyhow::anyhow!("{}", said.trim().trim_start_matches("error: ")))
+    }
+
+    /// Says why `open` with these words would be refused, while what it prints can still be shown.
+    pub(super) fn require_place(&self, words: &[String]) -> Result<(), String> {
+        let place = words.iter().take(OPEN_EDITOR).skip(1).cloned();
+        self.output(&["path".to_owned()].into_iter().chain(place).collect::<Vec<_>>()).map_err(told)?;
+        match &self.no_editor {
+            Some(why) if words.len() == OPEN_EDITOR => Err(why.clone()),
+            _ => Ok(()),
+        }
     }
 
     /// Carries it out on this process's terminal.
