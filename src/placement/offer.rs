@@ -102,7 +102,7 @@ impl Watch {
         self.tolerate(RUN_STATE, pushed.map_err(anyhow::Error::msg)).is_some()
     }
 
-    /// Pushes all of them, or nothing if the exchange has another state of one of the lanes by now. Where it refuses one, or
+    /// Pushes all of them, or nothing if the exchange has another state of one of the lanes now. Where it refuses one, or
     /// cannot lock its ref, each is pushed for itself.
     fn push_new(&mut self, new: Vec<Offer>) -> Vec<Offer> {
         let states = new.iter().filter_map(|offer| Some((&offer.state, offer.replaces.as_ref()?.as_ref())));

@@ -98,8 +98,30 @@ fn a_run_that_died_while_git_fetched_goes_on() {
     assert_merged(&env, env.resume(&["--yes"]));
 }
 
+/// A lane with two agents: the end of the quick one has the start of the slow one pushed.
+pub(crate) fn two_agents() -> TestEnv {
+    let env = slurm("often");
+    env.program("often", &format!("#!/bin/sh\nexec {} \"$@\" --push-every 0s\n", this()));
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
+         [[lane.agent]]\nname = 'slow'\n\
+         command = 'echo >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
+         [[lane.agent]]\nname = 'quick'\n\
+         command = 'until [ -e $SCRATCH/attempts ]; do sleep 0.05; done; echo b >b.txt'\n",
+    );
+    env.commit("settings");
+    env
+}
+
+pub(crate) fn wait_for_the_slow_agent(env: &TestEnv) {
+    wait_until("the start of the agent that works on", || {
+        let log = fs::read_to_string(env.log_file()).unwrap_or_default();
+        log.lines().any(|line| line.contains("job_started") && line.contains("slow"))
+    });
+}
+
 /// A clone that reaches the exchange as the remote `x`.
-fn clone(env: &TestEnv) {
+pub(crate) fn clone(env: &TestEnv) {
     env.git(&["remote", "add", "x", "../exchange.git"]);
     env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
     env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
@@ -136,27 +158,15 @@ fn a_pull_that_is_refused_leaves_the_run_where_it_is() {
 
 #[test]
 fn a_run_whose_agent_worked_elsewhere_when_it_was_taken_can_be_rolled_back() {
-    let env = slurm("often");
-    env.program("often", &format!("#!/bin/sh\nexec {} \"$@\" --push-every 0s\n", this()));
-    env.plan(
-        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
-         [[lane.agent]]\nname = 'slow'\n\
-         command = 'echo >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
-         [[lane.agent]]\nname = 'quick'\n\
-         command = 'until [ -e $SCRATCH/attempts ]; do sleep 0.05; done; echo b >b.txt'\n",
-    );
-    env.commit("settings");
+    let env = two_agents();
     clone(&env);
     let run = env.start(&["--state-remote", "x"]);
-    wait_until("the start of the agent that works on", || {
-        let log = fs::read_to_string(env.log_file()).unwrap_or_default();
-        log.lines().any(|line| line.contains("job_started") && line.contains("slow"))
-    });
+    wait_for_the_slow_agent(&env);
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     run.wait().exits(4);
     env.resume(&["--yes"]).exits(4);
-    env.lanekeeper(&["rollback", "--yes"]);
-    env.lanekeeper(&["doctor"]);
+    env.lanekeeper(&["rollback", "--yes"]).exits(0);
+    env.lanekeeper(&["doctor"]).exits(0);
     env.lanekeeper(&["status"]).exits(0);
     env.write("scratch/go", "");
     in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);

@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::exchange::{clone, two_agents, wait_for_the_slow_agent};
 use crate::executors::{slurm, this};
 use crate::support::{Ended, Running, TestEnv, wait_until};
 
@@ -160,10 +161,8 @@ fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
 
 /// Another clone, with the run as it is now; what pulling it said.
 fn other_clone(env: &TestEnv) -> Ended {
-    env.git(&["remote", "add", "x", "../exchange.git"]);
+    clone(env);
     env.lanekeeper(&["state", "push", "--remote", "x"]).exits(0);
-    env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
-    env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
     in_other(env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0)
 }
 
@@ -179,22 +178,9 @@ fn refs(env: &TestEnv) -> Vec<String> {
 
 #[test]
 fn a_run_that_goes_on_in_another_clone_leaves_jobs_alone() {
-    // The first agent's end has the start of the second one pushed.
-    let env = slurm("often");
-    env.program("often", &format!("#!/bin/sh\nexec {} \"$@\" --push-every 0s\n", this()));
-    env.plan(
-        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
-         [[lane.agent]]\nname = 'slow'\n\
-         command = 'echo >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
-         [[lane.agent]]\nname = 'quick'\n\
-         command = 'until [ -e $SCRATCH/attempts ]; do sleep 0.05; done; echo b >b.txt'\n",
-    );
-    env.commit("settings");
+    let env = two_agents();
     let mut run = env.start(&[]);
-    wait_until("the start of the agent that works on", || {
-        let log = fs::read_to_string(env.log_file()).unwrap_or_default();
-        log.lines().any(|line| line.contains("job_started") && line.contains("slow"))
-    });
+    wait_for_the_slow_agent(&env);
     run.kill();
     run.wait();
     let pulled = other_clone(&env);
@@ -227,12 +213,10 @@ fn a_process_ends_whose_run_goes_on_in_another_clone() {
 #[test]
 fn the_clone_that_took_a_run_overwrites_what_the_other_one_pushed_last() {
     let env = chain();
-    env.git(&["remote", "add", "x", "../exchange.git"]);
+    clone(&env);
     let run = env.start(&["--state-remote", "x"]);
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
-    env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
-    env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
     wait_until("a state of the run", || {
         !env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1"]).is_empty()
     });
