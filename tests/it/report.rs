@@ -162,3 +162,12 @@ fn a_report_that_cannot_be_left_is_no_matter_of_the_run() {
     assert!(env.holds("main", "l.txt"));
     assert!(!kept(&env, "junit.xml").is_empty(), "one that cannot be written keeps others from it");
 }
+
+#[test]
+fn a_gate_that_failed_without_a_finding_is_on_the_page() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = 'A'\ncommand = 'echo a >a.txt'\ntests = ['false']\nretries = 0\n");
+    env.execute(&[]).exits(1);
+    let page = env.lanekeeper(&["report", "--format", "html"]).exits(0).stdout;
+    assert!(page.contains("<code>false</code>"), "{page}");
+}
