@@ -69,7 +69,7 @@ pub(super) fn take_over(within: &RepositoryContext<'_>, run: &RunId) -> bool {
     if within.settings.executors.is_empty() {
         return false;
     }
-    let taken = ownership(within, run).and_then(|mut ownership| Ok(ownership.is_placed()? && ownership.begin()?));
+    let taken = ownership(within, run).and_then(|mut ownership| ownership.take());
     taken.unwrap_or_else(|error| {
         let reason = CliError::from(error).message;
         let message = format!("another clone may still place the lanes of run {run}: {reason}");
@@ -98,7 +98,7 @@ pub(super) fn remove_all_states<'a>(
         return;
     }
     let lanes: Vec<RunId> = lanes.map(|lane| lane_run(run, lane)).collect();
-    let removed = ownership.begin_here().and_then(|_| drop_all(&mut ownership, &lanes));
+    let removed = ownership.begin().and_then(|_| drop_all(&mut ownership, &lanes));
     report_states(within, run, removed.and_then(|()| ownership.end()));
 }
 

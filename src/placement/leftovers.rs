@@ -65,7 +65,7 @@ impl Watch {
             let lanes = self.placing.plan.lanes.iter().filter(|lane| lane.executor.is_some());
             let runs: Vec<RunId> = lanes.map(|lane| lane_run(run, &lane.id)).collect();
             // An earlier process may have placed them.
-            let begun = self.begin();
+            let begun = self.ownership.begin();
             if self.tolerate(EXCHANGE, begun) == Some(true) {
                 let left = drop_all(&mut self.ownership, &runs).and_then(|()| self.ownership.end());
                 self.tolerate(EXCHANGE, left);

@@ -132,15 +132,8 @@ impl Watch {
         if is_idle || self.ownership.has_begun() {
             return true;
         }
-        let begun = self.begin();
+        let begun = self.ownership.begin();
         self.tolerate(EXCHANGE, begun).unwrap_or(false)
-    }
-
-    /// Takes the run, from another clone only where this one pulled it from there.
-    pub(super) fn begin(&mut self) -> Result<bool> {
-        self.read_log()?;
-        let is_pulled = self.records.iter().any(|record| matches!(record.event, Event::RunMoved(_)));
-        if is_pulled { self.ownership.begin() } else { self.ownership.begin_here() }
     }
 
     /// Notices that another clone has the run where there is nothing to place or follow, and lanes work here.

@@ -16,6 +16,9 @@ use crate::projection::cells::clean;
 
 const FILE: &str = "owner.json";
 
+/// How often the run is taken from a clone that pushes at the same time.
+const TRIES: usize = 20;
+
 /// What the ref holds: the process that moved it last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Owner {
@@ -72,36 +75,43 @@ impl Ownership {
         self.has_begun
     }
 
-    /// Takes the run, unless this process has it already. A clone that never had the run takes it from another one, because
-    /// it has pulled the run from there. `false`: another process was quicker.
-    ///
-    /// # Errors
-    /// [`StateSyncError::Taken`] when this clone had it and another one has it now, or what git says.
-    pub fn begin(&mut self) -> Result<bool> {
-        self.begin_unless(|has_pushed| has_pushed)
-    }
-
-    /// As [`Self::begin`], but takes it from no other clone.
+    /// Takes the run from nobody, or from an earlier process of this clone, unless this process has it already. `false`:
+    /// another process was quicker.
     ///
     /// # Errors
     /// [`StateSyncError::Taken`] when another clone has it, or what git says.
-    pub fn begin_here(&mut self) -> Result<bool> {
-        self.begin_unless(|_| true)
-    }
-
-    fn begin_unless(&mut self, refuses: fn(bool) -> bool) -> Result<bool> {
+    pub fn begin(&mut self) -> Result<bool> {
         if self.has_begun {
             return Ok(true);
         }
-        let (there, pushed) = (self.there()?, self.pushed()?);
-        if let Some(there) = there.as_ref().filter(|there| !pushed.contains(there))
-            && refuses(!pushed.is_empty())
-        {
-            return Err(self.taken(there));
+        self.expected = self.there()?;
+        if let Some(there) = self.expected.clone() {
+            if !self.pushed()?.contains(&there) {
+                return Err(self.taken(&there));
+            }
+            // The next push replaces what it is known by where its answer was lost.
+            self.remember(there)?;
         }
-        self.expected = there;
         self.has_begun = self.push_over(&[])?;
         Ok(self.has_begun)
+    }
+
+    /// Takes the run from whichever clone has it: only a user may say so. `false`: none has it.
+    ///
+    /// # Errors
+    /// [`StateSyncError::Taken`] when the other clone pushes faster than this one, or what git says.
+    pub fn take(&mut self) -> Result<bool> {
+        for _ in 0..TRIES {
+            self.expected = self.there()?;
+            if self.expected.is_none() {
+                return Ok(false);
+            }
+            if self.push_over(&[])? {
+                self.has_begun = true;
+                return Ok(true);
+            }
+        }
+        self.there()?.map_or(Ok(false), |there| Err(self.taken(&there)))
     }
 
     /// Pushes several refs, while no other clone has the run: all, or none if one of them is not where it is expected.
@@ -120,14 +130,13 @@ impl Ownership {
         Ok(false)
     }
 
-    /// Whether another clone has the run, which this one had. Another thread may push for it at the same time.
+    /// Whether another clone has the run. Another thread may push for this one at the same time.
     ///
     /// # Errors
     /// What git says.
     pub fn is_taken(&self) -> Result<bool> {
         let (there, pushed) = (self.there()?, self.pushed()?);
-        let is_theirs = |there: CommitId| !pushed.contains(&there) && !self.is_from_here(&there);
-        Ok(!pushed.is_empty() && there.is_some_and(is_theirs))
+        Ok(there.is_some_and(|there| !pushed.contains(&there) && !self.is_from_here(&there)))
     }
 
     /// Whether this clone made that commit.
@@ -149,14 +158,6 @@ impl Ownership {
     pub fn is_ours(&self) -> Result<bool> {
         let (there, pushed) = (self.there()?, self.pushed()?);
         Ok(there.is_some_and(|there| pushed.contains(&there)))
-    }
-
-    /// Whether any clone has it.
-    ///
-    /// # Errors
-    /// What git says.
-    pub fn is_placed(&self) -> Result<bool> {
-        Ok(self.there()?.is_some())
     }
 
     /// What this clone pushed last, as far as it knows.

@@ -211,17 +211,64 @@ fn the_state_of_the_run_is_pushed_before_its_offers() {
     clone(&env);
     env.write("scratch/go", "");
     // The run's own state takes longer to arrive than what is pushed beside it.
-    let hook = env.path("exchange.git/hooks/update");
-    env.program("update", "#!/bin/sh\ncase $1 in */state/r1) sleep 1 ;; esac\n");
-    fs::create_dir_all(hook.parent().expect("a parent")).expect("a directory");
-    fs::rename(env.path("bin/update"), hook).expect("renamed");
-    let plan = env.path("plan.toml").display().to_string();
-    let arguments = ["execute-phase", &plan, "--run-id", "r1", "--state-remote", "x"];
-    let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", "offered:1"));
-    assert!(died.was_killed(), "{}", died.stderr);
+    update_hook(&env, "case $1 in */state/r1) sleep 1 ;; esac");
+    died_at(&env, "offered:1", &["--state-remote", "x"]);
     let offered = env.git_at("exchange.git", &["grep", "--count", "lane_offered", "refs/lanekeeper/state/r1"]);
     assert!(!offered.is_empty());
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
     assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
+}
+
+/// What the exchange does before it moves the ref `$1` from `$2` to `$3`.
+fn update_hook(env: &TestEnv, script: &str) {
+    let hook = env.path("exchange.git/hooks/update");
+    env.program("update", &format!("#!/bin/sh\n{script}\n"));
+    fs::create_dir_all(hook.parent().expect("a parent")).expect("a directory");
+    fs::rename(env.path("bin/update"), hook).expect("renamed");
+}
+
+/// A run that died at `point`.
+fn died_at(env: &TestEnv, point: &str, flags: &[&str]) {
+    let plan = env.path("plan.toml").display().to_string();
+    let arguments = [&["execute-phase", &plan, "--run-id", "r1"], flags].concat();
+    let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+    assert!(died.was_killed(), "{}", died.stderr);
+}
+
+#[test]
+fn a_clone_that_pulled_a_run_before_another_placed_it_does_not_take_it() {
+    let env = chain();
+    clone(&env);
+    died_at(&env, "before_offer:1", &[]);
+    // As if it had not come that far.
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/owner/r1"]);
+    env.lanekeeper(&["state", "push", "--remote", "x"]).exits(0);
+    in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    let run = env.start_with(&["resume", "--yes"], |command| command);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    let here = env.path("repo").display().to_string();
+    in_other(&env, &["resume", "--yes"]).wait().exits(4).says(&["run r1 was continued elsewhere", &here]);
+    env.write("scratch/go", "");
+    assert_merged(&env, run.wait());
+}
+
+#[test]
+fn a_pull_takes_the_run_although_the_other_clone_pushes_meanwhile() {
+    let env = chain();
+    clone(&env);
+    died_at(&env, "offered:1", &["--state-remote", "x"]);
+    update_hook(
+        &env,
+        "[ $1 = refs/lanekeeper/owner/r1 ] || exit 0\necho >>$SCRATCH/races\n\
+         [ $(wc -l <$SCRATCH/races) -le 3 ] || exit 0\n\
+         git update-ref $1 $(git -c user.name=T -c user.email=t@x commit-tree -p $2 -m quicker $2^{tree})",
+    );
+    let pulled = in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
+    assert!(!pulled.stderr.contains("may still place"), "{}", pulled.stderr);
+    assert_eq!(env.scratch("races").lines().count(), 4);
+    env.resume(&["--yes"]).exits(4).says(&["run r1 was continued elsewhere"]);
+    env.write("scratch/go", "");
+    assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
 }
