@@ -81,12 +81,6 @@ impl Context {
         Ok(layers)
     }
 
-    /// A repository that was named: a path becomes absolute, a URL stays what it is.
-    pub(crate) fn path_or_address(&self, named: &str) -> String {
-        let path = absolute(&self.directory, Path::new(named));
-        if path.exists() { path.to_string_lossy().into_owned() } else { named.to_owned() }
-    }
-
     fn surroundings(&self, repository: PathBuf) -> Surroundings {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Surroundings {
@@ -106,6 +100,12 @@ impl Context {
     fn absolute_path_in(&self, variable: &str) -> Option<PathBuf> {
         self.environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute())
     }
+}
+
+/// A repository that was named: a path, seen from `base`, becomes absolute, a URL stays what it is.
+pub(crate) fn path_or_address(base: &Path, named: &str) -> String {
+    let path = absolute(base, Path::new(named));
+    if path.exists() { path.to_string_lossy().into_owned() } else { named.to_owned() }
 }
 
 fn read_if_there(path: PathBuf) -> Result<Option<ConfigFile>> {

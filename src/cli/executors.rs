@@ -1,24 +1,75 @@
 //! The executors of the settings, and the exchange through which this machine and their jobs reach each other.
 
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
+use super::context::path_or_address;
 use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::git::Remote;
-use crate::model::{ExecutorSettings, LaneId, RunId};
-use crate::placement::lane_run;
-use crate::state_sync::Ownership;
+use crate::cluster::{self, Cluster};
+use crate::git::{GitError, Remote, Repository};
+use crate::model::{ExecutorSettings, HERE, LaneId, Plan, RunId};
+use crate::placement::{Engine, lane_run};
+use crate::settings::value::has_password;
 use crate::state_sync::lane_run::drop_all;
+use crate::state_sync::{Ownership, StateSyncError};
 
 pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result<&'a ExecutorSettings> {
     let executors = &within.settings.executors;
     executors.get(name).map(|setting| &setting.value).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(String::as_str).collect();
-        let error = ExitStatus::Usage.error(format!("the settings have no executor `{name}`"));
-        did_you_mean(error, name, &known, || {
-            let known = if known.is_empty() { String::new() } else { format!("known: {}; or ", known.join(", ")) };
-            Some(format!("{known}define [executors.{name}] in lanekeeper.toml (docs/clusters.md)"))
-        })
+        let message = match known.as_slice() {
+            [] => format!("the settings have no executor `{name}`, and no other"),
+            known => format!("the settings have no executor `{name}`, only {}", known.join(", ")),
+        };
+        let define = || Some(format!("define [executors.{name}] in lanekeeper.toml (docs/clusters.md)"));
+        did_you_mean(ExitStatus::Usage.error(message), name, &known, define)
+    })
+}
+
+/// Refuses an executor of lanes that name none which there is not, also where every lane names one.
+pub(super) fn check_default(within: &RepositoryContext<'_>) -> Result<()> {
+    let default = &within.settings.executor;
+    let name = default.value.as_deref().filter(|name| *name != HERE);
+    name.map_or(Ok(()), |name| named(within, name).map(drop).with_context(|| format!("{}", default.origin)))
+}
+
+/// The engine of an executor; nothing is asked of it yet.
+pub(super) fn engine(context: &Context, name: &str, settings: &ExecutorSettings) -> Result<Box<dyn Cluster>> {
+    let opened = cluster::open(settings, variables(context, name, settings)?);
+    opened.map_err(|error| ExitStatus::Usage.error(error.to_string()).hint(error.remedy()))
+}
+
+/// The executors of the plan's lanes.
+pub(super) fn engines(within: &RepositoryContext<'_>, plan: &Plan) -> Result<HashMap<String, Engine>> {
+    let names: BTreeSet<&String> = plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
+    let engines = names.into_iter().map(|name| {
+        let settings = named(within, name)?;
+        Ok((name.clone(), Engine { settings: settings.clone(), cluster: engine(within.context, name, settings)? }))
+    });
+    engines.collect()
+}
+
+/// Refuses to begin a run whose lanes could not be placed. Nothing is written.
+pub(super) fn check(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) -> Result<()> {
+    if engines(within, plan)?.is_empty() {
+        return Ok(());
+    }
+    exchange(within)?;
+    let mut ownership = ownership(within, run)?;
+    let is_free = ownership.is_ours().and_then(|ours| Ok(ours || !ownership.is_placed()?));
+    if is_free.context("the exchange does not answer as it should")? {
+        return Ok(());
+    }
+    ownership.begin_here().map(drop).map_err(|error| match error.downcast_ref() {
+        Some(StateSyncError::Taken { by, .. }) => ExitStatus::Usage
+            .error(format!("there is a run {run} already, whose lanes are placed by {by}"))
+            .hint(format!("to continue that one here: lanekeeper state pull {run}"))
+            .hint("to start another one: choose another name with --run-id, or leave it out"),
+        _ => error,
     })
 }
 
@@ -31,16 +82,37 @@ pub(super) fn exchange_of(within: &RepositoryContext<'_>) -> Result<String> {
     })
 }
 
+/// The remote of that name, or the repository at that address; a relative path is seen from `base`.
+pub(super) fn remote_or_address(repository: &Repository, base: &Path, named: &str) -> Result<Remote> {
+    match Remote::named(repository, named) {
+        Err(GitError::NoSuchRemote { .. }) => Ok(Remote::named_or_at(repository, &path_or_address(base, named))?),
+        found => Ok(found?),
+    }
+}
+
+/// A relative path is seen from the main worktree, wherever the command is given.
+fn exchange_remote(within: &RepositoryContext<'_>) -> Result<Remote> {
+    remote_or_address(&within.repository, within.repository.main_worktree(), &exchange_of(within)?)
+}
+
 /// The exchange as a remote, and the address by which jobs reach it.
 pub(super) fn exchange(within: &RepositoryContext<'_>) -> Result<(Remote, String)> {
-    let named = exchange_of(within)?;
-    let remote = Remote::named_or_at(&within.repository, &named)?;
-    let address = within.context.path_or_address(&remote.url().unwrap_or(named));
+    let remote = exchange_remote(within)?;
+    // Only a remote of the repository has one.
+    let address = remote.url().unwrap_or_else(|_| remote.name().to_owned());
+    if has_password(&address) {
+        let message = "the address of the exchange has a password in it, which others on the nodes could read";
+        let name = remote.name();
+        return Err(ExitStatus::Usage
+            .error(message)
+            .hint(format!("take it out (git remote set-url {name} ADDRESS), and use ssh or a credential helper")));
+    }
+    let address = path_or_address(within.repository.main_worktree(), &address);
     Ok((remote, address))
 }
 
 /// The variables of jobs, with the values that they have here.
-pub(super) fn variables(context: &Context, name: &str, settings: &ExecutorSettings) -> Result<Vec<(String, String)>> {
+fn variables(context: &Context, name: &str, settings: &ExecutorSettings) -> Result<Vec<(String, String)>> {
     let value = |text: &str| match text.strip_prefix('$') {
         None => Ok(text.to_owned()),
         Some(other) => {
@@ -59,7 +131,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The right to place the lanes of `run`, on the exchange of the settings.
 pub(super) fn ownership(within: &RepositoryContext<'_>, run: &RunId) -> Result<Ownership> {
-    let remote = Remote::named_or_at(&within.repository, &exchange_of(within)?)?.within(LONGEST_WAIT);
+    let remote = exchange_remote(within)?.within(LONGEST_WAIT);
     Ok(Ownership::new(&within.repository, &remote, run, (&host(), now())))
 }
 

@@ -81,7 +81,7 @@ impl Connection {
             }
             500.. | 429 => {
                 let remedy = format!("repeat it; the API server is overloaded or starting: {}", self.kubectl);
-                return ClusterError::Unreachable { said: status.message.clone(), remedy };
+                return ClusterError::Unavailable { said: status.message.clone(), remedy };
             }
             _ => "correct what it names in `[executors.NAME]`".to_owned(),
         };
@@ -90,7 +90,7 @@ impl Connection {
 
     fn unreachable(&self, why: &str) -> ClusterError {
         let said = format!("the API server {} cannot be reached: {why}", self.server);
-        ClusterError::Unreachable { said, remedy: format!("check the address and the login: {}", self.kubectl) }
+        ClusterError::Unavailable { said, remedy: format!("check the address and the login: {}", self.kubectl) }
     }
 }
 

@@ -15,8 +15,9 @@ pub(crate) enum ClusterError {
     TimedOut { program: &'static str, limit: Duration },
     #[error("{said}")]
     Refused { said: String, remedy: String },
+    /// It does not answer, or takes nothing more for now.
     #[error("{said}")]
-    Unreachable { said: String, remedy: String },
+    Unavailable { said: String, remedy: String },
     #[error("`{program}` printed what it should not: {said}")]
     Answer { program: &'static str, said: String },
 }
@@ -25,12 +26,12 @@ impl ClusterError {
     /// The same, for another order.
     pub(super) fn again(&self) -> Self {
         let (said, remedy) = (self.to_string(), self.remedy());
-        if self.is_outage() { Self::Unreachable { said, remedy } } else { Self::Refused { said, remedy } }
+        if self.is_outage() { Self::Unavailable { said, remedy } } else { Self::Refused { said, remedy } }
     }
 
     /// Whether the same may be done later without a change to anything.
     pub(crate) fn is_outage(&self) -> bool {
-        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. })
+        matches!(self, Self::TimedOut { .. } | Self::Unavailable { .. })
     }
 
     pub(crate) fn remedy(&self) -> String {
@@ -40,7 +41,7 @@ impl ClusterError {
                 .to_owned(),
             Self::Start { program, .. } => format!("check that `{program}` is executable"),
             Self::TimedOut { .. } => "check that Slurm's controller answers: scontrol ping".to_owned(),
-            Self::Refused { remedy, .. } | Self::Unreachable { remedy, .. } => remedy.clone(),
+            Self::Refused { remedy, .. } | Self::Unavailable { remedy, .. } => remedy.clone(),
             Self::Answer { program, .. } => format!("check that `{program}` is Slurm's"),
         }
     }

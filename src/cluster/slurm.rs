@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Seek, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -78,7 +79,10 @@ impl Slurm {
     fn submit_new(&self, order: &Order) -> Result<Ticket, ClusterError> {
         let output = self.sbatch(&[], order)?;
         let said = text(&output.stdout);
-        ticket(&said).ok_or(ClusterError::Answer { program: "sbatch", said })
+        ticket(&said).ok_or_else(|| match said.trim().is_empty() {
+            true => unanswered("`sbatch` printed nothing".to_owned()),
+            false => ClusterError::Answer { program: "sbatch", said },
+        })
     }
 
     fn submit_once(&self, order: &Order, known: &HashMap<OrderName, Job>) -> Result<Ticket, ClusterError> {
@@ -227,17 +231,48 @@ fn run(program: &'static str, command: &mut Command) -> Result<Output, ClusterEr
     }
 }
 
+/// What a controller that is out, restarts or has too much to do makes the commands print.
+const TRANSIENT: &[&str] = &[
+    "Unable to contact slurm controller",
+    "configuration source",
+    "Connection refused",
+    "Connection reset",
+    "timed out",
+    "Zero Bytes were transmitted",
+    "temporarily un",
+    "in standby mode",
+];
+
 fn refused(program: &str, output: &Output) -> ClusterError {
     let all = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     let lines = last_lines(&all, SHOWN_LINES).join("; ");
-    let said = if lines.is_empty() { format!("`{program}` failed and printed nothing") } else { lines };
-    let unreachable = ["Unable to contact slurm controller", "configuration source", "Connection refused", "timed out"];
-    if unreachable.iter().any(|words| said.contains(words)) {
-        let remedy = "check that Slurm's controller answers (scontrol ping) and that SLURM_CONF is right".to_owned();
-        return ClusterError::Unreachable { said, remedy };
+    let said = match output.status.signal() {
+        Some(signal) => return unanswered(format!("`{program}` was ended by signal {signal}")),
+        None if lines.is_empty() => return unanswered(format!("`{program}` failed and printed nothing")),
+        None if TRANSIENT.iter().any(|words| all.contains(words)) => return unanswered(lines),
+        None => lines,
+    };
+    if is_submit_limit(&all) {
+        let remedy = "set `max_lanes` of `[executors.NAME]` to how many jobs you may have there; where you have none, the \
+                      lane asks for more than you may get: lower its `cpus`, `memory_mib`, `gpus` or `job_time`";
+        return ClusterError::Unavailable { said, remedy: remedy.to_owned() };
     }
     let remedy = "correct what it names in `[executors.NAME]`: partition, account, qos or arguments".to_owned();
     ClusterError::Refused { said, remedy }
+}
+
+fn unanswered(said: String) -> ClusterError {
+    let remedy = "check that Slurm's controller answers (scontrol ping) and that SLURM_CONF is right".to_owned();
+    ClusterError::Unavailable { said, remedy }
+}
+
+/// Whether a limit on the number of jobs was reached, which the end of one lifts. The general message stands for every
+/// limit; versions of Slurm that name the limit do so in a word of its own before it.
+fn is_submit_limit(said: &str) -> bool {
+    let mut named = said.split(|c: char| !c.is_ascii_alphanumeric());
+    let named =
+        named.find(|word| ["Assoc", "QOS"].iter().any(|kind| word.len() > kind.len() && word.starts_with(kind)));
+    named.map_or(said.contains("Job violates accounting/QOS policy"), |limit| limit.contains("Submit"))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -255,6 +290,49 @@ mod tests {
         assert_eq!(id("12\n").as_deref(), Some("12"));
         assert_eq!(id("sbatch: something new\n12;west\n").as_deref(), Some("12"));
         assert_eq!([id(""), id("Submitted batch job 12"), id("\n")], [None, None, None]);
+    }
+
+    #[test]
+    fn what_the_end_of_an_outage_or_of_a_job_lifts_is_waited_for() {
+        let failed = |status: i32, stderr: &str| {
+            let status = std::process::ExitStatus::from_raw(status);
+            refused("sbatch", &Output { status, stdout: Vec::new(), stderr: stderr.as_bytes().to_vec() })
+        };
+        let general = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, \
+                       user's size and/or time limits)";
+        let exited = 1 << 8;
+        for (status, stderr) in [
+            (9, ""),
+            (15, "sbatch: error: Invalid qos specification"),
+            (exited, ""),
+            (exited, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"),
+            (exited, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
+            (exited, "squeue: error: _open_persist_conn: Connection refused"),
+            (exited, "slurm_load_jobs error: Zero Bytes were transmitted or received"),
+            (
+                exited,
+                "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying.\nmore\nof\nit\nall\n.",
+            ),
+        ] {
+            let error = failed(status, stderr);
+            assert!(error.is_outage() && error.remedy().contains("scontrol ping"), "{stderr}: {error:?}");
+        }
+        for limit in [
+            "sbatch: error: QOSMaxSubmitJobPerUserLimit",
+            "sbatch: error: AssocMaxSubmitJobLimit\n",
+            "sbatch: error: AssocGrpSubmitJobsLimit\n",
+            "",
+        ] {
+            let error = failed(exited, &format!("{limit}\n{general}"));
+            assert!(error.is_outage() && error.remedy().contains("`max_lanes`"), "{limit}: {error:?}");
+        }
+        for stderr in [
+            &format!("sbatch: error: QOSMaxWallDurationPerJobLimit\n{general}"),
+            "sbatch: error: Batch job submission failed: Invalid qos specification",
+            "sbatch: error: invalid partition specified: nope",
+        ] {
+            assert!(!failed(exited, stderr).is_outage(), "{stderr}");
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ word_enum! {
     }
 }
 
+/// What this machine is called where an executor is meant.
+pub const HERE: &str = "local";
+
 /// One engine with what its jobs are submitted with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -45,7 +45,7 @@ pub use checkpoint_record::{CheckpointRecord, GitState};
 pub use command::CommandLine;
 pub use dag::{Dag, LaneIndex};
 pub use diagnosis::{Diagnosis, FailureClass, Finding};
-pub use executor::{ExecutorKind, ExecutorSettings, Resources};
+pub use executor::{ExecutorKind, ExecutorSettings, HERE, Resources};
 pub use failure::{Failure, FailureKind};
 pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;

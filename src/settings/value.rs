@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{OnLockConflict, Progress, nearest};
-use crate::model::{AgentName, Ci, Dollars, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, Word};
+use crate::model::{AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, Word};
 use crate::prompt::check_commit_message;
 
 /// The words of a choice.
@@ -45,7 +45,7 @@ pub fn remote(text: &str) -> Result<String, String> {
 /// Reads an executor's name.
 pub fn executor(text: &str) -> Result<String, String> {
     match text {
-        "local" => Err("it stands for this machine".to_owned()),
+        HERE => Err("it stands for this machine".to_owned()),
         _ => AgentName::new(text).map(String::from).map_err(|error| error.to_string()),
     }
 }
@@ -57,11 +57,16 @@ pub fn exchange(text: &str) -> Result<String, String> {
     if is_odd {
         return Err(format!("{text:?} is neither a remote nor an address"));
     }
-    let authority = text.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
-    match authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
-        true => Err("it has a password in it; use a key or a credential helper instead".to_owned()),
+    match has_password(text) {
+        true => Err("it has a password in it; use ssh or a credential helper instead".to_owned()),
         false => Ok(text.to_owned()),
     }
+}
+
+/// Whether a repository's address has a password in it.
+pub fn has_password(address: &str) -> bool {
+    let authority = address.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// Reads a runner's name, which an agent may be named after.

@@ -198,9 +198,13 @@ fn a_run_with_local_lanes_left_ends_once_another_clone_has_it() {
 #[test]
 fn a_run_is_stopped_while_its_exchange_is_away() {
     let env = chain();
-    let nowhere = env.path("nowhere.git").display().to_string();
-    let run = env.start(&["--exchange", &nowhere]);
-    wait_until("the warning", || run.has_said("nowhere.git"));
+    let plan = env.path("plan.toml").display().to_string();
+    let arguments = ["execute-phase", &plan, "--run-id", "r1"];
+    let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", "before_offer:1"));
+    assert!(died.was_killed(), "{}", died.stderr);
+    fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
+    let run = env.start_with(&["resume", "--yes"], |command| command);
+    wait_until("the warning", || run.has_said("the exchange: "));
     env.lanekeeper(&["stop"]);
     run.wait().exits(143);
 }

@@ -44,6 +44,7 @@ mod notify;
 mod output;
 mod people;
 mod person;
+mod placeable;
 mod placed;
 mod places;
 mod plan_new;

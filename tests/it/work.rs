@@ -134,6 +134,21 @@ fn what_a_dead_job_left_is_removed_once_the_exchange_has_its_run_no_more() {
 }
 
 #[test]
+fn locks_that_dead_processes_left_on_lanekeepers_own_refs_hold_up_nothing() {
+    let env = cloned();
+    begun(&env, "repo", RUN, "command = 'echo a > a.txt'");
+    env.write("repo/.git/refs/lanekeeper/remotes/origin/r1.lock", "");
+    env.lanekeeper(&["state", "push", RUN]).exits(0);
+    let another = "a".repeat(40);
+    work(&env, &another, "node").exits(75);
+    let exchange = std::fs::read_dir(env.path("node")).expect("a directory").next().expect("an exchange");
+    let kept = exchange.expect("a name").path().join("mirror/.git/refs/lanekeeper/kept");
+    std::fs::create_dir_all(&kept).expect("a directory");
+    std::fs::write(kept.join("r1.lock"), "").expect("a file");
+    work(&env, &offer(&env), "node").exits(0);
+}
+
+#[test]
 fn a_run_that_cannot_be_begun_here_is_offered_again_as_it_was() {
     let env = cloned();
     let secret = "s3cr3t-t0ken-of-the-lane";

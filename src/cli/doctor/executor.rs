@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use report::{Line, Outcome};
 
-use crate::cli::executors::{exchange_of, named, variables};
+use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
-use crate::cluster::{self, Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
-use crate::git::Remote;
+use crate::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
 use crate::model::text::last_lines;
 use crate::model::time::{exact, short};
 use crate::model::{CommitId, ExecutorSettings, Resources};
-use crate::settings::{Layer, Origin, Setting, value};
+use crate::settings::{Layer, Origin, Setting};
 use crate::state_sync::{Probe, ProbeAnswer};
 
 /// Between two looks at the exchange and the engine.
@@ -25,18 +24,15 @@ const PAUSE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor, name: &str) -> Result<ExitStatus> {
-    let exchange = arguments.exchange.clone();
-    let exchange = exchange.map(|exchange| Setting::new(Some(exchange), Origin::Flag("--exchange")));
-    let within = RepositoryContext::open_for_work(context, Layer { exchange, ..Layer::default() })?;
+    let flag = arguments.exchange.clone();
+    let flag = flag.map(|exchange| Setting::new(Some(exchange), Origin::Flag("--exchange")));
+    let within = RepositoryContext::open_for_work(context, Layer { exchange: flag, ..Layer::default() })?;
     let settings = named(&within, name)?;
-    let exchange = exchange_of(&within)?;
-    let remote = Remote::named_or_at(&within.repository, &exchange)?;
-    let address = context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
+    let (remote, address) = exchange(&within)?;
     let probe = Probe::new(&within.repository, &remote);
-    let cluster = cluster::open(settings, variables(context, name, settings)?);
     let preflight = Preflight {
         settings,
-        cluster: cluster.map_err(|error| ExitStatus::Usage.error(error.to_string()).hint(error.remedy()))?,
+        cluster: engine(context, name, settings)?,
         order: OrderName::of(&[&address, probe.reference()]),
         address,
         probe,
@@ -44,7 +40,7 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor, name: &str) -> Re
         signals: Signals::watch()?,
     };
     let lines = preflight.carry_out()?;
-    report::report(context, name, &exchange, &lines)
+    report::report(context, name, &exchange_of(&within)?, &lines)
 }
 
 struct Preflight<'a> {
@@ -82,10 +78,6 @@ impl Preflight<'_> {
 
     fn check_exchange(&self) -> Line {
         let name = "exchange";
-        if let Err(message) = value::exchange(&self.address) {
-            return Line::new(name, Outcome::Failed, format!("the address of the exchange: {message}"))
-                .remedy("git remote set-url REMOTE ADDRESS".into());
-        }
         match self.probe.push_two(now()) {
             Ok(true) => Line::new(name, Outcome::Ok, format!("{} takes atomic pushes", self.address)),
             Ok(false) => Line::new(name, Outcome::Failed, "refs of the probe were changed by another process".into())

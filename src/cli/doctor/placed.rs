@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::cli::executors::{exchange_of, named, variables};
+use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::{CliError, RepositoryContext, Result, host, now};
-use crate::cluster::{self, OrderName, Sighting};
-use crate::git::Remote;
+use crate::cluster::{OrderName, Sighting};
 use crate::model::text::shell_line;
 use crate::model::{CommitId, LaneIndex, RunId};
 use crate::placement::{job_name, lane_run};
@@ -50,7 +49,8 @@ struct Look<'a> {
 impl Look<'_> {
     fn findings(&self, lanes: &[LaneIndex]) -> Result<Vec<Finding>> {
         let repository = &self.within.repository;
-        let remote = Remote::named_or_at(repository, &self.exchange)?.within(LONGEST_ANSWER);
+        let (remote, address) = exchange(self.within)?;
+        let remote = remote.within(LONGEST_ANSWER);
         let mut ownership = Ownership::new(repository, &remote, &self.run.run, (&host(), now()));
         let there: HashMap<RunId, CommitId> = ownership.runs()?.into_iter().collect();
         let mut found = Vec::new();
@@ -77,7 +77,7 @@ impl Look<'_> {
                     let silent = silent.map(|state| state.manifest).filter(|it| it.claim.is_some());
                     let since = silent.map(|manifest| manifest.at);
                     match since.filter(|at| now().unix_millis() - at.unix_millis() > SILENCE) {
-                        Some(since) if !self.has_job(lane, &own, &remote)? => {
+                        Some(since) if !self.has_job(lane, &own, &address)? => {
                             let evidence =
                                 format!("its job has pushed nothing since {since}, and is over for its engine");
                             self.finding(Kind::LaneClaimSilent, evidence, &self.resume())
@@ -92,13 +92,12 @@ impl Look<'_> {
         Ok(found)
     }
 
-    fn has_job(&self, lane: LaneIndex, own: &RunId, remote: &Remote) -> Result<bool> {
+    fn has_job(&self, lane: LaneIndex, own: &RunId, address: &str) -> Result<bool> {
         let placement = self.state.lane(lane).placement();
         let Some(current) = placement.current() else { return Ok(false) };
         let settings = named(self.within, &current.executor)?;
-        let engine = cluster::open(settings, variables(self.within.context, &current.executor, settings)?)?;
-        let address = self.within.context.path_or_address(&remote.url().unwrap_or_else(|_| self.exchange.clone()));
-        let name: OrderName = job_name(&address, own, placement.number());
+        let engine = engine(self.within.context, &current.executor, settings)?;
+        let name: OrderName = job_name(address, own, placement.number());
         let jobs = engine.survey(std::slice::from_ref(&name))?;
         Ok(jobs.get(&name).is_some_and(|job| !matches!(job.sighting, Sighting::Over(_))))
     }

@@ -1,6 +1,5 @@
 //! Executing a run to its end: the engine works, reporters show it, the state files follow, the summary ends it.
 
-use std::collections::{BTreeSet, HashMap};
 use std::io::IsTerminal;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -10,13 +9,12 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
-use crate::cli::executors::{self, named, ownership, variables};
+use crate::cli::executors::{engines, exchange, ownership};
 use crate::cli::last_said::LastSaid;
 use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
-use crate::cluster;
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
@@ -27,7 +25,7 @@ use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{Ci, JobId, Plan, RunId};
-use crate::placement::{self, Engine, Placing, Taken, lane_run};
+use crate::placement::{self, Placing, Taken, lane_run};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;
@@ -118,17 +116,11 @@ fn elsewhere(
     state: Option<PushNow>,
 ) -> Result<Option<Arc<dyn Elsewhere>>> {
     let is_placed = run.started.options.placed_by.is_some();
-    let names: BTreeSet<&String> = run.plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
-    if is_placed || names.is_empty() {
+    if is_placed || run.plan.lanes.iter().all(|lane| lane.executor.is_none()) {
         return Ok(None);
     }
-    let (exchange, address) = executors::exchange(within)?;
-    let mut engines = HashMap::new();
-    for name in names {
-        let settings = named(within, name)?;
-        let cluster = cluster::open(settings, variables(within.context, name, settings)?)?;
-        engines.insert(name.clone(), Engine { settings: settings.clone(), cluster });
-    }
+    let engines = engines(within, &run.plan)?;
+    let (exchange, address) = exchange(within)?;
     let placing = Placing {
         repository: within.repository.clone(),
         exchange,

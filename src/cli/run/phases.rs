@@ -11,6 +11,7 @@ use super::request::{Adoption, ResumeReach, RunRequest};
 use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
 use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume, Retry};
+use crate::cli::executors;
 use crate::cli::runs::half_done;
 use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
@@ -136,6 +137,7 @@ impl<'a> Phases<'a> {
 
     fn begin(&self, path: &Path, position: Position, request: RunRequest) -> Result<PhaseEnd> {
         let context = self.general.context;
+        executors::check_default(&self.general)?;
         let text = PlanText::open(path)?;
         let unfinished = |plan: &_| half_done(&self.general.state, plan);
         let (mut whole, rest) = text.whole_and_rest(&self.general.settings, self.reading, &unfinished)?;

@@ -95,7 +95,11 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
         ([settled.moved, vec![resumed], noted, unrecorded, settled.events].concat(), adoption.wait),
         forge,
     )?;
-    let status = status_of(&lanes, ended, &view);
+    let status = match adoption.reach {
+        // Failed lanes stay as they are, and the run has failed.
+        ResumeReach::Unfailed => ended,
+        _ => status_of(&lanes, ended, &view),
+    };
     if status != ended {
         // Other lanes are left, so the next phase does not start.
         started.options.next_phases = None;

@@ -15,6 +15,7 @@ use super::plan_file::PlanFile;
 use super::preflight;
 use super::request::{Alone, RunRequest};
 use crate::cli::args::Intent;
+use crate::cli::executors;
 use crate::cli::repository_context::redactor;
 use crate::cli::run_id::new_run_id;
 use crate::cli::runs::did_you_mean;
@@ -42,8 +43,9 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let named = chosen_lanes(&plan.plan, request)?;
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     preflight::check(within.context, &plan.plan, plan.plan.indices().filter(wanted))?;
-    preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
+    executors::check(within, &plan.plan, &run)?;
+    preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;

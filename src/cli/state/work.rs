@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
-use crate::cli::context::REPOSITORY_CONFIG;
+use crate::cli::context::{REPOSITORY_CONFIG, path_or_address};
 use crate::cli::logs::while_working;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
@@ -213,7 +213,7 @@ fn address(context: &Context, exchange: &str) -> Result<String> {
     let path = absolute(&context.directory, Path::new(exchange));
     let is_repository = !exchange.is_empty() && [".git", "HEAD"].iter().any(|name| path.join(name).exists());
     match exchange.contains(':') || is_repository {
-        true => Ok(context.path_or_address(exchange)),
+        true => Ok(path_or_address(&context.directory, exchange)),
         false => Err(ExitStatus::Usage.error(format!("`{exchange}` is not a git repository"))),
     }
 }

@@ -162,11 +162,21 @@ fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Resu
     Ok(false)
 }
 
-/// Sets the ref `name` to `commit`, wherever it was.
+/// Sets the ref `name` to `commit`, wherever it was. A lock that a dead process left on one that only Lanekeeper sets is
+/// removed; a branch may be the user's.
 pub(crate) fn point_reference(repository: &Repository, name: &str, commit: &CommitId) -> Result<()> {
-    repository.git().without_hooks().args(["update-ref", name, commit.as_str()]).run()?;
-    durable::reference(repository, name)
+    let set = |git: Git<'_>| {
+        git.without_hooks().args(["update-ref", name, commit.as_str()]).run()?;
+        durable::reference(repository, name)
+    };
+    match name.starts_with(OWN) {
+        true => alone(repository, name, |lock| set(repository.git().stdin(lock))),
+        false => set(repository.git()),
+    }
 }
+
+/// Where nobody else sets refs.
+const OWN: &str = "refs/lanekeeper/";
 
 pub(crate) fn forget_reference(repository: &Repository, name: &str) -> Result<()> {
     repository.commit_at(name)?.map_or(Ok(()), |commit| delete_reference(repository, name, &commit))

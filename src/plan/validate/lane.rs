@@ -8,16 +8,13 @@ use super::apart::glob_fault;
 use super::names::unknown;
 use super::order::called;
 use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{ExecutorKind, Lane, LaneId, LaneIndex, MergeChoice, Resources};
+use crate::model::{ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
 use crate::plan::draft::{LaneDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
 
 /// How often a failed task is tried again where the plan does not say (SPEC §7).
 pub(in crate::plan) const RETRIES: u32 = 3;
-
-/// What a plan calls this machine where an executor is meant.
-const HERE: &str = "local";
 
 /// The lane that `lane` describes; `None` without a valid id or any agent.
 pub(super) fn lane(

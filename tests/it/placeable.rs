@@ -1,0 +1,98 @@
+//! What is checked before a run with lanes on an executor begins: where they could not be placed, nothing is written.
+
+use crate::exchange::clone;
+use crate::executors::{slurm, this};
+use crate::placed::{assert_merged, chain, in_other};
+use crate::support::{Ended, STATE, TestEnv};
+
+const ONE: &str = "[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n";
+
+fn one() -> TestEnv {
+    let env = slurm(this());
+    env.plan(ONE);
+    env.commit("settings");
+    env
+}
+
+/// The run is refused before it has begun.
+#[track_caller]
+fn refused(env: &TestEnv, flags: &[&str], code: i32) -> Ended {
+    let ended = env.execute(flags).exits(code);
+    assert!(!env.path(&format!("repo/{STATE}")).exists(), "{}", ended.stderr);
+    assert!(!env.path("repo.lanes").exists(), "{}", ended.stderr);
+    assert!(env.lanekeeper(&["list"]).exits(0).stdout.starts_with("No runs"), "{}", ended.stderr);
+    ended
+}
+
+/// Changes the settings of the repository.
+fn set(env: &TestEnv, change: impl Fn(&str) -> String) {
+    let settings = env.read("repo/lanekeeper.toml");
+    env.write("repo/lanekeeper.toml", change(&settings));
+    env.commit("other settings");
+}
+
+#[test]
+fn without_an_exchange_no_run_begins() {
+    let env = one();
+    let nowhere = env.path("nowhere.git").display().to_string();
+    let ended = refused(&env, &["--exchange", &nowhere], 3);
+    ended.says(&["the exchange does not answer", "nowhere.git' does not appear to be a git repository"]);
+    set(&env, |settings| settings.lines().skip(1).map(|line| format!("{line}\n")).collect());
+    refused(&env, &[], 2).says(&["no exchange is set"]).hints("--exchange REMOTE, or `exchange` in lanekeeper.toml");
+}
+
+#[test]
+fn an_address_with_a_password_is_refused_and_not_shown() {
+    let env = one();
+    env.git(&["remote", "add", "secret", "https://me:hunter2@localhost/r.git"]);
+    refused(&env, &["--exchange", "https://me:hunter2@localhost/r.git"], 2).says(&["credential helper"]);
+    let ended = refused(&env, &["--exchange", "secret"], 2);
+    assert!(!ended.stderr.contains("hunter2"), "{}", ended.stderr);
+    ended.says(&["has a password in it"]).hints("git remote set-url secret ADDRESS");
+    set(&env, |settings| settings.lines().skip(1).map(|line| format!("{line}\n")).collect());
+    refused(&env, &["--state-remote", "secret"], 2).says(&["has a password in it"]);
+}
+
+#[test]
+fn what_executors_lack_is_found_before_the_run_begins() {
+    let env = one();
+    let ended = refused(&env, &["--executor", "mian"], 2);
+    ended.says(&["--executor: the settings have no executor `mian`, only main, nowhere"]).hints("did you mean `main`?");
+    set(&env, |settings| format!("executor = 'x'\n{settings}"));
+    refused(&env, &[], 2).says(&["lanekeeper.toml:1:12: the settings have no executor `x`, only main, nowhere"]);
+    refused(&env, &["--rollback"], 2);
+    set(&env, |settings| {
+        settings.replace("executor = 'x'\n", "").replace("partition = 'main'", "environment.A = '$A'")
+    });
+    refused(&env, &[], 2).says(&["the variable A, which [executors.main] takes a value from, is not set here"]);
+}
+
+#[test]
+fn a_name_under_which_another_clone_places_lanes_is_not_used() {
+    let env = slurm(this());
+    env.plan(&ONE.replace("echo a >a.txt'", "exit 9'\nretries = 0"));
+    env.commit("settings");
+    clone(&env);
+    let plan = env.path("plan.toml").display().to_string();
+    in_other(&env, &["execute-phase", &plan, "--run-id", "r1"]).wait().exits(1);
+    let place = env.path("other").display().to_string();
+    let ended = refused(&env, &[], 2).says(&["there is a run r1 already, whose lanes are placed by", &place]);
+    ended.hints("lanekeeper state pull r1");
+    env.execute(&["--run-id", "r2"]).exits(1);
+}
+
+#[test]
+fn a_path_to_the_exchange_is_seen_from_the_main_worktree_everywhere() {
+    let env = chain();
+    set(&env, |settings| {
+        let rest = settings.split_once('\n').map_or("", |(_, rest)| rest);
+        format!("exchange = '../exchange.git'\n{rest}")
+    });
+    env.write("scratch/go", "");
+    env.write("repo/docs/deep/file", "");
+    let plan = env.path("plan.toml").display().to_string();
+    let run = env.start_with(&["execute-phase", &plan, "--run-id", "r1"], |command| {
+        command.current_dir(env.path("repo/docs/deep"))
+    });
+    assert_merged(&env, run.wait());
+}
