@@ -59,17 +59,12 @@ pub(super) fn check(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) ->
         return Ok(());
     }
     exchange(within)?;
-    let mut ownership = ownership(within, run)?;
-    let is_free = ownership.is_ours().and_then(|ours| Ok(ours || !ownership.is_placed()?));
-    if is_free.context("the exchange does not answer as it should")? {
-        return Ok(());
-    }
-    ownership.begin_here().map(drop).map_err(|error| match error.downcast_ref() {
+    ownership(within, run)?.check_free().map_err(|error| match error.downcast_ref() {
         Some(StateSyncError::Taken { by, .. }) => ExitStatus::Usage
             .error(format!("there is a run {run} already, whose lanes are placed by {by}"))
             .hint(format!("to continue that one here: lanekeeper state pull {run}"))
             .hint("to start another one: choose another name with --run-id, or leave it out"),
-        _ => error,
+        _ => error.context("the exchange does not answer as it should"),
     })
 }
 

@@ -84,16 +84,30 @@ impl Ownership {
         if self.has_begun {
             return Ok(true);
         }
-        self.expected = self.there()?;
+        self.expected = self.free()?;
         if let Some(there) = self.expected.clone() {
-            if !self.pushed()?.contains(&there) {
-                return Err(self.taken(&there));
-            }
             // The next push replaces what it is known by where its answer was lost.
             self.remember(there)?;
         }
         self.has_begun = self.push_over(&[])?;
         Ok(self.has_begun)
+    }
+
+    /// Refuses where another clone has the run; nothing is changed.
+    ///
+    /// # Errors
+    /// As for [`Self::begin`].
+    pub fn check_free(&self) -> Result<()> {
+        self.free().map(drop)
+    }
+
+    /// Where the ref is, if no other clone has the run.
+    fn free(&self) -> Result<Option<CommitId>> {
+        let there = self.there()?;
+        match &there {
+            Some(theirs) if !self.pushed()?.contains(theirs) => Err(self.taken(theirs)),
+            _ => Ok(there),
+        }
     }
 
     /// Takes the run from whichever clone has it: only a user may say so. `false`: none has it.
