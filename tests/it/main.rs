@@ -68,6 +68,7 @@ mod signals;
 mod snapshots;
 mod starts;
 mod state;
+mod strangers;
 mod supervision;
 mod support;
 mod surroundings;
