@@ -20,8 +20,9 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
 use crate::model::Timestamp;
+use crate::process;
 use crate::schedule::{Action, Finish, RunState};
-use crate::store::{Journal, LogError, requests};
+use crate::store::{Journal, LogError, RunDirectory, requests};
 use crate::timing::TARGET;
 
 /// How often requests are looked for and time is shown.
@@ -56,6 +57,27 @@ impl Log for Journal {
     }
 }
 
+/// The run log, and the files of the run, where the jobs that it plans find their places empty.
+struct RunLog {
+    journal: Journal,
+    files: RunDirectory,
+}
+
+impl Log for RunLog {
+    type Error = LogError;
+
+    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, LogError> {
+        if let (Event::JobPlanned { job }, None) = (&incoming.event, incoming.origin) {
+            process::make_room(&self.files.job(job))?;
+        }
+        Log::append(&mut self.journal, at, incoming)
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        Log::sync(&mut self.journal)
+    }
+}
+
 enum Message {
     Said(Vec<Incoming>),
     Done(Action, Vec<Event>),
@@ -78,7 +100,8 @@ pub fn drive(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
     let ended = runtime.block_on(async {
         let (sender, inbox) = unbounded_channel();
-        let run_loop = RunLoop::new(journal, state).awaiting_answers(awaits_answers);
+        let log = RunLog { journal, files: executor.run.clone() };
+        let run_loop = RunLoop::new(log, state).awaiting_answers(awaits_answers);
         let signals = Signals::new()?;
         let mut driver =
             Driver { run_loop, executor, sender, inbox, signals, wake_at: None, taken: Vec::new(), panicked: None };
@@ -90,7 +113,7 @@ pub fn drive(
 }
 
 struct Driver {
-    run_loop: RunLoop<Journal>,
+    run_loop: RunLoop<RunLog>,
     executor: Arc<Executor>,
     sender: UnboundedSender<Message>,
     inbox: UnboundedReceiver<Message>,

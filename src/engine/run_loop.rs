@@ -104,13 +104,15 @@ impl<L: Log> RunLoop<L> {
         finished: impl IntoIterator<Item = Action>,
         now: Timestamp,
     ) -> Result<Step, RunLoopError<L::Error>> {
-        for action in finished {
-            self.in_flight.remove(&action);
+        let finished: Vec<Action> = finished.into_iter().collect();
+        for action in &finished {
+            self.in_flight.remove(action);
         }
         let mut step = Step::default();
         for event in events {
             self.append(&mut step, now, event.into())?;
         }
+        self.state.let_go(&finished);
         let mut decisions = decide(&self.state, now);
         for round in 0.. {
             if decisions.events.is_empty() {

@@ -32,10 +32,17 @@ pub(crate) enum What {
     Place,
     /// Say what becomes of the job.
     Follow { offer: CommitId, ticket: String },
-    /// Have the job stopped; with `force` its work is cut off.
-    Stop { force: bool },
+    /// Have the job stopped; with `force` its work is cut off. `is_last`: the whole run is to end by it, also where nobody
+    /// answers; what is answered then without an end of the placement is let go until a resume.
+    Stop { force: bool, is_last: bool },
     /// Remove what its jobs left on the engine and its run on the exchange. No answer is awaited.
     Forget,
+}
+
+impl What {
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Stop { is_last: true, .. })
+    }
 }
 
 impl Executor {
@@ -56,7 +63,9 @@ impl Executor {
         let placement = state.lane(lane).placement();
         let current = placement.current()?;
         let what = match (action, &current.job) {
-            (Action::StopPlacement { force, .. }, _) => What::Stop { force: *force },
+            (Action::StopPlacement { force, .. }, _) => {
+                What::Stop { force: *force, is_last: state.stop().is_some_and(|stop| stop.force) }
+            }
             (Action::FollowLane(_), Some((offer, ticket))) => {
                 What::Follow { offer: offer.clone(), ticket: ticket.clone() }
             }

@@ -1,17 +1,20 @@
 //! Copies what lanes did into the run log of the run that placed them.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use anyhow::Result;
 
 use super::lane_log::news;
 use super::watch::{EXCHANGE, Followed, Watch, ended};
-use crate::event::{Incoming, Record, RunOutcome};
+use crate::cluster::Cancel;
+use crate::event::{Event, Incoming, Record, RunOutcome};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::point_reference;
 use crate::model::{CommitId, LaneId, RunId};
-use crate::state_sync::ReceivedState;
-use crate::state_sync::lane_run::{fetch_all, remember};
+use crate::schedule::RunState;
+use crate::state_sync::lane_run::{fetch_all, known, remember};
+use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
 use crate::store::{run_files, run_log};
 
 impl Watch {
@@ -21,13 +24,13 @@ impl Watch {
             return;
         }
         let changed = self.changed();
-        for state in self.tolerate(EXCHANGE, changed).unwrap_or_default() {
-            self.look_at(state);
+        for (run, state) in self.tolerate(EXCHANGE, changed).unwrap_or_default() {
+            self.look_at(&run, state);
         }
     }
 
     /// The states that jobs pushed since they were looked at.
-    fn changed(&mut self) -> Result<Vec<ReceivedState>> {
+    fn changed(&mut self) -> Result<Vec<(RunId, Result<ReceivedState>)>> {
         let there: HashMap<RunId, CommitId> = self.ownership.runs()?.into_iter().collect();
         let changed = self.followed.values().filter(|followed| {
             let seen = followed.state.as_ref().map(|state| &state.commit);
@@ -41,23 +44,43 @@ impl Watch {
     }
 
     /// Copies what is new in a state, and ends the placement where it says that the run has ended.
-    fn look_at(&mut self, state: ReceivedState) {
-        let Some((lane, mut followed)) = self.remove_run(&state.manifest.run_id) else { return };
-        let copied = self.copy(&mut followed, &state);
-        let outcome = state.manifest.outcome.filter(|_| state.manifest.claim.is_some());
-        match (self.tolerate(&format!("the state of lane {lane}"), copied), outcome) {
-            (Some(news), Some(outcome)) => {
-                followed.state = Some(state);
-                self.end(followed, news, Some(outcome), "its run ended");
-            }
-            (Some(news), None) => {
-                followed.state = Some(state);
-                (followed.answer)(news, false);
-                self.followed.insert(lane, followed);
-            }
-            // It is looked at again.
-            (None, _) => drop(self.followed.insert(lane, followed)),
+    fn look_at(&mut self, run: &RunId, state: Result<ReceivedState>) {
+        let Some((lane, mut followed)) = self.remove_run(run) else { return };
+        let copied = state.and_then(|state| Ok((self.copy(&mut followed, &state)?, state)));
+        if let Some(reason) = copied.as_ref().err().and_then(|error| self.unusable(run, error)) {
+            return self.refuse(followed, &reason);
         }
+        // Otherwise it is looked at again.
+        let Some((news, state)) = self.tolerate(&format!("the state of lane {lane}"), copied) else {
+            return drop(self.followed.insert(lane, followed));
+        };
+        let outcome = state.manifest.outcome.filter(|_| state.manifest.claim.is_some());
+        followed.state = Some(state);
+        if outcome.is_some() {
+            return self.end(followed, news, outcome, "its run ended");
+        }
+        (followed.answer)(news, false);
+        self.followed.insert(lane, followed);
+    }
+
+    /// Blocks a lane whose state cannot be used, and ends its placement; others go on.
+    fn refuse(&mut self, followed: Followed, reason: &str) {
+        let lane = &followed.errand.lane;
+        let before = known(&self.placing.repository, &self.placing.exchange, &followed.run).ok().flatten();
+        let mut news = before.and_then(|before| self.cut_off(lane, &before).ok()).unwrap_or_default();
+        news.push(Event::LaneBlocked { lane: lane.clone(), reason: reason.to_owned() }.into());
+        let (executor, ticket) = (followed.errand.executor.clone(), followed.ticket.clone());
+        self.end(followed, news, Some(RunOutcome::Blocked), reason);
+        self.cancel(&executor, &ticket, Cancel::Kill);
+    }
+
+    /// Why the state of a lane's own run can never be used, and what to do about it; `None`: that is not known.
+    pub(super) fn unusable(&self, run: &RunId, error: &anyhow::Error) -> Option<String> {
+        let Some(StateSyncError::Damaged { .. } | StateSyncError::NewerFormat { .. }) = error.downcast_ref() else {
+            return None;
+        };
+        let remove = format!("git push {} :{}", self.placing.exchange.name(), state_reference(run));
+        Some(format!("{error}; to go on from what was taken over before, remove it and resume: {remove}"))
     }
 
     fn remove_run(&mut self, run: &RunId) -> Option<(LaneId, Followed)> {
@@ -68,10 +91,12 @@ impl Watch {
     /// What the run log gets of a state; files, branches and refs are written first.
     pub(super) fn copy(&self, followed: &mut Followed, state: &ReceivedState) -> Result<Vec<Incoming>> {
         let repository = &self.placing.repository;
-        let records = self.records_of(state)?;
+        let lane = &followed.errand.lane;
+        let records = self.examined(lane, state, true)?;
         // After an error all files are restored again.
         let mut files = std::mem::take(&mut followed.files);
-        run_files::restore(&self.placing.directory, &state.new_files(repository, &mut files)?)?;
+        let new_files = state.new_files(repository, &mut files, &jobs_of(lane, &records))?;
+        run_files::restore(&self.placing.directory, &new_files)?;
         remember(repository, &self.placing.exchange, state)?;
         for (name, commit) in &state.manifest.references {
             point_reference(repository, name, commit)?;
@@ -83,8 +108,30 @@ impl Watch {
         Ok(news)
     }
 
+    /// The log of a lane's own run, where the state holds nothing that this run never leaves. With `continues` it goes on
+    /// from what this clone has of it.
+    pub(super) fn examined(&self, lane: &LaneId, state: &ReceivedState, continues: bool) -> Result<Vec<Record>> {
+        let (repository, run) = (&self.placing.repository, &state.manifest.run_id);
+        let records = self.records_of(state)?;
+        state.refuse_what_is_not_of((&self.placing.started.phase, lane), &records)?;
+        let before = known(repository, &self.placing.exchange, run)?.filter(|_| continues);
+        if let Some(before) = before.filter(|before| before.commit != state.commit) {
+            let before = before.log(repository)?;
+            let count = before.iter().filter(|&&byte| byte == b'\n').count();
+            let is_own = |record: &Record| record.origin.is_none();
+            if !state.log(repository)?.starts_with(&before) || !records.iter().skip(count).all(is_own) {
+                return Err(state.damaged("its log does not continue the one that was seen before").into());
+            }
+        }
+        let replayed = RunState::replay(&self.placing.plan, &records);
+        let damaged = |(line, fault)| state.damaged(&format!("its log contradicts itself in line {line}: {fault}"));
+        replayed.map_err(damaged)?;
+        Ok(records)
+    }
+
     pub(super) fn records_of(&self, state: &ReceivedState) -> Result<Vec<Record>> {
-        Ok(run_log::parse(&self.placing.directory.log(), &state.log(&self.placing.repository)?)?)
+        let log = state.log(&self.placing.repository)?;
+        run_log::parse(Path::new("its log"), &log).map_err(|error| state.damaged(&error.to_string()).into())
     }
 
     /// Ends the placement: puts the lane's branch where its own run left it, and answers the errand and all requests to stop.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::Engine;
 use super::watch::{Followed, Watch};
@@ -11,7 +11,7 @@ use crate::cluster::{Cancel, Job, OrderName, Sighting, Ticket};
 use crate::event::{Event, Incoming};
 use crate::model::LaneId;
 use crate::schedule::RunState;
-use crate::state_sync::lane_run::fetch_all;
+use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 
 /// So long an engine must not know a job before there is no hope for it.
@@ -95,7 +95,7 @@ impl Watch {
         }
     }
 
-    fn cancel(&mut self, executor: &str, ticket: &Ticket, how: Cancel) {
+    pub(super) fn cancel(&mut self, executor: &str, ticket: &Ticket, how: Cancel) {
         let cancel = |engine: &Engine| engine.cluster.cancel(std::slice::from_ref(ticket), how);
         let cancelled = self.engine(executor).and_then(|engine| Ok(cancel(engine)?));
         self.tolerate(&format!("job {}", ticket.0), cancelled);
@@ -119,9 +119,7 @@ impl Watch {
         let state = match followed.state.take() {
             Some(state) => state,
             None if !self.ownership.runs()?.iter().any(|(run, _)| *run == followed.run) => return Ok(Some(Vec::new())),
-            None => {
-                fetch_all(&repository, &exchange, std::slice::from_ref(&followed.run))?.pop().context("it is gone")?
-            }
+            None => fetch_one(&repository, &exchange, &followed.run)?,
         };
         let ours = Claim {
             id: format!("closed-{}", followed.errand.number),
@@ -134,7 +132,7 @@ impl Watch {
         };
         match closed {
             Ok(closed) => {
-                let cut_off = self.cut_off(&closed)?;
+                let cut_off = self.cut_off(&followed.errand.lane, &closed)?;
                 let mut news = self.copy(followed, &closed)?;
                 news.extend(cut_off);
                 followed.state = Some(closed);
@@ -147,10 +145,11 @@ impl Watch {
         }
     }
 
-    /// The ends of the jobs that were running in a run that was taken back.
-    pub(super) fn cut_off(&self, closed: &ReceivedState) -> Result<Vec<Incoming>> {
+    /// The ends of the jobs of a lane that were running in its own run, which was taken back.
+    pub(super) fn cut_off(&self, lane: &LaneId, closed: &ReceivedState) -> Result<Vec<Incoming>> {
         let own = RunState::replay(&self.placing.plan, &self.records_of(closed)?);
         let own = own.map_err(|(line, fault)| anyhow::anyhow!("line {line} of its log: {fault}"))?;
-        Ok(own.running_jobs().map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect())
+        let running = own.running_jobs().filter(|job| job.lane.as_ref() == Some(lane));
+        Ok(running.map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect())
     }
 }

@@ -54,7 +54,7 @@ impl Watch {
         if self.is_taken || !(self.ownership.has_begun() || self.ownership.is_known().unwrap_or(false)) {
             return;
         }
-        self.ownership.hurry(LAST);
+        self.hurry(LAST);
         self.forget();
         let is_done = self.pushed_records().is_ok_and(|pushed| {
             let last = self.records.last().filter(|record| record.seq <= pushed).map(|record| &record.event);

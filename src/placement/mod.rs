@@ -4,6 +4,7 @@
 //! Git says what happened; an engine is asked only whether there is still hope. One thread does all of it: it keeps what
 //! it was asked to do, looks at the exchange and at the engines in turns, and answers when there is something to say.
 
+mod abandon;
 mod collect;
 mod engines;
 mod lane_log;
@@ -25,6 +26,7 @@ use crate::model::{ExecutorSettings, Plan, RunId, Timestamp};
 use crate::state_sync::PushNow;
 use crate::store::RunDirectory;
 
+use abandon::Unanswered;
 pub(crate) use lane_log::lane_run;
 
 /// An executor of the plan, and the engine behind it.
@@ -59,10 +61,12 @@ pub(crate) struct Placing {
 struct Mailbox {
     sender: Option<Sender<(Errand, Answer)>>,
     thread: Option<JoinHandle<()>>,
+    unanswered: Unanswered,
 }
 
 impl Elsewhere for Mailbox {
     fn take(&self, errand: Errand, answer: Answer) {
+        let answer = self.unanswered.add(&errand, answer);
         // The thread ends after the mailbox.
         let _ = self.sender.as_ref().map(|sender| sender.send((errand, answer)));
     }
@@ -71,12 +75,11 @@ impl Elsewhere for Mailbox {
 impl Drop for Mailbox {
     fn drop(&mut self) {
         self.sender = None;
-        // A panic has been shown.
-        let _ = self.thread.take().map(JoinHandle::join);
+        self.thread.take().into_iter().for_each(|thread| self.unanswered.join(thread));
     }
 }
 
-/// Starts the thread; it ends, and is waited for, once nothing can reach it any more.
+/// Starts the thread; it ends, and is waited for, once nothing can reach it any more, after a forced stop for a while only.
 ///
 /// # Errors
 /// What the system says.
@@ -84,7 +87,7 @@ pub(crate) fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
     let (sender, inbox) = channel();
     let work = move || watch::Watch::new(placing).work(&inbox);
     let thread = std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
-    Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread) }))
+    Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread), unanswered: Unanswered::default() }))
 }
 
 /// The name of the job of a lane's own run that was placed for the `number`th time, where jobs reach the exchange by

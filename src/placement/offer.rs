@@ -14,7 +14,7 @@ use crate::executor::elsewhere::{Answer, Errand};
 use crate::fs::regular_file;
 use crate::git::GitError;
 use crate::model::{CommitId, LaneId, LaneIndex, RunId};
-use crate::state_sync::lane_run::{fetch_all, known, make, push_made, remember};
+use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{PushNow, ReceivedState, Source, StateSyncError, state_reference};
 use crate::store::run_log;
 
@@ -73,7 +73,8 @@ impl Watch {
             self.complain(&subject, error);
             return self.waiting.push((errand, answer));
         }
-        let reason = format!("it cannot be placed: {}", shown(error));
+        let unusable = self.unusable(&lane_run(&self.placing.started.run_id, &errand.lane), error);
+        let reason = format!("it cannot be placed: {}", unusable.unwrap_or_else(|| shown(error)));
         let blocked = Event::LaneBlocked { lane: errand.lane.clone(), reason: reason.clone() };
         answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
     }
@@ -176,7 +177,9 @@ impl Watch {
         let mut before = known(&repository, &exchange, &run)?;
         if there.is_some() && there != before.as_ref().map(|before| &before.commit) {
             // An earlier life of this process pushed it and did not come to say so, or the job has claimed it since.
-            before = fetch_all(&repository, &exchange, std::slice::from_ref(&run))?.pop();
+            let found = fetch_one(&repository, &exchange, &run)?;
+            self.examined(&errand.lane, &found, errand.seen > 0)?;
+            before = Some(found);
         }
         let log = before.as_ref().map(|before| before.log(&repository)).transpose()?.unwrap_or_default();
         let records = if log.is_empty() { Vec::new() } else { run_log::parse(&self.placing.directory.log(), &log)? };

@@ -28,6 +28,9 @@ const ENGINE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// With so many jobs the engines are never asked more often than in the longest interval.
 const MANY: u32 = 200;
 
+/// How long each look at the exchange may take once the stop of the run was forced.
+const HURRIED: Duration = Duration::from_secs(3);
+
 /// What is said not to answer where the exchange does not.
 pub(super) const EXCHANGE: &str = "the exchange";
 pub(super) const RUN_STATE: &str = "the state of the run";
@@ -157,7 +160,11 @@ impl Watch {
             answer(news, true);
         };
         for followed in std::mem::take(&mut self.followed).into_values() {
-            let cut_off = followed.state.as_ref().and_then(|state| self.cut_off(state).ok()).unwrap_or_default();
+            let cut_off = followed
+                .state
+                .as_ref()
+                .and_then(|state| self.cut_off(&followed.errand.lane, state).ok())
+                .unwrap_or_default();
             answer_with_end(&followed.errand, &followed.answer, cut_off);
             followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
         }
@@ -194,7 +201,10 @@ impl Watch {
                 self.ask_engines_soon();
             }
             What::Forget => self.over.push(errand),
-            What::Stop { force } => {
+            What::Stop { force, is_last } => {
+                if is_last {
+                    self.hurry(HURRIED);
+                }
                 if let Some(followed) = self.followed.get_mut(&lane) {
                     followed.stops.push((force, answer));
                     self.engine_due = Instant::now();
@@ -207,6 +217,12 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// From now on no question to the exchange takes longer than `limit`.
+    pub(super) fn hurry(&mut self, limit: Duration) {
+        self.placing.exchange = self.placing.exchange.clone().within(limit);
+        self.ownership.hurry(limit);
     }
 
     /// There is something to expect of the engines.

@@ -26,7 +26,7 @@ pub use files::output_log;
 pub use launch::{DETACHED, Launched, launch, leave_session, set_descriptors_close_on_exec};
 pub(crate) use launch::{Output, current_program, start_detached};
 pub(crate) use nearby::{at_work_in, supervisors_below};
-pub use observe::{Observation, observe};
+pub use observe::{Observation, make_room, observe};
 pub(crate) use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
 pub(crate) use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};

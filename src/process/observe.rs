@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ProcessError;
 use super::files::{JobFiles, Marker};
+use crate::fs::{FileError, atomic};
 use crate::model::{JobExit, ProcessId};
 
 /// How long a lock without a known holder is checked again: a process that only checks it holds it for less.
@@ -49,6 +50,19 @@ pub fn observe(job_directory: &Path) -> Result<Observation, ProcessError> {
         (None, None) if files.spec()?.is_some() => Observation::Planned,
         (None, None) => Observation::Absent,
     })
+}
+
+/// Makes room for a job whose name was never used: what others left in its place would be taken for its output and its end.
+/// A supervisor that lives there keeps it.
+///
+/// # Errors
+/// What is there cannot be removed.
+pub fn make_room(job_directory: &Path) -> Result<(), FileError> {
+    let is_there = job_directory.symlink_metadata().is_ok();
+    if is_there && !matches!(observe(job_directory), Ok(Observation::Starting | Observation::Running(_))) {
+        atomic::remove_all(job_directory).map_err(FileError::io("remove", job_directory))?;
+    }
+    Ok(())
 }
 
 /// Whether a supervisor holds the lock: one that lives, or one that keeps it though its pid means nothing here, such as

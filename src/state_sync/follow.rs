@@ -17,6 +17,7 @@ use crate::git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);
+const FORCED: Duration = Duration::from_secs(5);
 
 /// The shortest rest between two pushes where no other is asked for. After each one the thread rests as long as that took.
 const SHORTEST_REST: Duration = Duration::from_millis(200);
@@ -121,12 +122,13 @@ impl Follower {
         PushNow(self.news.clone())
     }
 
-    /// Waits until the newest state is pushed, for at most a minute.
-    pub fn finish(self) -> Result<()> {
+    /// Waits until the newest state is pushed, for at most a minute; after a forced stop for some seconds only.
+    pub fn finish(self, is_forced: bool) -> Result<()> {
         let _ = self.news.send(News::End);
-        match self.ended.recv_timeout(LAST_PUSH) {
+        let limit = if is_forced { FORCED } else { LAST_PUSH };
+        match self.ended.recv_timeout(limit) {
             Ok(outcome) => outcome,
-            Err(RecvTimeoutError::Timeout) => bail!("it took longer than {} s", LAST_PUSH.as_secs()),
+            Err(RecvTimeoutError::Timeout) => bail!("it took longer than {} s", limit.as_secs()),
             Err(RecvTimeoutError::Disconnected) => bail!("the thread that pushes it panicked"),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::ensure;
 
-use super::error::Result;
+use super::error::{Result, StateSyncError};
 use super::ownership::Ownership;
 use super::pack::pack_log;
 use super::receive::{ReceivedState, state_at};
@@ -49,20 +49,34 @@ pub fn push_made(ownership: &mut Ownership, made: &[(&ReceivedState, Option<&Com
     Ok(pushed)
 }
 
-/// Fetches the states of several runs at once; those that the remote does not have are an error.
+/// Fetches the states of several runs at once; those that the remote does not have are an error. Each that is there is a
+/// state or the reason why it is none.
 ///
 /// # Errors
-/// What git says, or that a state is damaged.
-pub fn fetch_all(repository: &Repository, remote: &Remote, runs: &[RunId]) -> Result<Vec<ReceivedState>> {
+/// What git says.
+pub fn fetch_all(
+    repository: &Repository,
+    remote: &Remote,
+    runs: &[RunId],
+) -> Result<Vec<(RunId, Result<ReceivedState>)>> {
     let refspecs = runs.iter().map(|run| format!("+{}:{}", state_reference(run), incoming_reference(run)));
     remote.fetch(&refspecs.collect::<Vec<_>>())?;
-    let mut states = Vec::new();
-    for run in runs {
-        if let Some(commit) = repository.commit_at(&incoming_reference(run))? {
-            states.push(state_at(repository, remote, run, commit)?);
-        }
-    }
-    Ok(states)
+    Ok(runs.iter().map(|run| (run.clone(), fetched(repository, remote, run))).collect())
+}
+
+fn fetched(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
+    let commit = repository.commit_at(&incoming_reference(run))?;
+    let missing = || StateSyncError::damaged(remote.name(), run, "its ref leads to no commit");
+    state_at(repository, remote, run, commit.ok_or_else(missing)?)
+}
+
+/// The same for one run.
+///
+/// # Errors
+/// What git says, or why its state is none.
+pub fn fetch_one(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
+    remote.fetch(&[format!("+{}:{}", state_reference(run), incoming_reference(run))])?;
+    fetched(repository, remote, run)
 }
 
 /// The state of a run as this clone last pushed or fetched it.

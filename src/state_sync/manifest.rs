@@ -142,10 +142,10 @@ fn is_own(name: &str, prefixes: &[String]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn manifest() -> Manifest {
+    pub(in crate::state_sync) fn manifest() -> Manifest {
         let commit = |digit: char| CommitId::new(&digit.to_string().repeat(40)).unwrap();
         Manifest {
             format: FORMAT.to_owned(),

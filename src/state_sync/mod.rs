@@ -17,6 +17,7 @@ mod receive;
 mod restore;
 mod secrets;
 mod send;
+mod strangers;
 mod worktrees;
 
 use std::collections::HashSet;
@@ -39,6 +40,7 @@ pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
 pub(crate) use restore::lost_job;
 pub use restore::{Destination, LocalRun, Restored, check, local_run};
 pub use send::{StatePusher, drop_state, send};
+pub(crate) use strangers::jobs_of;
 
 const STATES: &str = "refs/lanekeeper/state/";
 

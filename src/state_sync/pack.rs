@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
-use crate::event::RunStarted;
+use crate::event::{Event, Record, RunStarted};
 use crate::fs::regular_file;
 use crate::git::{Bundle, write_bundle};
 use crate::model::digest::sha256;
@@ -58,7 +58,32 @@ struct ReplayedLog {
     log: DurableLog,
     plan: Vec<u8>,
     state: Option<RunState>,
+    snapshots: Snapshots,
     last: Option<(u64, Timestamp)>,
+}
+
+/// The refs of snapshots that a log names. The state of a lane has no more than those that its merge removes.
+#[derive(Default)]
+struct Snapshots(BTreeSet<String>);
+
+impl Snapshots {
+    fn extend(&mut self, records: &[Record]) {
+        let named = records.iter().filter_map(|record| match &record.event {
+            Event::SnapshotTaken { reference, .. } => Some(reference.clone()),
+            _ => None,
+        });
+        self.0.extend(named);
+    }
+
+    /// Those that were not removed.
+    fn there(&self, source: &Source) -> Result<BTreeMap<String, CommitId>> {
+        let mut there = BTreeMap::new();
+        for reference in &self.0 {
+            let commit = source.repository.commit_at(reference)?;
+            there.extend(commit.map(|commit| (reference.clone(), commit)));
+        }
+        Ok(there)
+    }
 }
 
 /// The files of a state.
@@ -75,8 +100,8 @@ impl Packer {
     /// Packs a run as it is now. The same state is the same commit, whatever was packed before. After an error nothing may
     /// be packed with it.
     pub(super) fn pack(&mut self, source: &Source) -> Result<Packed> {
-        let (log, state, last_record) = self.log.read(source)?;
-        let manifest = describe(source, state, &log, last_record)?;
+        let (log, state, references, last_record) = self.log.read(source)?;
+        let manifest = describe(source, (state, references), &log, last_record)?;
         let last = self.last.take().filter(|_| log.continues);
         // It may be gone: a push that failed left no ref to it.
         let last = last.and_then(|last| Some((source.repository.tree_of(&last.commit).ok()?, last)));
@@ -112,8 +137,10 @@ pub(super) fn pack_log(source: &Source, plan: &[u8], log: Vec<u8>, before: Optio
     }
     let last = added.last().map(|record| (record.seq, record.at));
     let last = last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))?;
+    let mut snapshots = Snapshots::default();
+    snapshots.extend(&added);
     let log = DurableRead { sha256: sha256(&log), bytes: log, continues: false, added };
-    let manifest = describe(source, &state, &log, last)?;
+    let manifest = describe(source, (&state, snapshots.there(source)?), &log, last)?;
     let mut files = vec![manifest.file().map_err(|error| unreadable(source, error.to_string()))?];
     files.extend(pieces(&log.bytes, Pieces::default()).0);
     files.push((format!("{FILES}plan.json"), plan.to_vec()));
@@ -129,8 +156,11 @@ pub(super) fn pack_log(source: &Source, plan: &[u8], log: Vec<u8>, before: Optio
     Ok(write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?)
 }
 
+/// What was read, the state after it with the refs of its snapshots, and the last record's number and time.
+type Replayed<'a> = (DurableRead, &'a RunState, BTreeMap<String, CommitId>, (u64, Timestamp));
+
 impl ReplayedLog {
-    fn read(&mut self, source: &Source) -> Result<(DurableRead, &RunState, (u64, Timestamp))> {
+    fn read(&mut self, source: &Source) -> Result<Replayed<'_>> {
         let mut log = self.log.read(&source.directory.log())?;
         let plan = regular_file::read(source.directory.plan());
         let plan = plan.map_err(|error| unreadable(source, format!("its plan: {error}")))?;
@@ -148,8 +178,12 @@ impl ReplayedLog {
         }
         let last = log.added.last().map(|record| (record.seq, record.at)).or(self.last);
         let last = last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))?;
+        if !log.continues {
+            self.snapshots = Snapshots::default();
+        }
+        self.snapshots.extend(&log.added);
         (self.plan, self.last) = (plan, Some(last));
-        Ok((log, self.state.insert(state), last))
+        Ok((log, self.state.insert(state), self.snapshots.there(source)?, last))
     }
 }
 
@@ -184,7 +218,12 @@ fn contents(
     Ok(Contents { tree, changes, redactor, pieces: pieces.unwrap_or_default() })
 }
 
-fn describe(source: &Source, state: &RunState, log: &DurableRead, last: (u64, Timestamp)) -> Result<Manifest> {
+fn describe(
+    source: &Source,
+    (state, references): (&RunState, BTreeMap<String, CommitId>),
+    log: &DurableRead,
+    last: (u64, Timestamp),
+) -> Result<Manifest> {
     let started = state.started().ok_or_else(|| unreadable(source, "its log has no beginning".to_owned()))?;
     let integration = source.repository.branch_commit(&started.base_branch)?;
     let (records, at) = last;
@@ -204,7 +243,7 @@ fn describe(source: &Source, state: &RunState, log: &DurableRead, last: (u64, Ti
         base_branch: started.base_branch.clone(),
         integration: integration.unwrap_or_else(|| started.base_commit.clone()),
         branches: branches(source, state, started)?,
-        references: references(source, state)?,
+        references,
         claim: source.claim.clone(),
         placed_by: started.options.placed_by.clone(),
     })
@@ -240,15 +279,6 @@ fn branches_of(state: &RunState, started: &RunStarted, lane: LaneIndex) -> Vec<(
         }
     }
     branches
-}
-
-fn references(source: &Source, state: &RunState) -> Result<BTreeMap<String, CommitId>> {
-    let mut references = BTreeMap::new();
-    for (reference, _) in state.plan().indices().flat_map(|lane| state.lane(lane).snapshots()) {
-        let commit = source.repository.commit_at(reference)?;
-        references.extend(commit.map(|commit| (reference.clone(), commit)));
-    }
-    Ok(references)
 }
 
 /// The commits that the state keeps: those with names, and those that only the log names.

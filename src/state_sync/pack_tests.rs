@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::event::{Event, RunOptions};
+use crate::event::{Event, RunOptions, SnapshotReason};
 use crate::git::Repository;
-use crate::model::{Budget, JobSpec, MustHavesRule, OnOrphan, PhaseId, RunId};
+use crate::model::{Budget, JobSpec, LaneId, MustHavesRule, OnOrphan, PhaseId, RunId};
 use crate::projection::testing::{at, owner, plan, tests_of};
 use crate::store::{Journal, StateDirectory};
 
@@ -289,4 +289,32 @@ fn a_log_or_a_plan_that_was_replaced_is_read_from_its_beginning() {
     fs::write(run.source.directory.plan(), serde_json::to_vec(&plan).unwrap()).unwrap();
     run.pack(&mut packer);
     assert_eq!(packer.log.state.unwrap().plan().lanes.len(), 2);
+}
+
+#[test]
+fn every_snapshot_that_the_log_names_goes_along_while_it_is_there() {
+    let (mut run, mut packer) = (Run::new(), Packer::default());
+    let head = CommitId::new(&git(&run.root, &["rev-parse", "HEAD"])).unwrap();
+    let lane = LaneId::new("A").unwrap();
+    let name = |reason: SnapshotReason| format!("refs/lanekeeper/checkpoint/P1-A/{}", reason.word());
+    let taken = |reason: SnapshotReason| Event::SnapshotTaken {
+        lane: lane.clone(),
+        agent: None,
+        reason,
+        commit: head.clone(),
+        reference: name(reason),
+    };
+    let reasons = [SnapshotReason::External, SnapshotReason::Rollback];
+    for reason in reasons {
+        git(&run.root, &["update-ref", &name(reason), head.as_str()]);
+        run.journal.append(at(1), &taken(reason)).unwrap();
+    }
+    run.journal.append(at(1), &taken(SnapshotReason::Stop)).unwrap();
+    let rolled_back = Event::LaneRolledBack { lane: lane.clone(), integration: None, kept: reasons.map(name).to_vec() };
+    run.journal.append(at(2), &rolled_back).unwrap();
+    run.note(1);
+    let manifest = packer.pack(&run.source).unwrap().manifest;
+    let names: Vec<&String> = manifest.references.keys().collect();
+    assert_eq!(names, [&name(SnapshotReason::External), &name(SnapshotReason::Rollback)]);
+    run.pack(&mut packer);
 }

@@ -1,19 +1,20 @@
 //! Fetches the state that a remote has, and checks every byte of it before anything is created from it.
 
 use std::collections::HashSet;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{Result, StateSyncError};
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
+use super::strangers::{is_below_one, retain_planned};
 use super::{STATES, incoming_reference, state_reference};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote, Repository, forget_reference};
 use crate::model::digest::sha256;
 use crate::model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
 use crate::schedule::RunState;
-use crate::store::run_files::{RunFile, is_plain};
+use crate::store::run_files::{RunFile, is_left_behind, is_plain};
 use crate::store::run_log;
 
 #[derive(Debug)]
@@ -112,7 +113,14 @@ impl ReceivedState {
         let records = run_log::parse(Path::new(&name), &log)?;
         self.refuse_another_run(&records)?;
         self.refuse_strange_worktrees(&records)?;
-        let files = self.below(repository, FILES)?;
+        self.refuse_strange_snapshots(&records)?;
+        if let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event)
+            && let (Some(_), [lane]) = (&started.options.placed_by, started.options.lanes.as_slice())
+        {
+            self.refuse_what_is_not_of((&started.phase, lane), &records)?;
+        }
+        let mut files = self.below(repository, FILES)?;
+        retain_planned(&mut files, &records);
         let plan = files.iter().find(|(path, _)| path == "plan.json").map(|(_, text)| text.as_slice());
         let plan: Plan = serde_json::from_slice(plan.unwrap_or_default())
             .map_err(|error| self.damaged(&format!("its plan cannot be read: {error}")))?;
@@ -122,7 +130,7 @@ impl ReceivedState {
         Ok(Contents { log, records, state, files })
     }
 
-    pub(super) fn damaged(&self, reason: &str) -> StateSyncError {
+    pub(crate) fn damaged(&self, reason: &str) -> StateSyncError {
         StateSyncError::damaged(&self.remote, &self.manifest.run_id, reason)
     }
 
@@ -135,12 +143,16 @@ impl ReceivedState {
         files.map(|(path, object)| Ok((path.to_owned(), repository.contents(object)?))).collect()
     }
 
-    /// What it has of the lane's jobs and `known` has not, by their objects.
-    pub fn new_files(&self, repository: &Repository, known: &mut HashSet<String>) -> Result<Vec<RunFile>> {
-        let of_jobs = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(FILES)?, &entry.object)));
-        let of_jobs = of_jobs.filter(|(path, _)| path.starts_with("lanes/"));
+    /// What it has of these jobs, which are given by their directories, and `known` has not, by their objects.
+    pub fn new_files(
+        &self,
+        repository: &Repository,
+        known: &mut HashSet<String>,
+        jobs: &HashSet<PathBuf>,
+    ) -> Result<Vec<RunFile>> {
+        let all = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(FILES)?, &entry.object)));
         let mut files = Vec::new();
-        for (path, object) in of_jobs {
+        for (path, object) in all.filter(|(path, _)| is_below_one(path, jobs)) {
             if known.insert(format!("{path} {object}")) {
                 files.push((path.to_owned(), repository.contents(object)?));
             }
@@ -148,9 +160,13 @@ impl ReceivedState {
         Ok(files)
     }
 
-    /// Nothing but plain files with plain names is ever written here.
-    fn refuse_what_does_not_belong(&self) -> Result<()> {
-        let strange = |entry: &&TreeEntry| entry.kind != TreeEntryKind::File || !is_plain(&entry.path);
+    /// Nothing but plain files with plain names is ever written here, and nothing that is said to a process.
+    pub(super) fn refuse_what_does_not_belong(&self) -> Result<()> {
+        let strange = |entry: &&TreeEntry| {
+            let is_for_a_process =
+                entry.path.strip_prefix(FILES).is_some_and(|path| path.split('/').any(is_left_behind));
+            entry.kind != TreeEntryKind::File || !is_plain(&entry.path) || is_for_a_process
+        };
         match self.entries.iter().find(strange) {
             Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path)).into()),
             None => Ok(()),

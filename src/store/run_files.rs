@@ -197,7 +197,8 @@ fn now() -> i128 {
     since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or_default())
 }
 
-fn is_left_behind(name: &str) -> bool {
+/// Whether a file or directory of this name is never taken along.
+pub fn is_left_behind(name: &str) -> bool {
     LEFT_BEHIND.iter().any(|known| name == *known || name.strip_prefix(known).is_some_and(|end| end.starts_with('.')))
 }
 

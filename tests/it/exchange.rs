@@ -210,6 +210,47 @@ fn a_run_is_stopped_while_its_exchange_is_away() {
 }
 
 #[test]
+fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
+    let env = chain();
+    clone(&env);
+    let hangs = |command: &str| {
+        format!(
+            "#!/bin/sh\n[ -e $SCRATCH/hang ] && echo >>$SCRATCH/hung\nwhile [ -e $SCRATCH/hang ]; do sleep 0.05; done\n\
+             exec git {command} \"$@\"\n"
+        )
+    };
+    env.program("slow-upload", &hangs("upload-pack"));
+    env.program("slow-receive", &hangs("receive-pack"));
+    env.git(&["config", "remote.x.uploadpack", "slow-upload"]);
+    env.git(&["config", "remote.x.receivepack", "slow-receive"]);
+    let run = env.start(&["--exchange", "x", "--state-remote", "x"]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    env.write("scratch/hang", "");
+    wait_until("a question without an answer", || env.path("scratch/hung").exists());
+    env.lanekeeper(&["stop", "--force"]);
+    run.wait().exits(143).says(&["A: the exchange or the executor did not answer"]);
+    fs::remove_file(env.path("scratch/hang")).expect("a removal");
+    env.write("scratch/go", "");
+    assert_merged(&env, env.resume(&["--yes", "--exchange", "x", "--state-remote", "x"]));
+    assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
+}
+
+#[test]
+fn a_forced_stop_ends_although_the_exchange_is_away() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
+    env.lanekeeper(&["stop", "--force"]);
+    run.wait().exits(143);
+    fs::rename(env.path("away.git"), env.path("exchange.git")).expect("renamed");
+    env.write("scratch/go", "");
+    assert_merged(&env, env.resume(&["--yes"]));
+}
+
+#[test]
 fn the_state_of_the_run_is_pushed_before_its_offers() {
     let env = chain();
     clone(&env);

@@ -69,6 +69,7 @@ mod signals;
 mod snapshots;
 mod starts;
 mod state;
+mod strangers;
 mod supervision;
 mod support;
 mod surroundings;

@@ -16,7 +16,7 @@ use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
 use crate::engine::{Sight, drive};
-use crate::event::{Event, RunOutcome, RunStarted};
+use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, RunClock};
@@ -67,8 +67,11 @@ pub(super) fn execute(
     drop(run.records);
     let fan_out = reporters(context, &within.settings, view, run.plan.clone(), &directory);
     let mut fan_out = notify::reporter(within, &directory, fan_out);
+    let mut is_forced = false;
     let ended = drive(executor, run.journal, run.state, first, &mut |sight| match sight {
         Sight::Records(records) => {
+            let forces = |record: &Record| matches!(record.event, Event::StopRequested { lane: None, force: true, .. });
+            is_forced |= records.iter().any(forces);
             projections.send(records);
             switches.observe(records);
             follower.iter().for_each(|follower| follower.send(records));
@@ -88,7 +91,7 @@ pub(super) fn execute(
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &[hint]);
     }
     let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Err(error)) = follower.map(Follower::finish)
+    if let Some(Err(error)) = follower.map(|follower| follower.finish(is_forced))
         && taken.is_none()
     {
         let again = format!("to push it: lanekeeper state push {}", run.started.run_id);

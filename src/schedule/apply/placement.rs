@@ -2,6 +2,7 @@
 
 use crate::event::{Event, LaneStage, Record, RunOutcome};
 use crate::model::{LaneIndex, Timestamp};
+use crate::schedule::action::Action;
 use crate::schedule::state::RunState;
 use crate::schedule::state::agent::AgentState;
 use crate::schedule::state::lane::{LaneEnd, LaneState};
@@ -65,6 +66,19 @@ impl RunState {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Leaves lanes where they are about which nobody answers although their stop was forced.
+    pub(crate) fn let_go(&mut self, finished: &[Action]) {
+        if self.stop.is_none_or(|stop| !stop.force) {
+            return;
+        }
+        for action in finished {
+            let (Action::FollowLane(lane) | Action::PlaceLane(lane)) = *action else { continue };
+            let placement = &mut self.lanes[lane.at()].placement;
+            let has_job = placement.current.as_ref().map(|current| current.job.is_some());
+            placement.is_let_go |= has_job == Some(matches!(action, Action::FollowLane(_)));
         }
     }
 

@@ -12,7 +12,11 @@ const MOST_LOSSES: u32 = 3;
 
 /// Waits for what becomes of a lane that is elsewhere, which may be asked to stop; says whether it is.
 pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Option<bool>) -> bool {
-    let Some(placement) = deciding.state.lane(lane).placement.current() else { return false };
+    let placement_state = &deciding.state.lane(lane).placement;
+    let Some(placement) = placement_state.current() else { return false };
+    if placement_state.is_let_go {
+        return true;
+    }
     deciding.want(if placement.job.is_some() { Action::FollowLane(lane) } else { Action::PlaceLane(lane) });
     if let Some(force) = stop {
         deciding.want(Action::StopPlacement { lane, force });

@@ -1,0 +1,233 @@
+//! What the state of a lane's own run may hold. The agents of its job can push whatever they like in its place, so nothing
+//! of it is taken for the work of another lane, for a merge, for an answer of the user, or for what a job left that is not
+//! the lane's.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::error::{Result, StateSyncError};
+use super::pack::FILES;
+use super::receive::ReceivedState;
+use crate::event::{Event, LaneStage, Record};
+use crate::model::{JobId, JobRole, LaneId, PhaseId};
+use crate::store::run_files::RunFile;
+
+/// The directories of jobs that the own run of `lane` planned.
+pub(crate) fn jobs_of(lane: &LaneId, records: &[Record]) -> HashSet<PathBuf> {
+    let own = records.iter().filter(|record| record.origin.is_none());
+    planned(own).filter(|job| job.lane.as_ref() == Some(lane)).map(JobId::directory).collect()
+}
+
+/// Leaves out files of jobs that were never planned: in their places others are planned later.
+pub(super) fn retain_planned(files: &mut Vec<RunFile>, records: &[Record]) {
+    let jobs: HashSet<PathBuf> = planned(records.iter()).map(JobId::directory).collect();
+    let is_of_a_job = |path: &str| path.starts_with("lanes/") || path.starts_with("final-");
+    files.retain(|(path, _)| !is_of_a_job(path) || is_below_one(path, &jobs));
+}
+
+fn planned<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item = &'a JobId> {
+    records.filter_map(|record| match &record.event {
+        Event::JobPlanned { job } => Some(job),
+        _ => None,
+    })
+}
+
+pub(super) fn is_below_one(path: &str, directories: &HashSet<PathBuf>) -> bool {
+    Path::new(path).ancestors().skip(1).any(|above| directories.contains(above))
+}
+
+impl ReceivedState {
+    /// Refuses a state that holds what the own run of `lane` never says, keeps or leaves; `records` are its log.
+    ///
+    /// # Errors
+    /// [`StateSyncError::Damaged`].
+    pub(crate) fn refuse_what_is_not_of(&self, (phase, lane): (&PhaseId, &LaneId), records: &[Record]) -> Result<()> {
+        self.refuse_what_does_not_belong()?;
+        let spaces = snapshot_spaces(phase, Some(lane));
+        let is_foreign = |name: &str| !spaces.iter().any(|space| name.starts_with(space.as_str()));
+        let refuse = |what: String| Err(self.damaged(&format!("{what} is not of lane {lane}")).into());
+        if self.manifest.phase != *phase {
+            return refuse(format!("phase {}", self.manifest.phase));
+        }
+        if let Some(name) = self.manifest.references.keys().find(|name| is_foreign(name)) {
+            return refuse(format!("`{name}`"));
+        }
+        let own = |path: &str| {
+            let rest = path.strip_prefix("lanes/")?.strip_prefix(lane.as_str())?.strip_prefix('/')?;
+            (!rest.starts_with("merged-tests-")).then_some(())
+        };
+        let files = self.entries.iter().filter_map(|entry| entry.path.strip_prefix(FILES));
+        if let Some(path) = files.filter(|path| path.starts_with("lanes/")).find(|path| own(path).is_none()) {
+            return refuse(format!("`{path}`"));
+        }
+        let said = records.iter().filter(|record| record.origin.is_none() && record.event.lane() == Some(lane));
+        for record in said {
+            let seq = record.seq;
+            match &record.event {
+                event if !may_say(event) => return refuse(format!("what line {seq} of its log says")),
+                Event::SnapshotTaken { reference, .. } if is_foreign(reference) => {
+                    return refuse(format!("`{reference}`"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a log that names refs which are no snapshots of its phase: what it names is moved and deleted as its own.
+    pub(super) fn refuse_strange_snapshots(&self, records: &[Record]) -> Result<(), StateSyncError> {
+        let spaces = snapshot_spaces(&self.manifest.phase, None);
+        let named = records.iter().filter_map(|record| match &record.event {
+            Event::SnapshotTaken { reference, .. } => Some(reference),
+            _ => None,
+        });
+        let mut names = named.chain(self.manifest.references.keys());
+        match names.find(|name| !spaces.iter().any(|space| name.starts_with(space.as_str()))) {
+            Some(name) => Err(self.damaged(&format!("`{name}` is no snapshot of phase {}", self.manifest.phase))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the refs of snapshots of a lane begin, or those of all lanes of a phase.
+fn snapshot_spaces(phase: &PhaseId, lane: Option<&LaneId>) -> [String; 2] {
+    let lane = lane.map(|lane| format!("{lane}/")).unwrap_or_default();
+    ["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}"))
+}
+
+/// Whether the own run of a lane can say so about it. Answers come from the user of the run that placed it, which merges
+/// the lane, and knows alone where it is.
+fn may_say(event: &Event) -> bool {
+    match event {
+        Event::JobPlanned { job } | Event::JobStarted { job, .. } | Event::JobExited { job, .. } => {
+            job.role != JobRole::MergedTests
+        }
+        Event::LaneMoved { to, .. } => *to <= LaneStage::AwaitingUserApproval,
+        Event::PersonAsked { .. }
+        | Event::LaneBased { .. }
+        | Event::WorktreeOpened { .. }
+        | Event::WorktreeLost { .. }
+        | Event::WorktreeReleased { .. }
+        | Event::CheckpointReached { .. }
+        | Event::WorkCommitted { .. }
+        | Event::SnapshotTaken { .. }
+        | Event::SnapshotFailed { .. }
+        | Event::SnapshotDamaged { .. }
+        | Event::BranchMoved { .. }
+        | Event::AgentMerged { .. }
+        | Event::FailureNoted { .. }
+        | Event::RetryPlanned { .. }
+        | Event::AgentReset { .. }
+        | Event::LaneReset { .. }
+        | Event::MergesBisected { .. }
+        | Event::MustHavesChecked { .. }
+        | Event::ChangesMeasured { .. }
+        | Event::LaneReturned { .. }
+        | Event::LaneFailed { .. }
+        | Event::LaneBlocked { .. }
+        | Event::Noted { .. }
+        | Event::StopRequested { .. }
+        | Event::GitWorked { .. } => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::event::SnapshotReason;
+    use crate::model::{CommitId, HumanGate, TreeEntry, TreeEntryKind};
+    use crate::projection::testing::{at, attempt, lane};
+    use crate::state_sync::manifest::tests::manifest;
+
+    fn record(event: Event) -> Record {
+        Record { seq: 7, at: at(1), event, origin: None }
+    }
+
+    fn refused(path: &str, reference: &str, event: Event) -> Option<String> {
+        let entry =
+            TreeEntry { path: format!("{FILES}{path}"), kind: TreeEntryKind::File, size: 1, object: "0".repeat(40) };
+        let commit = CommitId::new(&"a".repeat(40)).unwrap();
+        let references = BTreeMap::from([(reference.to_owned(), commit.clone())]);
+        let manifest = crate::state_sync::Manifest { references, ..manifest() };
+        let state = ReceivedState { commit, manifest, remote: "x".to_owned(), entries: vec![entry] };
+        let phase = PhaseId::new("P1").unwrap();
+        state.refuse_what_is_not_of((&phase, &lane("A")), &[record(event)]).err().map(|error| error.to_string())
+    }
+
+    const FILE: &str = "lanes/A/agents/x/tasks/1/attempt-1/exit.json";
+    const SNAPSHOT: &str = "refs/lanekeeper/checkpoint/P1-A/t";
+
+    fn taken(reference: &str) -> Event {
+        let commit = CommitId::new(&"a".repeat(40)).unwrap();
+        let reason = SnapshotReason::Stop;
+        Event::SnapshotTaken { lane: lane("A"), agent: None, reason, commit, reference: reference.to_owned() }
+    }
+
+    #[test]
+    fn what_a_lanes_own_run_leaves_is_taken() {
+        assert_eq!(refused(FILE, SNAPSHOT, taken(SNAPSHOT)), None);
+        assert_eq!(refused("plan.json", "refs/tags/checkpoint/P1-A/t", taken("refs/tags/checkpoint/P1-A/t")), None);
+        let of_another = Event::LaneMerged { lane: lane("B"), commit: commit('b'), onto: commit('c') };
+        assert_eq!(refused(FILE, SNAPSHOT, of_another), None, "it is not copied");
+    }
+
+    fn commit(digit: char) -> CommitId {
+        CommitId::new(&digit.to_string().repeat(40)).unwrap()
+    }
+
+    #[test]
+    fn what_a_lanes_own_run_never_leaves_is_refused() {
+        let files = [
+            "lanes/B/agents/x/tasks/1/attempt-1/exit.json",
+            "lanes/AB/tests-1/exit.json",
+            "lanes/A/merged-tests-1/exit.json",
+            "lanes/exit.json",
+            "lanes/A/tests-1/supervisor.json",
+            "lanes/A/tests-1/lock",
+            "requests/1.json",
+        ];
+        for path in files {
+            assert!(refused(path, SNAPSHOT, taken(SNAPSHOT)).is_some(), "{path}");
+        }
+        let names = ["refs/lanekeeper/checkpoint/P1-B/t", "refs/lanekeeper/checkpoint/P1-AB/t", "refs/heads/main"];
+        for name in names {
+            assert!(refused(FILE, name, taken(SNAPSHOT)).is_some(), "{name}");
+            assert!(refused(FILE, SNAPSHOT, taken(name)).is_some(), "{name}");
+        }
+        let id = || lane("A");
+        let job = JobId { lane: Some(id()), role: JobRole::MergedTests, number: 1 };
+        let gate = HumanGate::Task(attempt("A", "x", 1).task().unwrap().clone());
+        let (from, to) = (LaneStage::AwaitingUserApproval, LaneStage::Complete);
+        let events = [
+            Event::LaneMerged { lane: id(), commit: commit('b'), onto: commit('c') },
+            Event::JobPlanned { job },
+            Event::GateAnswered { lane: id(), gate, approved: true, message: String::new() },
+            Event::LaneMoved { lane: id(), from, to },
+            Event::LaneSkipped { lane: id(), reason: String::new() },
+            Event::LaneRolledBack { lane: id(), integration: None, kept: vec!["refs/heads/main".to_owned()] },
+        ];
+        for event in events {
+            assert!(refused(FILE, SNAPSHOT, event.clone()).is_some(), "{event:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_jobs_that_were_not_planned_are_left_out() {
+        let planned = attempt("A", "x", 1);
+        let of = |job: &JobId| (job.directory().join("exit.json").display().to_string(), Vec::new());
+        let mut files = vec![
+            of(&planned),
+            of(&attempt("A", "x", 2)),
+            of(&JobId { lane: None, role: JobRole::Final, number: 1 }),
+            ("report.txt".to_owned(), Vec::new()),
+        ];
+        let kept = [files[0].clone(), files[3].clone()];
+        let records = [record(Event::JobPlanned { job: planned })];
+        retain_planned(&mut files, &records);
+        assert_eq!(files, kept);
+        assert!(jobs_of(&lane("B"), &records).is_empty());
+    }
+}
