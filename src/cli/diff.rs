@@ -131,9 +131,18 @@ fn tip(
 }
 
 fn nothing(within: &RepositoryContext<'_>, target: &Target, run: &RunRecords) -> anyhow::Error {
-    let of_lane = run.records.iter().rev().filter(|record| record.event.lane() == target.lane.as_ref());
-    let rolled_back = of_lane.take(1).any(|record| matches!(record.event, Event::LaneRolledBack { .. }));
-    let why = if rolled_back { "it was rolled back" } else { "it has not started" };
+    let of_lane = || run.records.iter().rev().filter(|record| record.event.lane() == target.lane.as_ref());
+    let rolled_back = of_lane().take(1).any(|record| matches!(record.event, Event::LaneRolledBack { .. }));
+    let placed = of_lane().find_map(|record| match &record.event {
+        Event::PlacementEnded { .. } => Some(None),
+        Event::LaneOffered { executor, .. } => Some(Some(executor)),
+        _ => None,
+    });
+    let why = match placed.flatten() {
+        _ if rolled_back => "it was rolled back".to_owned(),
+        Some(executor) => format!("it works on the executor {executor}, and nothing of its work is here yet"),
+        None => "it has not started".to_owned(),
+    };
     let message = format!("{} has no work in run {}: {why}", target.place(), target.run);
     let error = ExitStatus::InvalidState.error(message);
     match rolled_back {

@@ -147,7 +147,12 @@ impl Driver {
     fn absorb(&mut self, events: Vec<Incoming>, finished: Vec<Action>) -> Result<Step, DriverError> {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
         let now = self.now();
-        Ok(self.run_loop.absorb(events, finished, now)?)
+        let step = self.run_loop.absorb(events, finished, now)?;
+        let forces = |record: &Record| matches!(record.event, Event::StopRequested { lane: None, force: true, .. });
+        if step.records.iter().any(forces) {
+            self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.end_soon());
+        }
+        Ok(step)
     }
 
     fn start(&mut self, step: &mut Step) {

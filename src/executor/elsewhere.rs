@@ -9,6 +9,10 @@ use super::Executor;
 /// Where lanes work that do not work here. It is given errands and answers each in its own time; no thread waits.
 pub(crate) trait Elsewhere: Send + Sync {
     fn take(&self, errand: Errand, answer: Answer);
+
+    /// The stop of the run was forced: everything is answered soon, also where nothing is known. What is over then without an
+    /// end of its placement is let go until a resume.
+    fn end_soon(&self);
 }
 
 /// Takes what became known, and whether the errand is over.
@@ -32,17 +36,10 @@ pub(crate) enum What {
     Place,
     /// Say what becomes of the job.
     Follow { offer: CommitId, ticket: String },
-    /// Have the job stopped; with `force` its work is cut off. `is_last`: the whole run is to end by it, also where nobody
-    /// answers; what is answered then without an end of the placement is let go until a resume.
-    Stop { force: bool, is_last: bool },
+    /// Have the job stopped; with `force` its work is cut off.
+    Stop { force: bool },
     /// Remove what its jobs left on the engine and its run on the exchange. No answer is awaited.
     Forget,
-}
-
-impl What {
-    pub(crate) fn is_last(&self) -> bool {
-        matches!(self, Self::Stop { is_last: true, .. })
-    }
 }
 
 impl Executor {
@@ -63,9 +60,7 @@ impl Executor {
         let placement = state.lane(lane).placement();
         let current = placement.current()?;
         let what = match (action, &current.job) {
-            (Action::StopPlacement { force, .. }, _) => {
-                What::Stop { force: *force, is_last: state.stop().is_some_and(|stop| stop.force) }
-            }
+            (Action::StopPlacement { force, .. }, _) => What::Stop { force: *force },
             (Action::FollowLane(_), Some((offer, ticket))) => {
                 What::Follow { offer: offer.clone(), ticket: ticket.clone() }
             }

@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use crate::event::Event;
 use crate::executor::elsewhere::{Answer, Errand, What};
 
-/// How long a forced stop waits for answers.
+/// How long a forced stop waits for the next answer.
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// Between two looks at what was asked later, and at whether the thread has ended.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What was asked and is not answered to its end.
 #[derive(Clone, Default)]
@@ -18,6 +21,8 @@ pub(super) struct Unanswered(Arc<Mutex<Questions>>);
 #[derive(Default)]
 struct Questions {
     open: Vec<(Errand, Arc<Open>)>,
+    /// How many there are when those that were answered are left out.
+    most: usize,
     /// When all of them are answered without the thread.
     end: Option<Instant>,
 }
@@ -26,23 +31,15 @@ struct Questions {
 type Open = Mutex<Option<Answer>>;
 
 impl Unanswered {
-    /// What the thread is to answer with in place of `answer`. A forced stop of the run sets the end of its patience.
+    /// What the thread is to answer with in place of `answer`.
     pub(super) fn add(&self, errand: &Errand, answer: Answer) -> Answer {
-        let open = Arc::new(Mutex::new(Some(answer)));
+        let (open, unanswered) = (Arc::new(Mutex::new(Some(answer))), self.clone());
         let mut questions = lock(&self.0);
-        questions.open.retain(|(_, open)| lock(open).is_some());
-        questions.open.push((errand.clone(), open.clone()));
-        if errand.what.is_last() && questions.end.is_none() {
-            questions.end = Some(Instant::now() + LONGEST);
-            let unanswered = self.clone();
-            let wait = move || {
-                thread::sleep(LONGEST);
-                unanswered.abandon();
-            };
-            if let Err(error) = thread::Builder::new().name("forced-stop".to_owned()).spawn(wait) {
-                tracing::warn!("the forced stop may take longer: {error}");
-            }
+        if questions.open.len() >= questions.most {
+            questions.open.retain(|(_, open)| lock(open).is_some());
+            questions.most = 2 * questions.open.len() + 64;
         }
+        questions.open.push((errand.clone(), open.clone()));
         Box::new(move |news, is_over| {
             let mut open = lock(&open);
             if let Some(answer) = open.as_ref() {
@@ -50,12 +47,52 @@ impl Unanswered {
             }
             if is_over {
                 *open = None;
+                drop(open);
+                unanswered.wait_longer();
             }
         })
     }
 
-    /// Answers everything: nothing is known of what becomes of the jobs.
+    /// From now on everything is answered here where the thread does not answer for a while.
+    pub(super) fn end_soon(&self) {
+        if lock(&self.0).end.replace(Instant::now() + LONGEST).is_some() {
+            return;
+        }
+        let unanswered = self.clone();
+        let started = thread::Builder::new().name("forced-stop".to_owned()).spawn(move || unanswered.abandon());
+        if let Err(error) = started {
+            tracing::warn!("the forced stop may take longer: {error}");
+        }
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        lock(&self.0).end.is_some()
+    }
+
+    fn wait_longer(&self) {
+        if let Some(end) = &mut lock(&self.0).end {
+            *end = Instant::now() + LONGEST;
+        }
+    }
+
+    /// How much longer the thread is waited for.
+    fn patience(&self) -> Option<Duration> {
+        lock(&self.0).end.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Answers everything once that is due, also what is asked later.
     fn abandon(&self) {
+        while Arc::strong_count(&self.0) > 1 {
+            let rest = self.patience().unwrap_or_default();
+            if rest.is_zero() {
+                self.answer_all();
+            }
+            thread::sleep(rest.max(PAUSE));
+        }
+    }
+
+    /// Nothing is known of what becomes of the jobs.
+    fn answer_all(&self) {
         let open = std::mem::take(&mut lock(&self.0).open);
         for (errand, open) in open {
             let Some(answer) = lock(&open).take() else { continue };
@@ -68,13 +105,11 @@ impl Unanswered {
 
     /// Waits for the end of the thread, after a forced stop no longer than that waits.
     pub(super) fn join(&self, thread: thread::JoinHandle<()>) {
-        while let Some(end) = lock(&self.0).end
-            && !thread.is_finished()
-        {
-            if Instant::now() >= end {
+        while let Some(rest) = self.patience().filter(|_| !thread.is_finished()) {
+            if rest.is_zero() {
                 return;
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(rest.min(PAUSE));
         }
         // A panic has been shown.
         let _ = thread.join();

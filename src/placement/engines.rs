@@ -10,6 +10,8 @@ use super::watch::{Followed, Watch};
 use crate::cluster::{Cancel, Job, OrderName, Sighting, Ticket};
 use crate::event::{Event, Incoming};
 use crate::model::LaneId;
+use crate::model::text::last_lines;
+use crate::projection::cells::clean;
 use crate::schedule::RunState;
 use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
@@ -19,6 +21,9 @@ const ABSENT: Duration = Duration::from_secs(30);
 
 /// So long a job must wait for a reason before that is noted.
 const WAITS: Duration = Duration::from_secs(10);
+
+/// How many of the last lines of a job are kept with its end.
+const LAST_LINES: usize = 3;
 
 impl Followed {
     /// Why its job waits, if that has been the same for a while.
@@ -63,7 +68,8 @@ impl Watch {
             let Some(followed) = self.followed.get_mut(&lane).filter(|it| it.errand.executor == executor) else {
                 continue;
             };
-            let sighting = jobs.get(&followed.name).map(|job| job.sighting.clone());
+            let name = followed.name.clone();
+            let sighting = jobs.get(&name).map(|job| job.sighting.clone());
             followed.absent = followed.absent.or(Some(Instant::now())).filter(|_| sighting.is_none());
             let stop = followed.stops.iter().map(|(force, _)| *force).max();
             if let Some(reason) = followed.lasting_wait(sighting.as_ref())
@@ -81,7 +87,10 @@ impl Watch {
                 _ => None,
             };
             let ticket = followed.ticket.clone();
-            if let Some(why) = over {
+            if let Some(mut why) = over {
+                if matches!(sighting, Some(Sighting::Over(_))) {
+                    why.push_str(&self.printed(executor, &name));
+                }
                 self.ask_engines_soon();
                 self.close(&lane, &why);
             } else if stop == Some(true) || (stop.is_some() && waits) {
@@ -93,6 +102,16 @@ impl Watch {
                 self.cancel(executor, &ticket, Cancel::Ask);
             }
         }
+    }
+
+    /// What a job printed last, or where that is: it may have ended before it could push anything.
+    fn printed(&self, executor: &str, name: &OrderName) -> String {
+        let Ok(engine) = self.engine(executor) else { return String::new() };
+        let Some(bytes) = engine.cluster.output(name, 0).ok().flatten() else {
+            return format!("; its output: {}", engine.cluster.by_hand(name).output);
+        };
+        let said = last_lines(&String::from_utf8_lossy(&bytes), LAST_LINES).join("; ");
+        if said.is_empty() { said } else { format!("; it printed: {}", clean(&said)) }
     }
 
     pub(super) fn cancel(&mut self, executor: &str, ticket: &Ticket, how: Cancel) {

@@ -70,6 +70,10 @@ impl Elsewhere for Mailbox {
         // The thread ends after the mailbox.
         let _ = self.sender.as_ref().map(|sender| sender.send((errand, answer)));
     }
+
+    fn end_soon(&self) {
+        self.unanswered.end_soon();
+    }
 }
 
 impl Drop for Mailbox {
@@ -85,9 +89,11 @@ impl Drop for Mailbox {
 /// What the system says.
 pub(crate) fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
     let (sender, inbox) = channel();
-    let work = move || watch::Watch::new(placing).work(&inbox);
+    let unanswered = Unanswered::default();
+    let watch = watch::Watch::new(placing, unanswered.clone());
+    let work = move || watch.work(&inbox);
     let thread = std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
-    Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread), unanswered: Unanswered::default() }))
+    Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread), unanswered }))
 }
 
 /// The name of the job of a lane's own run that was placed for the `number`th time, where jobs reach the exchange by

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use super::abandon::Unanswered;
 use super::lane_log::lane_run;
 use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
@@ -37,6 +38,7 @@ pub(super) const RUN_STATE: &str = "the state of the run";
 
 pub(super) struct Watch {
     pub(super) placing: Placing,
+    unanswered: Unanswered,
     pub(super) log: DurableLog,
     /// What the run log has and was not copied into it, and the names of all jobs.
     pub(super) records: Vec<Record>,
@@ -79,12 +81,13 @@ pub(super) struct Followed {
 }
 
 impl Watch {
-    pub(super) fn new(placing: Placing) -> Self {
+    pub(super) fn new(placing: Placing, unanswered: Unanswered) -> Self {
         let now = Instant::now();
         let since = (placing.host.as_str(), placing.since);
         let ownership = Ownership::new(&placing.repository, &placing.exchange, &placing.started.run_id, since);
         Self {
             placing,
+            unanswered,
             log: DurableLog::default(),
             records: Vec::new(),
             waiting: Vec::new(),
@@ -104,6 +107,9 @@ impl Watch {
 
     pub(super) fn work(mut self, inbox: &Receiver<(Errand, Answer)>) {
         while self.gather(inbox) {
+            if self.unanswered.is_ending() {
+                self.hurry(HURRIED);
+            }
             if self.is_taken {
                 self.give_up();
                 continue;
@@ -201,10 +207,7 @@ impl Watch {
                 self.ask_engines_soon();
             }
             What::Forget => self.over.push(errand),
-            What::Stop { force, is_last } => {
-                if is_last {
-                    self.hurry(HURRIED);
-                }
+            What::Stop { force } => {
                 if let Some(followed) = self.followed.get_mut(&lane) {
                     followed.stops.push((force, answer));
                     self.engine_due = Instant::now();

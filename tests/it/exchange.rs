@@ -237,6 +237,26 @@ fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
 }
 
 #[test]
+fn a_lane_whose_jobs_cannot_begin_says_what_they_printed() {
+    let env = slurm("no-such-program");
+    env.plan("[[lane]]\nid = 'A'\ncommand = 'true'\nexecutor = 'main'\n");
+    env.commit("settings");
+    let said = env.execute(&[]).exits(1);
+    said.says(&["its job ended with exit code 127; it printed: ", "no-such-program: not found"]);
+}
+
+#[test]
+fn the_diff_of_a_lane_that_works_elsewhere_says_so() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    env.lanekeeper(&["diff", "A"]).exits(8).says(&["it works on the executor main"]);
+    env.write("scratch/go", "");
+    assert_merged(&env, run.wait());
+}
+
+#[test]
 fn a_forced_stop_ends_although_the_exchange_is_away() {
     let env = chain();
     let run = env.start(&[]);
