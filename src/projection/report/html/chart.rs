@@ -194,7 +194,9 @@ fn rows(report: &ExecutionReport<'_>, scale: Scale) -> Vec<(u64, Row)> {
 
 fn final_gate(report: &ExecutionReport<'_>, scale: Scale) -> Row {
     let jobs: Vec<&JobReport<'_>> = report.final_gate.iter().collect();
-    let span = (jobs.first().map_or(0, |job| job.span.0), jobs.last().map_or(0, |job| job.span.1));
+    // A clock that was set back can put the end of the last run before the start of the first.
+    let from = jobs.iter().map(|job| job.span.0).min().unwrap_or_default();
+    let span = (from, jobs.iter().map(|job| job.span.1).max().unwrap_or(from));
     let tone = jobs.last().map_or("faint", |job| tone_of_job(job.job));
     let row = row(span, &jobs, scale);
     Row { tone, words: format!("final gate: {}", row.words), critical: true, ..row }
