@@ -94,7 +94,7 @@ impl LanePage<'_, '_> {
         let kept = lane.snapshots.last().map(|snapshot| snapshot.reference.clone());
         let all = [
             ("run", history.run.run_id().map(ToString::to_string)),
-            ("executor", lane.elsewhere.as_ref().map(ToString::to_string)),
+            ("executor", lane.elsewhere().map(ToString::to_string)),
             ("stage", Some(stage_in_words(lane.stage.word()))),
             ("note", Some(self.lane.note.clone()).filter(|note| !note.is_empty())),
             ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),

@@ -81,6 +81,8 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     value["rank"] = rank(lane.state).into();
     value["open"] = (rank(lane.state) <= rank(LaneState::Stopped) && lane.started.is_some()).into();
     value["critical"] = report.timeline.critical_path.contains(&lane.id).into();
+    each(&mut value["placements"], &of.placements, |value, it| value["fate"] = it.placement.fate().into());
+    value["executor"] = json!(lane.elsewhere().map(ToString::to_string));
     let times = history.lane_times(lane, until);
     value["work_ms"] = times.work.into();
     value["waiting_ms"] = times.waiting.into();
