@@ -72,7 +72,7 @@ impl<'h> Summary<'h> {
             history,
             held: context.held,
             until,
-            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until)).collect(),
+            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until, context.held)).collect(),
             next_steps: next_steps(history, context.program, context.held),
             escalations: history.run.run_id().filter(|_| !context.held).map(escalated).unwrap_or_default(),
         }

@@ -101,7 +101,7 @@ fn lanes(page: &mut Page, report: &ExecutionReport<'_>) {
         vec![
             inline(lane.id.as_str()),
             lane.name.as_deref().map(inline).unwrap_or_default(),
-            lane.state.word().to_owned(),
+            report.summary.word.to_owned(),
             report.attempts.len().to_string(),
             report.summary.elapsed.map(short).unwrap_or_default(),
             inline(&lane.usage().to_string()),
