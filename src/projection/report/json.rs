@@ -147,6 +147,7 @@ fn job(report: &JobReport<'_>) -> Value {
         "passed": job.passed(),
         "cause": exit.map(|exit| exit.cause),
         "exit_code": exit.map(|exit| exit.exit_code),
+        "rejected": job.rejected,
         "command": exit.map(|exit| &exit.command),
         "notes": exit.map(|exit| &exit.notes).filter(|notes| !notes.is_empty()),
         "tail": job.failed_tail(),

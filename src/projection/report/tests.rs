@@ -1,6 +1,7 @@
 #[path = "../../../tests/documents/mod.rs"]
 mod documents;
 mod odd_names;
+mod surfaces;
 mod variety;
 
 use proptest::prelude::*;
