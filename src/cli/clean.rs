@@ -131,7 +131,7 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
         Some(_) => {}
     }
     // What a job works on, and is nowhere else, goes by force only.
-    let is_elsewhere = logged.history.lanes().iter().any(|lane| lane.elsewhere.is_some());
+    let is_elsewhere = logged.history.lanes().iter().any(|lane| lane.elsewhere().is_some());
     if arguments.force || !is_elsewhere {
         remove_all_states(&place.within, &run, begun_lanes(logged).into_iter().map(|lane| &lane.id));
         crate::state_sync::forget(&place.within.repository, &run)?;

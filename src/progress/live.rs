@@ -79,7 +79,7 @@ impl<'a, W: Write> Live<'a, W> {
         let mut active: Vec<&LaneHistory> = history.active().collect();
         active.sort_by_key(|lane| rank(lane.state));
         let of_run = history.run.jobs.running.iter().map(|job| row_of_run(job, &*self.last_said, now));
-        let of_lane = |lane| LaneSummary::of(history, lane, now).with_said(&*self.last_said).row();
+        let of_lane = |lane| LaneSummary::of(history, lane, now, true).with_said(&*self.last_said).row();
         let room = height.saturating_sub(OTHER_ROWS);
         let shown: Vec<_> = of_run.chain(active.iter().map(|lane| of_lane(lane))).take(room).collect();
         let hidden = (history.run.jobs.running.len() + active.len()).saturating_sub(shown.len());

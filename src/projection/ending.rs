@@ -183,7 +183,7 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
         Some(RunOutcome::Failed) => Tone::Bad,
         _ => Tone::Warn,
     };
-    let counts = header::standing(history.lanes().iter(), history);
+    let counts = header::standing(history.lanes().iter(), history, summary.held);
     let mut words: Vec<String> = counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect();
     let room = width.saturating_sub(summary.standing().len() + 1);
     words.insert(0, format!("{} {}", header::subject(history, &words, room), summary.standing()));

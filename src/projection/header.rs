@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::approvals::word;
 use super::cells::{clean, cut, width};
 use super::eta::time_left;
 use super::history::{LaneHistory, LaneState, RunHistory};
-use super::lane_row::rank;
+use super::lane_row::{rank, shown};
 use super::styles::{Styles, Tone};
 use crate::model::time::short;
 use crate::model::{PhaseId, Timestamp};
@@ -86,21 +85,23 @@ pub(super) const GAP: &str = " · ";
 /// The lanes that have no line of their own, counted: `2 failed · 3 waiting · 5 merged`.
 pub(crate) fn counts(history: &RunHistory, hidden: usize, cells: usize, styles: Styles) -> Option<String> {
     let rests = |lane: &&LaneHistory| !lane.state.is_active() && lane.state != LaneState::Skipped;
-    let states = standing(history.lanes().iter().filter(rests), history);
+    let states = standing(history.lanes().iter().filter(rests), history, true);
     let more = (hidden > 0).then(|| format!("{hidden} more at work"));
     let words: Vec<String> =
         more.into_iter().chain(states.iter().map(|((_, word), count)| format!("{count} {word}"))).collect();
     (!words.is_empty()).then(|| styles.paint(Tone::Faint, &fitting(&words, cells)))
 }
 
-/// How many of `lanes` are in which state, by the rank of the state and its word.
+/// How many of `lanes` are in which state, by the rank of the state and its word. `held`: whether a live process works on
+/// the run.
 pub(crate) fn standing<'l>(
     lanes: impl Iterator<Item = &'l LaneHistory>,
     history: &RunHistory,
+    held: bool,
 ) -> BTreeMap<(u8, &'static str), usize> {
     let mut counts = BTreeMap::new();
     for lane in lanes {
-        *counts.entry((rank(lane.state), word(history, lane))).or_default() += 1;
+        *counts.entry((rank(lane.state), shown(history, lane, held).0)).or_default() += 1;
     }
     counts
 }

@@ -3,13 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use super::history::{LaneHistory, LaneState, RunHistory};
-use super::lane_row::brief;
+use super::lane_row::{INTERRUPTED, brief, is_cut_off, shown};
 use crate::graph::{Graph, Node, NodeState, StateGroup};
 use crate::model::{LaneId, LaneIndex};
 
-/// The lanes of `history` with what they wait for and their states. `critical` are those on the critical path; `link` says
-/// where a click on a lane leads.
-pub fn lane_graph(history: &RunHistory, critical: &[LaneId], link: impl Fn(&LaneId) -> Option<String>) -> Graph {
+/// The lanes of `history` with what they wait for and their states. `held`: whether a live process works on the run.
+/// `critical` are those on the critical path; `link` says where a click on a lane leads.
+pub fn lane_graph(
+    history: &RunHistory,
+    held: bool,
+    critical: &[LaneId],
+    link: impl Fn(&LaneId) -> Option<String>,
+) -> Graph {
     let lanes = history.lanes();
     let positions: HashMap<&LaneId, LaneIndex> =
         lanes.iter().map(|lane| &lane.id).zip(LaneIndex::first(lanes.len())).collect();
@@ -17,7 +22,10 @@ pub fn lane_graph(history: &RunHistory, critical: &[LaneId], link: impl Fn(&Lane
     let node = |lane: &LaneHistory| Node {
         id: lane.id.clone(),
         title: lane.name.clone(),
-        state: Some(node_state(lane.state)),
+        state: Some(match is_cut_off(history, lane, held) {
+            true => NodeState { group: StateGroup::Stopped, word: INTERRUPTED, brief: INTERRUPTED },
+            false => NodeState { brief: shown(history, lane, held).0, ..node_state(lane.state) },
+        }),
         depends_on: lane.depends_on.iter().filter_map(|id| positions.get(id).copied()).collect(),
         is_critical: critical.contains(&lane.id),
         link: link(&lane.id),

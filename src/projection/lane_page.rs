@@ -8,7 +8,7 @@ use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::Escalation;
 use super::history::{JobHistory, LaneHistory, Retry};
-use super::lane_row::{LaneSummary, tone};
+use super::lane_row::LaneSummary;
 use super::styles::{Styles, Tone};
 use super::summary::{Summary, push_wrapped};
 use super::table::{Cell, Column, Holds, lines};
@@ -74,7 +74,7 @@ impl LanePage<'_, '_> {
     fn head(&self, width: usize, styles: Styles) -> String {
         let lane = self.lane.lane;
         let name = lane.name.as_deref().map(|name| format!(" {}", clean(name))).unwrap_or_default();
-        let state = styles.paint(tone(lane.state), lane.state.word());
+        let state = styles.paint(self.lane.tone, self.lane.word);
         let mut text =
             format!("{} · {state}\n", styles.paint(Tone::Strong, &cut(&format!("{}{name}", lane.id), width)));
         for (name, value) in self.facts() {
@@ -94,7 +94,7 @@ impl LanePage<'_, '_> {
         let kept = lane.snapshots.last().map(|snapshot| snapshot.reference.clone());
         let all = [
             ("run", history.run.run_id().map(ToString::to_string)),
-            ("executor", lane.elsewhere.as_ref().map(ToString::to_string)),
+            ("executor", lane.elsewhere().map(ToString::to_string)),
             ("stage", Some(stage_in_words(lane.stage.word()))),
             ("note", Some(self.lane.note.clone()).filter(|note| !note.is_empty())),
             ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),
@@ -114,7 +114,7 @@ impl LanePage<'_, '_> {
         let (from, to) = job.ran(self.summary.until);
         let wrong = job.rejected.as_deref().or(job.blocked()).map(clean);
         let result = match job.passed() {
-            _ if job.running => ("running".to_owned(), Tone::Busy),
+            _ if job.running && self.summary.held => ("running".to_owned(), Tone::Busy),
             Some(true) if wrong.is_some() => (job.ending(), Tone::Bad),
             Some(true) => (job.ending(), Tone::Good),
             Some(false) => (job.ending(), Tone::Bad),

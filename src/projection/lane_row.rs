@@ -28,8 +28,9 @@ pub(crate) type LastSaid<'a> = dyn Fn(&JobId) -> Option<String> + 'a;
 #[derive(Debug, Clone)]
 pub struct LaneSummary<'h> {
     pub lane: &'h LaneHistory,
-    /// The word for its state where room is scarce.
-    brief: &'static str,
+    /// The word for its state.
+    pub(crate) word: &'static str,
+    pub(crate) tone: Tone,
     pub elapsed: Option<Duration>,
     pub waiting_for: Option<WaitingFor>,
     /// Why it is in this state, or what runs.
@@ -41,15 +42,16 @@ pub struct LaneSummary<'h> {
 }
 
 impl<'h> LaneSummary<'h> {
-    pub(crate) fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp) -> Self {
+    /// `held`: whether a live process works on the run.
+    pub(crate) fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp, held: bool) -> Self {
         let waiting_for = history.waiting_for(lane);
         let note = note(history, lane, waiting_for.as_ref(), until);
         let place = lane.workplace.worktree.as_ref().filter(|_| !lane.is_cleaned && !lane.is_open_elsewhere);
         let link = place.and_then(|_| history.run.link(&lane.id, None));
         let worktree = link.map(|link| link.to_string_lossy().into_owned());
-        let brief = if lane.state == LaneState::Stopped { word(history, lane) } else { brief(lane.state) };
+        let (word, tone) = shown(history, lane, held);
         let elapsed = history.lane_elapsed(lane, until);
-        Self { lane, brief, elapsed, waiting_for, note, worktree, said: String::new() }
+        Self { lane, word, tone, elapsed, waiting_for, note, worktree, said: String::new() }
     }
 
     /// With the last words of what runs.
@@ -65,7 +67,7 @@ impl<'h> LaneSummary<'h> {
         let agents = agents(self.lane).into_iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
         vec![
             (self.lane.id.to_string(), Tone::Plain),
-            (self.brief.to_owned(), tone(self.lane.state)),
+            (self.word.to_owned(), self.tone),
             (or_dash(agents), Tone::Plain),
             (or_dash(tasks(self.lane)), Tone::Plain),
             (or_dash(self.elapsed.map(short).unwrap_or_default()), Tone::Plain),
@@ -112,6 +114,24 @@ pub(crate) fn rank(state: LaneState) -> u8 {
         LaneState::Merged | LaneState::Proposed => 6,
         LaneState::Skipped => 7,
     }
+}
+
+/// The word for a lane that was at work when its run was cut off.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
+/// The word for the state of a lane in lists and counts, and its tone. `held`: whether a live process works on the run.
+pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'static str, Tone) {
+    match lane.state {
+        _ if is_cut_off(history, lane, held) => (INTERRUPTED, Tone::Warn),
+        LaneState::Stopped => (word(history, lane), tone(lane.state)),
+        state => (brief(state), tone(state)),
+    }
+}
+
+/// Whether it was at work when the process that worked on the run died: what it did is over, or goes on unseen.
+pub(super) fn is_cut_off(history: &RunHistory, lane: &LaneHistory, held: bool) -> bool {
+    let is_open = history.run.started.is_some() && history.run.finished.is_none();
+    is_open && !held && lane.state.is_active() && !lane.state.needs_person()
 }
 
 /// The word for a state where room is scarce.
@@ -190,7 +210,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             Some(answer) => outlook(answer).to_owned(),
             None => format!("in {}", stage_in_words(lane.stage.word())),
         },
-        (state, None) if state.is_active() => match &lane.elsewhere {
+        (state, None) if state.is_active() => match lane.elsewhere() {
             Some(placement) if placement.host.is_none() => placement.to_string(),
             _ => activity(lane),
         },

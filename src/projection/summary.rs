@@ -10,7 +10,7 @@ use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::{Escalation, escalation_of, final_gate};
 use super::header;
-use super::history::{JobHistory, LaneHistory, Retry, RunHistory};
+use super::history::{JobHistory, LaneHistory, PlacementView, Retry, RunHistory};
 use super::interfaces::{self, interfaces};
 pub use super::lane_row::LaneSummary;
 use super::lane_row::{COLUMNS, LastSaid, agents, rank};
@@ -72,7 +72,7 @@ impl<'h> Summary<'h> {
             history,
             held: context.held,
             until,
-            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until)).collect(),
+            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until, context.held)).collect(),
             next_steps: next_steps(history, context.program, context.held),
             escalations: history.run.run_id().filter(|_| !context.held).map(escalated).unwrap_or_default(),
         }
@@ -239,7 +239,7 @@ impl LaneSummary<'_> {
             "reason": lane.reason(),
             "branch": lane.workplace.branch(),
             "worktree": self.worktree,
-            "elsewhere": self.lane.elsewhere,
+            "elsewhere": lane.elsewhere().map(PlacementView::json),
             "head": lane.workplace.head,
             "merge_commit": lane.merge_commit,
             "pull_request": lane.pull_request,

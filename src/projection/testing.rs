@@ -9,7 +9,7 @@ use crate::event::*;
 use crate::model::plan::{AgentWorktrees, RetryFrom};
 use crate::model::*;
 
-pub(crate) use any::any_records;
+pub(crate) use any::{any_records, any_run};
 
 pub(crate) fn lane(name: &str) -> LaneId {
     LaneId::new(name).unwrap()
@@ -334,12 +334,6 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
             budget: Budget::default(),
         },
     }))
-}
-
-/// A pull request that was opened for `lane`.
-pub(crate) fn proposed(lane: LaneId, url: &str) -> Event {
-    let pull_request = PullRequest { url: url.to_owned(), number: Some(7), base: "main".to_owned() };
-    Event::PullRequestOpened { lane, pull_request, head: commit('5'), updated: false }
 }
 
 /// Where everything usually is.

@@ -75,17 +75,20 @@ impl RunHistory {
         }
     }
 
-    /// What lanes waited for, and what they ask a person until `until`.
+    /// What lanes waited for, and what they still wait for outside of this machine until `until`.
     pub(super) fn waits(&self, until: Timestamp) -> impl Iterator<Item = Wait> {
-        let asks = move |lane: &LaneHistory| {
-            let (lane, (from, until)) = open_question(lane, until)?;
-            Some(Wait { lane: lane.clone(), agent: None, reason: WaitReason::Person, from, until })
+        let open = move |lane: &LaneHistory| {
+            let question = open_question(lane, until).map(|(_, span)| (WaitReason::Person, span));
+            let job = lane.elsewhere().filter(|placement| placement.claimed.is_none());
+            let job = job.map(|placement| (WaitReason::Executor, ended_by((placement.offered, until), until)));
+            let wait = |(reason, (from, until))| Wait { lane: lane.id.clone(), agent: None, reason, from, until };
+            question.into_iter().chain(job).map(wait).collect::<Vec<_>>()
         };
         let answered = self.run.waits.iter().cloned().map(move |wait| {
             let (from, until) = ended_by((wait.from, wait.until), until);
             Wait { from, until, ..wait }
         });
-        answered.chain(self.lanes().iter().filter_map(asks))
+        answered.chain(self.lanes().iter().flat_map(open))
     }
 
     /// When lanes waited for a person, who has answered.

@@ -13,7 +13,7 @@ use crate::projection::header::{folded, standing};
 use crate::projection::history::{JobHistory, LaneHistory, LaneState};
 use crate::projection::lane_graph::lane_graph;
 use crate::projection::lane_page::{LanePage, job_of_interest};
-use crate::projection::lane_row::{COLUMNS, LaneSummary, rank};
+use crate::projection::lane_row::{COLUMNS, LaneSummary, rank, shown};
 use crate::projection::report::ExecutionReport;
 use crate::projection::styles::Styles;
 use crate::projection::summary::{Summary, SummaryContext, headline};
@@ -35,7 +35,8 @@ impl<'h> Board<'h> {
         let matches = |text: &str| text.to_lowercase().contains(&filter);
         let is_wanted = |lane: &&LaneHistory| {
             let name = lane.name.as_deref().unwrap_or_default();
-            filter.is_empty() || matches(lane.id.as_str()) || matches(name) || matches(lane.state.word())
+            let states = [lane.state.word(), shown(history, lane, context.held).0];
+            filter.is_empty() || matches(lane.id.as_str()) || matches(name) || states.into_iter().any(matches)
         };
         let mut lanes: Vec<&LaneHistory> = history.lanes().iter().filter(is_wanted).collect();
         lanes.sort_by_key(|lane| rank(lane.state));
@@ -78,7 +79,7 @@ impl<'h> Board<'h> {
 
     /// How many of the listed lanes are in which state, each as `1 failed`.
     pub(crate) fn counts(&self) -> Vec<String> {
-        let counts = standing(self.lanes.iter().copied(), self.history);
+        let counts = standing(self.lanes.iter().copied(), self.history, self.context.held);
         counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect()
     }
 
@@ -87,7 +88,7 @@ impl<'h> Board<'h> {
         let last_said = |job: &JobId| material.said.get(job).cloned();
         let shown = self.lanes.iter().skip(first).take(most);
         let row = |lane: &&'h LaneHistory| -> Vec<Cell> {
-            LaneSummary::of(self.history, lane, self.until).with_said(&last_said).row()
+            LaneSummary::of(self.history, lane, self.until, self.context.held).with_said(&last_said).row()
         };
         let rows: Vec<Vec<Cell>> = shown.map(row).collect();
         lines(COLUMNS, &rows, width, Styles::coloured())
@@ -121,7 +122,7 @@ impl<'h> Board<'h> {
     /// The lanes by wave, with their states and the critical path, as `plan graph --as text` draws them.
     pub(crate) fn graph(&self, width: usize) -> String {
         let report = ExecutionReport::of(self.history, self.context, 0);
-        let graph = lane_graph(self.history, &report.timeline.critical_path, |_| None);
+        let graph = lane_graph(self.history, self.context.held, &report.timeline.critical_path, |_| None);
         graph.text(TextForm { width, ascii: false })
     }
 

@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::documents::Schema;
 use crate::exchange::{clone, two_agents, wait_for_the_slow_agent};
 use crate::executors::{slurm, this};
 use crate::support::{Ended, Running, TestEnv, wait_until};
@@ -97,6 +98,15 @@ fn a_lane_whose_job_died_is_given_to_another() {
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 3);
+    let report = env.lanekeeper(&["report", "--format", "json"]).exits(0).json();
+    Schema::named("report").accepts(&report);
+    let lane = &report["lanes"].as_array().expect("a list")[0];
+    let jobs = lane["placements"].as_array().expect("a list");
+    let outcomes: Vec<&Value> = jobs.iter().map(|job| &job["outcome"]).collect();
+    assert_eq!((lane["elsewhere"].is_null(), outcomes), (true, vec![&Value::Null, &"done".into()]), "{jobs:#?}");
+    for job in jobs {
+        assert!(["host", "claimed", "ended", "reason"].iter().all(|fact| !job[fact].is_null()), "{job:#}");
+    }
 }
 
 #[test]

@@ -133,6 +133,8 @@ fn a_run_that_works_and_one_that_died_are_reported_as_they_are() {
     run.wait();
     let report = json(&env);
     assert_eq!(report["standing"], "interrupted");
+    let page = env.lanekeeper(&["report", "--format", "html"]).exits(0).stdout;
+    assert!(page.contains(">interrupted<") && !page.contains(">running<"), "{page}");
     assert_eq!(report["next_steps"][0]["commands"][0], serde_json::json!(["lanekeeper", "resume", RUN]));
     assert_eq!(junit_faults(&env.lanekeeper(&["report", "--format", "junit"]).exits(0).stdout), Vec::<String>::new());
     env.write("scratch/go", "");

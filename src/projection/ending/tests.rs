@@ -93,7 +93,7 @@ fn questions_come_first_and_reasons_with_a_remedy_are_whole() {
       stash what is changed there, then resume
       lanekeeper status P1-SL-AUTH-20251227 SL-1
 
-    P1 Billing blocked · 1 waiting for approval (changes) · 2 blocked
+    P1 Billing blocked · 1 needs approval · 2 blocked
     12s elapsed, 1s waiting for you
       lanekeeper resume P1-SL-AUTH-20251227
     ");

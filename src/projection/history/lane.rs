@@ -3,11 +3,12 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
 use super::state::LaneState;
 use super::workplace::Workplace;
-use crate::event::{LaneStage, SnapshotReason};
+use crate::event::{LaneStage, RunOutcome, SnapshotReason};
 use crate::model::{
     Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
     LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
@@ -53,8 +54,8 @@ pub struct LaneHistory {
     pub workplace: Workplace,
     /// Whether its worktree is on another machine.
     pub(in crate::projection) is_open_elsewhere: bool,
-    /// The job of a cluster that has it, or is to have it.
-    pub elsewhere: Option<PlacementView>,
+    /// Its jobs on clusters, in the order of their offers.
+    pub placements: Vec<PlacementView>,
     /// Those that have done something, in the order they first did.
     pub agents: Vec<AgentHistory>,
     pub jobs: Jobs,
@@ -104,9 +105,11 @@ pub enum Ending {
     RolledBack,
 }
 
-/// A lane's job on a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A lane's job on a cluster, from the offer to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementView {
+    /// Which of the lane's placements; from 1.
+    pub number: u32,
     /// The name of the executor.
     pub executor: String,
     /// The engine's name of the job; `None`: it is about to be submitted.
@@ -115,11 +118,56 @@ pub struct PlacementView {
     pub host: Option<String>,
     /// What was noted about the job, such as why it waits.
     pub note: Option<String>,
+    pub offered: Timestamp,
+    /// When the job began to work on it.
+    pub claimed: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    /// How the lane's own run ended; `None` after the end: it was cut off.
+    pub outcome: Option<RunOutcome>,
+    /// What became of the job.
+    pub reason: Option<String>,
+}
+
+impl PlacementView {
+    pub(super) fn offered(number: u32, executor: &str, offered: Timestamp) -> Self {
+        Self {
+            number,
+            executor: executor.to_owned(),
+            job: None,
+            host: None,
+            note: None,
+            offered,
+            claimed: None,
+            ended: None,
+            outcome: None,
+            reason: None,
+        }
+    }
+
+    /// Until when its job was waited for; `None`: it still is.
+    pub(in crate::projection) fn awaited_until(&self) -> Option<Timestamp> {
+        self.claimed.or(self.ended)
+    }
+
+    /// Where it is, or what became of it.
+    pub(in crate::projection) fn fate(&self) -> String {
+        match (&self.reason, self.outcome) {
+            (Some(reason), Some(outcome)) => format!("{reason}: {outcome}"),
+            (Some(reason), None) => reason.clone(),
+            (None, _) if self.ended.is_none() && self.claimed.is_some() => "works".to_owned(),
+            (None, _) => self.note.clone().unwrap_or_else(|| "waits".to_owned()),
+        }
+    }
+
+    /// What programs are shown of a job while it has the lane.
+    pub(in crate::projection) fn json(&self) -> Value {
+        json!({ "executor": self.executor, "job": self.job, "host": self.host, "note": self.note })
+    }
 }
 
 impl fmt::Display for PlacementView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { executor, job, host, note } = self;
+        let Self { executor, job, host, note, .. } = self;
         match (job, host, note) {
             (None, ..) => write!(f, "waits for executor {executor}"),
             (Some(_), None, Some(note)) => f.write_str(note),
@@ -211,7 +259,7 @@ impl LaneHistory {
             ending: None,
             base: None,
             is_open_elsewhere: false,
-            elsewhere: None,
+            placements: Vec::new(),
             workplace: Workplace::default(),
             agents: Vec::new(),
             jobs: Jobs::default(),
@@ -252,6 +300,11 @@ impl LaneHistory {
 
     pub fn is_merged(&self) -> bool {
         self.merge_commit.is_some() || self.merged_before
+    }
+
+    /// The job of a cluster that has it, or is to have it.
+    pub fn elsewhere(&self) -> Option<&PlacementView> {
+        self.placements.last().filter(|placement| placement.ended.is_none())
     }
 
     /// Whether it failed or is blocked.

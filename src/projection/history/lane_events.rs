@@ -28,17 +28,17 @@ impl LaneHistory {
                 self.answers.push(AnswerView { at, gate, approved: *approved, message });
             }
             Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
-            Event::LaneOffered { executor, .. } if record.origin.is_none() => {
-                let executor = executor.clone();
-                self.elsewhere = Some(PlacementView { executor, job: None, host: None, note: None });
+            Event::LaneOffered { number, executor, .. } if record.origin.is_none() => {
+                self.placements.push(PlacementView::offered(*number, executor, at));
             }
             Event::LaneOffered { .. } => self.merge_commit = None,
-            Event::LanePlaced { ticket, .. } => {
-                self.elsewhere.iter_mut().for_each(|it| it.job = Some(ticket.clone()));
+            Event::LanePlaced { .. }
+            | Event::LaneClaimed { .. }
+            | Event::Noted { .. }
+            | Event::PlacementEnded { .. } => {
+                let current = self.placements.last_mut().filter(|placement| placement.ended.is_none());
+                current.into_iter().for_each(|placement| placement.apply(&record.event, at));
             }
-            Event::LaneClaimed { host, .. } => self.elsewhere.iter_mut().for_each(|it| it.host = Some(host.clone())),
-            Event::Noted { message, .. } => self.elsewhere.iter_mut().for_each(|it| it.note = Some(message.clone())),
-            Event::PlacementEnded { .. } => self.elsewhere = None,
             // In the lane's own run that is its end.
             Event::LaneReturned { head, .. } if record.origin.is_none() => self.merge_commit = Some(head.clone()),
             Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
@@ -335,6 +335,23 @@ impl LaneHistory {
         self.agents.clear();
         self.statuses.clear();
         self.jobs.ended.append(&mut self.jobs.running);
+    }
+}
+
+impl PlacementView {
+    fn apply(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::LanePlaced { ticket, .. } => self.job = Some(ticket.clone()),
+            Event::LaneClaimed { host, .. } => {
+                self.host = Some(host.clone());
+                self.claimed.get_or_insert(at);
+            }
+            Event::Noted { message, .. } => self.note = Some(message.clone()),
+            Event::PlacementEnded { outcome, reason, .. } => {
+                (self.ended, self.outcome, self.reason) = (Some(at), *outcome, Some(reason.clone()));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::event::{Event, Record};
 use crate::model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
-pub use lane::{AnswerView, Ending, FailureView, LaneHistory, MergeView, SnapshotView, Span};
+pub use lane::{AnswerView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView, Span};
 pub use run::{InterfaceView, RunFacts};
 pub use state::{LaneState, WaitingFor};
 pub use waits::{Wait, WaitReason};

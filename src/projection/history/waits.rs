@@ -27,6 +27,8 @@ crate::model::word_enum! {
         Retry = "waiting for a retry",
         /// An answer of the user.
         Person = "waiting for a person",
+        /// A job of a cluster that begins to work on it.
+        Executor = "waiting for an executor",
         /// The lanes before it in the merge queue.
         Merge = "waiting to be merged",
     }
@@ -39,6 +41,10 @@ pub(super) fn ended_by(event: &Event, lane: &LaneHistory, ready: Option<Timestam
     };
     let waits = match event {
         Event::LaneMoved { from: LaneStage::Waiting, .. } => [wait(None, WaitReason::Place, ready, until), None],
+        Event::LaneClaimed { .. } | Event::PlacementEnded { .. } => {
+            let awaited = lane.elsewhere().filter(|placement| placement.claimed.is_none());
+            [wait(None, WaitReason::Executor, awaited.map(|placement| placement.offered), until), None]
+        }
         Event::GateAnswered { .. } => [wait(None, WaitReason::Person, lane.last, until), None],
         Event::JobPlanned { job } if job.is_attempt() => {
             let Some(last) = lane.last else { return Vec::new() };
@@ -131,6 +137,24 @@ mod tests {
             message: String::new(),
         });
         assert_eq!(waits_for(&story, WaitReason::Person), [("SL-1".to_owned(), 100)]);
+    }
+
+    #[test]
+    fn a_lane_waits_for_each_of_its_jobs_until_it_claims_the_lane_or_is_gone() {
+        let id = || lane("SL-1");
+        let offered =
+            |number| Event::LaneOffered { lane: id(), number, executor: "main".into(), budget: Default::default() };
+        let claimed = |host: &str| Event::LaneClaimed { lane: id(), host: host.into(), moved: false };
+        let ended = Event::PlacementEnded { lane: id(), number: 1, outcome: None, reason: "its node is gone".into() };
+        let story = Story::begun().then(offered(1)).wait(9).then(claimed("n1")).wait(50).then(ended.clone());
+        let story = story.then(offered(2)).wait(19).then(ended).then(offered(3)).wait(29);
+        let expected = |waits: &[i64]| waits.iter().map(|seconds| ("SL-1".to_owned(), *seconds)).collect::<Vec<_>>();
+        assert_eq!(waits_for(&story, WaitReason::Executor), expected(&[10, 20]), "work is not waited for");
+        let history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[])])).after(&story.records);
+        let open = history.waits(story.now()).last().unwrap();
+        assert_eq!((open.reason, open.until.since(open.from).as_secs()), (WaitReason::Executor, 30));
+        let claimed = history.after(&story.then(claimed("n2")).records[6..]);
+        assert_eq!(claimed.lanes()[0].elsewhere().unwrap().to_string(), "waits for executor main");
     }
 
     #[test]

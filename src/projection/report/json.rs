@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::ExecutionReport;
-use super::lanes::{JobReport, LaneReport};
+use super::lanes::{JobReport, LaneReport, PlacementReport};
 use crate::event::RunStarted;
-use crate::projection::history::{LaneState, Retry};
+use crate::projection::history::{LaneState, PlacementView, Retry};
 use crate::projection::interfaces::interfaces;
 use crate::projection::summary::milliseconds;
 
@@ -92,6 +92,8 @@ fn lane(report: &LaneReport<'_>) -> Value {
         "git_ms": times.git_ms,
         "waited_ms": times.waited_ms,
         "overhead_ms": times.overhead_ms,
+        "elsewhere": lane.elsewhere().map(PlacementView::json),
+        "placements": report.placements.iter().map(placement).collect::<Vec<_>>(),
         "branch": lane.workplace.branch(),
         "worktree": report.summary.worktree,
         "head": lane.workplace.head,
@@ -108,6 +110,23 @@ fn lane(report: &LaneReport<'_>) -> Value {
         "must_haves": lane.must_haves,
         "answers": lane.answers,
         "kept": lane.kept,
+    })
+}
+
+fn placement(report: &PlacementReport<'_>) -> Value {
+    let it = report.placement;
+    json!({
+        "number": it.number,
+        "executor": it.executor,
+        "job": it.job,
+        "host": it.host,
+        "note": it.note,
+        "offered": it.offered,
+        "claimed": it.claimed,
+        "ended": it.ended,
+        "waited_ms": report.waited_ms,
+        "outcome": it.outcome,
+        "reason": it.reason,
     })
 }
 
@@ -128,6 +147,7 @@ fn job(report: &JobReport<'_>) -> Value {
         "passed": job.passed(),
         "cause": exit.map(|exit| exit.cause),
         "exit_code": exit.map(|exit| exit.exit_code),
+        "rejected": job.rejected,
         "command": exit.map(|exit| &exit.command),
         "notes": exit.map(|exit| &exit.notes).filter(|notes| !notes.is_empty()),
         "tail": job.failed_tail(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::model::{LaneId, Timestamp};
 use crate::projection::clock::{Clock, Span, covered, milliseconds};
-use crate::projection::history::{self, FailureView, JobHistory, LaneHistory, RunHistory};
+use crate::projection::history::{self, FailureView, JobHistory, LaneHistory, PlacementView, RunHistory};
 use crate::projection::summary::LaneSummary;
 
 #[derive(Debug, Clone)]
@@ -15,9 +15,18 @@ pub struct LaneReport<'h> {
     pub attempts: Vec<JobReport<'h>>,
     /// Runs of gates, tests and set-up commands, in the same order.
     pub gates: Vec<JobReport<'h>>,
+    pub placements: Vec<PlacementReport<'h>>,
     /// How long at least one of its jobs ran, in milliseconds.
     pub busy_ms: u64,
     pub times: LaneTimes,
+}
+
+/// A lane's job on a cluster.
+#[derive(Debug, Clone)]
+pub struct PlacementReport<'h> {
+    pub placement: &'h PlacementView,
+    /// How long the lane waited for it to begin, in milliseconds.
+    pub waited_ms: u64,
 }
 
 /// An attempt of an agent, or one run of a gate.
@@ -50,9 +59,9 @@ pub(super) struct Reporter<'a> {
 
 impl Reporter<'_> {
     pub(super) fn lanes<'h>(&self, history: &'h RunHistory, summaries: &[LaneSummary<'h>]) -> Vec<LaneReport<'h>> {
-        let mut waits: HashMap<&LaneId, Vec<history::Span>> = HashMap::new();
-        for wait in &history.run.waits {
-            waits.entry(&wait.lane).or_default().push((wait.from, wait.until));
+        let mut waits: HashMap<LaneId, Vec<history::Span>> = HashMap::new();
+        for wait in history.waits(self.until) {
+            waits.entry(wait.lane).or_default().push((wait.from, wait.until));
         }
         let report = |summary: &LaneSummary<'h>| {
             self.lane(summary, waits.get(&summary.lane.id).map(Vec::as_slice).unwrap_or_default())
@@ -66,7 +75,13 @@ impl Reporter<'_> {
         let busy: Vec<Span> = jobs.iter().map(|job| job.span).collect();
         let times = self.times(lane, &busy, waits);
         let (attempts, gates) = jobs.into_iter().partition(|job| job.job.job.is_attempt());
-        LaneReport { lane, summary: summary.clone(), attempts, gates, busy_ms: covered(busy), times }
+        let placements = lane.placements.iter().map(|placement| self.placement(placement)).collect();
+        LaneReport { lane, summary: summary.clone(), attempts, gates, placements, busy_ms: covered(busy), times }
+    }
+
+    fn placement<'h>(&self, placement: &'h PlacementView) -> PlacementReport<'h> {
+        let (from, to) = self.clock.span((placement.offered, placement.awaited_until().unwrap_or(self.until)));
+        PlacementReport { placement, waited_ms: to - from }
     }
 
     fn times(&self, lane: &LaneHistory, busy: &[Span], waits: &[history::Span]) -> LaneTimes {

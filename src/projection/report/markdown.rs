@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::escape::{fenced, html, inline};
-use super::lanes::{JobReport, LaneReport, last_runs};
+use super::lanes::{JobReport, LaneReport, PlacementReport, last_runs};
 use super::{ExecutionReport, drawing, text};
 use crate::model::must_haves::tally;
 use crate::model::text::{counted, shell_line};
@@ -26,6 +26,7 @@ pub fn markdown(report: &ExecutionReport<'_>, limit: usize) -> String {
     gates(&mut page, report);
     timeline(&mut page, report);
     attempts(&mut page, report);
+    placements(&mut page, report);
     snapshots(&mut page, report);
     notes(&mut page, report);
     page.finish()
@@ -100,7 +101,7 @@ fn lanes(page: &mut Page, report: &ExecutionReport<'_>) {
         vec![
             inline(lane.id.as_str()),
             lane.name.as_deref().map(inline).unwrap_or_default(),
-            lane.state.word().to_owned(),
+            report.summary.word.to_owned(),
             report.attempts.len().to_string(),
             report.summary.elapsed.map(short).unwrap_or_default(),
             inline(&lane.usage().to_string()),
@@ -252,6 +253,22 @@ fn attempts(page: &mut Page, report: &ExecutionReport<'_>) {
     };
     let rows = report.lanes.iter().flat_map(|lane| lane.attempts.iter().map(move |attempt| row(lane, attempt)));
     page.table("Attempts", &["lane", "attempt", "ending", "time", "used", "why"], rows);
+}
+
+fn placements(page: &mut Page, report: &ExecutionReport<'_>) {
+    let row = |lane: &LaneReport<'_>, report: &PlacementReport<'_>| {
+        let it = report.placement;
+        vec![
+            inline(lane.lane.id.as_str()),
+            inline(&it.executor),
+            inline(it.job.as_deref().unwrap_or_default()),
+            inline(it.host.as_deref().unwrap_or_default()),
+            rounded(report.waited_ms),
+            inline(&it.fate()),
+        ]
+    };
+    let rows = report.lanes.iter().flat_map(|lane| lane.placements.iter().map(move |it| row(lane, it)));
+    page.table("Jobs on clusters", &["lane", "executor", "job", "host", "waited", "what became of it"], rows);
 }
 
 fn snapshots(page: &mut Page, report: &ExecutionReport<'_>) {

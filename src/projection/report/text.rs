@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
 use crate::model::AgentName;
 use crate::model::time::short;
@@ -22,6 +23,7 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("Times", times(report));
     section("To decide", decisions(report));
     section("Lanes without a gate", without_gate(report));
+    section("Jobs on clusters", placements(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
     text
@@ -91,6 +93,18 @@ pub(super) fn times(report: &ExecutionReport<'_>) -> Vec<String> {
 fn per_cent(part: u64, of: u64) -> String {
     let tenths = u64::div_ceil(1000 * part, of.max(1));
     format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// The jobs of clusters that had lanes, each on a line.
+fn placements(report: &ExecutionReport<'_>) -> Vec<String> {
+    let line = |lane: &LaneReport<'_>, report: &PlacementReport<'_>| {
+        let it = report.placement;
+        let job = it.job.as_ref().map_or_else(|| "no job".to_owned(), |job| format!("job {job}"));
+        let host = it.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+        let waited = short(Duration::from_millis(report.waited_ms));
+        clean(&format!("{} {job} of {}{host}: waited {waited}; {}", lane.lane.id, it.executor, it.fate()))
+    };
+    report.lanes.iter().flat_map(|lane| lane.placements.iter().map(move |it| line(lane, it))).collect()
 }
 
 fn failures(report: &ExecutionReport<'_>) -> Vec<String> {

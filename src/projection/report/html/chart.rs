@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::super::ExecutionReport;
-use super::super::lanes::JobReport;
-use super::page::{tone_of_job, word_of};
+use super::super::lanes::{JobReport, LaneReport};
+use super::duration;
+use super::page::{result_of, tone_of_job, word_of};
 use crate::model::text::counted;
 use crate::model::time::short;
 use crate::model::{AgentName, LaneId, TaskId};
 use crate::projection::clock::Span;
-use crate::projection::lane_row::tone;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
@@ -33,7 +33,6 @@ struct Tick {
 struct Row {
     /// `None`: the final gate.
     lane: Option<LaneId>,
-    state: &'static str,
     tone: &'static str,
     critical: bool,
     /// What the row shows, in words.
@@ -177,16 +176,17 @@ fn rows(report: &ExecutionReport<'_>, scale: Scale) -> Vec<(u64, Row)> {
     }
     let bars = timeline.bars.iter().filter(|bar| bar.kind == "lane");
     let bars: HashMap<&LaneId, _> = bars.filter_map(|bar| Some((bar.lane.as_ref()?, bar))).collect();
-    let row = |lane: &super::super::lanes::LaneReport<'_>| {
+    let held = report.summary.held;
+    let row = |lane: &LaneReport<'_>| {
         let bar = bars.get(&lane.lane.id)?;
-        let mut row = row((bar.start_ms, bar.end_ms), &lane.jobs(), scale);
+        let mut row = row((bar.start_ms, bar.end_ms), &lane.jobs(), scale, held);
         let mut shapes = waits.remove(&lane.lane.id).unwrap_or_default();
         shapes.append(&mut row.shapes);
         shapes.extend(merges.remove(&lane.lane.id).unwrap_or_default());
-        let state = lane.lane.state;
-        let words = format!("{}: {}, {}", lane.lane.id, state.word(), row.words);
+        let words = format!("{}: {}, {}", lane.lane.id, lane.summary.word, row.words);
+        let tone = word_of(lane.summary.tone);
         let lane = Some(lane.lane.id.clone());
-        let named = Row { lane, state: state.word(), tone: word_of(tone(state)), critical: bar.critical, words, ..row };
+        let named = Row { lane, tone, critical: bar.critical, words, ..row };
         Some((bar.start_ms, Row { shapes, ..named }))
     };
     report.lanes.iter().filter_map(row).collect()
@@ -194,14 +194,17 @@ fn rows(report: &ExecutionReport<'_>, scale: Scale) -> Vec<(u64, Row)> {
 
 fn final_gate(report: &ExecutionReport<'_>, scale: Scale) -> Row {
     let jobs: Vec<&JobReport<'_>> = report.final_gate.iter().collect();
-    let span = (jobs.first().map_or(0, |job| job.span.0), jobs.last().map_or(0, |job| job.span.1));
-    let tone = jobs.last().map_or("faint", |job| tone_of_job(job.job));
-    let row = row(span, &jobs, scale);
+    // A clock that was set back can put the end of the last run before the start of the first.
+    let from = jobs.iter().map(|job| job.span.0).min().unwrap_or_default();
+    let span = (from, jobs.iter().map(|job| job.span.1).max().unwrap_or(from));
+    let held = report.summary.held;
+    let tone = jobs.last().map_or("faint", |job| tone_of_job(job.job, held));
+    let row = row(span, &jobs, scale, held);
     Row { tone, words: format!("final gate: {}", row.words), critical: true, ..row }
 }
 
 /// Without its name and its state.
-fn row(span: Span, jobs: &[&JobReport<'_>], scale: Scale) -> Row {
+fn row(span: Span, jobs: &[&JobReport<'_>], scale: Scale, held: bool) -> Row {
     let mut ends: Vec<u64> = Vec::new();
     let mut shapes = Vec::new();
     for job in jobs {
@@ -210,17 +213,16 @@ fn row(span: Span, jobs: &[&JobReport<'_>], scale: Scale) -> Row {
             Some(end) => *end = job.span.1,
             None => ends.push(job.span.1),
         }
-        shapes.push(job_shape(job, track, scale));
+        shapes.push(job_shape(job, track, scale, held));
     }
     let attempts = jobs.iter().filter(|job| job.job.job.is_attempt()).count();
     let failed = jobs.iter().filter(|job| job.job.passed() == Some(false)).count();
-    let mut words = vec![short(Duration::from_millis(span.1 - span.0)), counted(attempts, "attempt")];
+    let mut words = vec![duration(span.1 - span.0), counted(attempts, "attempt")];
     words.push(counted(jobs.len() - attempts, "gate"));
     words.extend((failed > 0).then(|| format!("{failed} did not pass")));
     let (x, width) = scale.place(span);
     Row {
         lane: None,
-        state: "",
         tone: "faint",
         critical: false,
         words: words.join(", "),
@@ -232,23 +234,22 @@ fn row(span: Span, jobs: &[&JobReport<'_>], scale: Scale) -> Row {
     }
 }
 
-fn job_shape(job: &JobReport<'_>, track: usize, scale: Scale) -> Shape {
+fn job_shape(job: &JobReport<'_>, track: usize, scale: Scale, held: bool) -> Shape {
     let id = &job.job.job;
     let kind = if id.is_attempt() { "attempt" } else { "gate" };
-    let ending = if job.job.running { "running".to_owned() } else { job.job.ending() };
-    let title = format!("{}: {ending}", job.job.label());
+    let title = format!("{}: {}", job.job.label(), result_of(job.job, held));
     let agent = id.agent().map_or("", AgentName::as_str);
     let label = match id.task().filter(|_| id.is_attempt()) {
         Some(task) => format!("{agent}/{} {}", TaskId::as_str(task), id.number),
         None => id.role.word().to_owned(),
     };
-    let shape = shape(kind, tone_of_job(job.job), job.span, scale, title);
+    let shape = shape(kind, tone_of_job(job.job, held), job.span, scale, title);
     let has_room = scale.place(job.span).1 >= LABELLED;
     Shape { track, label: has_room.then_some(label), ..shape }
 }
 
 fn shape(kind: &'static str, tone: &'static str, span: Span, scale: Scale, title: String) -> Shape {
     let (x, width) = scale.place(span);
-    let title = format!("{title}, {}", short(Duration::from_millis(span.1 - span.0)));
+    let title = format!("{title}, {}", duration(span.1 - span.0));
     Shape { kind, tone, x: text(x), middle: text(x + width / 2.0), width: text(width), track: 0, title, label: None }
 }

@@ -53,7 +53,7 @@ fn render(environment: &Environment<'_>, report: &ExecutionReport<'_>, limits: L
     let style = format!("{STYLE}{}{}", crate::graph::STYLE, chart::grid(report));
     let hash = base64(&Sha256::digest(style.as_bytes()));
     let link = |lane: &LaneId| Some(format!("#lane-{lane}"));
-    let graph = lane_graph(report.history, &report.timeline.critical_path, link);
+    let graph = lane_graph(report.history, report.summary.held, &report.timeline.critical_path, link);
     let graph = graph.svg("Lanes and what they depend on", SvgStyle::OfPage);
     let values = context! { report => Value::from(Serde(&page)), graph, style, hash };
     environment.get_template("report.html")?.render(values)
@@ -64,7 +64,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     environment.set_formatter(write_escaped);
-    environment.add_filter("duration", |ms: u64| short(Duration::from_millis(ms)));
+    environment.add_filter("duration", duration);
     environment.add_filter("moment", |time: &str| time.get(..19).unwrap_or(time).replace('T', " "));
     environment.add_filter("grouped", grouped);
     environment.add_filter("dollars", |dollars: f64| Dollars::new(dollars).unwrap_or_default().to_string());
@@ -82,6 +82,11 @@ fn write_escaped(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value)
         Some(text) => Ok(out.write_str(&escape::markup(text))?),
         None => escape_formatter(out, state, value),
     }
+}
+
+/// `340ms`, and longer times as everywhere: `12s`, `3m 05s`.
+pub(super) fn duration(ms: u64) -> String {
+    if (1..1000).contains(&ms) { format!("{ms}ms") } else { short(Duration::from_millis(ms)) }
 }
 
 /// `1234567` as `1 234 567`, with narrow spaces that do not break.
@@ -106,4 +111,4 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

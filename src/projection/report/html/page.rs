@@ -14,7 +14,7 @@ use crate::projection::commands::Commands;
 use crate::projection::header;
 use crate::projection::history::{JobHistory, LaneState, Retry};
 use crate::projection::lane_page::class;
-use crate::projection::lane_row::{rank, tone};
+use crate::projection::lane_row::rank;
 use crate::projection::styles::Tone;
 
 /// How much of each text is shown.
@@ -51,10 +51,17 @@ pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
         value["notes"] = json!(notes.get(&it.lane.id).into_iter().flatten().collect::<Vec<_>>())
     });
     each(&mut page["lanes"], &report.lanes, |value, lane| add_to_lane(value, report, lane, limits));
-    each(&mut page["final_gate"], &report.final_gate, add_to_job);
+    each(&mut page["final_gate"], &report.final_gate, |value, it| add_to_job(value, it, summary.held));
     each(&mut page["escalations"], &summary.escalations, |value, it| value["stage"] = it.stage().into());
-    let counts = header::standing(history.lanes().iter(), history);
-    page["counts"] = counts.iter().map(|((rank, word), count)| json!([word, count, word_of_rank(*rank)])).collect();
+    page["needed"] = needed(&page, report);
+    let listed: Vec<&LaneReport<'_>> = in_order(report).filter(|it| needs_a_look(it)).take(OPEN).collect();
+    each(&mut page["lanes"], &report.lanes, |value, it| {
+        value["open"] = listed.iter().any(|listed| listed.lane.id == it.lane.id).into();
+    });
+    let counts = header::standing(history.lanes().iter(), history, summary.held);
+    let tone_of =
+        |word| report.lanes.iter().find(|lane| lane.summary.word == word).map(|lane| word_of(lane.summary.tone));
+    page["counts"] = counts.iter().map(|((_, word), count)| json!([word, count, tone_of(*word)])).collect();
     page["subject"] = report.subject().into();
     page["tone"] = tone_of_run(summary.standing()).into();
     page["until"] = json!(summary.until);
@@ -65,6 +72,40 @@ pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
     page
 }
 
+/// How many of the lanes that need a look are shown in full before their sections are opened by hand, and how many have a
+/// card of their own beside what there is to do.
+const OPEN: usize = 10;
+
+fn needs_a_look(report: &LaneReport<'_>) -> bool {
+    rank(report.lane.state) <= rank(LaneState::Stopped) && report.lane.started.is_some()
+}
+
+/// Those that need the user first.
+fn in_order<'r, 'h>(report: &'r ExecutionReport<'h>) -> impl Iterator<Item = &'r LaneReport<'h>> {
+    let mut lanes: Vec<&LaneReport<'h>> = report.lanes.iter().collect();
+    lanes.sort_by_key(|lane| rank(lane.lane.state));
+    lanes.into_iter()
+}
+
+/// What failed or needs a decision, with the findings; while a process works on the run there is nothing to decide.
+fn needed(page: &Value, report: &ExecutionReport<'_>) -> Value {
+    let lanes = || page["lanes"].as_array().into_iter().flatten();
+    let with_failure = |decision: &Value| {
+        let lane = lanes().find(|lane| lane["lane"] == decision["lane"]);
+        let mut decision = decision.clone();
+        for name in ["failure", "diagnosis", "tone"] {
+            decision[name] = lane.map(|lane| lane[name].clone()).unwrap_or_default();
+        }
+        decision
+    };
+    let decisions = page["escalations"].as_array().into_iter().flatten();
+    let failed = lanes().filter(|lane| report.summary.held && !lane["failure"].is_null());
+    let failed = failed.map(|lane| json!({ "lane": lane["lane"], "issue": lane["reason"] }));
+    let all: Vec<Value> = decisions.cloned().chain(failed).map(|it| with_failure(&it)).collect();
+    let (first, others) = all.split_at(all.len().min(OPEN));
+    json!({ "first": first, "others": others })
+}
+
 fn each<T>(values: &mut Value, of: &[T], add: impl Fn(&mut Value, &T)) {
     for (value, of) in values.as_array_mut().into_iter().flatten().zip(of) {
         add(value, of);
@@ -73,14 +114,17 @@ fn each<T>(values: &mut Value, of: &[T], add: impl Fn(&mut Value, &T)) {
 
 fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<'_>, limits: Limits) {
     let (lane, history, until) = (of.lane, report.history, report.summary.until);
-    each(&mut value["attempts"], &of.attempts, add_to_job);
-    each(&mut value["gates"], &of.gates, add_to_job);
+    let held = report.summary.held;
+    each(&mut value["attempts"], &of.attempts, |value, it| add_to_job(value, it, held));
+    each(&mut value["gates"], &of.gates, |value, it| add_to_job(value, it, held));
     each(&mut value["must_haves"], &lane.must_haves, |value, verdict| value["text"] = verdict.describe().into());
     value["must_have_tally"] = tally(&lane.must_haves).into();
-    value["tone"] = word_of(tone(lane.state)).into();
+    value["word"] = of.summary.word.into();
+    value["tone"] = word_of(of.summary.tone).into();
     value["rank"] = rank(lane.state).into();
-    value["open"] = (rank(lane.state) <= rank(LaneState::Stopped) && lane.started.is_some()).into();
     value["critical"] = report.timeline.critical_path.contains(&lane.id).into();
+    each(&mut value["placements"], &of.placements, |value, it| value["fate"] = it.placement.fate().into());
+    value["executor"] = json!(lane.elsewhere().map(ToString::to_string));
     let times = history.lane_times(lane, until);
     value["work_ms"] = times.work.into();
     value["waiting_ms"] = times.waiting.into();
@@ -93,20 +137,25 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     value["commands"] = json!(commands.map(|it| [it.lane_status(&lane.id), it.logs(&lane.id), it.diff(&lane.id)]));
 }
 
-fn add_to_job(value: &mut Value, of: &JobReport<'_>) {
+fn add_to_job(value: &mut Value, of: &JobReport<'_>, held: bool) {
     let job = of.job;
     value["label"] = job.label().into();
-    value["result"] = if job.running { "running".to_owned() } else { job.ending() }.into();
-    value["tone"] = tone_of_job(job).into();
+    value["result"] = result_of(job, held).into();
+    value["tone"] = tone_of_job(job, held).into();
     value["wrong"] = json!(job.rejected.as_deref().or(job.blocked()));
     value["because"] = json!(job.retry.as_deref().map(|retry| format!("{} after: {}", retry.describe(), retry.reason)));
     value["used"] = job.transcript.as_ref().map(|it| it.usage.to_string()).unwrap_or_default().into();
     value["found"] = json!(job.diagnosis().map(class));
 }
 
-pub(super) fn tone_of_job(job: &JobHistory) -> &'static str {
+/// How a job ended, or that it runs. `held`: whether a live process works on the run, and would see its end.
+pub(super) fn result_of(job: &JobHistory, held: bool) -> String {
+    if job.running && held { "running".to_owned() } else { job.ending() }
+}
+
+pub(super) fn tone_of_job(job: &JobHistory, held: bool) -> &'static str {
     match job.passed() {
-        _ if job.running => "busy",
+        _ if job.running && held => "busy",
         Some(true) if job.rejected.is_none() && job.blocked().is_none() => "good",
         Some(_) => "bad",
         None => "faint",
@@ -131,13 +180,6 @@ pub(super) fn word_of(tone: Tone) -> &'static str {
         Tone::Busy => "busy",
         _ => "faint",
     }
-}
-
-/// The tone of the states that have a rank.
-fn word_of_rank(of: u8) -> &'static str {
-    use LaneState::{Blocked, Failed, Merged, NeedsPerson, Running, Stopped};
-    let states = [NeedsPerson, Failed, Blocked, Stopped, Running, Merged];
-    states.into_iter().find(|state| rank(*state) == of).map_or("faint", |state| word_of(tone(state)))
 }
 
 /// Cuts all texts but commands to type, and the beginnings of outputs.
