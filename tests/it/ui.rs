@@ -11,9 +11,21 @@ const PLAN: &str = "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
                     [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n";
 
 fn interface(env: &TestEnv) -> Terminal {
+    interface_with(env, |command| command)
+}
+
+fn interface_with(env: &TestEnv, more: impl Fn(&mut Command) -> &mut Command) -> Terminal {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
-    env.pin(&mut command).arg("ui").env("TERM", "xterm-256color");
+    more(env.pin(&mut command).arg("ui").env("TERM", "xterm-256color"));
     Terminal::asking(command)
+}
+
+/// A run that has ended, and the worktree of its lane is still there.
+fn ended() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'exit 1'\nretries = 0\n");
+    env.execute(&[]).exits(1);
+    env
 }
 
 #[test]
@@ -69,6 +81,44 @@ fn a_killed_run_is_shown_as_such_and_resumed_by_a_process_that_outlives_the_inte
     env.write("scratch/go", "");
     wait_until("the end of the run", || !env.events("run_finished").is_empty());
     assert_eq!(env.file_at("main", "l.txt"), "l");
+}
+
+#[test]
+fn a_panic_leaves_the_terminal_whole_with_its_message() {
+    let env = ended();
+    let mut terminal = interface_with(&env, |command| command.env("LANEKEEPER_CRASH_POINT", "panic_drawn:2"));
+    terminal.wait_for("failed");
+    terminal.press("j");
+    assert_eq!(terminal.end(), Some(101));
+    assert!(terminal.is_whole(), "{:?}", terminal.written());
+    assert!(terminal.text().contains("the crash point panic_drawn was chosen"), "{}", terminal.text());
+    // A terminal moves its cursor back each time.
+    assert_eq!(terminal.written().matches("\u{1b}[?1049l").count(), 1);
+}
+
+#[test]
+fn every_signal_leaves_the_terminal_whole() {
+    let env = ended();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 143)] {
+        let mut terminal = interface(&env);
+        terminal.wait_for("failed");
+        terminal.signal(signal);
+        assert_eq!((signal, terminal.end()), (signal, Some(code)));
+        assert!(terminal.is_whole(), "{signal:?}: {:?}", terminal.written());
+    }
+}
+
+#[test]
+fn a_mouse_that_an_editor_left_on_is_turned_off() {
+    let env = ended();
+    let editor = "printf '\\033[?1000h\\033[?1006h'; echo";
+    let mut terminal = interface_with(&env, |command| command.env("VISUAL", editor));
+    terminal.wait_for("failed");
+    terminal.press("e");
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.written().contains("\u{1b}[?1000h"), "{:?}", terminal.written());
+    assert!(terminal.is_whole(), "{:?}", terminal.written());
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::super::{Context, ExitStatus, Result, now};
 use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::{Files, stamp};
 use super::screen::{Input, Screen, input};
+use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::{LaneId, RunId, Timestamp};
 use crate::progress::styles_for;
 use crate::projection::RunHistory;
@@ -90,23 +91,30 @@ impl App {
 
     /// Shows the run until the user leaves or a signal comes.
     pub(super) fn follow(&mut self, screen: &mut Screen, signals: &Signals) -> Result<ExitStatus> {
+        let shown = self.show(screen, signals);
+        match signals.received() {
+            Some((status, _)) => Ok(status),
+            // What is gone cannot be drawn on, which is no error to report.
+            None if input(Duration::ZERO) == Input::Gone => Ok(ExitStatus::Terminated),
+            None => shown.map(|()| ExitStatus::Done),
+        }
+    }
+
+    fn show(&mut self, screen: &mut Screen, signals: &Signals) -> Result<()> {
         let is_coloured = styles_for(&io::stdout()) != Styles::plain();
         let mut due = true;
-        loop {
-            if let Some((status, _)) = signals.received() {
-                return Ok(status);
-            }
+        while signals.received().is_none() {
             due |= self.look(due)? | self.take_answers() | screen.is_outgrown();
             if due {
                 self.draw(screen, is_coloured)?;
             }
             due = match input(LOOK) {
-                Input::Gone => return Ok(ExitStatus::Terminated),
+                Input::Gone => break,
                 Input::Nothing => false,
                 Input::Came => {
                     for effect in self.handle_input()? {
                         if effect == Effect::Quit {
-                            return Ok(ExitStatus::Done);
+                            return Ok(());
                         }
                         self.carry_out(effect, screen, signals)?;
                     }
@@ -114,6 +122,7 @@ impl App {
                 }
             };
         }
+        Ok(())
     }
 
     /// Waits for the command that still runs when the interface is left, if one does: what it printed, or its error.
@@ -224,6 +233,7 @@ impl App {
         screen.draw(|buffer| {
             let (shown, cursor) = view::draw(buffer, &self.state, &board, &self.material, is_coloured);
             extent = shown;
+            crash_point(CrashPoint::Drawn);
             cursor
         })?;
         self.tell(Message::Drawn(extent));
