@@ -307,7 +307,9 @@ impl Updating<'_, '_> {
             KeyCode::Enter => return self.entered(input),
             KeyCode::Backspace => drop(input.text.pop()),
             KeyCode::Char('u') if event.modifiers.contains(KeyModifiers::CONTROL) => input.text.clear(),
-            KeyCode::Char(c) if !event.modifiers.contains(KeyModifiers::CONTROL) => input.text.push(c),
+            KeyCode::Char(c) if !event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+                input.text.push(c);
+            }
             _ => {}
         }
         self.state.dialog = Some(Dialog::Input(input));

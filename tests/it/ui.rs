@@ -122,6 +122,35 @@ fn a_mouse_that_an_editor_left_on_is_turned_off() {
 }
 
 #[test]
+fn a_key_that_comes_with_a_new_size_is_heeded() {
+    let env = ended();
+    let mut terminal = interface(&env);
+    terminal.wait_for("failed");
+    terminal.press("/x");
+    terminal.wait_for("lanes /x: no lane");
+    terminal.resize(30, 120);
+    terminal.signal(Signal::WINCH);
+    terminal.press("y");
+    terminal.wait_for("lanes /xy: no lane");
+    assert_eq!(terminal.rows()[29].0, "/xy", "the last row of the new size");
+    terminal.press("\u{3}");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_sequence_that_does_not_end_stops_nothing() {
+    let env = ended();
+    let mut terminal = interface(&env);
+    terminal.wait_for("failed");
+    terminal.press("\u{1b}[200~");
+    terminal.press("\u{1b}[201~?\u{1b}[");
+    terminal.wait_for("Keys (");
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end(), Some(143));
+    assert!(terminal.is_whole(), "{:?}", terminal.written());
+}
+
+#[test]
 fn without_a_terminal_it_names_what_works_there() {
     let env = TestEnv::new();
     env.lanekeeper(&["ui", RUN]).exits(2).hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));

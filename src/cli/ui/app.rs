@@ -6,7 +6,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::clipboard::CopyToClipboard;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::execute;
 
 use super::super::child::Caller;
@@ -26,6 +25,7 @@ use crate::projection::summary::SummaryContext;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
 use crate::ui::board::Board;
+use crate::ui::decoder::Decoder;
 use crate::ui::material::{Change, Material};
 use crate::ui::state::{Notice, State, Tab};
 use crate::ui::update::{Effect, Message, update};
@@ -34,8 +34,8 @@ use crate::ui::view;
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long typed input may take to become an event.
-const BRIEFLY: Duration = Duration::from_millis(10);
+/// How long the rest of a sequence may take.
+const BRIEFLY: Duration = Duration::from_millis(50);
 
 /// How long the start of a child may take.
 const START: Duration = Duration::from_secs(2);
@@ -61,6 +61,7 @@ pub(super) struct App {
     /// Of which lane, with which last event, the diff was asked for.
     diff_of: Option<(LaneId, Option<Timestamp>)>,
     answers: (Sender<Answer>, Receiver<Answer>),
+    decoder: Decoder,
     looked: Option<Instant>,
     /// The second that was drawn last: times are shown in seconds.
     second: i64,
@@ -83,6 +84,7 @@ impl App {
             files: Files::new(directory.clone()),
             diff_of: None,
             answers: mpsc::channel(),
+            decoder: Decoder::default(),
             looked: None,
             second: 0,
             directory,
@@ -108,19 +110,20 @@ impl App {
             if due {
                 self.draw(screen, is_coloured)?;
             }
-            due = match input(LOOK) {
+            let typed = match input(if self.decoder.is_ambiguous() { BRIEFLY } else { LOOK }) {
                 Input::Gone => break,
-                Input::Nothing => false,
-                Input::Came => {
-                    for effect in self.handle_input()? {
-                        if effect == Effect::Quit {
-                            return Ok(());
-                        }
-                        self.carry_out(effect, screen, signals)?;
-                    }
-                    true
-                }
+                Input::Nothing => self.decoder.settle().into_iter().collect::<Vec<_>>(),
+                Input::Came(bytes) => self.decoder.read(&bytes),
             };
+            due = !typed.is_empty();
+            for message in typed {
+                for effect in self.tell(message) {
+                    if effect == Effect::Quit {
+                        return Ok(());
+                    }
+                    self.carry_out(effect, screen, signals)?;
+                }
+            }
         }
         Ok(())
     }
@@ -137,18 +140,6 @@ impl App {
                 _ => {}
             }
         }
-    }
-
-    /// The effects of all that was typed, up to the end of the interface.
-    fn handle_input(&mut self) -> Result<Vec<Effect>> {
-        let mut effects = Vec::new();
-        // A part of a sequence is not read before the rest of it comes.
-        while !effects.contains(&Effect::Quit)
-            && event::poll(if effects.is_empty() { BRIEFLY } else { Duration::ZERO })?
-        {
-            effects.extend(self.handle(event::read()?));
-        }
-        Ok(effects)
     }
 
     fn board(&self) -> Board<'_> {
@@ -238,14 +229,6 @@ impl App {
         })?;
         self.tell(Message::Drawn(extent));
         Ok(())
-    }
-
-    fn handle(&mut self, event: Event) -> Vec<Effect> {
-        match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.tell(Message::Key(key)),
-            Event::Paste(text) => self.tell(Message::Pasted(text)),
-            _ => Vec::new(),
-        }
     }
 
     fn tell(&mut self, message: Message) -> Vec<Effect> {
