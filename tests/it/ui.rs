@@ -126,13 +126,14 @@ fn a_key_that_comes_with_a_new_size_is_heeded() {
     let env = ended();
     let mut terminal = interface(&env);
     terminal.wait_for("failed");
-    terminal.press("/x");
-    terminal.wait_for("lanes /x: no lane");
-    terminal.resize(30, 120);
-    terminal.signal(Signal::WINCH);
-    terminal.press("y");
-    terminal.wait_for("lanes /xy: no lane");
-    assert_eq!(terminal.rows()[29].0, "/xy", "the last row of the new size");
+    terminal.press("/");
+    for (at, typed) in (1..).zip(["x", "xk", "xke", "xkey", "xkeys", "xkeyst", "xkeysto", "xkeystol", "xkeystolo"]) {
+        terminal.resize(24 + at, 100 + at);
+        terminal.signal(Signal::WINCH);
+        terminal.press(&typed[typed.len() - 1..]);
+        terminal.wait_for(&format!("lanes /{typed}: no lane"));
+        assert_eq!(terminal.rows()[usize::from(23 + at)].0, format!("/{typed}"), "in the last row");
+    }
     terminal.press("\u{3}");
     assert_eq!(terminal.end(), Some(0));
 }
