@@ -360,6 +360,12 @@ impl Updating<'_, '_> {
         // A run without a process continues with the answer; a process that works on it hears of it.
         let resume = (!self.board.held()).then(|| ["--resume", "--progress=plain"].map(str::to_owned));
         let (name, rest): (_, Vec<String>) = match kind {
+        if text.len() > LONGEST_MESSAGE {
+            let why =
+                format!("a message may have {} KiB, and this one has {}", LONGEST_MESSAGE / 1024, text.len() / 1024);
+            self.state.notice = Some(Notice::bad(why));
+            return None;
+        }
             Command::Retry => {
                 let never_asks = ["--yes", "--progress=plain", "--on-lock-conflict=fail"].map(str::to_owned);
                 ("retry", message.into_iter().chain(never_asks).collect())
@@ -434,3 +440,6 @@ impl Updating<'_, '_> {
 }
 
 const SHIFT: isize = 8;
+
+/// Systems limit an argument of a command to 128 KiB.
+const LONGEST_MESSAGE: usize = 120 * 1024;

@@ -327,6 +327,19 @@ fn the_help_lists_every_key_and_any_key_closes_it() {
         assert!(text.contains(keys) && text.contains(&what[..what.len().min(20)]), "{keys} is not in\n{text}");
     }
     interface.text(40, 10);
+#[test]
+fn a_message_that_no_command_can_take_is_kept() {
+    let mut interface = Interface::new();
+    interface.press("r");
+    interface.tell(Message::Pasted(format!("{}the end", "x".repeat(121 * 1024))));
+    let text = interface.text(80, 24);
+    assert!(text.lines().last().is_some_and(|line| line.ends_with("xxthe end")), "its end is seen\n{text}");
+    assert_eq!(words(&interface.press("\n")), [""; 0]);
+    assert!(interface.text(80, 24).contains("a message may have 120 KiB, and this one has 121"));
+    interface.press("r");
+    assert!(interface.text(80, 24).contains("xxthe end"), "it can be shortened");
+}
+
     interface.press("G");
     let text = interface.text(40, 10);
     assert!(text.contains("q Ctrl-C") && !text.contains("next, previous lane or line"), "{text}");
