@@ -276,6 +276,10 @@ impl Updating<'_, '_> {
         if kind == Command::Retry && self.board.held() {
             return self.state.notice = Some(Notice::bad("the run is active; stop it first, or wait until it ends"));
         }
+        if kind == Command::Retry && lane.state.is_done() {
+            return self.state.notice =
+                Some(Notice::bad(format!("lane {} is done; there is nothing to retry", lane.id)));
+        }
         if kind == Command::Reject && !self.state.comments_of(&lane.id).is_empty() {
             // Which comments are outdated is said of the diff as it is now.
             self.effects.push(Effect::ReadDiff);
@@ -284,8 +288,9 @@ impl Updating<'_, '_> {
     }
 
     fn ask_what_to_stop(&mut self) {
+        let lane = self.board.lane(self.state.selected.as_ref()).filter(|lane| lane.state.is_active());
         match self.board.held() {
-            true => self.state.dialog = Some(Dialog::Stop { lane: self.lane() }),
+            true => self.state.dialog = Some(Dialog::Stop { lane: lane.map(|lane| lane.id.clone()) }),
             false => self.state.notice = Some(Notice::bad("the run is not active")),
         }
     }
@@ -355,17 +360,17 @@ impl Updating<'_, '_> {
             self.state.notice = Some(Notice::bad(why));
             return None;
         }
-        let message = (!text.is_empty()).then(|| format!("--message={text}"));
-        let gate = gate.map(|gate| format!("--gate={gate}"));
-        // A run without a process continues with the answer; a process that works on it hears of it.
-        let resume = (!self.board.held()).then(|| ["--resume", "--progress=plain"].map(str::to_owned));
-        let (name, rest): (_, Vec<String>) = match kind {
         if text.len() > LONGEST_MESSAGE {
             let why =
                 format!("a message may have {} KiB, and this one has {}", LONGEST_MESSAGE / 1024, text.len() / 1024);
             self.state.notice = Some(Notice::bad(why));
             return None;
         }
+        let message = (!text.is_empty()).then(|| format!("--message={text}"));
+        let gate = gate.map(|gate| format!("--gate={gate}"));
+        // A run without a process continues with the answer; a process that works on it hears of it.
+        let resume = (!self.board.held()).then(|| ["--resume", "--progress=plain"].map(str::to_owned));
+        let (name, rest): (_, Vec<String>) = match kind {
             Command::Retry => {
                 let never_asks = ["--yes", "--progress=plain", "--on-lock-conflict=fail"].map(str::to_owned);
                 ("retry", message.into_iter().chain(never_asks).collect())

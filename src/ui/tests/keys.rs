@@ -233,6 +233,13 @@ fn a_stop_is_confirmed() {
     assert_eq!(words(&interface.press("sy")), [format!("stop {run}")]);
     interface.state.running = None;
     assert_eq!(words(&interface.press("sl")), [format!("stop {run} API")]);
+    interface.state.running = None;
+    interface.press("Gs");
+    assert!(
+        interface.text(80, 24).contains("Stop? y: the run, any other key: no"),
+        "nothing of a merged lane is stopped"
+    );
+    assert_eq!(words(&interface.press("lg")), [""; 0]);
     interface.held = false;
     assert_eq!(words(&interface.press("sy")), [format!("copy lanekeeper diff {run} API")], "nothing to stop: y copies");
 }
@@ -253,6 +260,8 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
     interface.state.running = None;
     assert_eq!(words(&interface.press("jt\n")), [format!("detached retry {run} DB {flags}")]);
     interface.state.running = None;
+    assert_eq!(words(&interface.press("Gty")), [format!("copy lanekeeper logs {run} CORE")], "nothing is asked");
+    interface.press("gj");
     assert_eq!(words(&interface.press("ttyr⌫y\n")), [format!("detached retry {run} DB --message=tyy {flags}")]);
 }
 
