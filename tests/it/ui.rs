@@ -4,6 +4,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::executors::{slurm, this};
+use crate::placed::has_begun;
 use crate::support::{RUN, Terminal, TestEnv, wait_until};
 
 const PLAN: &str = "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
@@ -149,6 +151,30 @@ fn a_sequence_that_does_not_end_stops_nothing() {
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.end(), Some(143));
     assert!(terminal.is_whole(), "{:?}", terminal.written());
+}
+
+#[test]
+fn a_lane_on_a_cluster_shows_what_its_job_prints_and_has_no_worktree_here() {
+    let env = slurm(this());
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
+         command = 'echo $$ >>$SCRATCH/attempts; echo one; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n",
+    );
+    env.commit("settings");
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    let mut terminal = interface(&env);
+    terminal.wait_for("executor  job 7 of main on ");
+    terminal.press("e");
+    terminal.wait_for("has no worktree here: job 7 of main on ");
+    terminal.press("2");
+    terminal.wait_for("==> A/");
+    terminal.wait_for("\none\n");
+    env.write("scratch/go", "");
+    run.wait().exits(0);
+    terminal.wait_for("1 merged");
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
 }
 
 #[test]

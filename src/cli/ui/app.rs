@@ -74,6 +74,7 @@ impl App {
         let no_editor = editor(context).err().map(told);
         Ok(Self {
             program: state.program(),
+            files: Files::new(directory.clone(), Arc::clone(&caller)),
             commands: Commands { caller, run: run.clone(), directory: directory.clone(), no_editor },
             log: Follower::new(&directory.log()),
             read: None,
@@ -81,7 +82,6 @@ impl App {
             held: false,
             state: State::default(),
             material: Material::default(),
-            files: Files::new(directory.clone()),
             diff_of: None,
             answers: mpsc::channel(),
             decoder: Decoder::default(),

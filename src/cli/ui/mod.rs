@@ -4,6 +4,7 @@
 mod app;
 mod commands;
 mod files;
+mod live;
 mod screen;
 
 use std::io::{self, IsTerminal};

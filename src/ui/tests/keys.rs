@@ -68,7 +68,7 @@ fn panes_and_tabs_are_chosen() {
 fn output_follows_its_end_until_the_user_reads_further_up() {
     let mut interface = Interface::new();
     let lines = (0..100).map(|number| format!("line {number}")).collect();
-    interface.material.output.as_mut().unwrap().lines = lines;
+    interface.material.output.as_mut().unwrap().text = Text::new(lines);
     interface.press("jj2");
     assert!(interface.text(80, 24).contains("line 99"));
     interface.press("k");
@@ -328,15 +328,6 @@ fn what_is_typed_goes_into_the_question_and_not_to_keys() {
 }
 
 #[test]
-fn the_help_lists_every_key_and_any_key_closes_it() {
-    let mut interface = Interface::new();
-    interface.press("?");
-    let text = interface.text(80, 30);
-    for (keys, what) in HELP {
-        assert!(text.contains(keys) && text.contains(&what[..what.len().min(20)]), "{keys} is not in\n{text}");
-    }
-    interface.text(40, 10);
-#[test]
 fn a_message_that_no_command_can_take_is_kept() {
     let mut interface = Interface::new();
     interface.press("r");
@@ -349,6 +340,15 @@ fn a_message_that_no_command_can_take_is_kept() {
     assert!(interface.text(80, 24).contains("xxthe end"), "it can be shortened");
 }
 
+#[test]
+fn the_help_lists_every_key_and_any_key_closes_it() {
+    let mut interface = Interface::new();
+    interface.press("?");
+    let text = interface.text(80, 30);
+    for (keys, what) in HELP {
+        assert!(text.contains(keys) && text.contains(&what[..what.len().min(20)]), "{keys} is not in\n{text}");
+    }
+    interface.text(40, 10);
     interface.press("G");
     let text = interface.text(40, 10);
     assert!(text.contains("q Ctrl-C") && !text.contains("next, previous lane or line"), "{text}");
