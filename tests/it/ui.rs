@@ -178,6 +178,21 @@ fn a_lane_on_a_cluster_shows_what_its_job_prints_and_has_no_worktree_here() {
 }
 
 #[test]
+fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
+    let env = ended();
+    let mut terminal = interface(&env);
+    terminal.wait_for("failed");
+    env.lanekeeper(&["clean", RUN, "--force", "--logs", "--yes"]).exits(0);
+    terminal.wait_for("run r1 was removed; this is how it was last");
+    env.plan("[[lane]]\nid = \"NEW\"\ncommand = 'echo n > n.txt'\n");
+    env.execute(&[]).exits(0);
+    terminal.wait_for("1/1 lanes");
+    assert!(terminal.text().contains("NEW"), "{}", terminal.text());
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn without_a_terminal_it_names_what_works_there() {
     let env = TestEnv::new();
     env.lanekeeper(&["ui", RUN]).exits(2).hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));

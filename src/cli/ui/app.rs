@@ -158,7 +158,19 @@ impl App {
         let mut is_new = held != std::mem::replace(&mut self.held, held);
         let stamp = stamp(&self.directory.log());
         if stamp != self.read {
-            self.read = stamp;
+            match (std::mem::replace(&mut self.read, stamp), stamp) {
+                (Some(_), None) => {
+                    self.log = Follower::new(&self.directory.log());
+                    let run = &self.commands.run;
+                    self.state.notice = Some(Notice::bad(format!("run {run} was removed; this is how it was last")));
+                    is_new = true;
+                }
+                (None, Some(_)) => {
+                    self.history = beginning(&self.directory);
+                    self.files = Files::new(self.directory.clone(), Arc::clone(&self.commands.caller));
+                }
+                _ => {}
+            }
             let contents = self.log.poll()?;
             is_new |= !contents.records.is_empty();
             contents.records.iter().for_each(|record| self.history.apply(record));
