@@ -195,10 +195,14 @@ fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
 #[test]
 fn without_a_terminal_it_names_what_works_there() {
     let env = TestEnv::new();
-    env.lanekeeper(&["ui", RUN]).exits(2).hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));
+    let piped = env.lanekeeper(&["ui", RUN]).exits(2);
+    piped
+        .says(&["needs a terminal", "standard input is not one"])
+        .hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
     env.pin(&mut command).arg("ui").env("TERM", "dumb");
     let mut terminal = Terminal::asking(command);
     assert_eq!(terminal.end(), Some(2));
-    assert!(terminal.is_whole() && terminal.text().contains("lanekeeper status --watch"), "{}", terminal.text());
+    let text = terminal.text();
+    assert!(terminal.is_whole() && text.contains("TERM is dumb") && text.contains("status --watch"), "{text}");
 }
