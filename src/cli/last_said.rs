@@ -27,8 +27,8 @@ struct Read {
     said: Option<String>,
 }
 
-/// How much of the output of a job that was not looked at before is read.
-const FIRST_BYTES: u64 = 64 * 1024;
+/// How much of the end of the output of a job is read.
+const MOST_BYTES: u64 = 64 * 1024;
 
 impl LastSaid {
     pub(super) fn new(directory: RunDirectory, plan: Option<Arc<Plan>>) -> Self {
@@ -40,10 +40,10 @@ impl LastSaid {
         let output = output_log(&self.directory.job(job));
         let Some(runner) = self.stream_of(job) else { return crate::process::last_line(&output).ok().flatten() };
         let mut jobs = self.jobs.borrow_mut();
-        let read = jobs.entry(job.clone()).or_insert_with(|| {
-            let length = fs::metadata(&output).map_or(0, |file| file.len());
-            Read { next: length.saturating_sub(FIRST_BYTES), said: None }
-        });
+        let read = jobs.entry(job.clone()).or_default();
+        // What is written faster than it is read would never be caught up with.
+        let length = fs::metadata(&output).map_or(0, |file| file.len());
+        read.next = read.next.max(length.saturating_sub(MOST_BYTES));
         let new = lines_since(&output, read.next, false).ok()?;
         read.next = new.next;
         read.said = said_in(runner, &new.lines).pop().or(read.said.take());

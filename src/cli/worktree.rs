@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::args::{AgentArgs, Open};
 use super::checkpoints::{RunRecords, records_of, started};
-use super::runs::{command, require_plan};
+use super::runs::{beginning, command, require_plan};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::RunStarted;
@@ -82,7 +82,7 @@ fn worktree(context: &Context, arguments: &AgentArgs, word: &str) -> Result<(Tar
             let path = shown(started, (lane, agent), &slot.path);
             Ok((target, path))
         }
-        None => Err(none(&within, &target)),
+        None => Err(none(&within, &target, &run)),
     }
 }
 
@@ -93,8 +93,14 @@ fn shown(started: &RunStarted, (lane, agent): (&LaneId, Option<&AgentName>), slo
     if leads_there { link } else { slot.to_owned() }
 }
 
-fn none(within: &RepositoryContext<'_>, target: &Target) -> anyhow::Error {
-    let message = format!("{} has no worktree now: it has not started, was merged or was rolled back", target.place());
+fn none(within: &RepositoryContext<'_>, target: &Target, run: &RunRecords) -> anyhow::Error {
+    let history = beginning(&run.directory).after(&run.records);
+    let placement = target.lane.as_ref().and_then(|lane| history.lane(lane)?.elsewhere());
+    let why = match placement {
+        Some(placement) => format!("here: {placement}"),
+        None => "now: it has not started, was merged or was rolled back".to_owned(),
+    };
+    let message = format!("{} has no worktree {why}", target.place());
     let status = command(&within.state, &["status", target.run.as_str()]);
     ExitStatus::InvalidState.error(message).hint(format!("to see its state: {status}"))
 }

@@ -37,11 +37,13 @@ pub enum CrashPoint {
     RollbackStep(&'static str),
     /// The doctor has repaired something; the word of what was wrong.
     DoctorStep(&'static str),
+    /// The terminal interface has drawn a screen that is not shown yet.
+    Drawn,
 }
 
 impl CrashPoint {
-    /// Every point that a run may come to; those of a retry, a rollback, the doctor and lanes on a cluster are not
-    /// among them.
+    /// Every point that a run may come to; those of a retry, a rollback, the doctor, the terminal interface and lanes on
+    /// a cluster are not among them.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_word = |&word| [Self::BeforeTask(word), Self::AfterTask(word)];
         [Self::BeforeSync, Self::AfterSync, Self::Kept].into_iter().chain(Action::WORDS.iter().flat_map(of_word))
@@ -71,6 +73,7 @@ impl CrashPoint {
             Self::RefsRemoved => "refs_removed".to_owned(),
             Self::RollbackStep(word) => format!("rollback_{word}"),
             Self::DoctorStep(word) => format!("doctor_{word}"),
+            Self::Drawn => "drawn".to_owned(),
         }
     }
 }

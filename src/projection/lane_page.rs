@@ -92,11 +92,13 @@ impl LanePage<'_, '_> {
         let times = lane.started.map(|_| history.lane_times(lane, self.summary.until).describe());
         let retries = lane.counted_retries().next_back().map(Retry::used);
         let kept = lane.snapshots.last().map(|snapshot| snapshot.reference.clone());
+        let executor = lane.elsewhere().map(ToString::to_string);
+        let note = Some(&self.lane.note).filter(|note| executor.as_ref() != Some(note));
         let all = [
             ("run", history.run.run_id().map(ToString::to_string)),
-            ("executor", lane.elsewhere().map(ToString::to_string)),
+            ("executor", executor.clone()),
             ("stage", Some(stage_in_words(lane.stage.word()))),
-            ("note", Some(self.lane.note.clone()).filter(|note| !note.is_empty())),
+            ("note", note.cloned()),
             ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),
             ("times", times),
             ("used", Some(lane.usage().to_string())),

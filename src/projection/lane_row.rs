@@ -210,9 +210,9 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             Some(answer) => outlook(answer).to_owned(),
             None => format!("in {}", stage_in_words(lane.stage.word())),
         },
-        (state, None) if state.is_active() => match lane.elsewhere() {
-            Some(placement) if placement.host.is_none() => placement.to_string(),
-            _ => activity(lane),
+        (state, None) if state.is_active() => match (lane.elsewhere(), activity(lane)) {
+            (Some(placement), activity) if placement.host.is_none() || activity.is_empty() => placement.to_string(),
+            (_, activity) => activity,
         },
         _ => String::new(),
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::material::Material;
+use super::material::{Material, Output};
+use super::state::{State, Tab};
 use crate::event::RunOutcome;
 use crate::graph::TextForm;
 use crate::model::text::shell_line;
@@ -98,7 +99,9 @@ impl<'h> Board<'h> {
     pub(crate) fn overview(&self, lane: &LaneHistory, width: usize, material: &Material) -> String {
         let summary = Summary::of_lanes(self.history, self.context, self.history.lane(&lane.id));
         let output_of = |job: &JobId| match material.output.as_ref().filter(|output| output.job == *job) {
-            Some(output) => (output.path.clone(), output.lines[output.lines.len().saturating_sub(LINES)..].to_vec()),
+            Some(Output { path, text, .. }) => {
+                (path.clone(), text.lines()[text.lines().len().saturating_sub(LINES)..].to_vec())
+            }
             None => (Path::new("").to_owned(), Vec::new()),
         };
         let program = self.context.program;
@@ -141,6 +144,11 @@ pub(crate) fn open_gate(lane: &LaneHistory) -> Option<HumanGate> {
         LaneState::NeedsPerson => lane.asking.first().map(|(_, task)| HumanGate::Task(task.clone())),
         _ => None,
     }
+}
+
+/// Whether the tail is what the job of a cluster prints of the lane, and not a file that came back.
+pub(crate) fn is_live(lane: &LaneHistory, state: &State) -> bool {
+    lane.elsewhere().is_some() && state.tab == Tab::Output && state.back == 0
 }
 
 /// The job whose output is shown: `back` jobs before the newest, of which the one of interest counts as the newest.

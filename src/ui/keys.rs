@@ -75,6 +75,9 @@ pub(super) fn key(event: KeyEvent) -> Option<Key> {
             _ => None,
         };
     }
+    if event.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
     Some(match event.code {
         KeyCode::Char('j') | KeyCode::Down => Key::Move(Step::Lines(1)),
         KeyCode::Char('k') | KeyCode::Up => Key::Move(Step::Lines(-1)),

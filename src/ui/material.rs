@@ -1,9 +1,14 @@
 //! What files say, as far as the screen shows it: read by the caller, bounded by what is read.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::rc::Rc;
+
+use ratatui::text::Line;
 
 use super::diff::Diff;
+use super::styled;
 use crate::model::{JobId, LaneId};
 
 /// Of the selected lane, but for the last words of all jobs that are seen.
@@ -11,22 +16,56 @@ use crate::model::{JobId, LaneId};
 pub(crate) struct Material {
     pub(crate) said: HashMap<JobId, String>,
     pub(crate) output: Option<Output>,
+    /// What the job of a cluster prints of the lane, oldest line first.
+    pub(crate) live: Option<(LaneId, Text)>,
     pub(crate) prompt: Option<Prompt>,
     pub(crate) diff: Option<(LaneId, Change)>,
 }
 
 /// The end of a job's output, oldest line first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) job: JobId,
     pub(crate) path: PathBuf,
-    pub(crate) lines: Vec<String>,
+    pub(crate) text: Text,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Prompt {
     pub(crate) job: JobId,
-    pub(crate) text: String,
+    pub(crate) text: Text,
+}
+
+/// Lines, and the rows of the width in which they were shown last: it takes long to make them of a long text.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    lines: Vec<String>,
+    rows: RefCell<Option<(usize, Rows)>>,
+}
+
+pub(super) type Rows = Rc<[Line<'static>]>;
+
+impl Text {
+    pub(crate) fn new(lines: Vec<String>) -> Self {
+        Self { lines, rows: RefCell::default() }
+    }
+
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    pub(super) fn rows(&self, width: usize) -> Rows {
+        let mut known = self.rows.borrow_mut();
+        match &*known {
+            Some((of, rows)) if *of == width => Rc::clone(rows),
+            _ => {
+                let rows: Rows =
+                    self.lines.iter().flat_map(|line| styled::wrapped(&styled::cells(line), width)).collect();
+                *known = Some((width, Rc::clone(&rows)));
+                rows
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,5 +85,21 @@ impl Material {
             Change::Shown(diff) => Some(diff),
             Change::Missing(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_again_for_another_width_only() {
+        let text = Text::new(vec!["one two three".to_owned()]);
+        let rows = |width| text.rows(width).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            (rows(8), rows(20)),
+            (vec!["one two ".to_owned(), "three".to_owned()], vec!["one two three".to_owned()])
+        );
+        assert!(Rc::ptr_eq(&text.rows(20), &text.rows(20)));
     }
 }

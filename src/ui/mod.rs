@@ -5,6 +5,7 @@
 
 pub(crate) mod board;
 mod comments;
+pub(crate) mod decoder;
 pub(crate) mod diff;
 pub(crate) mod keys;
 mod layout;

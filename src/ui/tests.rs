@@ -9,12 +9,12 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::board::Board;
 use super::diff::Diff;
-use super::material::{Change, Material, Output, Prompt};
+use super::material::{Change, Material, Output, Prompt, Text};
 use super::state::State;
 use super::update::{Effect, Message, update};
 use super::view;
 use crate::event::{Event, LaneStage};
-use crate::model::{Approval, ReportFormat, Timestamp};
+use crate::model::{Approval, Budget, ReportFormat, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::report::ExecutionReport;
 use crate::projection::styles::Styles;
@@ -53,16 +53,17 @@ impl Interface {
         let story = story.job(&done).exited(&done, 0).moved("API", waits.0, waits.1).opened("UI", 7);
         let story = story.job(&attempt("UI", "engineer", 1)).wait(90);
         let lines = vec!["Compiling \u{1b}[32mui\u{1b}[0m".to_owned(), "\u{1b}[2Jdone\u{202e}".to_owned()];
-        let output = Output { job: attempt("UI", "engineer", 1), path: "/run/output.log".into(), lines };
+        let output =
+            Output { job: attempt("UI", "engineer", 1), path: "/run/output.log".into(), text: Text::new(lines) };
         let said = [(attempt("UI", "engineer", 1), "\u{1b}[31mCompiling ui".to_owned())].into();
-        let prompt = Prompt { job: first, text: "Task 1\nDo it.".to_owned() };
+        let prompt = Prompt { job: first, text: Text::new(vec!["Task 1".to_owned(), "Do it.".to_owned()]) };
         let diff = Some((lane("API"), Change::Shown(Diff::parse(DIFF))));
         Self {
             history: RunHistory::for_plan(&plan).after(&story.records),
             now: story.now(),
             program: program(),
             held: true,
-            material: Material { said, output: Some(output), prompt: Some(prompt), diff },
+            material: Material { said, output: Some(output), live: None, prompt: Some(prompt), diff },
             state: State::default(),
         }
     }

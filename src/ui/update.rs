@@ -276,6 +276,10 @@ impl Updating<'_, '_> {
         if kind == Command::Retry && self.board.held() {
             return self.state.notice = Some(Notice::bad("the run is active; stop it first, or wait until it ends"));
         }
+        if kind == Command::Retry && lane.state.is_done() {
+            return self.state.notice =
+                Some(Notice::bad(format!("lane {} is done; there is nothing to retry", lane.id)));
+        }
         if kind == Command::Reject && !self.state.comments_of(&lane.id).is_empty() {
             // Which comments are outdated is said of the diff as it is now.
             self.effects.push(Effect::ReadDiff);
@@ -284,8 +288,9 @@ impl Updating<'_, '_> {
     }
 
     fn ask_what_to_stop(&mut self) {
+        let lane = self.board.lane(self.state.selected.as_ref()).filter(|lane| lane.state.is_active());
         match self.board.held() {
-            true => self.state.dialog = Some(Dialog::Stop { lane: self.lane() }),
+            true => self.state.dialog = Some(Dialog::Stop { lane: lane.map(|lane| lane.id.clone()) }),
             false => self.state.notice = Some(Notice::bad("the run is not active")),
         }
     }
@@ -307,7 +312,9 @@ impl Updating<'_, '_> {
             KeyCode::Enter => return self.entered(input),
             KeyCode::Backspace => drop(input.text.pop()),
             KeyCode::Char('u') if event.modifiers.contains(KeyModifiers::CONTROL) => input.text.clear(),
-            KeyCode::Char(c) if !event.modifiers.contains(KeyModifiers::CONTROL) => input.text.push(c),
+            KeyCode::Char(c) if !event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+                input.text.push(c);
+            }
             _ => {}
         }
         self.state.dialog = Some(Dialog::Input(input));
@@ -350,6 +357,12 @@ impl Updating<'_, '_> {
         };
         if kind == Command::Reject && text.is_empty() {
             let why = "a rejection needs a reason: type one, or comment on lines of the diff";
+            self.state.notice = Some(Notice::bad(why));
+            return None;
+        }
+        if text.len() > LONGEST_MESSAGE {
+            let why =
+                format!("a message may have {} KiB, and this one has {}", LONGEST_MESSAGE / 1024, text.len() / 1024);
             self.state.notice = Some(Notice::bad(why));
             return None;
         }
@@ -432,3 +445,6 @@ impl Updating<'_, '_> {
 }
 
 const SHIFT: isize = 8;
+
+/// Systems limit an argument of a command to 128 KiB.
+const LONGEST_MESSAGE: usize = 120 * 1024;

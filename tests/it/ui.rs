@@ -4,6 +4,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::executors::{slurm, this};
+use crate::placed::has_begun;
 use crate::support::{RUN, Terminal, TestEnv, wait_until};
 
 const PLAN: &str = "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
@@ -11,9 +13,21 @@ const PLAN: &str = "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
                     [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n";
 
 fn interface(env: &TestEnv) -> Terminal {
+    interface_with(env, |command| command)
+}
+
+fn interface_with(env: &TestEnv, more: impl Fn(&mut Command) -> &mut Command) -> Terminal {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
-    env.pin(&mut command).arg("ui").env("TERM", "xterm-256color");
+    more(env.pin(&mut command).arg("ui").env("TERM", "xterm-256color"));
     Terminal::asking(command)
+}
+
+/// A run that has ended, and the worktree of its lane is still there.
+fn ended() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'exit 1'\nretries = 0\n");
+    env.execute(&[]).exits(1);
+    env
 }
 
 #[test]
@@ -72,12 +86,123 @@ fn a_killed_run_is_shown_as_such_and_resumed_by_a_process_that_outlives_the_inte
 }
 
 #[test]
+fn a_panic_leaves_the_terminal_whole_with_its_message() {
+    let env = ended();
+    let mut terminal = interface_with(&env, |command| command.env("LANEKEEPER_CRASH_POINT", "panic_drawn:2"));
+    terminal.wait_for("failed");
+    terminal.press("j");
+    assert_eq!(terminal.end(), Some(101));
+    assert!(terminal.is_whole(), "{:?}", terminal.written());
+    assert!(terminal.text().contains("the crash point panic_drawn was chosen"), "{}", terminal.text());
+    // A terminal moves its cursor back each time.
+    assert_eq!(terminal.written().matches("\u{1b}[?1049l").count(), 1);
+}
+
+#[test]
+fn every_signal_leaves_the_terminal_whole() {
+    let env = ended();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 143)] {
+        let mut terminal = interface(&env);
+        terminal.wait_for("failed");
+        terminal.signal(signal);
+        assert_eq!((signal, terminal.end()), (signal, Some(code)));
+        assert!(terminal.is_whole(), "{signal:?}: {:?}", terminal.written());
+    }
+}
+
+#[test]
+fn a_mouse_that_an_editor_left_on_is_turned_off() {
+    let env = ended();
+    let editor = "printf '\\033[?1000h\\033[?1006h'; echo";
+    let mut terminal = interface_with(&env, |command| command.env("VISUAL", editor));
+    terminal.wait_for("failed");
+    terminal.press("e");
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.written().contains("\u{1b}[?1000h"), "{:?}", terminal.written());
+    assert!(terminal.is_whole(), "{:?}", terminal.written());
+}
+
+#[test]
+fn a_key_that_comes_with_a_new_size_is_heeded() {
+    let env = ended();
+    let mut terminal = interface(&env);
+    terminal.wait_for("failed");
+    terminal.press("/");
+    for (at, typed) in (1..).zip(["x", "xk", "xke", "xkey", "xkeys", "xkeyst", "xkeysto", "xkeystol", "xkeystolo"]) {
+        terminal.resize(24 + at, 100 + at);
+        terminal.signal(Signal::WINCH);
+        terminal.press(&typed[typed.len() - 1..]);
+        terminal.wait_for(&format!("lanes /{typed}: no lane"));
+        assert_eq!(terminal.rows()[usize::from(23 + at)].0, format!("/{typed}"), "in the last row");
+    }
+    terminal.press("\u{3}");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_sequence_that_does_not_end_stops_nothing() {
+    let env = ended();
+    let mut terminal = interface(&env);
+    terminal.wait_for("failed");
+    terminal.press("\u{1b}[200~");
+    terminal.press("\u{1b}[201~?\u{1b}[");
+    terminal.wait_for("Keys (");
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end(), Some(143));
+    assert!(terminal.is_whole(), "{:?}", terminal.written());
+}
+
+#[test]
+fn a_lane_on_a_cluster_shows_what_its_job_prints_and_has_no_worktree_here() {
+    let env = slurm(this());
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
+         command = 'echo $$ >>$SCRATCH/attempts; echo one; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n",
+    );
+    env.commit("settings");
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    let mut terminal = interface(&env);
+    terminal.wait_for("executor  job 7 of main on ");
+    terminal.press("e");
+    terminal.wait_for("has no worktree here: job 7 of main on ");
+    terminal.press("2");
+    terminal.wait_for("==> A/");
+    terminal.wait_for("\none\n");
+    env.write("scratch/go", "");
+    run.wait().exits(0);
+    terminal.wait_for("1 merged");
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
+    let env = ended();
+    let mut terminal = interface(&env);
+    terminal.wait_for("failed");
+    env.lanekeeper(&["clean", RUN, "--force", "--logs", "--yes"]).exits(0);
+    terminal.wait_for("run r1 was removed; this is how it was last");
+    env.plan("[[lane]]\nid = \"NEW\"\ncommand = 'echo n > n.txt'\n");
+    env.execute(&[]).exits(0);
+    terminal.wait_for("1/1 lanes");
+    assert!(terminal.text().contains("NEW"), "{}", terminal.text());
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn without_a_terminal_it_names_what_works_there() {
     let env = TestEnv::new();
-    env.lanekeeper(&["ui", RUN]).exits(2).hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));
+    let piped = env.lanekeeper(&["ui", RUN]).exits(2);
+    piped
+        .says(&["needs a terminal", "standard input is not one"])
+        .hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
     env.pin(&mut command).arg("ui").env("TERM", "dumb");
     let mut terminal = Terminal::asking(command);
     assert_eq!(terminal.end(), Some(2));
-    assert!(terminal.is_whole() && terminal.text().contains("lanekeeper status --watch"), "{}", terminal.text());
+    let text = terminal.text();
+    assert!(terminal.is_whole() && text.contains("TERM is dumb") && text.contains("status --watch"), "{text}");
 }

@@ -6,7 +6,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::clipboard::CopyToClipboard;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::execute;
 
 use super::super::child::Caller;
@@ -17,6 +16,7 @@ use super::super::{Context, ExitStatus, Result, now};
 use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::{Files, stamp};
 use super::screen::{Input, Screen, input};
+use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::{LaneId, RunId, Timestamp};
 use crate::progress::styles_for;
 use crate::projection::RunHistory;
@@ -25,6 +25,7 @@ use crate::projection::summary::SummaryContext;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
 use crate::ui::board::Board;
+use crate::ui::decoder::Decoder;
 use crate::ui::material::{Change, Material};
 use crate::ui::state::{Notice, State, Tab};
 use crate::ui::update::{Effect, Message, update};
@@ -33,8 +34,8 @@ use crate::ui::view;
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long typed input may take to become an event.
-const BRIEFLY: Duration = Duration::from_millis(10);
+/// How long the rest of a sequence may take.
+const BRIEFLY: Duration = Duration::from_millis(50);
 
 /// How long the start of a child may take.
 const START: Duration = Duration::from_secs(2);
@@ -60,6 +61,7 @@ pub(super) struct App {
     /// Of which lane, with which last event, the diff was asked for.
     diff_of: Option<(LaneId, Option<Timestamp>)>,
     answers: (Sender<Answer>, Receiver<Answer>),
+    decoder: Decoder,
     looked: Option<Instant>,
     /// The second that was drawn last: times are shown in seconds.
     second: i64,
@@ -72,6 +74,7 @@ impl App {
         let no_editor = editor(context).err().map(told);
         Ok(Self {
             program: state.program(),
+            files: Files::new(directory.clone(), Arc::clone(&caller)),
             commands: Commands { caller, run: run.clone(), directory: directory.clone(), no_editor },
             log: Follower::new(&directory.log()),
             read: None,
@@ -79,9 +82,9 @@ impl App {
             held: false,
             state: State::default(),
             material: Material::default(),
-            files: Files::new(directory.clone()),
             diff_of: None,
             answers: mpsc::channel(),
+            decoder: Decoder::default(),
             looked: None,
             second: 0,
             directory,
@@ -90,30 +93,39 @@ impl App {
 
     /// Shows the run until the user leaves or a signal comes.
     pub(super) fn follow(&mut self, screen: &mut Screen, signals: &Signals) -> Result<ExitStatus> {
+        let shown = self.show(screen, signals);
+        match signals.received() {
+            Some((status, _)) => Ok(status),
+            // What is gone cannot be drawn on, which is no error to report.
+            None if input(Duration::ZERO) == Input::Gone => Ok(ExitStatus::Terminated),
+            None => shown.map(|()| ExitStatus::Done),
+        }
+    }
+
+    fn show(&mut self, screen: &mut Screen, signals: &Signals) -> Result<()> {
         let is_coloured = styles_for(&io::stdout()) != Styles::plain();
         let mut due = true;
-        loop {
-            if let Some((status, _)) = signals.received() {
-                return Ok(status);
-            }
+        while signals.received().is_none() {
             due |= self.look(due)? | self.take_answers() | screen.is_outgrown();
             if due {
                 self.draw(screen, is_coloured)?;
             }
-            due = match input(LOOK) {
-                Input::Gone => return Ok(ExitStatus::Terminated),
-                Input::Nothing => false,
-                Input::Came => {
-                    for effect in self.handle_input()? {
-                        if effect == Effect::Quit {
-                            return Ok(ExitStatus::Done);
-                        }
-                        self.carry_out(effect, screen, signals)?;
-                    }
-                    true
-                }
+            let typed = match input(if self.decoder.is_ambiguous() { BRIEFLY } else { LOOK }) {
+                Input::Gone => break,
+                Input::Nothing => self.decoder.settle().into_iter().collect::<Vec<_>>(),
+                Input::Came(bytes) => self.decoder.read(&bytes),
             };
+            due = !typed.is_empty();
+            for message in typed {
+                for effect in self.tell(message) {
+                    if effect == Effect::Quit {
+                        return Ok(());
+                    }
+                    self.carry_out(effect, screen, signals)?;
+                }
+            }
         }
+        Ok(())
     }
 
     /// Waits for the command that still runs when the interface is left, if one does: what it printed, or its error.
@@ -128,18 +140,6 @@ impl App {
                 _ => {}
             }
         }
-    }
-
-    /// The effects of all that was typed, up to the end of the interface.
-    fn handle_input(&mut self) -> Result<Vec<Effect>> {
-        let mut effects = Vec::new();
-        // A part of a sequence is not read before the rest of it comes.
-        while !effects.contains(&Effect::Quit)
-            && event::poll(if effects.is_empty() { BRIEFLY } else { Duration::ZERO })?
-        {
-            effects.extend(self.handle(event::read()?));
-        }
-        Ok(effects)
     }
 
     fn board(&self) -> Board<'_> {
@@ -158,7 +158,19 @@ impl App {
         let mut is_new = held != std::mem::replace(&mut self.held, held);
         let stamp = stamp(&self.directory.log());
         if stamp != self.read {
-            self.read = stamp;
+            match (std::mem::replace(&mut self.read, stamp), stamp) {
+                (Some(_), None) => {
+                    self.log = Follower::new(&self.directory.log());
+                    let run = &self.commands.run;
+                    self.state.notice = Some(Notice::bad(format!("run {run} was removed; this is how it was last")));
+                    is_new = true;
+                }
+                (None, Some(_)) => {
+                    self.history = beginning(&self.directory);
+                    self.files = Files::new(self.directory.clone(), Arc::clone(&self.commands.caller));
+                }
+                _ => {}
+            }
             let contents = self.log.poll()?;
             is_new |= !contents.records.is_empty();
             contents.records.iter().for_each(|record| self.history.apply(record));
@@ -224,18 +236,11 @@ impl App {
         screen.draw(|buffer| {
             let (shown, cursor) = view::draw(buffer, &self.state, &board, &self.material, is_coloured);
             extent = shown;
+            crash_point(CrashPoint::Drawn);
             cursor
         })?;
         self.tell(Message::Drawn(extent));
         Ok(())
-    }
-
-    fn handle(&mut self, event: Event) -> Vec<Effect> {
-        match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.tell(Message::Key(key)),
-            Event::Paste(text) => self.tell(Message::Pasted(text)),
-            _ => Vec::new(),
-        }
     }
 
     fn tell(&mut self, message: Message) -> Vec<Effect> {

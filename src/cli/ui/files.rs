@@ -1,4 +1,5 @@
-//! What the interface shows of files: read again when they have changed, and never more than their ends.
+//! What the interface shows of files: read again when they have changed, and never more than their ends. Of a lane that a
+//! job of a cluster has, what that job prints is shown instead.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,14 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::super::child::Caller;
 use super::super::last_said::LastSaid;
 use super::super::runs::pinned_plan;
+use super::commands::told;
+use super::live::Live;
 use crate::executor::BriefFiles;
-use crate::model::JobId;
+use crate::model::{JobId, LaneId};
 use crate::process::{both_ends, output_log};
+use crate::projection::history::LaneHistory;
 use crate::store::RunDirectory;
-use crate::ui::board::{Board, attempt_to_show, job_to_show};
-use crate::ui::material::{Material, Output, Prompt};
+use crate::ui::board::{Board, attempt_to_show, is_live, job_to_show};
+use crate::ui::material::{Material, Output, Prompt, Text};
 use crate::ui::scroll::around;
 use crate::ui::state::{State, Tab};
 
@@ -43,18 +48,23 @@ pub(super) struct Files {
     said: LastSaid,
     said_at: Option<Instant>,
     output: Option<(JobId, Stamp)>,
+    caller: Arc<Caller>,
+    /// The lane whose job is followed, and whether a process worked on the run then; without one `logs` ends at once.
+    live: Option<((LaneId, bool), Option<Live>)>,
 }
 
 impl Files {
-    pub(super) fn new(directory: RunDirectory) -> Self {
+    pub(super) fn new(directory: RunDirectory, caller: Arc<Caller>) -> Self {
         let said = LastSaid::new(directory.clone(), pinned_plan(&directory).map(Arc::new));
-        Self { directory, said, said_at: None, output: None }
+        Self { directory, said, said_at: None, output: None, caller, live: None }
     }
 
     /// Reads what the screen shows; whether anything has changed.
     pub(super) fn read(&mut self, state: &State, board: &Board<'_>, material: &mut Material) -> bool {
         let said = self.read_said(state, board, material);
-        let Some(lane) = board.lane(state.selected.as_ref()) else { return said };
+        let lane = board.lane(state.selected.as_ref());
+        let said = said | self.read_live(lane.filter(|lane| is_live(lane, state)), board, state, material);
+        let Some(lane) = lane else { return said };
         said | match state.tab {
             Tab::Overview | Tab::Output => self.read_output(job_to_show(lane, state.back), state, material),
             Tab::Prompt => self.read_prompt(attempt_to_show(lane, state.back), material),
@@ -91,8 +101,37 @@ impl Files {
             true => self.said.end_of(job, STREAM_LINES).1,
             false => both_ends(&path, 0, OUTPUT_BYTES).unwrap_or_default().lines().map(str::to_owned).collect(),
         };
-        material.output = Some(Output { job: job.clone(), path, lines });
+        material.output = Some(Output { job: job.clone(), path, text: Text::new(lines) });
         true
+    }
+
+    fn read_live(
+        &mut self,
+        lane: Option<&LaneHistory>,
+        board: &Board<'_>,
+        state: &State,
+        material: &mut Material,
+    ) -> bool {
+        let wanted = lane.map(|lane| (lane.id.clone(), board.held()));
+        let (Some(wanted), Some(run)) = (wanted, board.history().run.run_id()) else {
+            self.live = None;
+            return material.live.take().is_some();
+        };
+        let is_another = self.live.as_ref().is_none_or(|(followed, _)| *followed != wanted);
+        if is_another {
+            let (live, lines) = match Live::start(&self.caller, run, &wanted.0) {
+                Ok(live) => (Some(live), Vec::new()),
+                Err(error) => (None, vec![told(error)]),
+            };
+            material.live = Some((wanted.0.clone(), Text::new(lines)));
+            self.live = Some((wanted, live));
+        }
+        // What the user reads further up stays as it is.
+        let live = self.live.as_ref().and_then(|(_, live)| live.as_ref()).filter(|_| state.output_top.is_none());
+        let news = live.and_then(Live::news).zip(material.live.as_mut());
+        let is_new = news.is_some();
+        news.into_iter().for_each(|(lines, (_, shown))| *shown = Text::new(lines));
+        is_another | is_new
     }
 
     fn read_prompt(&mut self, job: Option<&JobId>, material: &mut Material) -> bool {
@@ -104,7 +143,7 @@ impl Files {
             let path = self.directory.job(job).join(BriefFiles::PROMPT);
             let text = both_ends(&path, PROMPT_BYTES, PROMPT_BYTES);
             let text = text.unwrap_or_else(|error| format!("{} cannot be read: {error}", path.display()));
-            Prompt { job: job.clone(), text }
+            Prompt { job: job.clone(), text: Text::new(text.lines().map(str::to_owned).collect()) }
         });
         true
     }

@@ -4,6 +4,7 @@
 mod app;
 mod commands;
 mod files;
+mod live;
 mod screen;
 
 use std::io::{self, IsTerminal};
@@ -36,11 +37,15 @@ pub(super) fn run(context: &Context, arguments: &RunArg) -> Result<ExitStatus> {
 }
 
 fn require_terminal(context: &Context, run: Option<&Name>) -> Result<()> {
-    let dumb = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-    if !dumb && io::stdin().is_terminal() && io::stdout().is_terminal() {
-        return Ok(());
-    }
+    let term = context.environment.get("TERM").filter(|term| !term.is_empty());
+    let why = match term {
+        _ if !io::stdin().is_terminal() => "standard input is not one",
+        _ if !io::stdout().is_terminal() => "standard output is not one",
+        None => "TERM is not set",
+        Some(term) if term == "dumb" => "TERM is dumb",
+        Some(_) => return Ok(()),
+    };
     let run = run.map(|run| format!(" {run}")).unwrap_or_default();
-    let error = ExitStatus::Usage.error("the interface needs a terminal that can move its cursor");
+    let error = ExitStatus::Usage.error(format!("the interface needs a terminal that can move its cursor: {why}"));
     Err(error.hint(format!("elsewhere: lanekeeper status{run} --watch")))
 }

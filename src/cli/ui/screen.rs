@@ -2,12 +2,13 @@
 
 use std::io::{self, Stdout};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
@@ -16,6 +17,7 @@ use ratatui::crossterm::terminal::{
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read};
 
 use crate::progress::terminal_size;
 
@@ -75,27 +77,40 @@ impl Screen {
 }
 
 /// What a wait for input ended with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
-    Came,
+    Came(Vec<u8>),
     Nothing,
     /// The terminal was closed.
     Gone,
 }
 
-/// Waits for input, at most so long. Crossterm must not be asked for input of a terminal that is gone: it would read its
-/// end again and again.
+/// Waits for input, at most so long; a signal ends the wait early.
 pub(super) fn input(at_most: Duration) -> Input {
     let (stdin, limit) = (io::stdin(), Timespec::try_from(at_most).ok());
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
-    // A signal ends the wait early.
     let _ = poll(&mut polled, limit.as_ref());
-    match polled[0].revents() {
-        came if came.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => Input::Gone,
-        came if came.contains(PollFlags::IN) => Input::Came,
-        _ => Input::Nothing,
+    let came = polled[0].revents();
+    if came.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Input::Gone;
+    }
+    if !came.contains(PollFlags::IN) {
+        return Input::Nothing;
+    }
+    let mut bytes = vec![0; MOST_INPUT];
+    match read(&stdin, &mut bytes) {
+        Ok(0) => Input::Gone,
+        Ok(count) => {
+            bytes.truncate(count);
+            Input::Came(bytes)
+        }
+        Err(Errno::INTR | Errno::AGAIN) => Input::Nothing,
+        Err(_) => Input::Gone,
     }
 }
+
+/// What is read before something is drawn.
+const MOST_INPUT: usize = 64 * 1024;
 
 impl Drop for Screen {
     fn drop(&mut self) {
@@ -114,12 +129,21 @@ fn area() -> Rect {
     Rect::new(0, 0, cells(columns), cells(rows))
 }
 
+/// Whether the terminal is taken over.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 fn enter() -> io::Result<()> {
+    TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
-    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Clear(ClearType::All))
+    // A program that was ended on the terminal may have left the mouse on.
+    execute!(io::stdout(), EnterAlternateScreen, DisableMouseCapture, EnableBracketedPaste, Clear(ClearType::All))
 }
 
+/// Gives the terminal back, once: leaving the other screen again would move the cursor onto what was printed since.
 fn leave() -> io::Result<()> {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return Ok(());
+    }
     let left = execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
     disable_raw_mode().and(left)
 }

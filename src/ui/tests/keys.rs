@@ -68,7 +68,7 @@ fn panes_and_tabs_are_chosen() {
 fn output_follows_its_end_until_the_user_reads_further_up() {
     let mut interface = Interface::new();
     let lines = (0..100).map(|number| format!("line {number}")).collect();
-    interface.material.output.as_mut().unwrap().lines = lines;
+    interface.material.output.as_mut().unwrap().text = Text::new(lines);
     interface.press("jj2");
     assert!(interface.text(80, 24).contains("line 99"));
     interface.press("k");
@@ -233,6 +233,13 @@ fn a_stop_is_confirmed() {
     assert_eq!(words(&interface.press("sy")), [format!("stop {run}")]);
     interface.state.running = None;
     assert_eq!(words(&interface.press("sl")), [format!("stop {run} API")]);
+    interface.state.running = None;
+    interface.press("Gs");
+    assert!(
+        interface.text(80, 24).contains("Stop? y: the run, any other key: no"),
+        "nothing of a merged lane is stopped"
+    );
+    assert_eq!(words(&interface.press("lg")), [""; 0]);
     interface.held = false;
     assert_eq!(words(&interface.press("sy")), [format!("copy lanekeeper diff {run} API")], "nothing to stop: y copies");
 }
@@ -253,6 +260,8 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
     interface.state.running = None;
     assert_eq!(words(&interface.press("jt\n")), [format!("detached retry {run} DB {flags}")]);
     interface.state.running = None;
+    assert_eq!(words(&interface.press("Gty")), [format!("copy lanekeeper logs {run} CORE")], "nothing is asked");
+    interface.press("gj");
     assert_eq!(words(&interface.press("ttyr⌫y\n")), [format!("detached retry {run} DB --message=tyy {flags}")]);
 }
 
@@ -316,6 +325,19 @@ fn what_is_typed_goes_into_the_question_and_not_to_keys() {
     interface.press("a");
     assert_eq!(words(&interface.tell(ctrl_c)), ["quit"], "also while something is asked");
     assert_eq!(words(&interface.press("⎋q")), ["quit"]);
+}
+
+#[test]
+fn a_message_that_no_command_can_take_is_kept() {
+    let mut interface = Interface::new();
+    interface.press("r");
+    interface.tell(Message::Pasted(format!("{}the end", "x".repeat(121 * 1024))));
+    let text = interface.text(80, 24);
+    assert!(text.lines().last().is_some_and(|line| line.ends_with("xxthe end")), "its end is seen\n{text}");
+    assert_eq!(words(&interface.press("\n")), [""; 0]);
+    assert!(interface.text(80, 24).contains("a message may have 120 KiB, and this one has 121"));
+    interface.press("r");
+    assert!(interface.text(80, 24).contains("xxthe end"), "it can be shortened");
 }
 
 #[test]

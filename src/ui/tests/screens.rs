@@ -45,6 +45,28 @@ fn what_agents_write_cannot_steer_the_terminal() {
 }
 
 #[test]
+fn a_lane_on_a_cluster_shows_its_job_and_what_that_prints() {
+    let mut interface = Interface::new();
+    let (ui, executor) = (lane("UI"), "lab".to_owned());
+    interface.then(Event::LaneOffered { lane: ui.clone(), number: 1, executor, budget: Budget::default() });
+    let ticket = "7".to_owned();
+    interface.then(Event::LanePlaced { lane: ui.clone(), number: 1, offer: commit('a'), ticket });
+    interface.press("jj");
+    assert!(interface.text(120, 30).contains("waits for job 7 of lab"));
+    interface.then(Event::LaneClaimed { lane: ui.clone(), host: "n1".to_owned(), moved: false });
+    assert!(interface.text(120, 30).contains("executor  job 7 of lab on n1"));
+    interface.press("2");
+    let text = interface.text(120, 30);
+    assert!(text.contains("│job 7 of lab on n1\n") && !text.contains("│done"), "{text}");
+    let lines = vec!["\u{1b}[2J==> UI/engineer/1".to_owned(), "compiles".to_owned()];
+    interface.material.live = Some((ui, Text::new(lines)));
+    let text = interface.text(120, 30);
+    assert!(text.contains("│==> UI/engineer/1\n") && text.contains("│compiles\n"), "{text}");
+    interface.material.live.iter_mut().for_each(|(of, _)| *of = lane("DB"));
+    assert!(!interface.text(120, 30).contains("compiles"), "of another lane");
+}
+
+#[test]
 fn colours_of_output_are_kept_and_none_is_left_without_colours() {
     let mut interface = Interface::new();
     interface.press("jj2");

@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::super::board::{Board, attempt_to_show, job_to_show};
-use super::super::material::Material;
+use super::super::board::{Board, attempt_to_show, is_live, job_to_show};
+use super::super::material::{Material, Rows, Text};
 use super::super::state::{Focus, State, Tab};
 use super::super::styled;
 use super::{diff, line_at, title};
@@ -27,16 +27,17 @@ pub(super) fn draw(
     if state.tab == Tab::Diff {
         return (diff::draw(buffer, inner, state, lane, material), height);
     }
-    let rows = rows(state, board, lane, material, inner.width.into());
-    let most = rows.len().saturating_sub(height);
+    let (head, text) = rows(state, board, lane, material, inner.width.into());
+    let count = head.len() + text.len();
+    let most = count.saturating_sub(height);
     let top = match state.tab {
         Tab::Output => state.output_top.unwrap_or(most),
         _ => state.top,
     };
-    for (at, row) in rows.iter().skip(top.min(most)).take(height).enumerate() {
+    for (at, row) in head.iter().chain(&*text).skip(top.min(most)).take(height).enumerate() {
         line_at(buffer, inner, at, row);
     }
-    (rows.len(), height)
+    (count, height)
 }
 
 fn tabs(state: &State) -> Vec<Span<'static>> {
@@ -48,29 +49,38 @@ fn tabs(state: &State) -> Vec<Span<'static>> {
     (1..).zip(Tab::ALL).flat_map(tab).collect()
 }
 
-fn rows(state: &State, board: &Board<'_>, lane: &LaneHistory, material: &Material, width: usize) -> Vec<Line<'static>> {
+/// The first rows, and the text below them.
+fn rows(
+    state: &State,
+    board: &Board<'_>,
+    lane: &LaneHistory,
+    material: &Material,
+    width: usize,
+) -> (Vec<Line<'static>>, Rows) {
+    let below = |head: &str, text: Option<&Text>| {
+        let head = styled::rows(head, width).into_iter().map(|row| row.patch_style(Style::new().fg(Color::Cyan)));
+        (head.collect(), text.map(|text| text.rows(width)).unwrap_or_default())
+    };
     match state.tab {
-        Tab::Overview => styled::rows(&board.overview(lane, width, material), width),
+        Tab::Overview => (styled::rows(&board.overview(lane, width, material), width), Rows::default()),
+        Tab::Output if is_live(lane, state) => {
+            let live = material.live.as_ref().filter(|(of, _)| *of == lane.id);
+            let head = lane.elsewhere().map(ToString::to_string).unwrap_or_default();
+            below(&head, live.map(|(_, text)| text))
+        }
         Tab::Output => {
             let job = job_to_show(lane, state.back);
             let output = material.output.as_ref().filter(|output| Some(&output.job) == job);
             let head = job.map_or_else(|| "nothing has run yet".to_owned(), ToString::to_string);
-            let lines = output.iter().flat_map(|output| &output.lines);
-            let text = lines.flat_map(|line| styled::wrapped(&styled::cells(line), width));
-            [faint(head)].into_iter().chain(text).collect()
+            below(&head, output.map(|output| &output.text))
         }
         Tab::Prompt => {
             let job = attempt_to_show(lane, state.back);
             let prompt = material.prompt.as_ref().filter(|prompt| Some(&prompt.job) == job);
             let head = job.map_or_else(|| "no attempt yet".to_owned(), ToString::to_string);
-            let text = prompt.map(|prompt| styled::rows(&prompt.text, width)).unwrap_or_default();
-            [faint(head)].into_iter().chain(text).collect()
+            below(&head, prompt.map(|prompt| &prompt.text))
         }
-        Tab::Graph => styled::rows(&board.graph(width), width),
-        Tab::Diff => Vec::new(),
+        Tab::Graph => (styled::rows(&board.graph(width), width), Rows::default()),
+        Tab::Diff => Default::default(),
     }
-}
-
-fn faint(text: String) -> Line<'static> {
-    Line::styled(text, Style::new().fg(Color::Cyan))
 }

@@ -49,18 +49,28 @@ pub(super) fn lines(state: &State, board: &Board<'_>, material: &Material, width
 /// The end of what is typed is seen.
 fn typed(Input { purpose, text }: &Input, state: &State, material: &Material, width: usize) -> Footer {
     let label = label(purpose, state, material, width);
-    let text: String = styled::cells(text).iter().map(|(c, _)| *c).collect();
     let room = width.saturating_sub(label.width() + 1);
-    let mut shown = text.as_str();
+    let text: String = styled::cells(last_chars(text, MOST_CHARS)).iter().map(|(c, _)| *c).collect();
+    let mut shown = last_chars(&text, room);
     while shown.width() > room {
-        let mut chars = shown.chars();
-        chars.next();
-        shown = chars.as_str();
+        shown = last_chars(shown, shown.chars().count() - 1);
     }
     let cursor = label.width() + shown.width();
     Footer {
         lines: vec![Line::styled(format!("{label}{shown}"), Style::new().fg(Color::Yellow))],
         cursor: Some(cursor),
+    }
+}
+
+/// More than fit on any screen.
+const MOST_CHARS: usize = 4096;
+
+fn last_chars(text: &str, count: usize) -> &str {
+    let start = count.checked_sub(1).and_then(|last| text.char_indices().nth_back(last));
+    match (count, start) {
+        (0, _) => "",
+        (_, Some((start, _))) => &text[start..],
+        (_, None) => text,
     }
 }
 

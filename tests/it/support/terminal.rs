@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
-use vt100::Parser;
+use vt100::{MouseProtocolMode, Parser};
 
 use super::{PATIENCE, wait_until};
 
@@ -84,7 +84,8 @@ impl Terminal {
         let modes = tcgetattr(&self.master).expect("its modes").local_modes;
         let shown = self.shown.lock().expect("the screen");
         let screen = shown.screen.screen();
-        let is_drawn_on = screen.alternate_screen() || screen.hide_cursor() || screen.bracketed_paste();
+        let has_mouse = screen.mouse_protocol_mode() != MouseProtocolMode::None;
+        let is_drawn_on = screen.alternate_screen() || screen.hide_cursor() || screen.bracketed_paste() || has_mouse;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG) && !is_drawn_on
     }
 
