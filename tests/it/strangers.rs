@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::exchange::clone;
 use crate::executors::{slurm, this};
-use crate::placed::{has_begun, in_other, wait_for_the_claim};
+use crate::placed::{has_begun, in_other};
 use crate::support::{Ended, TestEnv, wait_until};
 
 const STATE: &str = "refs/lanekeeper/state/r1.A";
@@ -45,7 +45,7 @@ fn manifest(env: &TestEnv) -> Value {
 fn refused(env: &TestEnv, plant: impl Fn(&TestEnv)) -> Ended {
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(env, 1));
-    wait_for_the_claim(env);
+    wait_until("its claim", || env.events("lane_claimed").iter().any(|event| event["lane"] == "A"));
     plant(env);
     wait_until("the refusal", || run.has_said("A: blocked: "));
     env.write("scratch/planted", "");
