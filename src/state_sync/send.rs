@@ -20,10 +20,25 @@ pub struct Sent {
 /// overwritten.
 ///
 /// # Errors
-/// [`StateSyncError::Superseded`] when another clone pushed a different continuation, [`StateSyncError::Fenced`] when the
-/// claim of this process does not hold any more; nothing was pushed then.
+/// [`StateSyncError::Superseded`] when another clone pushed a different continuation, [`StateSyncError::Claimed`] while
+/// another process has a claim, [`StateSyncError::Fenced`] when that of this process does not hold any more; nothing was
+/// pushed then.
 pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
+    if !force && source.claim.is_none() {
+        refuse_claimed(source, remote)?;
+    }
     StatePusher::new(source.clone(), remote.clone()).push(force)
+}
+
+/// The claim of another process may be what this clone pulled or pushed over last, so that its push would succeed.
+fn refuse_claimed(source: &Source, remote: &Remote) -> Result<()> {
+    match fetch(&source.repository, remote, &source.run) {
+        Ok(theirs) if theirs.manifest.claim.is_some() && !theirs.manifest.is_over() => {
+            Err(refused(source, remote, &theirs.manifest).into())
+        }
+        // Whatever else is there is judged when it is pushed over.
+        _ => Ok(()),
+    }
 }
 
 /// Pushes the state of a run again and again: after the first time only what changed.

@@ -83,16 +83,19 @@ fn a_name_under_which_another_clone_places_lanes_is_not_used() {
 
 #[test]
 fn a_path_to_the_exchange_is_seen_from_the_main_worktree_everywhere() {
-    let env = chain();
-    set(&env, |settings| {
-        let rest = settings.split_once('\n').map_or("", |(_, rest)| rest);
-        format!("exchange = '../exchange.git'\n{rest}")
-    });
-    env.write("scratch/go", "");
-    env.write("repo/docs/deep/file", "");
-    let plan = env.path("plan.toml").display().to_string();
-    let run = env.start_with(&["execute-phase", &plan, "--run-id", "r1"], |command| {
-        command.current_dir(env.path("repo/docs/deep"))
-    });
-    assert_merged(&env, run.wait());
+    for exchange in ["../exchange.git", "x"] {
+        let env = chain();
+        env.git(&["remote", "add", "x", "../exchange.git"]);
+        set(&env, |settings| {
+            let rest = settings.split_once('\n').map_or("", |(_, rest)| rest);
+            format!("exchange = '{exchange}'\n{rest}")
+        });
+        env.write("scratch/go", "");
+        env.write("repo/docs/deep/file", "");
+        let plan = env.path("plan.toml").display().to_string();
+        let run = env.start_with(&["execute-phase", &plan, "--run-id", "r1"], |command| {
+            command.current_dir(env.path("repo/docs/deep"))
+        });
+        assert_merged(&env, run.wait());
+    }
 }

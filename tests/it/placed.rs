@@ -305,6 +305,22 @@ fn what_a_failed_lane_left_on_the_exchange_goes_with_its_run() {
 }
 
 #[test]
+fn the_beginning_of_a_runs_id_means_no_lane_of_it() {
+    let env = slurm(this());
+    env.plan("[[lane]]\nid = 'AB'\nexecutor = 'main'\napproval = ['changes']\ncommand = 'echo a >a.txt'\n");
+    env.commit("settings");
+    clone(&env);
+    env.execute(&["--state-remote", "x"]).exits(3);
+    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1", "refs/lanekeeper/state/r1.AB"]);
+    let pull = |name: &str| in_other(&env, &["state", "pull", name, "--remote", "x"]).wait();
+    let pulled = pull("r").exits(0);
+    assert!(pulled.stdout.starts_with("Pulled run r1, "), "{}", pulled.stdout);
+    env.lanekeeper(&["state", "drop", "r", "--remote", "x", "--force"]).exits(0);
+    pull("r1.A").exits(8).says(&["x has no state of run r1.A"]);
+    pull("r1").exits(8);
+}
+
+#[test]
 fn a_run_that_died_while_it_submitted_a_job_submits_no_other() {
     let env = chain();
     env.write("scratch/kill", "");
@@ -337,19 +353,24 @@ fn an_engine_that_refuses_a_job_blocks_the_lane() {
 }
 
 #[test]
-fn an_engine_that_is_out_is_asked_again() {
-    let env = slurm(this());
-    env.plan(ONE);
-    env.commit("settings");
-    env.program("sbatch.real", &fs::read_to_string(env.path("bin/sbatch")).expect("a script"));
-    let out = "#!/bin/sh\n[ -e $SCRATCH/back ] && exec sbatch.real \"$@\"\necho x >>$SCRATCH/asked\n\
-               echo 'sbatch: error: Unable to contact slurm controller' >&2\nexit 1\n";
-    env.program("sbatch", out);
-    let run = env.start(&["--executor", "main"]);
-    wait_until("a submission", || env.path("scratch/asked").exists());
-    env.write("scratch/back", "");
-    run.wait().exits(0);
-    assert_eq!(submitted(&env), 1);
+fn an_engine_that_is_out_or_takes_no_more_is_asked_again() {
+    for (fault, shown) in [
+        ("echo 'sbatch: error: Unable to contact slurm controller' >&2; exit 1", "scontrol ping"),
+        ("kill -9 $$", "`sbatch` was ended by signal 9"),
+        ("exit 0", "`sbatch` printed nothing"),
+        ("echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1", "set `max_lanes` of `[executors.NAME]`"),
+    ] {
+        let env = slurm(this());
+        env.plan(ONE);
+        env.commit("settings");
+        env.program("sbatch.real", &fs::read_to_string(env.path("bin/sbatch")).expect("a script"));
+        env.program("sbatch", &format!("#!/bin/sh\n[ -e $SCRATCH/back ] && exec sbatch.real \"$@\"\n{fault}\n"));
+        let run = env.start(&["--executor", "main"]);
+        wait_until("the warning", || run.has_said(shown));
+        env.write("scratch/back", "");
+        run.wait().exits(0);
+        assert_eq!(submitted(&env), 1);
+    }
 }
 
 /// What the doctor finds about the exchange: the kinds with their lanes.

@@ -212,6 +212,38 @@ fn a_run_of_a_remote_is_named_by_the_beginning_of_its_id() {
 }
 
 #[test]
+fn a_remote_may_be_given_by_its_address() {
+    let env = failed_and_pushed();
+    let address = env.path("address.git").display().to_string();
+    env.git_at("", &["init", "--quiet", "--bare", "address.git"]);
+    env.lanekeeper(&["state", "push", "--remote", &address]).exits(0);
+    env.write("repo/docs/file", "");
+    let in_docs = |arguments: &[&str]| lanekeeper_in(&env, "repo/docs", arguments);
+    let listed = in_docs(&["state", "list", "--remote", "../../address.git"]).exits(0).stdout;
+    assert!(listed.starts_with("r1 "), "{listed}");
+    clone_into(&env, "other");
+    lanekeeper_in(&env, "other", &["state", "pull", "r1", "--remote", "../address.git"]).exits(0);
+    in_docs(&["state", "list", "--remote", "address.git"]).exits(3).says(&["there is no remote `address.git`"]);
+    let with_password = ["state", "push", "--remote", "https://me:hunter2@localhost/r.git"];
+    let ended = env.lanekeeper(&with_password).exits(2).says(&["it has a password in it"]);
+    assert!(!ended.stderr.lines().any(|line| line.starts_with("error: remote")), "{}", ended.stderr);
+}
+
+#[test]
+fn a_run_that_was_started_here_under_the_same_name_is_not_run_over() {
+    let env = failed_and_pushed();
+    clone_into(&env, "other");
+    lanekeeper_in(&env, "other", &["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(4).says(&["does not continue the one here"]);
+    let log = format!("other/{STATE}/{RUN}.jsonl");
+    env.write(&log, "");
+    let refused = lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(4).says(&["nothing was changed"]);
+    refused.hints(&format!("rm {}", env.path(&log).display()));
+    fs::remove_file(env.path(&log)).expect("a removal");
+    lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(0);
+}
+
+#[test]
 fn the_second_push_is_refused_with_what_to_do() {
     let env = failed_and_pushed();
     clone_into(&env, "other");

@@ -218,6 +218,20 @@ fn a_job_whose_run_was_withdrawn_stops_its_agents_and_pushes_nothing() {
 }
 
 #[test]
+fn a_claim_that_was_pulled_is_pushed_over_by_force_only() {
+    let env = lost_in_the_middle();
+    let job = start_work(&env, &offer(&env), "node");
+    wait_for_both(&env, 2);
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["state", "push", RUN]).exits(4).says(&["is worked on by"]).hints("--force");
+    assert!(manifest(&env)["claim"]["host"].is_string());
+    env.lanekeeper(&["state", "push", RUN, "--force"]).exits(0);
+    job.wait().exits(75);
+    env.lanekeeper(&["state", "push", RUN]).exits(0);
+}
+
+#[test]
 fn a_job_that_takes_over_from_a_dead_one_on_the_same_node_goes_on_there() {
     let env = lost_in_the_middle();
     let job = start_work(&env, &offer(&env), "node");

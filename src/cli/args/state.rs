@@ -24,8 +24,8 @@ pub(crate) enum State {
 
 #[derive(Debug, Args)]
 pub(crate) struct RemoteArgs {
-    /// The git remote [default: the setting state_remote, else origin]
-    #[arg(long, value_name = "NAME", value_parser = value::remote)]
+    /// The git remote, by name or address [default: the setting state_remote, else origin]
+    #[arg(long, value_name = "REMOTE", value_parser = value::exchange)]
     pub(crate) remote: Option<String>,
 }
 

@@ -17,7 +17,9 @@ type Kept = (RunId, Vec<String>);
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &DropState) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;
     let (chosen, kept) = match &arguments.run {
-        Some(name) => (vec![named(within, remote, offers, &run_of(remote, name)?, arguments.force)?], Vec::new()),
+        Some(name) => {
+            (vec![named(within, remote, offers, &run_of(within, remote, name)?, arguments.force)?], Vec::new())
+        }
         None => of_this_branch(within, remote, offers)?,
     };
     let mut dropped = Vec::new();

@@ -8,13 +8,14 @@ mod push;
 mod work;
 
 use super::args::{Name, RemoteArgs, State, Work};
+use super::executors::remote_or_address;
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::settings::Layer;
-use crate::state_sync::{StateSyncError, runs_of};
+use crate::state_sync::{StateSyncError, fetch, runs_of};
 
 const REMOTE: &str = "origin";
 
@@ -40,12 +41,16 @@ pub(super) fn work_on(context: &Context, arguments: &Work) -> Result<ExitStatus>
     work::run(context, arguments)
 }
 
-/// The run that `name` means on a remote.
-fn run_of(remote: &Remote, name: &Name) -> Result<RunId> {
-    let runs: Vec<RunId> = runs_of(remote)?.into_iter().map(|(run, _)| run).collect();
+/// The run that `name` means on a remote: the one of that name, else the only one that begins with it. What lanes on
+/// executors are there must be named in full.
+fn run_of(within: &RepositoryContext<'_>, remote: &Remote, name: &Name) -> Result<RunId> {
+    let mut runs: Vec<RunId> = runs_of(remote)?.into_iter().map(|(run, _)| run).collect();
     if let Some(run) = runs.iter().find(|run| run.as_str() == name.as_str()) {
         return Ok(run.clone());
     }
+    let is_placed =
+        |run: &RunId| fetch(&within.repository, remote, run).is_ok_and(|it| it.manifest.placed_by.is_some());
+    runs.retain(|run| !run.as_str().starts_with(name.as_str()) || !is_placed(run));
     if let Some(run) = only_beginning_with(name.as_str(), &runs)? {
         return Ok(run);
     }
@@ -55,8 +60,11 @@ fn run_of(remote: &Remote, name: &Name) -> Result<RunId> {
     Err(did_you_mean(error.into(), name.as_str(), &known, || None))
 }
 
-/// The remote that is named, else that of the settings.
+/// The remote that is named, or the repository at that address, else the remote of the settings.
 fn named_remote(within: &RepositoryContext<'_>, arguments: &RemoteArgs) -> Result<Remote> {
-    let named = arguments.remote.as_ref().or(within.settings.state_remote.value.as_ref());
-    Ok(Remote::named(&within.repository, named.map_or(REMOTE, String::as_str))?)
+    if let Some(named) = &arguments.remote {
+        return remote_or_address(&within.repository, &within.context.directory, named);
+    }
+    let named = within.settings.state_remote.value.as_deref();
+    Ok(Remote::named(&within.repository, named.unwrap_or(REMOTE))?)
 }

@@ -10,15 +10,15 @@ use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::git::Remote;
 use crate::model::RunId;
-use crate::model::text::counted;
+use crate::model::text::{counted, shell_line};
 use crate::state_sync::{
     Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
 };
-use crate::store::{RunLock, StateDirectory};
+use crate::store::{LogError, RunLock, StateDirectory};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let run = match &arguments.run {
-        Some(name) => run_of(remote, name)?,
+        Some(name) => run_of(within, remote, name)?,
         None => only_unfinished(within, remote)?,
     };
     let mut received = fetch(&within.repository, remote, &run)?;
@@ -101,7 +101,7 @@ pub(super) fn restore(
         host: &host,
         now: now(),
     };
-    match local_run(&within.repository, received, &directory)? {
+    match found(within, received)? {
         LocalRun::Missing => Ok(Some(destination.restore(received)?)),
         LocalRun::UpToDate => {
             destination.remember(received)?;
@@ -114,7 +114,15 @@ pub(super) fn restore(
 
 /// What this clone has of a received run.
 pub(super) fn found(within: &RepositoryContext<'_>, received: &ReceivedState) -> Result<LocalRun> {
-    local_run(&within.repository, received, &within.state.run(&received.manifest.run_id))
+    let run = &received.manifest.run_id;
+    local_run(&within.repository, received, &within.state.run(run)).map_err(|error| match error.downcast_ref() {
+        Some(LogError::Empty { path }) => ExitStatus::Held
+            .error(format!(
+                "a run {run} was started in this clone, too, and its log holds no record; nothing was changed"
+            ))
+            .hint(format!("to take theirs: rm {}, then pull again", shell_line([path.to_string_lossy()]))),
+        _ => error,
+    })
 }
 
 /// The run was continued elsewhere, and nothing of it here is newer.
