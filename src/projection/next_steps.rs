@@ -44,6 +44,8 @@ fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool)
     let failed = failed_lanes(history, commands);
     let mut reasons: Vec<NextStep> = answered_lanes(history, commands).into_iter().collect();
     reasons.extend(blocked_lanes(history, commands));
+    // An answer alone does not continue a run that was cut off.
+    let nothing_asked = nothing_asked || history.run.outcome.is_none();
     let nothing_else = nothing_asked && failed.is_none() && reasons.is_empty();
     let first = failed.or_else(|| whole_run(history, commands, nothing_else));
     first.into_iter().chain(reasons).collect()

@@ -82,7 +82,7 @@ fn one_block_fits_the_terminal_however_it_is_resized_and_leaves_nothing_behind()
         env.write("scratch/go", "");
         assert_eq!(terminal.end(), Some(3));
         let text = terminal.text();
-        assert!(!text.contains("P1 · ") && !text.contains("needs approval"), "the block is left:\n{text}");
+        assert!(!text.contains("P1 · ") && !text.contains("needs approval  "), "the block is left:\n{text}");
         for said in ["E: merged into main", "run blocked after", "D waits for your approval", "lanekeeper approve r1 D"]
         {
             assert!(text.contains(said), "{said} is not in\n{text}");

@@ -180,6 +180,14 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
     assert!(interrupted.contains("The run was interrupted; no work is lost."));
+    assert!(interrupted.contains("SL-WEB     interrupted "), "{interrupted}");
+    let asks = schema_merged().opened("SL-WEB", 1).then(Event::PersonAsked {
+        lane: lane("SL-WEB"),
+        agent: agent("engineer"),
+        task: task("1"),
+    });
+    let asks = text(&asks, false);
+    assert!(asks.contains("waits for you") && asks.contains("  lanekeeper resume "), "{asks}");
     // Nothing needs to be typed while somebody works on it.
     assert!(summary(&schema_merged(), true).next_steps.is_empty());
 }
