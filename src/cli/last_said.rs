@@ -70,3 +70,35 @@ impl LastSaid {
         self.plan.as_ref()?.runner_of(job).filter(|runner| runner.has_stream())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, to_value};
+
+    use super::*;
+    use crate::model::RunId;
+    use crate::projection::testing::{attempt, plan};
+    use crate::runner::Catalogue;
+    use crate::store::StateDirectory;
+
+    #[test]
+    fn an_agent_that_writes_faster_than_it_is_read_is_shown_with_its_last_words() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::new(root.path()).run(&RunId::new("r1").unwrap());
+        let mut plan = to_value(plan(&[("A", &[], &[])])).unwrap();
+        plan["lanes"][0]["agents"][0]["runner"] = json!("claude");
+        plan["runners"]["claude"] = to_value(Catalogue::default().get("claude").unwrap()).unwrap();
+        let job = attempt("A", "engineer", 1);
+        let output = output_log(&directory.job(&job));
+        fs::create_dir_all(output.parent().unwrap()).unwrap();
+        let said = LastSaid::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
+        let step = |number: u32| {
+            let content = json!([{"type": "text", "text": format!("step {number}")}]);
+            json!({"type": "assistant", "message": {"content": content}}).to_string() + "\n"
+        };
+        for last in [1, 10_000] {
+            fs::write(&output, (0..=last).map(step).collect::<String>()).unwrap();
+            assert_eq!(said.of(&job), Some(format!("step {last}")));
+        }
+    }
+}

@@ -52,14 +52,14 @@ impl Comment {
 
     /// The row of its last line, as long as the diff has the lines that it is about.
     pub(crate) fn row(&self, diff: &Diff) -> Option<usize> {
-        let lines: Vec<(usize, &Row)> = diff.rows.iter().enumerate().filter(|(_, row)| row.is_line()).collect();
-        let found = lines.windows(self.quoted.len().max(1)).find(|lines| {
-            let are_same = lines.iter().map(|(_, row)| &row.text).eq(&self.quoted);
-            let is_of_file = |row: &Row| diff.files.get(row.file) == Some(&self.file);
-            let last = lines.last().map(|(_, row)| (row.number, row.kind));
-            are_same && lines.iter().all(|(_, row)| is_of_file(row)) && last == Some((Some(self.number), self.kind))
-        });
-        Some(found?.last()?.0)
+        let is_of_file = |row: &Row| diff.files.get(row.file) == Some(&self.file);
+        let is_last = |row: &Row| row.number == Some(self.number) && row.kind == self.kind && is_of_file(row);
+        let are_same = |last: usize| {
+            let lines = diff.rows[..=last].iter().rev().filter(|row| row.is_line()).take(self.quoted.len());
+            lines.map(|row| is_of_file(row).then_some(&row.text)).eq(self.quoted.iter().rev().map(Some))
+        };
+        let mut rows = diff.rows.iter().enumerate();
+        rows.find_map(|(at, row)| (is_last(row) && are_same(at)).then_some(at))
     }
 }
 

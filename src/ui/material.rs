@@ -20,6 +20,8 @@ pub(crate) struct Material {
     pub(crate) live: Option<(LaneId, Text)>,
     pub(crate) prompt: Option<Prompt>,
     pub(crate) diff: Option<(LaneId, Change)>,
+    /// The graph of the lanes, as long as nothing happens.
+    pub(crate) graph: Drawn,
 }
 
 /// The end of a job's output, oldest line first.
@@ -36,18 +38,31 @@ pub(crate) struct Prompt {
     pub(crate) text: Text,
 }
 
-/// Lines, and the rows of the width in which they were shown last: it takes long to make them of a long text.
+/// Rows of the width in which they were drawn last: it takes long to make them of a long text.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
-    lines: Vec<String>,
-    rows: RefCell<Option<(usize, Rows)>>,
-}
+pub(crate) struct Drawn(RefCell<Option<(usize, Rows)>>);
 
 pub(super) type Rows = Rc<[Line<'static>]>;
 
+impl Drawn {
+    pub(super) fn rows(&self, width: usize, make: impl FnOnce() -> Rows) -> Rows {
+        let mut known = self.0.borrow_mut();
+        match &*known {
+            Some((of, rows)) if *of == width => Rc::clone(rows),
+            _ => Rc::clone(&known.insert((width, make())).1),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    lines: Vec<String>,
+    drawn: Drawn,
+}
+
 impl Text {
     pub(crate) fn new(lines: Vec<String>) -> Self {
-        Self { lines, rows: RefCell::default() }
+        Self { lines, drawn: Drawn::default() }
     }
 
     pub(crate) fn lines(&self) -> &[String] {
@@ -55,16 +70,8 @@ impl Text {
     }
 
     pub(super) fn rows(&self, width: usize) -> Rows {
-        let mut known = self.rows.borrow_mut();
-        match &*known {
-            Some((of, rows)) if *of == width => Rc::clone(rows),
-            _ => {
-                let rows: Rows =
-                    self.lines.iter().flat_map(|line| styled::wrapped(&styled::cells(line), width)).collect();
-                *known = Some((width, Rc::clone(&rows)));
-                rows
-            }
-        }
+        let wrapped = |line: &String| styled::wrapped(&styled::cells(line), width);
+        self.drawn.rows(width, || self.lines.iter().flat_map(wrapped).collect())
     }
 }
 

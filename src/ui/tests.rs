@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::board::Board;
 use super::diff::Diff;
-use super::material::{Change, Material, Output, Prompt, Text};
+use super::material::{Change, Drawn, Material, Output, Prompt, Text};
 use super::state::State;
 use super::update::{Effect, Message, update};
 use super::view;
@@ -63,7 +63,7 @@ impl Interface {
             now: story.now(),
             program: program(),
             held: true,
-            material: Material { said, output: Some(output), live: None, prompt: Some(prompt), diff },
+            material: Material { said, output: Some(output), prompt: Some(prompt), diff, ..Material::default() },
             state: State::default(),
         }
     }
@@ -71,6 +71,7 @@ impl Interface {
     fn then(&mut self, event: Event) {
         let record = crate::event::Record { seq: 999, at: self.now, event, origin: None };
         self.history.apply(&record);
+        self.material.graph = Drawn::default();
     }
 
     fn board(&self) -> Board<'_> {

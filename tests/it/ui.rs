@@ -53,10 +53,12 @@ fn a_comment_on_a_line_of_the_diff_reaches_the_agent_and_an_approval_the_run() {
     for said in ["Not yet.", "work.txt:2: Say which one.", "> +draft 1"] {
         assert!(prompt.contains(said), "{said} is not in\n{prompt}");
     }
-    terminal.wait_for("needs approval");
+    terminal.press("5");
+    terminal.wait_for("L  needs approval");
     terminal.press("a\r");
     run.wait().exits(0);
     terminal.wait_for("2 merged");
+    terminal.wait_for("L  merged");
     terminal.press("q");
     assert_eq!(terminal.end(), Some(0));
     assert!(terminal.is_whole(), "{:?}", terminal.written());

@@ -26,7 +26,7 @@ use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
 use crate::ui::board::Board;
 use crate::ui::decoder::Decoder;
-use crate::ui::material::{Change, Material};
+use crate::ui::material::{Change, Drawn, Material};
 use crate::ui::state::{Notice, State, Tab};
 use crate::ui::update::{Effect, Message, update};
 use crate::ui::view;
@@ -172,7 +172,10 @@ impl App {
                 _ => {}
             }
             let contents = self.log.poll()?;
-            is_new |= !contents.records.is_empty();
+            if !contents.records.is_empty() {
+                is_new = true;
+                self.material.graph = Drawn::default();
+            }
             contents.records.iter().for_each(|record| self.history.apply(record));
             if let Some(damage) = contents.damage.first() {
                 self.state.notice = Some(Notice::bad(format!("the run log is damaged: {damage}")));

@@ -80,7 +80,10 @@ fn rows(
             let head = job.map_or_else(|| "no attempt yet".to_owned(), ToString::to_string);
             below(&head, prompt.map(|prompt| &prompt.text))
         }
-        Tab::Graph => (styled::rows(&board.graph(width), width), Rows::default()),
+        Tab::Graph => {
+            let rows = || Rows::from(styled::rows(&board.graph(width), width));
+            (Vec::new(), material.graph.rows(width, rows))
+        }
         Tab::Diff => Default::default(),
     }
 }
