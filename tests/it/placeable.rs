@@ -92,6 +92,7 @@ fn a_path_to_the_exchange_is_seen_from_the_main_worktree_everywhere() {
         });
         env.write("scratch/go", "");
         env.write("repo/docs/deep/file", "");
+        env.write("repo/docs/exchange.git/HEAD", "another one\n");
         let plan = env.path("plan.toml").display().to_string();
         let run = env.start_with(&["execute-phase", &plan, "--run-id", "r1"], |command| {
             command.current_dir(env.path("repo/docs/deep"))

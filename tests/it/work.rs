@@ -224,8 +224,12 @@ fn a_claim_that_was_pulled_is_pushed_over_by_force_only() {
     wait_for_both(&env, 2);
     clone_into(&env, "repo");
     env.lanekeeper(&["state", "pull"]).exits(0);
+    // What was pulled is what the remote has.
+    job.signal(Signal::STOP);
+    env.git(&["fetch", "--quiet", "origin", &format!("+{PUSHED}:refs/lanekeeper/remotes/origin/{RUN}")]);
     env.lanekeeper(&["state", "push", RUN]).exits(4).says(&["is worked on by"]).hints("--force");
     assert!(manifest(&env)["claim"]["host"].is_string());
+    job.signal(Signal::CONT);
     env.lanekeeper(&["state", "push", RUN, "--force"]).exits(0);
     job.wait().exits(75);
     env.lanekeeper(&["state", "push", RUN]).exits(0);
