@@ -95,8 +95,8 @@ impl Exchange {
         let place = cache(context, arguments.cache.as_deref())?.join(directory_name(&address));
         create_directory(&place)?;
         lock::exclusively(&place.join("lock"), || {
-            let mirror = Repository::open_or_create(&place.join("mirror"), None)?;
-            let remote = Remote::at(&mirror, EXCHANGE, &address)?;
+            let mirror = Repository::open_or_create(&place.join("mirror"), (EXCHANGE, &address), None)?;
+            let remote = Remote::named(&mirror, EXCHANGE)?;
             Ok(Self { address, mirror, remote, clones: place.join("clones") })
         })?
     }
@@ -144,8 +144,9 @@ impl<'a> Clone<'a> {
         claimed: &ReceivedState,
         pushing: Claimed,
     ) -> Result<Self> {
-        let repository = Repository::open_or_create(&place.join("repository"), Some(&exchange.mirror))?;
-        let remote = Remote::at(&repository, EXCHANGE, &exchange.address)?;
+        let remote = (EXCHANGE, exchange.address.as_str());
+        let repository = Repository::open_or_create(&place.join("repository"), remote, Some(&exchange.mirror))?;
+        let remote = Remote::named(&repository, EXCHANGE)?;
         let within = settings(context, repository, &place, claimed, pushing)?;
         let lock = RunLock::acquire(&place.join("lock"), &within.holder(&claimed.manifest.run_id))?;
         Ok(Self { place, within, remote, is_new: true, _lock: lock })

@@ -63,16 +63,6 @@ impl Remote {
         Ok(Self { repository, name, limit: LIMIT, ssh })
     }
 
-    /// The remote `name` with the address `url`; it is added if it is missing.
-    ///
-    /// # Errors
-    /// [`GitError`] when git's configuration cannot be written.
-    pub fn at(repository: &Repository, name: &str, url: &str) -> Result<Self> {
-        let key = format!("remote.{name}.url");
-        repository.git().args(["config", "--replace-all", &key, url]).run()?;
-        Self::named(repository, name)
-    }
-
     /// The remote of that name, or the repository at that address, which need not be a remote.
     pub fn named_or_at(repository: &Repository, name: &str) -> Result<Self> {
         match Self::named(repository, name) {

@@ -50,23 +50,29 @@ impl Repository {
         Ok(repository)
     }
 
-    /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, and it has the objects
-    /// of `lender`, too.
+    /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`
+    /// at `url`, and the objects of `lender`, too.
     ///
     /// # Errors
     /// [`GitError`] when the directory cannot be written or git refuses what is in it.
-    pub fn open_or_create(directory: &Path, lender: Option<&Self>) -> Result<Self> {
-        fs::create_dir_all(directory).map_err(io_error("create", directory))?;
-        // Again where it is there: the last one may have died in the middle.
-        let git = Git::searching(directory).args(["init", "--quiet", "--template=", "--initial-branch=nothing"]);
-        git.run()?;
-        let repository = Self::locate(directory)?;
-        if let Some(lender) = lender {
-            let objects = lender.common.join("objects");
-            let alternates = repository.common.join("objects").join("info").join("alternates");
-            atomic::write(&alternates, format!("{}\n", objects.display()).as_bytes())?;
+    pub fn open_or_create(directory: &Path, (name, url): (&str, &str), lender: Option<&Self>) -> Result<Self> {
+        if !directory.exists() {
+            // In one step, and its configuration is never written again: a process that dies leaves no lock there.
+            let parent = directory.parent().unwrap_or(directory);
+            fs::create_dir_all(parent).map_err(io_error("create", parent))?;
+            let made = tempfile::Builder::new().prefix("unfinished-").tempdir_in(parent);
+            let made = made.map_err(io_error("create a directory in", parent))?;
+            let git = |words: &[&str]| Git::searching(made.path()).args(words).run();
+            git(&["init", "--quiet", "--template=", "--initial-branch=nothing"])?;
+            git(&["config", &format!("remote.{name}.url"), url])?;
+            if let Some(lender) = lender {
+                let objects = lender.common.join("objects");
+                let alternates = made.path().join(".git/objects/info/alternates");
+                atomic::write(&alternates, format!("{}\n", objects.display()).as_bytes())?;
+            }
+            fs::rename(made.keep(), directory).map_err(io_error("create", directory))?;
         }
-        Ok(repository)
+        Self::locate(directory)
     }
 
     /// Every other extension that git knows changes no file that Lanekeeper reads or writes itself: where libgit2
