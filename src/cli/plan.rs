@@ -7,14 +7,17 @@ use super::run::{PlanText, invalid, phase_sequence, report};
 use super::runs::{beginning, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
-use super::{Context, ExitStatus, Hint, Result, plan_new};
+use super::{Context, ExitStatus, Hint, Result, now, plan_new};
 use crate::graph::{SvgStyle, TextForm};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};
-use crate::projection::lane_graph::node_state;
+use crate::projection::lane_graph::lane_graph;
+use crate::projection::report::ExecutionReport;
+use crate::projection::summary::SummaryContext;
 use crate::prompt::{self, Prompt};
 use crate::settings::{Layer, Settings};
+use crate::store::lock::is_held;
 
 type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
 
@@ -65,7 +68,11 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
         let (state, _) = state(context)?;
         let directory = state.run(&Selector::new(context, &state).named(run)?);
         let history = beginning(&directory).after(&read_begun_log(context, &directory)?.records);
-        graph = graph.with_states(|id| history.lane(id).map(|lane| node_state(lane.state)));
+        let program = state.program();
+        let held = is_held(&directory.lock());
+        let summary = SummaryContext { now: now(), program: &program, held };
+        let critical = ExecutionReport::of(&history, summary, 0).timeline.critical_path;
+        graph = graph.as_in(&lane_graph(&history, held, &critical, |_| None));
     }
     if context.printer.format() == Format::Json {
         context.printer.json(&graph.json())?;

@@ -99,10 +99,13 @@ impl Graph {
         self
     }
 
-    /// With the state that `state_of` finds for each lane.
+    /// With the states and the critical path of a run of these lanes.
     #[must_use]
-    pub fn with_states(mut self, state_of: impl Fn(&LaneId) -> Option<NodeState>) -> Self {
-        self.nodes.iter_mut().for_each(|node| node.state = state_of(&node.id));
+    pub fn as_in(mut self, run: &Self) -> Self {
+        for node in &mut self.nodes {
+            let there = run.nodes.iter().find(|there| there.id == node.id);
+            (node.state, node.is_critical) = there.map_or((None, false), |there| (there.state, there.is_critical));
+        }
         self
     }
 

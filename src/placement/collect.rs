@@ -10,12 +10,25 @@ use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::cluster::Cancel;
 use crate::event::{Event, Incoming, Record, RunOutcome};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::git::point_reference;
+use crate::git::{GitError, point_reference};
 use crate::model::{CommitId, LaneId, RunId};
 use crate::schedule::RunState;
 use crate::state_sync::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
 use crate::store::{run_files, run_log};
+
+/// Why the lane's branch could not be put where its own run left it.
+#[derive(Debug, thiserror::Error)]
+#[error("its work cannot be put on branch {branch}: {source}")]
+pub(super) struct NotPlaced {
+    branch: String,
+    source: GitError,
+}
+
+/// How the run of a job has ended, if it has.
+fn outcome(state: &ReceivedState) -> Option<RunOutcome> {
+    state.manifest.outcome.filter(|_| state.manifest.claim.is_some())
+}
 
 impl Watch {
     /// Copies what lanes did since the last look.
@@ -54,7 +67,7 @@ impl Watch {
         let Some((news, state)) = self.tolerate(&format!("the state of lane {lane}"), copied) else {
             return drop(self.followed.insert(lane, followed));
         };
-        let outcome = state.manifest.outcome.filter(|_| state.manifest.claim.is_some());
+        let outcome = outcome(&state);
         followed.state = Some(state);
         if outcome.is_some() {
             return self.end(followed, news, outcome, "its run ended");
@@ -64,8 +77,11 @@ impl Watch {
     }
 
     /// Blocks a lane whose state cannot be used, and ends its placement; others go on.
-    fn refuse(&mut self, followed: Followed, reason: &str) {
+    pub(super) fn refuse(&mut self, followed: Followed, reason: &str) {
         let lane = &followed.errand.lane;
+        if let Some(Err(error)) = followed.state.as_ref().map(|state| self.place_branch(lane, state)) {
+            tracing::warn!("lane {lane}: {error}");
+        }
         let before = known(&self.placing.repository, &self.placing.exchange, &followed.run).ok().flatten();
         let mut news = before.and_then(|before| self.cut_off(lane, &before).ok()).unwrap_or_default();
         news.push(Event::LaneBlocked { lane: lane.clone(), reason: reason.to_owned() }.into());
@@ -76,6 +92,9 @@ impl Watch {
 
     /// Why the state of a lane's own run can never be used, and what to do about it; `None`: that is not known.
     pub(super) fn unusable(&self, run: &RunId, error: &anyhow::Error) -> Option<String> {
+        if let Some(error) = error.downcast_ref::<NotPlaced>() {
+            return Some(format!("{error}; settle that and resume"));
+        }
         let Some(StateSyncError::Damaged { .. } | StateSyncError::NewerFormat { .. }) = error.downcast_ref() else {
             return None;
         };
@@ -93,6 +112,9 @@ impl Watch {
         let repository = &self.placing.repository;
         let lane = &followed.errand.lane;
         let records = self.examined(lane, state, true)?;
+        if outcome(state).is_some() {
+            self.place_branch(lane, state)?;
+        }
         // After an error all files are restored again.
         let mut files = std::mem::take(&mut followed.files);
         let new_files = state.new_files(repository, &mut files, &jobs_of(lane, &records))?;
@@ -125,8 +147,19 @@ impl Watch {
         }
         let replayed = RunState::replay(&self.placing.plan, &records);
         let damaged = |(line, fault)| state.damaged(&format!("its log contradicts itself in line {line}: {fault}"));
-        replayed.map_err(damaged)?;
+        let replayed = replayed.map_err(damaged)?;
+        if outcome(state) == Some(RunOutcome::Done) && !replayed.lane(self.index(lane)?).is_complete() {
+            return Err(state.damaged("it says that its run is done, and its log does not").into());
+        }
         Ok(records)
+    }
+
+    /// Puts the lane's branch where its own run left it. Without it nothing would hold the work of a lane that is done.
+    pub(super) fn place_branch(&self, lane: &LaneId, state: &ReceivedState) -> Result<(), NotPlaced> {
+        let branch = self.placing.started.lane_branch(lane);
+        let Some(head) = state.manifest.branches.get(&branch) else { return Ok(()) };
+        let placed = point_reference(&self.placing.repository, &format!("refs/heads/{branch}"), head);
+        placed.map_err(|source| NotPlaced { branch, source })
     }
 
     pub(super) fn records_of(&self, state: &ReceivedState) -> Result<Vec<Record>> {
@@ -134,15 +167,8 @@ impl Watch {
         run_log::parse(Path::new("its log"), &log).map_err(|error| state.damaged(&error.to_string()).into())
     }
 
-    /// Ends the placement: puts the lane's branch where its own run left it, and answers the errand and all requests to stop.
+    /// Ends the placement: answers the errand and all requests to stop.
     pub(super) fn end(&self, followed: Followed, mut news: Vec<Incoming>, outcome: Option<RunOutcome>, reason: &str) {
-        let branch = self.placing.started.lane_branch(&followed.errand.lane);
-        let head = followed.state.as_ref().and_then(|state| state.manifest.branches.get(&branch));
-        if let Some(head) = head
-            && let Err(error) = point_reference(&self.placing.repository, &format!("refs/heads/{branch}"), head)
-        {
-            tracing::warn!("branch {branch} cannot be moved to {head}: {error}");
-        }
         news.push(ended(&followed.errand, outcome, reason).into());
         (followed.answer)(news, true);
         followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));

@@ -126,6 +126,9 @@ impl Watch {
         self.collect();
         let Some(mut followed) = self.followed.remove(lane) else { return };
         let closed = self.closed(&mut followed);
+        if let Some(reason) = closed.as_ref().err().and_then(|error| self.unusable(&followed.run, error)) {
+            return self.refuse(followed, &reason);
+        }
         match self.tolerate(&format!("lane {lane}"), closed).flatten() {
             Some(news) => self.end(followed, news, None, reason),
             None => drop(self.followed.insert(lane.clone(), followed)),
@@ -152,6 +155,7 @@ impl Watch {
         match closed {
             Ok(closed) => {
                 let cut_off = self.cut_off(&followed.errand.lane, &closed)?;
+                self.place_branch(&followed.errand.lane, &closed)?;
                 let mut news = self.copy(followed, &closed)?;
                 news.extend(cut_off);
                 followed.state = Some(closed);

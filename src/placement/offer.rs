@@ -219,7 +219,7 @@ impl Watch {
         Ok(())
     }
 
-    fn index(&self, lane: &LaneId) -> Result<LaneIndex> {
+    pub(super) fn index(&self, lane: &LaneId) -> Result<LaneIndex> {
         self.placing.plan.find(lane).with_context(|| format!("the plan has no lane {lane}"))
     }
 

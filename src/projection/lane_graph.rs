@@ -34,7 +34,7 @@ pub fn lane_graph(
 }
 
 /// The state of a lane in a picture.
-pub(crate) fn node_state(state: LaneState) -> NodeState {
+fn node_state(state: LaneState) -> NodeState {
     let group = match state {
         LaneState::NeedsApproval(_) | LaneState::NeedsPerson => StateGroup::NeedsYou,
         LaneState::Failed => StateGroup::Failed,

@@ -142,7 +142,7 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
 }
 
 /// Records that follow each other by a second, or by what [`Story::wait`] says.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Story {
     pub(crate) records: Vec<Record>,
     seconds: i64,

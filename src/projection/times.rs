@@ -178,6 +178,25 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_is_idle_until_the_resume_that_follows_an_answer() {
+        let answer = Event::GateAnswered {
+            lane: lane("SL-1"),
+            gate: Approval::Changes.into(),
+            approved: true,
+            message: String::new(),
+        };
+        let story = Story::begun().opened("SL-1", 1);
+        let story = story.moved("SL-1", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
+        // The process that had it died, or it ended.
+        for story in [story.clone(), story.finished(RunOutcome::Blocked, 3)] {
+            let before = history(&story).times(story.now()).elapsed;
+            let story = story.wait(600).then(answer.clone()).resumed();
+            let times = history(&story).times(story.now());
+            assert!(times.idle >= 600_000 && times.elapsed <= before + 3_000, "{times:?}");
+        }
+    }
+
+    #[test]
     fn the_answer_to_a_run_that_has_ended_adds_no_time() {
         let story = Story::begun().opened("SL-1", 1);
         let story = story.moved("SL-1", LaneStage::Implementation, LaneStage::AwaitingUserApproval).wait(9);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::executors::{slurm, this};
-use crate::placed::{assert_merged, assert_merged_in, chain, has_begun, in_other, submitted, wait_for_the_claim};
+use crate::placed::{assert_merged, assert_merged_in, chain, has_begun, in_other, refs, submitted, wait_for_the_claim};
 use crate::support::{TestEnv, wait_until};
 
 /// What git leaves of a ref that it was changing when its machine lost power.
@@ -336,4 +336,35 @@ fn a_pull_takes_the_run_although_the_other_clone_pushes_meanwhile() {
     env.resume(&["--yes"]).exits(4).says(&["run r1 was continued elsewhere"]);
     env.write("scratch/go", "");
     assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
+}
+
+#[test]
+fn the_beginning_of_a_runs_id_means_no_lane_of_it() {
+    let env = slurm(this());
+    env.plan("[[lane]]\nid = 'AB'\nexecutor = 'main'\napproval = ['changes']\ncommand = 'echo a >a.txt'\n");
+    env.commit("settings");
+    clone(&env);
+    env.execute(&["--state-remote", "x"]).exits(3);
+    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1", "refs/lanekeeper/state/r1.AB"]);
+    let pull = |name: &str| in_other(&env, &["state", "pull", name, "--remote", "x"]).wait();
+    let pulled = pull("r").exits(0);
+    assert!(pulled.stdout.starts_with("Pulled run r1, "), "{}", pulled.stdout);
+    env.lanekeeper(&["state", "drop", "r", "--remote", "x", "--force"]).exits(0);
+    pull("r1.A").exits(8).says(&["x has no state of run r1.A"]);
+    pull("r1").exits(8);
+}
+
+#[test]
+fn a_lane_whose_branch_cannot_be_set_is_not_done() {
+    let env = slurm(this());
+    env.plan("[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n");
+    env.commit("settings");
+    // A directory where the ref is to be.
+    env.git(&["branch", "lane/P1/A/other"]);
+    let ended = env.execute(&["--merge", "none"]).exits(3);
+    ended.says(&["lane/P1/A", "settle that and resume"]);
+    assert!(!env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1.A"]).is_empty());
+    env.git(&["branch", "--delete", "--force", "lane/P1/A/other"]);
+    env.resume(&["--yes"]).exits(0);
+    assert_eq!(env.git(&["show", "lane/P1/A:a.txt"]).trim(), "a");
 }

@@ -181,7 +181,7 @@ pub(crate) fn in_other(env: &TestEnv, arguments: &[&str]) -> Running {
 }
 
 /// What the exchange has, but for the state of the run itself, which tests push by hand.
-fn refs(env: &TestEnv) -> Vec<String> {
+pub(crate) fn refs(env: &TestEnv) -> Vec<String> {
     let refs = env.git_at("exchange.git", &["for-each-ref", "--format=%(refname)"]);
     refs.lines().filter(|name| *name != "refs/lanekeeper/state/r1").map(str::to_owned).collect()
 }
@@ -302,22 +302,6 @@ fn what_a_failed_lane_left_on_the_exchange_goes_with_its_run() {
     env.lanekeeper(&["clean", "r1", "--force", "--yes"]).exits(0);
     assert!(refs(&env).is_empty(), "{:?}", refs(&env));
     assert_eq!(env.git(&["for-each-ref", "refs/lanekeeper/owner", "refs/lanekeeper/remotes"]), "");
-}
-
-#[test]
-fn the_beginning_of_a_runs_id_means_no_lane_of_it() {
-    let env = slurm(this());
-    env.plan("[[lane]]\nid = 'AB'\nexecutor = 'main'\napproval = ['changes']\ncommand = 'echo a >a.txt'\n");
-    env.commit("settings");
-    clone(&env);
-    env.execute(&["--state-remote", "x"]).exits(3);
-    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1", "refs/lanekeeper/state/r1.AB"]);
-    let pull = |name: &str| in_other(&env, &["state", "pull", name, "--remote", "x"]).wait();
-    let pulled = pull("r").exits(0);
-    assert!(pulled.stdout.starts_with("Pulled run r1, "), "{}", pulled.stdout);
-    env.lanekeeper(&["state", "drop", "r", "--remote", "x", "--force"]).exits(0);
-    pull("r1.A").exits(8).says(&["x has no state of run r1.A"]);
-    pull("r1").exits(8);
 }
 
 #[test]

@@ -145,6 +145,7 @@ fn locks_that_dead_processes_left_on_lanekeepers_own_refs_hold_up_nothing() {
     let kept = exchange.expect("a name").path().join("mirror/.git/refs/lanekeeper/kept");
     std::fs::create_dir_all(&kept).expect("a directory");
     std::fs::write(kept.join("r1.lock"), "").expect("a file");
+    std::fs::write(kept.ancestors().nth(3).expect("a directory").join("config.lock"), "").expect("a file");
     work(&env, &offer(&env), "node").exits(0);
 }
 

@@ -40,6 +40,8 @@ pub struct RunFacts {
     pub begun: Option<Timestamp>,
     /// When the last event was recorded.
     pub last: Option<Timestamp>,
+    /// When the last one that is no answer of the user was.
+    last_worked: Option<Timestamp>,
     /// The lane whose merge broke the final gate, where that was searched and found.
     pub culprit: Option<LaneId>,
     /// Those of no lane: the final gate.
@@ -188,8 +190,11 @@ impl RunFacts {
                 self.used += transcript.as_ref().map(|transcript| transcript.usage).unwrap_or_default();
                 self.worked_on(exit);
             }
-            // Until then no process worked on the run, on this machine or another.
-            Event::RunResumed { .. } | Event::RunMoved(_) => self.rests.extend(last.map(|last| (last, record.at))),
+            // Until then no process worked on the run, on this machine or another. What was answered meanwhile is no work.
+            Event::RunResumed { .. } | Event::RunMoved(_) => {
+                let from = self.finished.or(self.last_worked).or(last);
+                self.rests.extend(from.map(|from| (from, record.at)));
+            }
             Event::Noted { lane, message } => {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
@@ -200,6 +205,12 @@ impl RunFacts {
                 self.stop_ended();
             }
             _ => {}
+        }
+        if !matches!(
+            record.event,
+            Event::GateAnswered { .. } | Event::LaneSkipped { .. } | Event::LaneRolledBack { .. }
+        ) {
+            self.last_worked = Some(record.at);
         }
     }
 }
