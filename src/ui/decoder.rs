@@ -8,6 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::update::Message;
 
 const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
 
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -52,7 +53,8 @@ impl Decoder {
 
     /// Whether what came last may be the Escape key, or the beginning of a sequence.
     pub(crate) fn is_ambiguous(&self) -> bool {
-        !self.is_pasting && matches!(self.pending.as_slice(), [ESCAPE] | [ESCAPE, b'[' | b'O'])
+        !self.is_pasting
+            && matches!(self.pending.as_slice(), [ESCAPE] | [ESCAPE, b'[' | b'O' | b'P' | b'X' | b']'..=b'_'])
     }
 
     /// Nothing has followed for a while: what is ambiguous is a key.
@@ -88,8 +90,10 @@ fn first(bytes: &[u8]) -> Option<(Part, usize)> {
     let key = |code| Part::Key(code, KeyModifiers::NONE);
     match bytes {
         [] | [ESCAPE] => None,
-        [ESCAPE, b'[', rest @ ..] => sequence(rest).map(|(part, length)| (part, length + 2)),
-        [ESCAPE, b'O', rest @ ..] => Some((named(*rest.first()?).map_or(Part::Nothing, key), 3)),
+        // F1 to F5 of the Linux console.
+        [ESCAPE, b'[', b'[', rest @ ..] => sequence(rest).map(|(_, length)| (Part::Nothing, length + 3)),
+        [ESCAPE, b'[' | b'O', rest @ ..] => sequence(rest).map(|(part, length)| (part, length + 2)),
+        [ESCAPE, b'P' | b'X' | b']'..=b'_', rest @ ..] => answer(rest).map(|length| (Part::Nothing, length + 2)),
         [ESCAPE, ESCAPE, ..] => Some((key(KeyCode::Esc), 1)),
         [ESCAPE, rest @ ..] => match first(rest)? {
             (Part::Key(code, modifiers), length) => Some((Part::Key(code, modifiers | KeyModifiers::ALT), length + 1)),
@@ -118,6 +122,7 @@ fn character(byte: u8) -> Part {
     let (code, modifiers) = match byte {
         b'\r' | b'\n' => (KeyCode::Enter, KeyModifiers::NONE),
         b'\t' => (KeyCode::Tab, KeyModifiers::NONE),
+        ESCAPE => (KeyCode::Esc, KeyModifiers::NONE),
         0x7f | 0x08 => (KeyCode::Backspace, KeyModifiers::NONE),
         0x01..=0x1a => (KeyCode::Char(char::from(byte - 1 + b'a')), KeyModifiers::CONTROL),
         b' '.. => (KeyCode::Char(char::from(byte)), KeyModifiers::NONE),
@@ -126,7 +131,18 @@ fn character(byte: u8) -> Part {
     Part::Key(code, modifiers)
 }
 
-/// What follows `ESC [`, up to its final character.
+/// The length of what a terminal answers, up to BEL or `ESC \`; any other control character is a key that interrupts it.
+fn answer(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().position(u8::is_ascii_control)?;
+    match bytes[end..] {
+        [ESCAPE] => None,
+        [ESCAPE, b'\\', ..] => Some(end + 2),
+        [BELL, ..] => Some(end + 1),
+        _ => Some(end),
+    }
+}
+
+/// What follows `ESC [` or `ESC O`, up to its final character.
 fn sequence(bytes: &[u8]) -> Option<(Part, usize)> {
     let end = bytes.iter().position(|byte| !(b' '..=b'?').contains(byte))?;
     let last = bytes[end];
@@ -134,16 +150,48 @@ fn sequence(bytes: &[u8]) -> Option<(Part, usize)> {
         // Another key interrupts it.
         return Some((Part::Nothing, end));
     }
-    let number = bytes[..end].split(|byte| *byte == b';').next().unwrap_or_default();
-    let code = match (last, number) {
-        (b'~', b"200") => return Some((Part::PasteBegins, end + 1)),
-        (b'~', b"1" | b"7") => Some(KeyCode::Home),
-        (b'~', b"4" | b"8") => Some(KeyCode::End),
-        (b'~', b"5") => Some(KeyCode::PageUp),
-        (b'~', b"6") => Some(KeyCode::PageDown),
-        _ => named(last),
+    let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse().ok() };
+    let numbers = std::str::from_utf8(&bytes[..end]).ok().and_then(|text| text.split(';').map(number).collect());
+    Some((numbers.map_or(Part::Nothing, |numbers: Vec<u32>| numbered(last, &numbers)), end + 1))
+}
+
+fn numbered(last: u8, numbers: &[u32]) -> Part {
+    let (code, modifiers) = match (last, numbers) {
+        (b'~', [200, ..]) => return Part::PasteBegins,
+        (b'~', [27, modifiers, code]) | (b'u', [code, modifiers, ..]) => return with_code(*code, *modifiers),
+        (b'u', [code]) => return with_code(*code, 0),
+        (b'~', [1 | 7, more @ ..]) => (Some(KeyCode::Home), more.first()),
+        (b'~', [4 | 8, more @ ..]) => (Some(KeyCode::End), more.first()),
+        (b'~', [5, more @ ..]) => (Some(KeyCode::PageUp), more.first()),
+        (b'~', [6, more @ ..]) => (Some(KeyCode::PageDown), more.first()),
+        (_, numbers) => (named(last), numbers.last()),
     };
-    Some((code.map_or(Part::Nothing, |code| Part::Key(code, KeyModifiers::NONE)), end + 1))
+    let modifiers = with(modifiers.copied().unwrap_or_default());
+    code.map_or(Part::Nothing, |code| Part::Key(code, modifiers))
+}
+
+/// The key of a character, as kitty (`u`) and xterm (`modifyOtherKeys`) send it.
+fn with_code(code: u32, modifiers: u32) -> Part {
+    let part = match (u8::try_from(code), char::from_u32(code)) {
+        (Ok(byte), _) if byte.is_ascii() => character(byte),
+        // Keys without a character have codes for private use.
+        (_, Some(c)) if !c.is_control() && !('\u{e000}'..='\u{f8ff}').contains(&c) => {
+            Part::Key(KeyCode::Char(c), KeyModifiers::NONE)
+        }
+        _ => Part::Nothing,
+    };
+    match part {
+        Part::Key(code, more) => Part::Key(code, more | with(modifiers)),
+        other => other,
+    }
+}
+
+/// Which keys are held, of those that make another key of one: terminals send one more than the sum of their bits.
+fn with(number: u32) -> KeyModifiers {
+    let bits = number.saturating_sub(1);
+    let held = |mask, modifiers| if bits & mask == 0 { KeyModifiers::NONE } else { modifiers };
+    // Super, Hyper and Meta are as Alt.
+    held(0b100, KeyModifiers::CONTROL) | held(0b11_1010, KeyModifiers::ALT)
 }
 
 fn named(last: u8) -> Option<KeyCode> {
@@ -167,11 +215,10 @@ mod tests {
 
     fn shown(messages: &[Message]) -> Vec<String> {
         let one = |message: &Message| match message {
-            Message::Key(KeyEvent { code: KeyCode::Char(c), modifiers, .. }) => match *modifiers {
-                KeyModifiers::NONE => c.to_string(),
-                modifiers => format!("{modifiers}-{c}"),
+            Message::Key(KeyEvent { code, modifiers, .. }) => match *modifiers {
+                KeyModifiers::NONE => code.to_string(),
+                modifiers => format!("{modifiers}-{code}"),
             },
-            Message::Key(event) => event.code.to_string(),
             Message::Pasted(text) => format!("“{text}”"),
             other => format!("{other:?}"),
         };
@@ -184,7 +231,7 @@ mod tests {
 
     #[test]
     fn keys_are_read_in_the_forms_that_terminals_send() {
-        let text = "aä会\r\t\x7f\x08\x03\x1b[A\x1bOB\x1b[1;5C\x1b[D\x1b[Z\x1b[H\x1bOF\x1b[1~\x1b[5~\x1b[6~";
+        let text = "aä会\r\t\x7f\x08\x03\x1b[A\x1bOB\x1b[1;2C\x1b[D\x1b[Z\x1b[H\x1bOF\x1b[1~\x1b[5~\x1b[6~";
         let up_and_down = "Up Down Right Left Back Tab Home End Home Page Up Page Down";
         assert_eq!(decoded(text.as_bytes()), format!("a ä 会 Enter Tab Backspace Backspace Control-c {up_and_down}"));
         assert_eq!(decoded(b"\x1bq\x1b\x1bOA"), "Alt-q Esc Up");
@@ -194,6 +241,29 @@ mod tests {
     fn other_sequences_and_broken_text_are_left_out() {
         assert_eq!(decoded(b"\x1b[<0;3;4Ma\x1b[?1;2cb\x1b[I\x1bOP\xff\xc3(\xe4\xbcz\x00"), "a b ( z");
         assert_eq!(decoded(b"\x1b[1;\x1b[Bx"), "Down x");
+    }
+
+    #[test]
+    fn function_keys_and_answers_of_the_terminal_type_nothing() {
+        assert_eq!(decoded(b"\x1b[[A\x1b[[Ea\x1b[[\x1bOPb\x1b[?1uc"), "a b c");
+        assert_eq!(decoded("\x1bO会\x1bO\x1b[A".as_bytes()), "会 Up", "what interrupts it is a key");
+        assert_eq!(decoded(b"\x1b]11;rgb:0/0/0\x07a\x1b]11;q\x1b\\b\x1bP>|x(1)\x1b\\c\x1b_Gi=1;OK\x1b\\d"), "a b c d");
+        assert_eq!(decoded(b"\x1b]11;q\x03\x1bPq\x1b[A"), "Control-c Up", "nothing is held up by half an answer");
+        let mut decoder = Decoder::default();
+        assert_eq!((decoder.read(b"\x1b]"), decoder.settle(), decoder.read(b"q")), (vec![], None, vec![key('q')]));
+    }
+
+    #[test]
+    fn keys_keep_what_is_held_with_them() {
+        let text = b"\x1b[1;3A\x1b[1;5D\x1b[1;2B\x1bO5A\x1bO1;5A\x1b[6;5~\x1b[1;9H";
+        let arrows = "Alt-Up Control-Left Down Control-Up Control-Up Control-Page Down Alt-Home";
+        assert_eq!(decoded(text), arrows);
+        let letters = "Esc Control-c Control-c a A Alt-Enter";
+        assert_eq!(
+            decoded(b"\x1b[27u\x1b[99;5u\x1b[27;5;99~\x1b[97u\x1b[27;2;65~\x1b[13;3u\x1b[57441u\x1b[97;1:3u"),
+            letters
+        );
+        assert_eq!(decoded(b"\x1b[4294967296;5A\x1b[1114112u\x1b[0u"), "", "no number is too large");
     }
 
     #[test]
@@ -232,7 +302,20 @@ mod tests {
     }
 
     fn parts() -> impl Strategy<Value = Vec<Vec<u8>>> {
-        let known = ["a", "会", "\x1b[A", "\x1b[200~", "x\r", "\x1b[201~", "\x1bOB", "\x1b[1;5~", "\x1b"];
+        let known = [
+            "a",
+            "会",
+            "\x1b[A",
+            "\x1b[200~",
+            "x\r",
+            "\x1b[201~",
+            "\x1bOB",
+            "\x1b[1;5~",
+            "\x1b",
+            "\x1b]",
+            "\x1b\\",
+            "\x1b[[",
+        ];
         let known = proptest::sample::select(known.map(|part| part.as_bytes().to_vec()).to_vec());
         proptest::collection::vec(prop_oneof![known, proptest::collection::vec(any::<u8>(), 0..4)], 0..12)
     }

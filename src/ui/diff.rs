@@ -57,6 +57,13 @@ impl Diff {
         reader.diff
     }
 
+    /// The first line at or below `row` in its file, else the last one above it.
+    pub(crate) fn line_near(&self, row: usize) -> Option<usize> {
+        let file = self.rows.get(row)?.file;
+        let line = |backwards| self.find(row, backwards, |row| row.file == file && row.is_line());
+        line(false).or_else(|| line(true))
+    }
+
     /// The first row at or after `from` that `wanted` accepts; backwards the last one at or before it.
     pub(crate) fn find(&self, from: usize, backwards: bool, wanted: impl Fn(&Row) -> bool) -> Option<usize> {
         match backwards {

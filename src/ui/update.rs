@@ -96,6 +96,11 @@ impl Updating<'_, '_> {
                     self.state.dialog = Some(Dialog::Help { top: step.taken(top, places, page) });
                 }
             }
+            Some(Dialog::NoComment) => {
+                if !matches!(event.code, KeyCode::Enter | KeyCode::Esc) {
+                    self.state.dialog = Some(Dialog::NoComment);
+                }
+            }
             Some(Dialog::Stop { lane }) => self.confirm_stop(lane, event.code),
             Some(Dialog::Resume { more }) => {
                 if event.code == KeyCode::Char('y') {
@@ -241,10 +246,16 @@ impl Updating<'_, '_> {
 
     fn ask_for_comment(&mut self) {
         let (first, last) = self.state.diff.marked();
-        let comment = self.diff().and_then(|diff| Comment::on(diff, first, last, ""));
+        let mut comment = self.diff().and_then(|diff| Comment::on(diff, first, last, ""));
+        if comment.is_none()
+            && let Some(line) = self.diff().and_then(|diff| diff.line_near(last))
+        {
+            self.move_cursor(line);
+            comment = self.diff().and_then(|diff| Comment::on(diff, line, line, ""));
+        }
         match (self.lane(), comment) {
             (Some(lane), Some(comment)) => self.ask(Purpose::Comment(lane, comment)),
-            _ => self.state.notice = Some(Notice::bad("comments are for lines of a diff: 4 shows it")),
+            _ => self.state.dialog = Some(Dialog::NoComment),
         }
     }
 

@@ -141,14 +141,39 @@ fn comments_become_the_text_of_the_rejection() {
 fn a_comment_is_for_lines_of_a_diff_and_can_be_removed() {
     let mut interface = Interface::new();
     interface.text(80, 24);
-    interface.press("4c");
-    assert_eq!(interface.state.dialog, None, "the name of a file is no line of it");
-    interface.press("}jcx\n");
+    interface.press("4}jcx\n");
     assert_eq!(interface.state.comments_of(&lane("API")).len(), 1);
     interface.press("x");
     assert_eq!(interface.state.comments_of(&lane("API")).len(), 0);
     interface.press("c⎋c\n");
     assert_eq!(interface.state.comments_of(&lane("API")).len(), 0, "left, and empty");
+}
+
+#[test]
+fn a_comment_that_is_typed_on_a_header_runs_no_commands() {
+    let mut interface = Interface::new();
+    interface.text(80, 24);
+    for (keys, place) in [("4", "src/a.rs:1"), ("gjj", "src/a.rs:1"), ("]}", "src/b.rs:9 (removed)")] {
+        interface.press(keys);
+        assert_eq!(words(&interface.press("casy\n")), [""; 0]);
+        let made: Vec<String> = interface.state.comments_of(&lane("API")).iter().map(|it| it.place()).collect();
+        assert_eq!(made, [place], "{keys}");
+        interface.press("x");
+        assert_eq!(interface.state.comments_of(&lane("API")), [], "the cursor is on the line");
+    }
+    let without_lines = "diff --git a/x.png b/x.png\nBinary files a/x.png and b/x.png differ\n";
+    let last_line = "diff --git a/y b/y\n@@ -0,0 +1 @@\n+y\n\\ No newline at end of file\n";
+    interface.material.diff = Some((lane("API"), Change::Shown(Diff::parse(&format!("{without_lines}{last_line}")))));
+    for end in ["\n", "⎋"] {
+        interface.press("gc");
+        assert!(interface.text(80, 24).contains("there is no line to comment on here"));
+        assert_eq!(words(&interface.press("asyq")), [""; 0]);
+        assert!(interface.text(80, 24).contains("there is no line to comment on here"), "until {end:?}");
+        interface.press(end);
+        assert_eq!(interface.state.dialog, None);
+    }
+    interface.press("Gcx\n");
+    assert_eq!(interface.state.comments_of(&lane("API"))[0].place(), "y:1");
 }
 
 #[test]

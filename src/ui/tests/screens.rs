@@ -23,6 +23,17 @@ fn a_small_screen_shows_one_pane_at_a_time() {
 }
 
 #[test]
+fn a_title_that_does_not_fit_says_so() {
+    let mut interface = Interface::new();
+    let title = |interface: &mut Interface, width| interface.text(width, 10).lines().nth(1).unwrap().to_owned();
+    assert_eq!(title(&mut interface, 35), " lanes: 1 needs approval · 1 fail…");
+    interface.state.filter = "a".repeat(40);
+    assert!(title(&mut interface, 35).ends_with("aaa…"));
+    interface.state.filter = "UI".to_owned();
+    assert!(title(&mut interface, 35).starts_with(" lanes /UI: 1 running ──"), "all of it fits");
+}
+
+#[test]
 fn a_diff_is_shown_with_comments_below_their_lines() {
     let mut interface = Interface::new();
     interface.text(80, 24);

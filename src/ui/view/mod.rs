@@ -16,7 +16,7 @@ use super::material::Material;
 use super::scroll::around;
 use super::state::{Dialog, Extent, Focus, State};
 use super::{keys, styled};
-use crate::projection::header::fitting;
+use crate::projection::cells::cut;
 
 /// Draws the screen; how much there was to show, and where the cursor is while the user types.
 pub(crate) fn draw(
@@ -68,9 +68,9 @@ const TALL: u16 = 16;
 fn lanes(buffer: &mut Buffer, area: Rect, state: &State, board: &Board<'_>, material: &Material) -> usize {
     let filter = if state.filter.is_empty() { String::new() } else { format!(" /{}", state.filter) };
     let name = format!(" lanes{filter}: ");
-    let counts = if board.lanes().is_empty() { vec!["no lane".to_owned()] } else { board.counts() };
-    let counts = fitting(&counts, usize::from(area.width).saturating_sub(name.width() + 1));
-    title(buffer, area, state.focus == Focus::Lanes, vec![Span::raw(format!("{name}{counts} "))]);
+    let counts = if board.lanes().is_empty() { "no lane".to_owned() } else { board.counts().join(" · ") };
+    let shown = cut(&format!("{name}{counts}"), usize::from(area.width).saturating_sub(1));
+    title(buffer, area, state.focus == Focus::Lanes, vec![Span::raw(format!("{shown} "))]);
     // Below the title and the heading.
     let height = usize::from(area.height.saturating_sub(2));
     let selected = board.position(state.selected.as_ref());
