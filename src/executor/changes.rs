@@ -4,21 +4,30 @@ use std::sync::Arc;
 
 use super::{Executor, Prepared, lane_head};
 use crate::event::Event;
-use crate::git::FileChange;
-use crate::model::{ChangeSize, LaneIndex};
+use crate::git::{FileChange, GitError, Repository};
+use crate::model::{ChangeSize, CommitId, LaneIndex};
 use crate::schedule::RunState;
 
 impl Executor {
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let (head, base) = (lane_head(state, lane)?, state.lane(lane).base().cloned());
         Ok(self.task(lane, state, move |executor| {
-            let repository = &executor.repository;
-            let integration = repository.branch_commit(&executor.facts.base_branch)?;
-            let from = repository.starting_point(&head, base.as_ref(), integration.as_ref())?;
-            let changes = size_of(&repository.changes(from.as_str(), head.as_str())?);
+            let changes = measured(&executor.repository, &executor.facts.base_branch, base.as_ref(), &head)?;
             Ok(vec![Event::ChangesMeasured { lane: executor.id(lane), head: head.clone(), changes }])
         }))
     }
+}
+
+/// What `head` changes since the newest state of the integration branch that it holds.
+pub(crate) fn measured(
+    repository: &Repository,
+    integration: &str,
+    base: Option<&CommitId>,
+    head: &CommitId,
+) -> Result<ChangeSize, GitError> {
+    let integration = repository.branch_commit(integration)?;
+    let from = repository.starting_point(head, base, integration.as_ref())?;
+    Ok(size_of(&repository.changes(from.as_str(), head.as_str())?))
 }
 
 fn size_of(files: &[FileChange]) -> ChangeSize {

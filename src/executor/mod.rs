@@ -7,7 +7,7 @@
 mod agent;
 mod bisect;
 mod brief;
-mod changes;
+pub(crate) mod changes;
 mod clock;
 pub mod crash;
 pub(crate) mod elsewhere;

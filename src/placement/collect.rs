@@ -9,6 +9,7 @@ use super::lane_log::news;
 use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::cluster::Cancel;
 use crate::event::{Event, Incoming, Record, RunOutcome};
+use crate::executor::changes::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::{GitError, point_reference};
 use crate::model::{CommitId, LaneId, RunId};
@@ -125,7 +126,14 @@ impl Watch {
         }
         followed.files = files;
         crash_point(CrashPoint::Copied);
-        let news = news(&followed.errand.lane, &records, followed.seen);
+        let mut news = news(&followed.errand.lane, &records, followed.seen);
+        for said in &mut news {
+            // A change that is said to be empty would need no approval.
+            if let Event::ChangesMeasured { head, changes, .. } = &mut said.event {
+                let here = measured(repository, &self.placing.started.base_branch, None, head);
+                *changes = here.map_err(|error| state.damaged(&format!("{head} cannot be compared: {error}")))?;
+            }
+        }
         followed.seen = records.last().map_or(followed.seen, |record| record.seq.max(followed.seen));
         Ok(news)
     }

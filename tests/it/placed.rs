@@ -161,7 +161,9 @@ fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
     run.wait();
     env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(3).hints("resume the run and stop it");
     let run = env.start_with(&["resume", "--yes"], |command| command);
-    wait_until("the job's ticket", || env.lanekeeper(&["stop"]).stdout.contains("stop"));
+    // Until then the command would hold the lock that the resume takes.
+    wait_until("the resume", || !env.events("run_resumed").is_empty());
+    env.lanekeeper(&["stop"]).exits(0);
     run.wait().exits(143);
     env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
     assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1"], "what was rolled back is removed");

@@ -374,20 +374,25 @@ fn a_branch_that_is_none_of_the_runs_own_is_refused() {
     refused_after(&change, 6, "`main` is no branch of a lane");
 }
 
-/// Puts another log in the place of the pushed one, with all its checksums right.
-fn forge_log(env: &TestEnv, edit: &dyn Fn(&str) -> String) {
-    let log = env.read("tampered/log/000001.jsonl");
+/// A log whose lines are edited, and the manifest of its state, with all their checksums right.
+pub(crate) fn forged(log: &str, manifest: &str, edit: &dyn Fn(&str) -> String) -> (String, String) {
     let lines = log.lines().map(|line| {
         let body = edit(line.split(",\"crc\":").next().expect("a body"));
         format!("{body},\"crc\":\"{:08x}\"}}\n", crc32fast::hash(body.as_bytes()))
     });
     let forged: String = lines.collect();
     assert_ne!(forged, log, "nothing was changed");
-    let mut manifest: Value = serde_json::from_str(&env.read("tampered/state.json")).expect("JSON");
-    let sum: String = Sha256::digest(forged.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut manifest: Value = serde_json::from_str(manifest).expect("JSON");
+    let sum = format!("{:x}", Sha256::digest(&forged));
     (manifest["log_bytes"], manifest["log_sha256"]) = (forged.len().into(), sum.into());
-    env.write("tampered/log/000001.jsonl", forged);
-    env.write("tampered/state.json", manifest.to_string());
+    (forged, manifest.to_string())
+}
+
+/// Puts another log in the place of the pushed one.
+fn forge_log(env: &TestEnv, edit: &dyn Fn(&str) -> String) {
+    let (log, manifest) = forged(&env.read("tampered/log/000001.jsonl"), &env.read("tampered/state.json"), edit);
+    env.write("tampered/log/000001.jsonl", log);
+    env.write("tampered/state.json", manifest);
 }
 
 #[test]

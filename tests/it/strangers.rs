@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::exchange::clone;
 use crate::executors::{slurm, this};
 use crate::placed::{has_begun, in_other};
+use crate::state::forged;
 use crate::support::{Ended, TestEnv, wait_until};
 
 const STATE: &str = "refs/lanekeeper/state/r1.A";
@@ -145,4 +146,38 @@ fn a_pull_takes_no_output_of_jobs_that_were_never_planned() {
     in_other(&env, &["clean", "r1", "--force", "--logs", "--yes"]).wait().exits(0);
     let pulled = in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(6);
     pulled.says(&["`files/requests/1.json` does not belong in it"]);
+}
+
+/// Has the log of lane A say that its change is empty.
+fn without_changes(env: &TestEnv) {
+    let show = |path: &str| env.git_at("exchange.git", &["show", &format!("{STATE}:{path}")]);
+    let empty = |body: &str| match body.split_once("\"changes\":{") {
+        Some((before, after)) => {
+            let rest = after.split_once('}').expect("its end").1;
+            format!("{before}\"changes\":{{\"files\":0,\"added\":0,\"removed\":0}}{rest}")
+        }
+        None => body.to_owned(),
+    };
+    let (log, manifest) = forged(&show("log/000001.jsonl"), &show("state.json"), &empty);
+    plant(env, "log/000001.jsonl", &log);
+    plant(env, "state.json", &manifest);
+}
+
+#[test]
+fn a_lane_that_says_that_it_changed_nothing_is_still_shown() {
+    let env = slurm(this());
+    env.plan(
+        "[[lane]]\nid = 'A'\nexecutor = 'main'\napproval = ['changes']\n\
+         command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n",
+    );
+    env.commit("settings");
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_until("its claim", || !env.events("lane_claimed").is_empty());
+    run.kill();
+    env.write("scratch/go", "");
+    wait_until("the end of its run", || manifest(&env)["outcome"] != Value::Null);
+    without_changes(&env);
+    env.resume(&["--yes"]).exits(3).says(&["needs approval"]);
+    assert_eq!(env.git(&["ls-tree", "--name-only", "main", "a.txt"]), "");
 }
