@@ -23,7 +23,7 @@ use crate::store::{run_files, run_log};
 #[error("its work cannot be put on branch {branch}: {source}")]
 pub(super) struct NotPlaced {
     branch: String,
-    source: GitError,
+    source: Box<GitError>,
 }
 
 /// How the run of a job has ended, if it has.
@@ -167,7 +167,7 @@ impl Watch {
         let branch = self.placing.started.lane_branch(lane);
         let Some(head) = state.manifest.branches.get(&branch) else { return Ok(()) };
         let placed = point_reference(&self.placing.repository, &format!("refs/heads/{branch}"), head);
-        placed.map_err(|source| NotPlaced { branch, source })
+        placed.map_err(|source| NotPlaced { branch, source: Box::new(source) })
     }
 
     pub(super) fn records_of(&self, state: &ReceivedState) -> Result<Vec<Record>> {
