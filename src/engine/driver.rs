@@ -20,9 +20,8 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
 use crate::model::Timestamp;
-use crate::process;
 use crate::schedule::{Action, Finish, RunState};
-use crate::store::{Journal, LogError, RunDirectory, requests};
+use crate::store::{Journal, LogError, requests};
 use crate::timing::TARGET;
 
 /// How often requests are looked for and time is shown.
@@ -57,10 +56,10 @@ impl Log for Journal {
     }
 }
 
-/// The run log, and the files of the run, where the jobs that it plans find their places empty.
+/// The run log; the jobs that it plans find their places empty.
 struct RunLog {
     journal: Journal,
-    files: RunDirectory,
+    executor: Arc<Executor>,
 }
 
 impl Log for RunLog {
@@ -68,7 +67,7 @@ impl Log for RunLog {
 
     fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, LogError> {
         if let (Event::JobPlanned { job }, None) = (&incoming.event, incoming.origin) {
-            process::make_room(&self.files.job(job))?;
+            self.executor.make_room(job)?;
         }
         Log::append(&mut self.journal, at, incoming)
     }
@@ -100,7 +99,7 @@ pub fn drive(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
     let ended = runtime.block_on(async {
         let (sender, inbox) = unbounded_channel();
-        let log = RunLog { journal, files: executor.run.clone() };
+        let log = RunLog { journal, executor: executor.clone() };
         let run_loop = RunLoop::new(log, state).awaiting_answers(awaits_answers);
         let signals = Signals::new()?;
         let mut driver =

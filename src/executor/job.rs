@@ -12,7 +12,7 @@ use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use crate::diagnose;
 use crate::event::{AgentReport, Event, Reading, Worktree};
-use crate::fs::{atomic, directory, regular_file};
+use crate::fs::{FileError, atomic, directory, regular_file};
 use crate::git;
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
@@ -45,6 +45,11 @@ const LAST_WORDS: usize = 10;
 type Sheet = (&'static str, Vec<u8>);
 
 impl Executor {
+    /// Clears the place of a job that is about to be planned.
+    pub(crate) fn make_room(&self, job: &JobId) -> Result<(), FileError> {
+        process::make_room(&self.run.job(job))
+    }
+
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
     pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Prepared {
         let described = match self.describe(job, state) {

@@ -11,6 +11,7 @@ pub(crate) mod lane_run;
 mod manifest;
 mod ownership;
 mod pack;
+mod planned;
 mod probe;
 mod published;
 mod receive;
@@ -34,13 +35,13 @@ pub use error::StateSyncError;
 pub use follow::{Follower, Pace, PushNow};
 pub use manifest::Manifest;
 pub(crate) use ownership::Ownership;
+pub(crate) use planned::jobs_of;
 pub use probe::{Probe, ProbeAnswer, is_probe};
 pub use published::unpublished;
 pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
 pub(crate) use restore::lost_job;
 pub use restore::{Destination, LocalRun, Restored, check, local_run};
 pub use send::{StatePusher, drop_state, send};
-pub(crate) use strangers::jobs_of;
 
 const STATES: &str = "refs/lanekeeper/state/";
 

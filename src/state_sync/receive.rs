@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::error::{Result, StateSyncError};
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
-use super::strangers::{is_below_one, retain_planned};
+use super::planned::{is_below_one, retain_planned};
 use super::{STATES, incoming_reference, state_reference};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote, Repository, forget_reference};

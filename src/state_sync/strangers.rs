@@ -2,39 +2,11 @@
 //! of it is taken for the work of another lane, for a merge, for an answer of the user, or for what a job left that is not
 //! the lane's.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-
 use super::error::{Result, StateSyncError};
 use super::pack::FILES;
 use super::receive::ReceivedState;
 use crate::event::{Event, LaneStage, Record};
-use crate::model::{JobId, JobRole, LaneId, PhaseId};
-use crate::store::run_files::RunFile;
-
-/// The directories of jobs that the own run of `lane` planned.
-pub(crate) fn jobs_of(lane: &LaneId, records: &[Record]) -> HashSet<PathBuf> {
-    let own = records.iter().filter(|record| record.origin.is_none());
-    planned(own).filter(|job| job.lane.as_ref() == Some(lane)).map(JobId::directory).collect()
-}
-
-/// Leaves out files of jobs that were never planned: in their places others are planned later.
-pub(super) fn retain_planned(files: &mut Vec<RunFile>, records: &[Record]) {
-    let jobs: HashSet<PathBuf> = planned(records.iter()).map(JobId::directory).collect();
-    let is_of_a_job = |path: &str| path.starts_with("lanes/") || path.starts_with("final-");
-    files.retain(|(path, _)| !is_of_a_job(path) || is_below_one(path, &jobs));
-}
-
-fn planned<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item = &'a JobId> {
-    records.filter_map(|record| match &record.event {
-        Event::JobPlanned { job } => Some(job),
-        _ => None,
-    })
-}
-
-pub(super) fn is_below_one(path: &str, directories: &HashSet<PathBuf>) -> bool {
-    Path::new(path).ancestors().skip(1).any(|above| directories.contains(above))
-}
+use crate::model::{JobRole, LaneId, PhaseId};
 
 impl ReceivedState {
     /// Refuses a state that holds what the own run of `lane` never says, keeps or leaves; `records` are its log.
@@ -138,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::event::SnapshotReason;
-    use crate::model::{CommitId, HumanGate, TreeEntry, TreeEntryKind};
+    use crate::model::{CommitId, HumanGate, JobId, TreeEntry, TreeEntryKind};
     use crate::projection::testing::{at, attempt, lane};
     use crate::state_sync::manifest::tests::manifest;
 
@@ -212,22 +184,5 @@ mod tests {
         for event in events {
             assert!(refused(FILE, SNAPSHOT, event.clone()).is_some(), "{event:?}");
         }
-    }
-
-    #[test]
-    fn files_of_jobs_that_were_not_planned_are_left_out() {
-        let planned = attempt("A", "x", 1);
-        let of = |job: &JobId| (job.directory().join("exit.json").display().to_string(), Vec::new());
-        let mut files = vec![
-            of(&planned),
-            of(&attempt("A", "x", 2)),
-            of(&JobId { lane: None, role: JobRole::Final, number: 1 }),
-            ("report.txt".to_owned(), Vec::new()),
-        ];
-        let kept = [files[0].clone(), files[3].clone()];
-        let records = [record(Event::JobPlanned { job: planned })];
-        retain_planned(&mut files, &records);
-        assert_eq!(files, kept);
-        assert!(jobs_of(&lane("B"), &records).is_empty());
     }
 }

@@ -70,7 +70,7 @@ impl Repository {
                 let alternates = made.path().join(".git/objects/info/alternates");
                 atomic::write(&alternates, format!("{}\n", objects.display()).as_bytes())?;
             }
-            fs::rename(made.keep(), directory).map_err(io_error("create", directory))?;
+            atomic::rename(&made.keep(), directory)?;
         }
         Self::locate(directory)
     }
