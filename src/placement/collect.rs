@@ -60,7 +60,7 @@ impl Watch {
     /// Copies what is new in a state, and ends the placement where it says that the run has ended.
     fn look_at(&mut self, run: &RunId, state: Result<ReceivedState>) {
         let Some((lane, mut followed)) = self.remove_run(run) else { return };
-        let copied = state.and_then(|state| Ok((self.copy(&mut followed, &state)?, state)));
+        let copied = state.and_then(|state| Ok((self.copy(&mut followed, &state, false)?.0, state)));
         if let Some(reason) = copied.as_ref().err().and_then(|error| self.unusable(run, error)) {
             return self.refuse(followed, &reason);
         }
@@ -77,14 +77,14 @@ impl Watch {
         self.followed.insert(lane, followed);
     }
 
-    /// Blocks a lane whose state cannot be used, and ends its placement; others go on.
+    /// Blocks a lane whose state cannot be used, and ends its placement; other lanes continue.
     pub(super) fn refuse(&mut self, followed: Followed, reason: &str) {
         let lane = &followed.errand.lane;
         if let Some(Err(error)) = followed.state.as_ref().map(|state| self.place_branch(lane, state)) {
             tracing::warn!("lane {lane}: {error}");
         }
         let before = known(&self.placing.repository, &self.placing.exchange, &followed.run).ok().flatten();
-        let mut news = before.and_then(|before| self.cut_off(lane, &before).ok()).unwrap_or_default();
+        let mut news = before.map(|before| self.cut_off(lane, &before)).unwrap_or_default();
         news.push(Event::LaneBlocked { lane: lane.clone(), reason: reason.to_owned() }.into());
         let (executor, ticket) = (followed.errand.executor.clone(), followed.ticket.clone());
         self.end(followed, news, Some(RunOutcome::Blocked), reason);
@@ -108,12 +108,18 @@ impl Watch {
         self.followed.remove_entry(&lane)
     }
 
-    /// What the run log gets of a state; files, branches and refs are written first.
-    pub(super) fn copy(&self, followed: &mut Followed, state: &ReceivedState) -> Result<Vec<Incoming>> {
+    /// What the run log gets of a state, and how the lane's own run stands in it; files, branches and refs are written
+    /// first. `is_last`: no job adds to it.
+    pub(super) fn copy(
+        &self,
+        followed: &mut Followed,
+        state: &ReceivedState,
+        is_last: bool,
+    ) -> Result<(Vec<Incoming>, RunState)> {
         let repository = &self.placing.repository;
         let lane = &followed.errand.lane;
-        let records = self.examined(lane, state, true)?;
-        if outcome(state).is_some() {
+        let (records, own) = self.examined(lane, state, true)?;
+        if is_last || outcome(state).is_some() {
             self.place_branch(lane, state)?;
         }
         // After an error all files are restored again.
@@ -135,12 +141,17 @@ impl Watch {
             }
         }
         followed.seen = records.last().map_or(followed.seen, |record| record.seq.max(followed.seen));
-        Ok(news)
+        Ok((news, own))
     }
 
-    /// The log of a lane's own run, where the state holds nothing that this run never leaves. With `continues` it goes on
-    /// from what this clone has of it.
-    pub(super) fn examined(&self, lane: &LaneId, state: &ReceivedState, continues: bool) -> Result<Vec<Record>> {
+    /// The log of a lane's own run and what follows from it, where the state holds nothing that this run never leaves. With `continues`
+    /// the log must extend the one that this clone has.
+    pub(super) fn examined(
+        &self,
+        lane: &LaneId,
+        state: &ReceivedState,
+        continues: bool,
+    ) -> Result<(Vec<Record>, RunState)> {
         let (repository, run) = (&self.placing.repository, &state.manifest.run_id);
         let records = self.records_of(state)?;
         state.refuse_what_is_not_of((&self.placing.started.phase, lane), &records)?;
@@ -159,7 +170,7 @@ impl Watch {
         if outcome(state) == Some(RunOutcome::Done) && !replayed.lane(self.index(lane)?).is_complete() {
             return Err(state.damaged("it says that its run is done, and its log does not").into());
         }
-        Ok(records)
+        Ok((records, replayed))
     }
 
     /// Puts the lane's branch where its own run left it. Without it nothing would hold the work of a lane that is done.
@@ -170,7 +181,7 @@ impl Watch {
         placed.map_err(|source| NotPlaced { branch, source: Box::new(source) })
     }
 
-    pub(super) fn records_of(&self, state: &ReceivedState) -> Result<Vec<Record>> {
+    fn records_of(&self, state: &ReceivedState) -> Result<Vec<Record>> {
         let log = state.log(&self.placing.repository)?;
         run_log::parse(Path::new("its log"), &log).map_err(|error| state.damaged(&error.to_string()).into())
     }

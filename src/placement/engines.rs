@@ -154,10 +154,8 @@ impl Watch {
         };
         match closed {
             Ok(closed) => {
-                let cut_off = self.cut_off(&followed.errand.lane, &closed)?;
-                self.place_branch(&followed.errand.lane, &closed)?;
-                let mut news = self.copy(followed, &closed)?;
-                news.extend(cut_off);
+                let (mut news, own) = self.copy(followed, &closed, true)?;
+                news.extend(lost_jobs(&followed.errand.lane, &closed, &own));
                 followed.state = Some(closed);
                 Ok(Some(news))
             }
@@ -168,11 +166,15 @@ impl Watch {
         }
     }
 
-    /// The ends of the jobs of a lane that were running in its own run, which was taken back.
-    pub(super) fn cut_off(&self, lane: &LaneId, closed: &ReceivedState) -> Result<Vec<Incoming>> {
-        let own = RunState::replay(&self.placing.plan, &self.records_of(closed)?);
-        let own = own.map_err(|(line, fault)| anyhow::anyhow!("line {line} of its log: {fault}"))?;
-        let running = own.running_jobs().filter(|job| job.lane.as_ref() == Some(lane));
-        Ok(running.map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect())
+    /// The ends of the jobs of a lane that were running in a state which was copied before.
+    pub(super) fn cut_off(&self, lane: &LaneId, before: &ReceivedState) -> Vec<Incoming> {
+        let examined = self.examined(lane, before, false);
+        examined.map(|(_, own)| lost_jobs(lane, before, &own)).unwrap_or_default()
     }
+}
+
+/// The ends of the jobs of a lane that were running in its own run, which was taken back.
+fn lost_jobs(lane: &LaneId, closed: &ReceivedState, own: &RunState) -> Vec<Incoming> {
+    let running = own.running_jobs().filter(|job| job.lane.as_ref() == Some(lane));
+    running.map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect()
 }

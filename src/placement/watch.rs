@@ -166,11 +166,8 @@ impl Watch {
             answer(news, true);
         };
         for followed in std::mem::take(&mut self.followed).into_values() {
-            let cut_off = followed
-                .state
-                .as_ref()
-                .and_then(|state| self.cut_off(&followed.errand.lane, state).ok())
-                .unwrap_or_default();
+            let state = followed.state.as_ref();
+            let cut_off = state.map(|state| self.cut_off(&followed.errand.lane, state)).unwrap_or_default();
             answer_with_end(&followed.errand, &followed.answer, cut_off);
             followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
         }
