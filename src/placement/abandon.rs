@@ -55,8 +55,12 @@ impl Unanswered {
 
     /// From now on everything is answered here where the thread does not answer for a while.
     pub(super) fn end_soon(&self) {
-        if lock(&self.0).end.replace(Instant::now() + LONGEST).is_some() {
-            return;
+        {
+            let mut questions = lock(&self.0);
+            if questions.end.is_some() {
+                return;
+            }
+            questions.end = Some(Instant::now() + LONGEST);
         }
         let unanswered = self.clone();
         let started = thread::Builder::new().name("forced-stop".to_owned()).spawn(move || unanswered.abandon());
@@ -118,4 +122,18 @@ impl Unanswered {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_signal_does_not_put_the_end_off() {
+        let unanswered = Unanswered::default();
+        unanswered.end_soon();
+        let end = lock(&unanswered.0).end;
+        unanswered.end_soon();
+        assert_eq!(lock(&unanswered.0).end, end);
+    }
 }
