@@ -11,7 +11,7 @@ use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::cluster::{self, Cluster};
 use crate::git::{GitError, Remote, Repository};
-use crate::model::{ExecutorSettings, HERE, LaneId, Plan, RunId};
+use crate::model::{ExecutorSettings, HERE, LaneId, LaneIndex, Plan, RunId};
 use crate::placement::{Engine, lane_run};
 use crate::settings::value::has_password;
 use crate::state_sync::lane_run::drop_all;
@@ -53,12 +53,20 @@ pub(super) fn engines(within: &RepositoryContext<'_>, plan: &Plan) -> Result<Has
     engines.collect()
 }
 
-/// Refuses to begin a run whose lanes could not be placed. Nothing is written.
-pub(super) fn check(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) -> Result<()> {
+/// Refuses to begin a run of these lanes that could not be placed. Nothing is written.
+pub(super) fn check(
+    within: &RepositoryContext<'_>,
+    plan: &Plan,
+    mut lanes: impl Iterator<Item = LaneIndex>,
+    run: &RunId,
+) -> Result<()> {
     if engines(within, plan)?.is_empty() {
         return Ok(());
     }
     exchange(within)?;
+    if lanes.all(|lane| plan.lane(lane).executor.is_none()) {
+        return Ok(());
+    }
     ownership(within, run)?.check_free().map_err(|error| match error.downcast_ref() {
         Some(StateSyncError::Taken { by, .. }) => ExitStatus::Usage
             .error(format!("there is a run {run} already, whose lanes are placed by {by}"))

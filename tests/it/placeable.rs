@@ -42,6 +42,17 @@ fn without_an_exchange_no_run_begins() {
 }
 
 #[test]
+fn lanes_that_run_here_need_no_exchange() {
+    let env = one();
+    env.plan(&format!("{ONE}[[lane]]\nid = 'HERE'\ncommand = 'echo h >h.txt'\n"));
+    std::fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
+    let plan = env.path("plan.toml").display().to_string();
+    env.lanekeeper(&["execute-lane", &plan, "HERE"]).exits(0);
+    assert!(env.holds("main", "h.txt"));
+    env.lanekeeper(&["execute-lane", &plan, "A"]).exits(3).says(&["exchange.git"]);
+}
+
+#[test]
 fn an_address_with_a_password_is_refused_and_not_shown() {
     let env = one();
     env.git(&["remote", "add", "secret", "https://me:hunter2@localhost/r.git"]);

@@ -42,9 +42,10 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     checkpoints::check(&within.state.checkpoints())?;
     let named = chosen_lanes(&plan.plan, request)?;
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
-    preflight::check(within.context, &plan.plan, plan.plan.indices().filter(wanted))?;
+    let lanes = || plan.plan.indices().filter(wanted);
+    preflight::check(within.context, &plan.plan, lanes())?;
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
-    executors::check(within, &plan.plan, &run)?;
+    executors::check(within, &plan.plan, lanes(), &run)?;
     preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
