@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::fs::directory::with_suffix;
 use crate::fs::{atomic, regular_file, remove_unfinished};
 use crate::git::command::{Git, GitError, Result, io_error, path_text};
 use crate::git::repo::{
@@ -51,26 +52,25 @@ impl Repository {
     }
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`
-    /// at `url`, and the objects of `lender`, too.
+    /// at `url`, and the objects of `lender`, too. What a process that was killed left of it is replaced.
     ///
     /// # Errors
     /// [`GitError`] when the directory cannot be written or git refuses what is in it.
     pub fn open_or_create(directory: &Path, (name, url): (&str, &str), lender: Option<&Self>) -> Result<Self> {
         if !directory.exists() {
             // In one step, and its configuration is never written again: a process that dies leaves no lock there.
-            let parent = directory.parent().unwrap_or(directory);
-            fs::create_dir_all(parent).map_err(io_error("create", parent))?;
-            let made = tempfile::Builder::new().prefix("unfinished-").tempdir_in(parent);
-            let made = made.map_err(io_error("create a directory in", parent))?;
-            let git = |words: &[&str]| Git::searching(made.path()).args(words).run();
+            let made = with_suffix(directory, ".unfinished");
+            atomic::remove_all(&made).map_err(io_error("remove", &made))?;
+            fs::create_dir_all(&made).map_err(io_error("create", &made))?;
+            let git = |words: &[&str]| Git::searching(&made).args(words).run();
             git(&["init", "--quiet", "--template=", "--initial-branch=nothing"])?;
             git(&["config", &format!("remote.{name}.url"), url])?;
             if let Some(lender) = lender {
                 let objects = lender.common.join("objects");
-                let alternates = made.path().join(".git/objects/info/alternates");
+                let alternates = made.join(".git/objects/info/alternates");
                 atomic::write(&alternates, format!("{}\n", objects.display()).as_bytes())?;
             }
-            atomic::rename(&made.keep(), directory)?;
+            atomic::rename(&made, directory)?;
         }
         Self::locate(directory)
     }
