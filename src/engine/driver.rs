@@ -147,8 +147,7 @@ impl Driver {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
         let now = self.now();
         let step = self.run_loop.absorb(events, finished, now)?;
-        let forces = |record: &Record| matches!(record.event, Event::StopRequested { lane: None, force: true, .. });
-        if step.records.iter().any(forces) {
+        if step.records.iter().any(|record| record.event.is_forced_stop()) {
             self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.end_soon());
         }
         Ok(step)

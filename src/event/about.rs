@@ -15,6 +15,11 @@ impl Event {
         }
     }
 
+    /// Whether it is a request to stop the whole run without waiting for its jobs.
+    pub(crate) fn is_forced_stop(&self) -> bool {
+        matches!(self, Self::StopRequested { lane: None, force: true, .. })
+    }
+
     /// The lane that the event is about, if it is about one.
     pub fn lane(&self) -> Option<&LaneId> {
         match self {

@@ -16,7 +16,7 @@ use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
 use crate::engine::{Sight, drive};
-use crate::event::{Event, Record, RunOutcome, RunStarted};
+use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, RunClock};
@@ -70,8 +70,7 @@ pub(super) fn execute(
     let mut is_forced = false;
     let ended = drive(executor, run.journal, run.state, first, &mut |sight| match sight {
         Sight::Records(records) => {
-            let forces = |record: &Record| matches!(record.event, Event::StopRequested { lane: None, force: true, .. });
-            is_forced |= records.iter().any(forces);
+            is_forced |= records.iter().any(|record| record.event.is_forced_stop());
             projections.send(records);
             switches.observe(records);
             follower.iter().for_each(|follower| follower.send(records));
