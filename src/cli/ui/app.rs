@@ -15,7 +15,7 @@ use super::super::worktree::editor;
 use super::super::{Context, ExitStatus, Result, now};
 use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::{Files, stamp};
-use super::screen::{Input, Screen, input};
+use super::screen::{Input, Screen, input, is_gone};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::{LaneId, RunId, Timestamp};
 use crate::progress::styles_for;
@@ -97,7 +97,7 @@ impl App {
         match signals.received() {
             Some((status, _)) => Ok(status),
             // What is gone cannot be drawn on, which is no error to report.
-            None if input(Duration::ZERO) == Input::Gone => Ok(ExitStatus::Terminated),
+            None if is_gone() => Ok(ExitStatus::Terminated),
             None => shown.map(|()| ExitStatus::Done),
         }
     }
@@ -168,6 +168,7 @@ impl App {
                 (None, Some(_)) => {
                     self.history = beginning(&self.directory);
                     self.files = Files::new(self.directory.clone(), Arc::clone(&self.commands.caller));
+                    self.material = Material::default();
                 }
                 _ => {}
             }

@@ -31,7 +31,7 @@ impl Live {
         let tail = LINES.to_string();
         let words = ["logs", run.as_str(), lane.as_str(), "--follow", "--tail", &tail].map(str::to_owned);
         let (reader, writer) = io::pipe()?;
-        // Why output cannot be read is said among it.
+        // Errors of `logs` are shown between its lines.
         let child = caller.for_people(&words)?.stdout(writer.try_clone()?).stderr(writer).spawn()?;
         let printed = Arc::default();
         let shared = Arc::clone(&printed);

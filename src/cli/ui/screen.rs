@@ -85,18 +85,30 @@ pub(super) enum Input {
     Gone,
 }
 
-/// Waits for input, at most so long; a signal ends the wait early.
-pub(super) fn input(at_most: Duration) -> Input {
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
+
+/// Whether the terminal was closed. Nothing of what was typed is read.
+pub(super) fn is_gone() -> bool {
+    polled(Duration::ZERO).intersects(GONE)
+}
+
+fn polled(at_most: Duration) -> PollFlags {
     let (stdin, limit) = (io::stdin(), Timespec::try_from(at_most).ok());
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
     let _ = poll(&mut polled, limit.as_ref());
-    let came = polled[0].revents();
-    if came.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+    polled[0].revents()
+}
+
+/// Waits for input, at most so long; a signal ends the wait early.
+pub(super) fn input(at_most: Duration) -> Input {
+    let came = polled(at_most);
+    if came.intersects(GONE) {
         return Input::Gone;
     }
     if !came.contains(PollFlags::IN) {
         return Input::Nothing;
     }
+    let stdin = io::stdin();
     let mut bytes = vec![0; MOST_INPUT];
     match read(&stdin, &mut bytes) {
         Ok(0) => Input::Gone,
@@ -129,7 +141,7 @@ fn area() -> Rect {
     Rect::new(0, 0, cells(columns), cells(rows))
 }
 
-/// Whether the terminal is taken over.
+/// Whether the terminal is in raw mode.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn enter() -> io::Result<()> {
