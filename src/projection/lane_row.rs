@@ -128,7 +128,8 @@ pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'
     }
 }
 
-/// Whether it was at work when the process that worked on the run died: what it did is over, or goes on unseen.
+/// Whether it was at work when the process that worked on the run died: its jobs have ended, or still run
+/// unobserved.
 pub(super) fn is_cut_off(history: &RunHistory, lane: &LaneHistory, held: bool) -> bool {
     let is_open = history.run.started.is_some() && history.run.finished.is_none();
     is_open && !held && lane.state.is_active() && !lane.state.needs_person()

@@ -190,9 +190,16 @@ mod tests {
         // The process that had it died, or it ended.
         for story in [story.clone(), story.finished(RunOutcome::Blocked, 3)] {
             let before = history(&story).times(story.now()).elapsed;
-            let story = story.wait(600).then(answer.clone()).resumed();
-            let times = history(&story).times(story.now());
-            assert!(times.idle >= 600_000 && times.elapsed <= before + 3_000, "{times:?}");
+            let rolled_back = [
+                Event::RollbackBegun { lane: lane("SL-1") },
+                Event::Noted { lane: Some(lane("SL-1")), message: "its work was saved".to_owned() },
+                Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new() },
+            ];
+            for meanwhile in [vec![answer.clone()], rolled_back.to_vec()] {
+                let story = meanwhile.into_iter().fold(story.clone().wait(600), Story::then).resumed();
+                let times = history(&story).times(story.now());
+                assert!(times.idle >= 600_000 && times.elapsed <= before + 3_000, "{times:?}");
+            }
         }
     }
 

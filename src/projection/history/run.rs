@@ -40,8 +40,10 @@ pub struct RunFacts {
     pub begun: Option<Timestamp>,
     /// When the last event was recorded.
     pub last: Option<Timestamp>,
-    /// When the last one that is no answer of the user was.
+    /// When the last one was that is neither an answer of the user nor of a rollback.
     last_worked: Option<Timestamp>,
+    /// From the beginning of a rollback to the next resume.
+    is_rolling_back: bool,
     /// The lane whose merge broke the final gate, where that was searched and found.
     pub culprit: Option<LaneId>,
     /// Those of no lane: the final gate.
@@ -206,10 +208,13 @@ impl RunFacts {
             }
             _ => {}
         }
-        if !matches!(
-            record.event,
-            Event::GateAnswered { .. } | Event::LaneSkipped { .. } | Event::LaneRolledBack { .. }
-        ) {
+        match &record.event {
+            Event::RollbackBegun { .. } => self.is_rolling_back = true,
+            Event::RunResumed { .. } | Event::RunMoved(_) => self.is_rolling_back = false,
+            _ => {}
+        }
+        let is_answer = matches!(record.event, Event::GateAnswered { .. } | Event::LaneSkipped { .. });
+        if !is_answer && !self.is_rolling_back {
             self.last_worked = Some(record.at);
         }
     }
