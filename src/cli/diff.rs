@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::args::{Diff, Format};
 use super::checkpoints::{RunRecords, records_of, started};
-use super::runs::command;
+use super::runs::{beginning, command};
 use super::select::{Selector, Target};
 use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
@@ -131,16 +131,12 @@ fn tip(
 }
 
 fn nothing(within: &RepositoryContext<'_>, target: &Target, run: &RunRecords) -> anyhow::Error {
-    let of_lane = || run.records.iter().rev().filter(|record| record.event.lane() == target.lane.as_ref());
-    let rolled_back = of_lane().take(1).any(|record| matches!(record.event, Event::LaneRolledBack { .. }));
-    let placed = of_lane().find_map(|record| match &record.event {
-        Event::PlacementEnded { .. } => Some(None),
-        Event::LaneOffered { executor, .. } => Some(Some(executor)),
-        _ => None,
-    });
-    let why = match placed.flatten() {
+    let last = run.records.iter().rev().find(|record| record.event.lane() == target.lane.as_ref());
+    let rolled_back = last.is_some_and(|record| matches!(record.event, Event::LaneRolledBack { .. }));
+    let history = beginning(&run.directory).after(&run.records);
+    let why = match target.lane.as_ref().and_then(|lane| history.lane(lane)?.elsewhere()) {
         _ if rolled_back => "it was rolled back".to_owned(),
-        Some(executor) => format!("it works on the executor {executor}, and nothing of its work is here yet"),
+        Some(placement) => format!("{placement}; none of its work has been copied yet"),
         None => "it has not started".to_owned(),
     };
     let message = format!("{} has no work in run {}: {why}", target.place(), target.run);

@@ -15,7 +15,7 @@ use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::settings::Layer;
-use crate::state_sync::{StateSyncError, fetch, runs_of};
+use crate::state_sync::{StateSyncError, offers, runs_of};
 
 const REMOTE: &str = "origin";
 
@@ -44,13 +44,12 @@ pub(super) fn work_on(context: &Context, arguments: &Work) -> Result<ExitStatus>
 /// The run that `name` means on a remote: the one of that name, else the only one that begins with it. What lanes on
 /// executors are there must be named in full.
 fn run_of(within: &RepositoryContext<'_>, remote: &Remote, name: &Name) -> Result<RunId> {
-    let mut runs: Vec<RunId> = runs_of(remote)?.into_iter().map(|(run, _)| run).collect();
-    if let Some(run) = runs.iter().find(|run| run.as_str() == name.as_str()) {
-        return Ok(run.clone());
+    if let Some((run, _)) = runs_of(remote)?.into_iter().find(|(run, _)| run.as_str() == name.as_str()) {
+        return Ok(run);
     }
-    let is_placed =
-        |run: &RunId| fetch(&within.repository, remote, run).is_ok_and(|it| it.manifest.placed_by.is_some());
-    runs.retain(|run| !run.as_str().starts_with(name.as_str()) || !is_placed(run));
+    let mut offers = offers(&within.repository, remote)?;
+    offers.retain(|offer| !offer.manifest.as_ref().is_ok_and(|it| it.placed_by.is_some()));
+    let runs: Vec<RunId> = offers.into_iter().map(|offer| offer.run).collect();
     if let Some(run) = only_beginning_with(name.as_str(), &runs)? {
         return Ok(run);
     }
