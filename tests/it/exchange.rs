@@ -215,7 +215,7 @@ fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
     clone(&env);
     let hangs = |command: &str| {
         format!(
-            "#!/bin/sh\n[ -e $SCRATCH/hang ] && echo >>$SCRATCH/hung\nwhile [ -e $SCRATCH/hang ]; do sleep 0.05; done\n\
+            "#!/bin/sh\n[ -e $SCRATCH/hang ] && echo >>$SCRATCH/hung-{command}\nwhile [ -e $SCRATCH/hang ]; do sleep 0.05; done\n\
              exec git {command} \"$@\"\n"
         )
     };
@@ -227,7 +227,8 @@ fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
     env.write("scratch/hang", "");
-    wait_until("a question without an answer", || env.path("scratch/hung").exists());
+    // What asks the exchange about lanes; what pushes the state of the run may hang first.
+    wait_until("a question without an answer", || env.path("scratch/hung-upload-pack").exists());
     env.lanekeeper(&["stop", "--force"]);
     run.wait().exits(143).says(&["A: the exchange or the executor did not answer"]);
     fs::remove_file(env.path("scratch/hang")).expect("a removal");
@@ -251,7 +252,7 @@ fn the_diff_of_a_lane_that_works_elsewhere_says_so() {
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
-    env.lanekeeper(&["diff", "A"]).exits(8).says(&["it works on the executor main"]);
+    env.lanekeeper(&["diff", "A"]).exits(8).says(&["job 7 of main on "]);
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
 }
