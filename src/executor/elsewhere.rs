@@ -10,8 +10,8 @@ use super::Executor;
 pub(crate) trait Elsewhere: Send + Sync {
     fn take(&self, errand: Errand, answer: Answer);
 
-    /// The stop of the run was forced: everything is answered soon, also where nothing is known. What is over then without an
-    /// end of its placement is let go until a resume.
+    /// The stop of the run was forced: every errand is answered soon, even if nothing is known. A lane whose errand ended
+    /// without an end of its placement is left alone until a resume.
     fn end_soon(&self);
 }
 

@@ -99,7 +99,7 @@ impl Graph {
         self
     }
 
-    /// With the states and the critical path of a run of these lanes.
+    /// With each lane's state and critical path taken from `run`; a lane that `run` does not have gets neither.
     #[must_use]
     pub fn as_in(mut self, run: &Self) -> Self {
         for node in &mut self.nodes {

@@ -83,7 +83,8 @@ impl Drop for Mailbox {
     }
 }
 
-/// Starts the thread; it ends, and is waited for, once nothing can reach it any more, after a forced stop for a while only.
+/// Starts the thread; it ends, and is waited for, once nothing can reach it any more, after a forced stop for a limited
+/// time.
 ///
 /// # Errors
 /// What the system says.

@@ -52,11 +52,11 @@ pub fn observe(job_directory: &Path) -> Result<Observation, ProcessError> {
     })
 }
 
-/// Makes room for a job whose name was never used: what others left in its place would be taken for its output and its end.
-/// A supervisor that lives there keeps it.
+/// Removes what lies in the directory of a job that is about to be planned, which would be taken for its output and its
+/// exit. The directory of a running supervisor is kept.
 ///
 /// # Errors
-/// What is there cannot be removed.
+/// The directory cannot be removed.
 pub fn make_room(job_directory: &Path) -> Result<(), FileError> {
     let is_there = job_directory.symlink_metadata().is_ok();
     if is_there && !matches!(observe(job_directory), Ok(Observation::Starting | Observation::Running(_))) {

@@ -17,6 +17,7 @@ use crate::git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);
+/// The same after a forced stop.
 const FORCED: Duration = Duration::from_secs(5);
 
 /// The shortest rest between two pushes where no other is asked for. After each one the thread rests as long as that took.
@@ -123,6 +124,9 @@ impl Follower {
     }
 
     /// Waits until the newest state is pushed, for at most a minute; after a forced stop for some seconds only.
+    ///
+    /// # Errors
+    /// The last push failed, took longer than the limit, or its thread panicked.
     pub fn finish(self, is_forced: bool) -> Result<()> {
         let _ = self.news.send(News::End);
         let limit = if is_forced { FORCED } else { LAST_PUSH };

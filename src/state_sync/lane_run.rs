@@ -49,8 +49,8 @@ pub fn push_made(ownership: &mut Ownership, made: &[(&ReceivedState, Option<&Com
     Ok(pushed)
 }
 
-/// Fetches the states of several runs at once; those that the remote does not have are an error. Each that is there is a
-/// state or the reason why it is none.
+/// Fetches the states of several runs at once. A run that the remote does not have fails the whole fetch; a state that
+/// cannot be read fails alone.
 ///
 /// # Errors
 /// What git says.
@@ -73,7 +73,7 @@ fn fetched(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Rece
 /// The same for one run.
 ///
 /// # Errors
-/// What git says, or why its state is none.
+/// What git says, or why the state cannot be read.
 pub fn fetch_one(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
     remote.fetch(&[format!("+{}:{}", state_reference(run), incoming_reference(run))])?;
     fetched(repository, remote, run)

@@ -75,8 +75,8 @@ impl Ownership {
         self.has_begun
     }
 
-    /// Takes the run from nobody, or from an earlier process of this clone, unless this process has it already. `false`:
-    /// another process was quicker.
+    /// Takes the run if no clone has it, or from an earlier process of this clone, unless this process has it already.
+    /// `false`: another process was quicker.
     ///
     /// # Errors
     /// [`StateSyncError::Taken`] when another clone has it, or what git says.
@@ -110,7 +110,7 @@ impl Ownership {
         }
     }
 
-    /// Takes the run from whichever clone has it: only a user may say so. `false`: none has it.
+    /// Takes the run from the clone that has it, at the request of a user. `false`: none has it.
     ///
     /// # Errors
     /// [`StateSyncError::Taken`] when the other clone pushes faster than this one, or what git says.

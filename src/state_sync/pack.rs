@@ -62,7 +62,7 @@ struct ReplayedLog {
     last: Option<(u64, Timestamp)>,
 }
 
-/// The refs of snapshots that a log names. The state of a lane has no more than those that its merge removes.
+/// The refs of snapshots that a log names.
 #[derive(Default)]
 struct Snapshots(BTreeSet<String>);
 

@@ -143,7 +143,11 @@ impl ReceivedState {
         files.map(|(path, object)| Ok((path.to_owned(), repository.contents(object)?))).collect()
     }
 
-    /// What it has of these jobs, which are given by their directories, and `known` has not, by their objects.
+    /// The files of these jobs (`jobs`: their directories below the run's) that are not in `known`, which has
+    /// `<path> <object>` of each and is extended.
+    ///
+    /// # Errors
+    /// What git says.
     pub fn new_files(
         &self,
         repository: &Repository,
@@ -160,7 +164,8 @@ impl ReceivedState {
         Ok(files)
     }
 
-    /// Nothing but plain files with plain names is ever written here, and nothing that is said to a process.
+    /// Nothing but plain files with plain names is ever written here, and no file that a process reads as a
+    /// request.
     pub(super) fn refuse_what_does_not_belong(&self) -> Result<()> {
         let strange = |entry: &&TreeEntry| {
             let is_for_a_process =

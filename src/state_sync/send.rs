@@ -36,7 +36,7 @@ fn refuse_claimed(source: &Source, remote: &Remote) -> Result<()> {
         Ok(theirs) if theirs.manifest.claim.is_some() && !theirs.manifest.is_over() => {
             Err(refused(source, remote, &theirs.manifest).into())
         }
-        // Whatever else is there is judged when it is pushed over.
+        // Any other state of the remote is checked by the push.
         _ => Ok(()),
     }
 }

@@ -175,7 +175,7 @@ pub(crate) fn point_reference(repository: &Repository, name: &str, commit: &Comm
     }
 }
 
-/// Where nobody else sets refs.
+/// Refs that only Lanekeeper sets.
 const OWN: &str = "refs/lanekeeper/";
 
 pub(crate) fn forget_reference(repository: &Repository, name: &str) -> Result<()> {

@@ -69,7 +69,7 @@ impl RunState {
         }
     }
 
-    /// Leaves lanes where they are about which nobody answers although their stop was forced.
+    /// After a forced stop, stops waiting for lanes whose action ended without an end of the placement.
     pub(crate) fn let_go(&mut self, finished: &[Action]) {
         if self.stop.is_none_or(|stop| !stop.force) {
             return;

@@ -14,7 +14,7 @@ pub struct PlacementState {
     pub(in crate::schedule) lost: Option<(Timestamp, String)>,
     /// The last record of the lane's own log that is in this one.
     pub(in crate::schedule) seen: u64,
-    /// Whether this process leaves it where it is, after a forced stop that nobody answered. In no log: another process
+    /// Whether this process leaves it where it is, after a forced stop without an answer. In no log: another process
     /// follows it.
     pub(in crate::schedule) is_let_go: bool,
 }
