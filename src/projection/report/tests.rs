@@ -81,6 +81,7 @@ fn the_overhead_of_a_lane_is_what_neither_jobs_nor_git_nor_waiting_took() {
     assert_eq!(report.times.git_ms, 3500);
     let text = rendered(&report, ReportFormat::Text);
     assert!(text.contains("Lanes: 1m 13s in all, of which 8s (11.7 %)"), "{text}");
+    assert!(text.contains("# an agent works, = a gate runs"), "the timeline is explained: {text}");
 }
 
 #[test]

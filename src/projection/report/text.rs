@@ -6,7 +6,7 @@ use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
 use crate::model::AgentName;
 use crate::model::time::short;
-use crate::projection::cells::clean;
+use crate::projection::cells::{clean, cut};
 use crate::projection::escalation::Escalation;
 use crate::projection::history::{LaneHistory, SnapshotView};
 use crate::projection::styles::{Styles, Tone};
@@ -19,7 +19,7 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
             text.push_str(&format!("\n{}\n{}\n", styles.paint(Tone::Strong, heading), lines.join("\n")));
         }
     };
-    section("Timeline", drawing::lines(report, width));
+    section("Timeline", timeline(report, width));
     section("Times", times(report));
     section("To decide", decisions(report));
     section("Lanes without a gate", without_gate(report));
@@ -27,6 +27,15 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
     text
+}
+
+/// The timeline and what its characters mean.
+fn timeline(report: &ExecutionReport<'_>, width: usize) -> Vec<String> {
+    let mut lines = drawing::lines(report, width);
+    if !lines.is_empty() {
+        lines.push(cut(drawing::LEGEND, width));
+    }
+    lines
 }
 
 /// What only the user can decide, with the commands.
