@@ -50,7 +50,7 @@ impl Graph {
     /// The lane's id, and below it its title and its state.
     fn label(&self, lane: LaneIndex) -> String {
         let node = self.node(lane);
-        let lines = [node.title.as_deref().map(visible_line), node.state.map(|state| state.word.to_owned())];
+        let lines = [node.title.as_deref().map(visible_line), node.state.map(|state| state.brief.to_owned())];
         [node.id.to_string()].into_iter().chain(lines.into_iter().flatten()).collect::<Vec<_>>().join("\n")
     }
 }

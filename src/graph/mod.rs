@@ -47,9 +47,9 @@ word_enum! {
 pub struct NodeState {
     /// The group.
     pub group: StateGroup,
-    /// The words of `status`, such as `waiting for approval (plan)`.
+    /// The words of `state` in JSON, such as `waiting for approval (plan)`.
     pub word: &'static str,
-    /// Those where room is scarce, such as `needs approval`.
+    /// The words of `status`, such as `needs approval`.
     pub brief: &'static str,
 }
 

@@ -108,6 +108,8 @@ fn hostile_titles_stay_text_and_long_ones_are_cut() {
     let shown = title.and_then(|it| it.text()).expect("a title");
     assert!(shown.starts_with("L0: </title></svg><script>alert(1)</script>]]>&lt;\"'>␀␛[31m⟨U+202E⟩"), "{shown}");
     assert!(shown.ends_with("--> {{x}} (waiting for approval (plan), critical path)"), "{shown}");
+    let (dot, mermaid) = (titled("x").dot(), titled("x").mermaid());
+    assert!(dot.contains(r"x\nneeds approval") && mermaid.contains("x<br/>needs approval"), "{dot}{mermaid}");
     assert!(titled(&"x\0".repeat(1 << 20)).svg("Lanes", SvgStyle::Own).len() < 20_000);
     let lines = titled(HOSTILE).text(TextForm { width: 80, ascii: true });
     assert!(lines.lines().count() == 6 && lines.is_ascii(), "{lines}");
