@@ -22,8 +22,8 @@ pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result
     executors.get(name).map(|setting| &setting.value).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(String::as_str).collect();
         let message = match known.as_slice() {
-            [] => format!("the settings have no executor `{name}`, and no other"),
-            known => format!("the settings have no executor `{name}`, only {}", known.join(", ")),
+            [] => format!("executor `{name}` is not defined; none is"),
+            known => format!("executor `{name}` is not defined; defined: {}", known.join(", ")),
         };
         let define = || Some(format!("define [executors.{name}] in lanekeeper.toml (docs/clusters.md)"));
         did_you_mean(ExitStatus::Usage.error(message), name, &known, define)
@@ -69,10 +69,10 @@ pub(super) fn check(
     }
     ownership(within, run)?.check_free().map_err(|error| match error.downcast_ref() {
         Some(StateSyncError::Taken { by, .. }) => ExitStatus::Usage
-            .error(format!("there is a run {run} already, whose lanes are placed by {by}"))
+            .error(format!("run {run} already exists; its lanes are placed by {by}"))
             .hint(format!("to continue that one here: lanekeeper state pull {run}"))
             .hint("to start another one: choose another name with --run-id, or leave it out"),
-        _ => error.context("the exchange does not answer as it should"),
+        _ => error.context("the exchange cannot be used"),
     })
 }
 
@@ -108,7 +108,7 @@ pub(super) fn exchange(within: &RepositoryContext<'_>) -> Result<(Remote, String
         let name = remote.name();
         return Err(ExitStatus::Usage
             .error(message)
-            .hint(format!("take it out (git remote set-url {name} ADDRESS), and use ssh or a credential helper")));
+            .hint(format!("remove it (git remote set-url {name} ADDRESS), and use ssh or a credential helper")));
     }
     let address = path_or_address(within.repository.main_worktree(), &address);
     Ok((remote, address))

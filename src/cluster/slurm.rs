@@ -253,8 +253,8 @@ fn refused(program: &str, output: &Output) -> ClusterError {
         None => lines,
     };
     if is_submit_limit(&all) {
-        let remedy = "set `max_lanes` of `[executors.NAME]` to how many jobs you may have there; where you have none, the \
-                      lane asks for more than you may get: lower its `cpus`, `memory_mib`, `gpus` or `job_time`";
+        let remedy = "set `max_lanes` of `[executors.NAME]` to the number of jobs that you may have there; if you have \
+                      none queued, the lane exceeds your limits: lower its `cpus`, `memory_mib`, `gpus` or `job_time`";
         return ClusterError::Unavailable { said, remedy: remedy.to_owned() };
     }
     let remedy = "correct what it names in `[executors.NAME]`: partition, account, qos or arguments".to_owned();

@@ -94,13 +94,13 @@ impl Watch {
     /// Why the state of a lane's own run can never be used, and what to do about it; `None`: that is not known.
     pub(super) fn unusable(&self, run: &RunId, error: &anyhow::Error) -> Option<String> {
         if let Some(error) = error.downcast_ref::<NotPlaced>() {
-            return Some(format!("{error}; settle that and resume"));
+            return Some(format!("{error}; fix that, then resume"));
         }
         let Some(StateSyncError::Damaged { .. } | StateSyncError::NewerFormat { .. }) = error.downcast_ref() else {
             return None;
         };
         let remove = format!("git push {} :{}", self.placing.exchange.name(), state_reference(run));
-        Some(format!("{error}; to go on from what was taken over before, remove it and resume: {remove}"))
+        Some(format!("{error}; to continue from the work copied so far, remove that state and resume: {remove}"))
     }
 
     fn remove_run(&mut self, run: &RunId) -> Option<(LaneId, Followed)> {
@@ -144,8 +144,8 @@ impl Watch {
         Ok((news, own))
     }
 
-    /// The log of a lane's own run and what follows from it, where the state holds nothing that this run never leaves. With `continues`
-    /// the log must extend the one that this clone has.
+    /// The log of a lane's own run and what follows from it, where the state holds nothing that this run never leaves. With
+    /// `continues` the log must extend the one that this clone has.
     pub(super) fn examined(
         &self,
         lane: &LaneId,
@@ -161,14 +161,14 @@ impl Watch {
             let count = before.iter().filter(|&&byte| byte == b'\n').count();
             let is_own = |record: &Record| record.origin.is_none();
             if !state.log(repository)?.starts_with(&before) || !records.iter().skip(count).all(is_own) {
-                return Err(state.damaged("its log does not continue the one that was seen before").into());
+                return Err(state.damaged("its log does not extend the one seen before").into());
             }
         }
         let replayed = RunState::replay(&self.placing.plan, &records);
         let damaged = |(line, fault)| state.damaged(&format!("its log contradicts itself in line {line}: {fault}"));
         let replayed = replayed.map_err(damaged)?;
         if outcome(state) == Some(RunOutcome::Done) && !replayed.lane(self.index(lane)?).is_complete() {
-            return Err(state.damaged("it says that its run is done, and its log does not").into());
+            return Err(state.damaged("its manifest records the run as done, but its log does not").into());
         }
         Ok((records, replayed))
     }

@@ -273,7 +273,7 @@ impl Watch {
     }
 
     pub(super) fn engine(&self, name: &str) -> Result<&Engine> {
-        self.placing.engines.get(name).with_context(|| format!("the settings have no executor `{name}`"))
+        self.placing.engines.get(name).with_context(|| format!("executor `{name}` is not defined"))
     }
 }
 

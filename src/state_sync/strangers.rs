@@ -17,7 +17,8 @@ impl ReceivedState {
         self.refuse_what_does_not_belong()?;
         let spaces = snapshot_spaces(phase, Some(lane));
         let is_foreign = |name: &str| !spaces.iter().any(|space| name.starts_with(space.as_str()));
-        let refuse = |what: String| Err(self.damaged(&format!("{what} is not of lane {lane}")).into());
+        let damaged = |reason: String| Err(self.damaged(&reason).into());
+        let refuse = |what: String| damaged(format!("{what} is not of lane {lane}"));
         if self.manifest.phase != *phase {
             return refuse(format!("phase {}", self.manifest.phase));
         }
@@ -36,7 +37,9 @@ impl ReceivedState {
         for record in said {
             let seq = record.seq;
             match &record.event {
-                event if !may_say(event) => return refuse(format!("what line {seq} of its log says")),
+                event if !may_say(event) => {
+                    return damaged(format!("the event in line {seq} of its log is not allowed for lane {lane}"));
+                }
                 Event::SnapshotTaken { reference, .. } if is_foreign(reference) => {
                     return refuse(format!("`{reference}`"));
                 }
@@ -55,7 +58,7 @@ impl ReceivedState {
         });
         let mut names = named.chain(self.manifest.references.keys());
         match names.find(|name| !spaces.iter().any(|space| name.starts_with(space.as_str()))) {
-            Some(name) => Err(self.damaged(&format!("`{name}` is no snapshot of phase {}", self.manifest.phase))),
+            Some(name) => Err(self.damaged(&format!("`{name}` is not a snapshot of phase {}", self.manifest.phase))),
             None => Ok(()),
         }
     }

@@ -372,8 +372,11 @@ impl Updating<'_, '_> {
             return None;
         }
         if text.len() > LONGEST_MESSAGE {
-            let why =
-                format!("a message may have {} KiB, and this one has {}", LONGEST_MESSAGE / 1024, text.len() / 1024);
+            let why = format!(
+                "a message may have at most {} KiB; this one has {} KiB",
+                LONGEST_MESSAGE / 1024,
+                text.len() / 1024
+            );
             self.state.notice = Some(Notice::bad(why));
             return None;
         }

@@ -36,7 +36,7 @@ fn without_an_exchange_no_run_begins() {
     let env = one();
     let nowhere = env.path("nowhere.git").display().to_string();
     let ended = refused(&env, &["--exchange", &nowhere], 3);
-    ended.says(&["the exchange does not answer", "nowhere.git' does not appear to be a git repository"]);
+    ended.says(&["the exchange cannot be used", "nowhere.git' does not appear to be a git repository"]);
     set(&env, |settings| settings.lines().skip(1).map(|line| format!("{line}\n")).collect());
     refused(&env, &[], 2).says(&["no exchange is set"]).hints("--exchange REMOTE, or `exchange` in lanekeeper.toml");
 }
@@ -68,9 +68,9 @@ fn an_address_with_a_password_is_refused_and_not_shown() {
 fn what_executors_lack_is_found_before_the_run_begins() {
     let env = one();
     let ended = refused(&env, &["--executor", "mian"], 2);
-    ended.says(&["--executor: the settings have no executor `mian`, only main, nowhere"]).hints("did you mean `main`?");
+    ended.says(&["--executor: executor `mian` is not defined; defined: main, nowhere"]).hints("did you mean `main`?");
     set(&env, |settings| format!("executor = 'x'\n{settings}"));
-    refused(&env, &[], 2).says(&["lanekeeper.toml:1:12: the settings have no executor `x`, only main, nowhere"]);
+    refused(&env, &[], 2).says(&["lanekeeper.toml:1:12: executor `x` is not defined; defined: main, nowhere"]);
     refused(&env, &["--rollback"], 2);
     set(&env, |settings| {
         settings.replace("executor = 'x'\n", "").replace("partition = 'main'", "environment.A = '$A'")
@@ -87,7 +87,7 @@ fn a_name_under_which_another_clone_places_lanes_is_not_used() {
     let plan = env.path("plan.toml").display().to_string();
     in_other(&env, &["execute-phase", &plan, "--run-id", "r1"]).wait().exits(1);
     let place = env.path("other").display().to_string();
-    let ended = refused(&env, &[], 2).says(&["there is a run r1 already, whose lanes are placed by", &place]);
+    let ended = refused(&env, &[], 2).says(&["run r1 already exists; its lanes are placed by", &place]);
     ended.hints("lanekeeper state pull r1");
     env.execute(&["--run-id", "r2"]).exits(1);
 }

@@ -53,7 +53,7 @@ fn refused(env: &TestEnv, plant: impl Fn(&TestEnv)) -> Ended {
     let ended = run.wait().exits(3);
     assert_eq!(env.git(&["show", "main:b.txt"]).trim(), "b");
     assert_eq!(env.git(&["show", "main:h.txt"]).trim(), "h");
-    ended.says(&["remove it and resume: git push ", ":refs/lanekeeper/state/r1.A"])
+    ended.says(&["remove that state and resume: git push ", ":refs/lanekeeper/state/r1.A"])
 }
 
 /// The lane goes on from what was taken over before.
@@ -96,7 +96,7 @@ fn a_lane_whose_log_was_replaced_is_blocked_alone() {
         let first = log.lines().next().expect("a line").to_owned();
         plant(env, "log/000001.jsonl", &format!("{first}\n"));
     });
-    said.says(&["its log does not continue the one that was seen before"]);
+    said.says(&["its log does not extend the one seen before"]);
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
     let mut terminal = interface(&env);
     terminal.wait_for("failed");
     env.lanekeeper(&["clean", RUN, "--force", "--logs", "--yes"]).exits(0);
-    terminal.wait_for("run r1 was removed; this is how it was last");
+    terminal.wait_for("run r1 was removed; showing its last state");
     env.plan("[[lane]]\nid = \"NEW\"\ncommand = 'echo n > n.txt'\n");
     env.execute(&[]).exits(0);
     terminal.wait_for("1/1 lanes");
@@ -199,7 +199,7 @@ fn without_a_terminal_it_names_what_works_there() {
     let env = TestEnv::new();
     let piped = env.lanekeeper(&["ui", RUN]).exits(2);
     piped
-        .says(&["needs a terminal", "standard input is not one"])
+        .says(&["needs a terminal", "standard input is not a terminal"])
         .hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
     env.pin(&mut command).arg("ui").env("TERM", "dumb");

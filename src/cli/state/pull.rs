@@ -117,10 +117,8 @@ pub(super) fn found(within: &RepositoryContext<'_>, received: &ReceivedState) ->
     let run = &received.manifest.run_id;
     local_run(&within.repository, received, &within.state.run(run)).map_err(|error| match error.downcast_ref() {
         Some(LogError::Empty { path }) => ExitStatus::Held
-            .error(format!(
-                "a run {run} was started in this clone, too, and its log holds no record; nothing was changed"
-            ))
-            .hint(format!("to take theirs: rm {}, then pull again", shell_line([path.to_string_lossy()]))),
+            .error(format!("run {run} was also started in this clone, and its log is empty; nothing was changed"))
+            .hint(format!("to use the remote's state: rm {}, then pull again", shell_line([path.to_string_lossy()]))),
         _ => error,
     })
 }

@@ -162,7 +162,7 @@ impl App {
                 (Some(_), None) => {
                     self.log = Follower::new(&self.directory.log());
                     let run = &self.commands.run;
-                    self.state.notice = Some(Notice::bad(format!("run {run} was removed; this is how it was last")));
+                    self.state.notice = Some(Notice::bad(format!("run {run} was removed; showing its last state")));
                     is_new = true;
                 }
                 (None, Some(_)) => {

@@ -39,8 +39,8 @@ pub(super) fn run(context: &Context, arguments: &RunArg) -> Result<ExitStatus> {
 fn require_terminal(context: &Context, run: Option<&Name>) -> Result<()> {
     let term = context.environment.get("TERM").filter(|term| !term.is_empty());
     let why = match term {
-        _ if !io::stdin().is_terminal() => "standard input is not one",
-        _ if !io::stdout().is_terminal() => "standard output is not one",
+        _ if !io::stdin().is_terminal() => "standard input is not a terminal",
+        _ if !io::stdout().is_terminal() => "standard output is not a terminal",
         None => "TERM is not set",
         Some(term) if term == "dumb" => "TERM is dumb",
         Some(_) => return Ok(()),

@@ -87,11 +87,8 @@ fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
     let named = lane.executor.clone().or_else(fallback).filter(|named| named.value != HERE)?;
     let (known, faults) = (context.fallbacks.executors, context.faults);
     if kind_of(&named.value, context).is_none() {
-        let message = format!(
-            "the settings have no executor {}, on which lane {} is to work",
-            quoted(&named.value),
-            called(lane)
-        );
+        let message =
+            format!("executor {} is not defined; lane {} is to work on it", quoted(&named.value), called(lane));
         match known {
             [] => {
                 let help = format!("describe it as [executors.{}] in lanekeeper.toml", named.value);

@@ -90,7 +90,7 @@ fn head(report: &ExecutionReport<'_>) -> String {
     let mut text = format!("## {}\n\n{}\n", inline(&report.subject()), words.join(" · "));
     if report.damaged_lines > 0 {
         let damaged = counted(report.damaged_lines, "line");
-        text.push_str(&format!("\n**{damaged} of the run log cannot be read; what they said is missing here.**\n"));
+        text.push_str(&format!("\n**{damaged} of the run log cannot be read; some events are missing here.**\n"));
     }
     text
 }
@@ -268,7 +268,7 @@ fn placements(page: &mut Page, report: &ExecutionReport<'_>) {
         ]
     };
     let rows = report.lanes.iter().flat_map(|lane| lane.placements.iter().map(move |it| row(lane, it)));
-    page.table("Jobs on clusters", &["lane", "executor", "job", "host", "waited", "what became of it"], rows);
+    page.table("Jobs on clusters", &["lane", "executor", "job", "host", "waited", "result"], rows);
 }
 
 fn snapshots(page: &mut Page, report: &ExecutionReport<'_>) {

@@ -360,7 +360,7 @@ fn a_message_that_no_command_can_take_is_kept() {
     let text = interface.text(80, 24);
     assert!(text.lines().last().is_some_and(|line| line.ends_with("xxthe end")), "its end is seen\n{text}");
     assert_eq!(words(&interface.press("\n")), [""; 0]);
-    assert!(interface.text(80, 24).contains("a message may have 120 KiB, and this one has 121"));
+    assert!(interface.text(80, 24).contains("a message may have at most 120 KiB; this one has 121 KiB"));
     interface.press("r");
     assert!(interface.text(80, 24).contains("xxthe end"), "it can be shortened");
 }
