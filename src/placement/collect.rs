@@ -159,8 +159,7 @@ impl Watch {
         if let Some(before) = before.filter(|before| before.commit != state.commit) {
             let before = before.log(repository)?;
             let count = before.iter().filter(|&&byte| byte == b'\n').count();
-            let is_own = |record: &Record| record.origin.is_none();
-            if !state.log(repository)?.starts_with(&before) || !records.iter().skip(count).all(is_own) {
+            if !state.log(repository)?.starts_with(&before) || !records.iter().skip(count).all(|it| self.may_add(it)) {
                 return Err(state.damaged("its log does not extend the one seen before").into());
             }
         }
@@ -171,6 +170,13 @@ impl Watch {
             return Err(state.damaged("its manifest records the run as done, but its log does not").into());
         }
         Ok((records, replayed))
+    }
+
+    /// Whether a record can come after those that this clone has seen: one of the lane's own run, or one of the run here,
+    /// which an earlier life of this process offered and did not come to note.
+    fn may_add(&self, record: &Record) -> bool {
+        let is_it = |seq: u64| self.records.iter().any(|ours| ours.seq == seq && ours.event == record.event);
+        record.origin.is_none_or(is_it)
     }
 
     /// Puts the lane's branch where its own run left it. Without it nothing would hold the work of a lane that is done.

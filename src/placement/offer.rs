@@ -175,6 +175,7 @@ impl Watch {
         let there = there.get(&run);
         let (repository, exchange) = (self.placing.repository.clone(), self.placing.exchange.clone());
         let mut before = known(&repository, &exchange, &run)?;
+        self.read_log()?;
         if there.is_some() && there != before.as_ref().map(|before| &before.commit) {
             // An earlier life of this process pushed it and did not come to say so, or the job has claimed it since.
             let found = fetch_one(&repository, &exchange, &run)?;
@@ -200,7 +201,6 @@ impl Watch {
             self.placing.started.run_id,
             errand.lane
         );
-        self.read_log()?;
         let facts = (&self.placing.started, self.placing.plan.as_ref());
         let added = continued(facts, (&run, index), &records, &self.records);
         let log = [log, run_log::lines(&run, &self.placing.started.phase, &added)?].concat();

@@ -2,8 +2,12 @@
 
 use std::fs;
 
+use rustix::process::{Signal, kill_process};
+
 use crate::executors::{slurm, this};
-use crate::placed::{assert_merged, assert_merged_in, chain, has_begun, in_other, refs, submitted, wait_for_the_claim};
+use crate::placed::{
+    assert_merged, assert_merged_in, chain, has_begun, in_other, refs, submitted, wait_for_the_claim, worker,
+};
 use crate::support::{TestEnv, wait_until};
 
 /// What git leaves of a ref that it was changing when its machine lost power.
@@ -288,10 +292,15 @@ fn the_state_of_the_run_is_pushed_before_its_offers() {
 
 /// What the exchange does before it moves the ref `$1` from `$2` to `$3`.
 fn update_hook(env: &TestEnv, script: &str) {
-    let hook = env.path("exchange.git/hooks/update");
-    env.program("update", &format!("#!/bin/sh\n{script}\n"));
+    hook(env, "update", &format!("#!/bin/sh\n{script}\n"));
+}
+
+/// A hook of the exchange.
+fn hook(env: &TestEnv, name: &str, script: &str) {
+    let hook = env.path(&format!("exchange.git/hooks/{name}"));
+    env.program(name, script);
     fs::create_dir_all(hook.parent().expect("a parent")).expect("a directory");
-    fs::rename(env.path("bin/update"), hook).expect("renamed");
+    fs::rename(env.path(&format!("bin/{name}")), hook).expect("renamed");
 }
 
 /// A run that died at `point`.
@@ -368,4 +377,28 @@ fn a_lane_whose_branch_cannot_be_set_is_not_done() {
     env.git(&["branch", "--delete", "--force", "lane/P1/A/other"]);
     env.resume(&["--yes"]).exits(0);
     assert_eq!(env.git(&["show", "lane/P1/A:a.txt"]).trim(), "a");
+}
+
+/// Kills the process that pushes an offer before it gets the answer: jobs push with a claim.
+const KILL_AT_OFFER: &str = r#"#!/bin/sh
+while read -r _ new name; do
+    case $name in */r1.A) git show "$new:state.json" | grep -q '"claim"' || kill -9 "$(cat "$SCRATCH/pid")" ;; esac
+done
+"#;
+
+#[test]
+fn a_death_before_the_answer_to_a_second_offer_changes_nothing_about_the_end() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    env.write("scratch/pid", run.pid().to_string());
+    hook(&env, "post-receive", KILL_AT_OFFER);
+    kill_process(worker(&env, 7), Signal::KILL).expect("a signal");
+    env.write("scratch/lost.7", "");
+    run.wait().exits(137);
+    fs::remove_file(env.path("exchange.git/hooks/post-receive")).expect("a removal");
+    env.write("scratch/go", "");
+    assert_merged(&env, env.resume(&["--yes"]));
+    assert_eq!(submitted(&env), 3);
 }

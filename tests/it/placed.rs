@@ -44,7 +44,7 @@ pub(crate) fn has_begun(env: &TestEnv, attempts: usize) -> bool {
 }
 
 /// The process that works as job `id`.
-fn worker(env: &TestEnv, id: u32) -> Pid {
+pub(crate) fn worker(env: &TestEnv, id: u32) -> Pid {
     let pid = env.scratch(&format!("pid.{id}")).trim().parse().expect("a pid");
     Pid::from_raw(pid).expect("a pid")
 }
