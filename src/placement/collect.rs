@@ -20,7 +20,7 @@ use crate::store::{run_files, run_log};
 
 /// Why the lane's branch could not be put where its own run left it.
 #[derive(Debug, thiserror::Error)]
-#[error("its work cannot be put on branch {branch}: {source}")]
+#[error("its work cannot be put on branch {branch}; fix the cause, then resume: {source}")]
 pub(super) struct NotPlaced {
     branch: String,
     source: Box<GitError>,
@@ -93,8 +93,8 @@ impl Watch {
 
     /// Why the state of a lane's own run can never be used, and what to do about it; `None`: that is not known.
     pub(super) fn unusable(&self, run: &RunId, error: &anyhow::Error) -> Option<String> {
-        if let Some(error) = error.downcast_ref::<NotPlaced>() {
-            return Some(format!("{error}; fix that, then resume"));
+        if error.is::<NotPlaced>() {
+            return Some(error.to_string());
         }
         let Some(StateSyncError::Damaged { .. } | StateSyncError::NewerFormat { .. }) = error.downcast_ref() else {
             return None;

@@ -372,7 +372,7 @@ fn a_lane_whose_branch_cannot_be_set_is_not_done() {
     // A directory where the ref is to be.
     env.git(&["branch", "lane/P1/A/other"]);
     let ended = env.execute(&["--merge", "none"]).exits(3);
-    ended.says(&["lane/P1/A", "fix that, then resume"]);
+    ended.says(&["lane/P1/A", "fix the cause, then resume"]);
     assert!(!env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1.A"]).is_empty());
     env.git(&["branch", "--delete", "--force", "lane/P1/A/other"]);
     env.resume(&["--yes"]).exits(0);
