@@ -294,10 +294,15 @@ pub(super) fn change<T>(
     }
     let own = repository.own_directory().ok()?;
     let settings = own.join("libgit2.config");
-    if !regular_file::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes()) {
+    let is_written = || regular_file::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes());
+    if !is_written() {
         let written = repository.holding(Guarded::Settings, |_| {
-            remove_unfinished(&own)?;
-            Ok(atomic::write(&settings, DURABLE.as_bytes())?)
+            // Processes that found them written meanwhile have unfinished files of their own there.
+            if !is_written() {
+                remove_unfinished(&own)?;
+                atomic::write(&settings, DURABLE.as_bytes())?;
+            }
+            Ok(())
         });
         written.ok()?;
     }

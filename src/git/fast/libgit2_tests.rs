@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::*;
+use crate::fs::temporary_beside;
 use crate::git::command::program::Git;
 use crate::git::fast::patch::patches;
 use crate::git::repo::repository::commit_id;
@@ -199,4 +201,33 @@ fn the_base_of_branches_is_the_one_that_git_finds() {
     let found = |one: &CommitId, other: &CommitId| merge_base(&place.repository(), one, other).unwrap();
     assert_eq!((found(&one, &other), found(&one, &base)), (Some(base.clone()), Some(base)));
     assert_eq!(found(&one, &alone), None);
+}
+
+/// Whether a thread or process waits for the lock in `file`.
+fn is_waited_for(file: &Path) -> bool {
+    let inode = format!(":{} ", fs::metadata(file).map(|facts| facts.ino()).unwrap_or_default());
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().any(|line| line.contains("->") && line.contains(&inode))
+}
+
+#[test]
+fn a_late_writer_of_the_settings_leaves_the_files_of_others_alone() {
+    let place = Place::new();
+    place.commit();
+    let repository = Repository::discover(&place.root).unwrap();
+    let own = repository.own_directory().unwrap();
+    let theirs = temporary_beside(&own.join("behind"));
+    std::thread::scope(|scope| {
+        let held = repository.holding(Guarded::Settings, |_| {
+            scope.spawn(|| change(&repository, repository.common_dir(), |_| Ok(())));
+            while !is_waited_for(&own.join("settings.guard")) {
+                std::thread::yield_now();
+            }
+            atomic::write(&own.join("libgit2.config"), DURABLE.as_bytes())?;
+            fs::write(&theirs, "").unwrap();
+            Ok(())
+        });
+        held.unwrap();
+    });
+    assert!(theirs.exists());
 }
