@@ -219,8 +219,9 @@ fn a_late_writer_of_the_settings_leaves_the_files_of_others_alone() {
     let theirs = temporary_beside(&own.join("behind"));
     std::thread::scope(|scope| {
         let held = repository.holding(Guarded::Settings, |_| {
-            scope.spawn(|| change(&repository, repository.common_dir(), |_| Ok(())));
+            let late = scope.spawn(|| change(&repository, repository.common_dir(), |_| Ok(())));
             while !is_waited_for(&own.join("settings.guard")) {
+                assert!(!late.is_finished(), "it did not wait");
                 std::thread::yield_now();
             }
             atomic::write(&own.join("libgit2.config"), DURABLE.as_bytes())?;
