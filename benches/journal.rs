@@ -26,11 +26,11 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use lanekeeper::engine::run_loop::RunLoop;
-use lanekeeper::event::{Event, LaneStage};
-use lanekeeper::model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
-use lanekeeper::schedule::RunState;
-use lanekeeper::store::Journal;
+use lanewright::engine::run_loop::RunLoop;
+use lanewright::event::{Event, LaneStage};
+use lanewright::model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
+use lanewright::schedule::RunState;
+use lanewright::store::Journal;
 
 use beginning::run_started;
 use plans::{empty_plan, plain_lane};

@@ -1,7 +1,7 @@
 //! What a phase takes beside what its agents take: `cargo bench --bench overhead [-- LANES SECONDS ROUNDS]`.
 //!
 //! The real binary runs lanes whose agents sleep, four at a time. Printed are the makespan beside what the agents alone
-//! would take, the overhead as the report tells it, and the processor time of Lanekeeper, of git and of the supervisors.
+//! would take, the overhead as the report tells it, and the processor time of Lanewright, of git and of the supervisors.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(missing_docs, reason = "a program")]
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const LANEKEEPER: &str = env!("CARGO_BIN_EXE_lanekeeper");
+const LANEWRIGHT: &str = env!("CARGO_BIN_EXE_lanewright");
 
 /// How many agents work at once.
 const PARALLEL: u64 = 4;
@@ -46,14 +46,14 @@ fn round(lanes: u64, seconds: u64) -> Result<()> {
     let repository = scratch.path().join("repo");
     prepare(&repository, lanes, seconds)?;
     let start = Instant::now();
-    let (lanekeeper, git, supervisors) = run(&repository)?;
+    let (lanewright, git, supervisors) = run(&repository)?;
     let makespan = start.elapsed().as_secs_f64();
-    let report = lanekeeper_in(&repository).args(["report", "r1", "--format", "json"]).output()?;
+    let report = lanewright_in(&repository).args(["report", "r1", "--format", "json"]).output()?;
     let times = &serde_json::from_slice::<Value>(&report.stdout)?["times"];
     let ms = |name: &str| times[name].as_u64().unwrap_or_default() as f64;
     println!(
         "makespan {makespan:.1} s ({:.3} of the ideal); overhead {:.2} % of the lanes' time ({:.0} of {:.0} ms), \
-         git alone {:.0} ms, nothing at work {:.0} ms; processor: lanekeeper {lanekeeper:.2} s, git {git:.2} s, \
+         git alone {:.0} ms, nothing at work {:.0} ms; processor: lanewright {lanewright:.2} s, git {git:.2} s, \
          supervisors {supervisors:.2} s",
         makespan / ideal(lanes, seconds),
         100.0 * ms("lanes_overhead_ms") / ms("lanes_ms"),
@@ -86,17 +86,17 @@ fn prepare(repository: &Path, lanes: u64, seconds: u64) -> Result<()> {
     Ok(())
 }
 
-fn lanekeeper_in(repository: &Path) -> Command {
-    let mut command = Command::new(LANEKEEPER);
+fn lanewright_in(repository: &Path) -> Command {
+    let mut command = Command::new(LANEWRIGHT);
     command.current_dir(repository).stdin(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-/// Runs the plan; the processor time of Lanekeeper, of git and of the supervisors, in seconds.
+/// Runs the plan; the processor time of Lanewright, of git and of the supervisors, in seconds.
 fn run(repository: &Path) -> Result<(f64, f64, f64)> {
     let parallel = PARALLEL.to_string();
     let words = ["execute-phase", "plan.toml", "--run-id", "r1", "--max-parallel", &parallel, "--progress", "none"];
-    let mut child = lanekeeper_in(repository).args(words).stdout(Stdio::null()).spawn()?;
+    let mut child = lanewright_in(repository).args(words).stdout(Stdio::null()).spawn()?;
     let pid = Pid::from_child(&child);
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let mut supervisors = HashMap::new();

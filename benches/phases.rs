@@ -3,7 +3,7 @@
 //!
 //! Both do the same work on clones of the same repository: every lane changes one file, commits it and merges it. Each
 //! round runs both, turn about first; the ratios are those of one round, and their median counts. The script is
-//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanekeeper.
+//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanewright.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(missing_docs, reason = "a program")]
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lanekeeper::event::Event;
-use lanekeeper::store::run_log;
+use lanewright::event::Event;
+use lanewright::store::run_log;
 use support::{Result, median, ratios};
 
 /// What is measured, by the name under which it is chosen.
@@ -74,21 +74,21 @@ fn measure(case: &Case, rounds: usize, beside: Option<&Path>) -> Result<()> {
     let origin = scratch.path().join("origin");
     make_repository(&origin, case.files)?;
     let (mut ours, mut theirs, mut others, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let ours_binary = Path::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let ours_binary = Path::new(env!("CARGO_BIN_EXE_lanewright"));
     for round in 0..rounds {
         let place = scratch.path().join(format!("round-{round}"));
         for script in [round % 2 == 0, round % 2 != 0] {
             if script {
                 theirs.push(time_script(case, &origin, &place)?);
             } else {
-                ours.push(time_lanekeeper(ours_binary, case, &origin, &place)?);
+                ours.push(time_lanewright(ours_binary, case, &origin, &place)?);
                 waits.extend(wait_after_first(&place.join("repository"))?);
             }
             // Deleted at the end: some file systems are slow to create files for a while after many were deleted.
             fs::rename(&place, scratch.path().join(format!("done-{round}-{script}")))?;
         }
         if let Some(binary) = beside {
-            others.push(time_lanekeeper(binary, case, &origin, &place)?);
+            others.push(time_lanewright(binary, case, &origin, &place)?);
             fs::rename(&place, scratch.path().join(format!("done-{round}-beside")))?;
         }
     }
@@ -143,7 +143,7 @@ fn time_script(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     Ok((first + time).saturating_sub(Duration::from_secs(case.first)))
 }
 
-fn time_lanekeeper(binary: &Path, case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
+fn time_lanewright(binary: &Path, case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     let repository = clone(origin, place)?;
     if case.warm {
         run_phase(binary, &repository, &Case { first: 0, ..*case }, "earlier", "before", true)?;
@@ -163,7 +163,7 @@ fn run_phase(
 ) -> Result<Duration> {
     let plan = repository.with_file_name(format!("{phase}.toml"));
     let mut text = format!("phase = \"{phase}\"\n");
-    let agent = AGENT.replace("$LANE", "$LANEKEEPER_LANE");
+    let agent = AGENT.replace("$LANE", "$LANEWRIGHT_LANE");
     let after = if case.first > 0 { "depends_on = ['first']\n" } else { "" };
     if case.first > 0 {
         write!(text, "\n[[lane]]\nid = \"first\"\ncommand = 'sleep {}; {agent}'\n", case.first)?;
@@ -174,7 +174,7 @@ fn run_phase(
     fs::write(&plan, text)?;
     let mut run = Command::new(binary);
     run.current_dir(repository).arg("execute-phase").arg(&plan).arg("--max-parallel").arg(PARALLEL.to_string());
-    run.env("LANEKEEPER_KEEP_POOL", keep_pool.to_string());
+    run.env("LANEWRIGHT_KEEP_POOL", keep_pool.to_string());
     time(&mut run)
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lanekeeper::git::{CommitRequest, Repository, SnapshotRequest, commit_all, snapshot};
+use lanewright::git::{CommitRequest, Repository, SnapshotRequest, commit_all, snapshot};
 
 /// How many times each is done.
 const ROUNDS: usize = 9;
@@ -81,7 +81,7 @@ impl Tree {
         let keep = |round: usize| -> Result<()> {
             let request = SnapshotRequest {
                 worktree: &self.place,
-                reference: &format!("refs/lanekeeper/checkpoint/P1-A/{round}"),
+                reference: &format!("refs/lanewright/checkpoint/P1-A/{round}"),
                 message: "kept",
                 head: &head,
                 since: &head,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const LANEKEEPER: &str = env!("CARGO_BIN_EXE_lanekeeper");
+const LANEWRIGHT: &str = env!("CARGO_BIN_EXE_lanewright");
 
 /// What commands may take, and hooks.
 const LIMITS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(20)];
@@ -27,7 +27,7 @@ const HOOKS: [&str; 4] = ["session-start", "user-prompt-submit", "post-tool-use"
 
 fn main() -> Result<()> {
     let calls = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(50);
-    println!("{LANEKEEPER}: {:.1} MB", fs::metadata(LANEKEEPER)?.len() as f64 / 1e6);
+    println!("{LANEWRIGHT}: {:.1} MB", fs::metadata(LANEWRIGHT)?.len() as f64 / 1e6);
     let scratch = tempfile::tempdir()?;
     let few = prepare(&scratch.path().join("few"), 10)?;
     let many = prepare(&scratch.path().join("many"), 1000)?;
@@ -35,9 +35,9 @@ fn main() -> Result<()> {
     let mut cases = vec![
         Case { program: "git", ..Case::new("git --version", &["--version"], &few, None) },
         Case { program: "git", ..Case::new("git status", &["status"], &few, None) },
-        command("lanekeeper --version", &["--version"], &few),
-        command("lanekeeper status, 10 runs", &["status"], &few),
-        command("lanekeeper status, 1,000 runs", &["status"], &many),
+        command("lanewright --version", &["--version"], &few),
+        command("lanewright status, 10 runs", &["status"], &few),
+        command("lanewright status, 1,000 runs", &["status"], &many),
     ];
     for (repository, runs) in [(&few, "10"), (&many, "1,000")] {
         let hook =
@@ -66,7 +66,7 @@ impl Case {
         let words = words.iter().map(|&word| word.to_owned()).collect();
         Self {
             name: name.to_owned(),
-            program: LANEKEEPER,
+            program: LANEWRIGHT,
             words,
             repository: repository.to_owned(),
             limit,
@@ -111,7 +111,7 @@ fn prepare(repository: &Path, runs: usize) -> Result<PathBuf> {
     {
         fs::write(&plan, PLAN.replace("COMMAND", command))?;
         let words = ["execute-phase", "plan.toml", "--run-id", run, "--new-run", "--session-id", "s"];
-        Command::new(LANEKEEPER)
+        Command::new(LANEWRIGHT)
             .current_dir(repository)
             .args(words)
             .stdout(Stdio::null())

@@ -20,11 +20,11 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lanekeeper::event::Event;
-use lanekeeper::git::{Remote, Repository};
-use lanekeeper::model::{CommitId, Plan, PlanParts, RunId, Timestamp};
-use lanekeeper::state_sync::{Source, StatePusher};
-use lanekeeper::store::{Journal, RunDirectory, StateDirectory};
+use lanewright::event::Event;
+use lanewright::git::{Remote, Repository};
+use lanewright::model::{CommitId, Plan, PlanParts, RunId, Timestamp};
+use lanewright::state_sync::{Source, StatePusher};
+use lanewright::store::{Journal, RunDirectory, StateDirectory};
 
 use support::{median, ratios};
 

@@ -38,7 +38,7 @@ pub use snapshot_reason::SnapshotReason;
 pub enum Event {
     /// A run began; always the first event.
     RunStarted(Box<RunStarted>),
-    /// Another Lanekeeper took the run up again. Failed and blocked lanes get another chance.
+    /// Another Lanewright took the run up again. Failed and blocked lanes get another chance.
     RunResumed {
         /// From 1.
         number: u32,

@@ -1,11 +1,11 @@
-//! Lanekeeper runs a phase plan as parallel lanes, each lane and each agent in a git worktree of its own.
+//! Lanewright runs a phase plan as parallel lanes, each lane and each agent in a git worktree of its own.
 //!
 //! The run loop: everything that happened is an [`event::Event`]; `schedule` folds events into state and decides what is
 //! wanted next, without a clock, randomness or I/O; `engine` appends events to the run log, makes them durable, and
 //! has the actions carried out by `executor`. `docs/architecture.md` describes the rest.
 
 #[cfg(windows)]
-compile_error!("Lanekeeper needs a POSIX system: sessions, signals and file locks that end with their owner");
+compile_error!("Lanewright needs a POSIX system: sessions, signals and file locks that end with their owner");
 
 pub mod cli;
 mod cluster;

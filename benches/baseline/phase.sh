@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a careful user writes to run the lanes of a phase side by side, without Lanekeeper:
+# What a careful user writes to run the lanes of a phase side by side, without Lanewright:
 #
 #     phase.sh REPOSITORY WORKTREES LANES PARALLEL AGENT
 #

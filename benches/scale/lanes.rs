@@ -7,16 +7,16 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lanekeeper::engine::run_loop::RunLoop;
-use lanekeeper::event::{Event, Record, RunStarted};
-use lanekeeper::git::{Pool, Repository};
-use lanekeeper::model::{LaneIndex, Plan, PlanParts, RunId};
-use lanekeeper::progress::FanOut;
-use lanekeeper::progress::projections::ProjectionWriter;
-use lanekeeper::projection::RunHistory;
-use lanekeeper::schedule::RunState;
-use lanekeeper::store::{Journal, StateDirectory};
-use lanekeeper::timing::TARGET;
+use lanewright::engine::run_loop::RunLoop;
+use lanewright::event::{Event, Record, RunStarted};
+use lanewright::git::{Pool, Repository};
+use lanewright::model::{LaneIndex, Plan, PlanParts, RunId};
+use lanewright::progress::FanOut;
+use lanewright::progress::projections::ProjectionWriter;
+use lanewright::projection::RunHistory;
+use lanewright::schedule::RunState;
+use lanewright::store::{Journal, StateDirectory};
+use lanewright::timing::TARGET;
 use tracing::Subscriber;
 use tracing::span::Id;
 use tracing_subscriber::filter::filter_fn;
@@ -158,7 +158,7 @@ pub fn run(count: u32, place: &Path, cut: bool) {
     check(&phase, count);
 }
 
-/// Takes up a phase that was cut off, as `lanekeeper resume` does, up to where the first thing is done.
+/// Takes up a phase that was cut off, as `lanewright resume` does, up to where the first thing is done.
 pub fn resume(count: u32, place: &Path) {
     let directory = StateDirectory::new(&place.join("repo")).run(&RunId::new("r").unwrap());
     let began = Instant::now();

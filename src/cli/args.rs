@@ -35,7 +35,7 @@ pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
-#[command(name = "lanekeeper", version, after_long_help = exit_code_table(), max_term_width = 120)]
+#[command(name = "lanewright", version, after_long_help = exit_code_table(), max_term_width = 120)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
@@ -120,7 +120,7 @@ impl Color {
 }
 
 /// In two lines, because everything that is required is in it.
-const LOG_ERROR: &str = "lanekeeper log-error [OPTIONS] --phase <PHASE> --plan <PLAN>
+const LOG_ERROR: &str = "lanewright log-error [OPTIONS] --phase <PHASE> --plan <PLAN>
        --task <TASK> --specialist <AGENT> --error-type <TYPE> --details <TEXT>";
 
 #[derive(Debug, Subcommand)]

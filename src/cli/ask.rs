@@ -71,5 +71,5 @@ fn unheard(withdrawn: bool) -> anyhow::Error {
     } else {
         format!("the process that works on the run took the request and recorded nothing within {seconds} s")
     };
-    ExitStatus::Held.error(message).hint("see whether it is alive: lanekeeper status")
+    ExitStatus::Held.error(message).hint("see whether it is alive: lanewright status")
 }

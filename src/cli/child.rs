@@ -86,7 +86,7 @@ impl Caller {
 
     fn command_of(&self, (program, arguments): (PathBuf, Vec<String>)) -> Command {
         let mut command = Command::new(program);
-        command.arg0("lanekeeper").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
+        command.arg0("lanewright").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
         command
     }
 }

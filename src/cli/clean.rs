@@ -75,7 +75,7 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
     }
     let flags = [(arguments.force, "--force"), (arguments.logs, "--logs"), (true, "--yes")];
     let flags = flags.into_iter().filter_map(|(given, flag)| given.then_some(flag));
-    let again = ["lanekeeper", "clean"].into_iter().chain(arguments.run.as_ref().map(Name::as_str)).chain(flags);
+    let again = ["lanewright", "clean"].into_iter().chain(arguments.run.as_ref().map(Name::as_str)).chain(flags);
     Err(ExitStatus::Usage
         .error("nothing removed: cannot ask for confirmation without a terminal")
         .hint(format!("to remove it without being asked: {}", shell_line(again)))

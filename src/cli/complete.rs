@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_words_so_far_stand_behind_those_of_the_shell_and_the_command() {
-        let typed = ["lanekeeper", "--", "lanekeeper", "logs", "r1", "SL-"].map(str::to_owned);
+        let typed = ["lanewright", "--", "lanewright", "logs", "r1", "SL-"].map(str::to_owned);
         assert_eq!(words(typed.into_iter()), ["r1"]);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::args::GlobalArgs;
-use super::error::ExitStatus;
+use super::error::{ExitStatus, Hint};
 use super::printer::Printer;
 use crate::fs::regular_file::{self, Links};
 use crate::git::{Repository, Surrounding};
@@ -19,7 +19,10 @@ use crate::timing::Timings;
 const LARGEST_CONFIG: u64 = 1 << 20;
 
 /// The name of the repository's configuration file, in the main worktree's root.
-pub(crate) const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
+pub(crate) const REPOSITORY_CONFIG: &str = "lanewright.toml";
+
+/// Its name before the program was called Lanewright (decision 41). Ignoring it would run a plan without its settings.
+const FORMER_CONFIG: &str = "lanekeeper.toml";
 
 #[derive(Clone)]
 pub(crate) struct Context {
@@ -65,6 +68,12 @@ impl Context {
 
     /// The same for the repository whose main worktree is `repository`.
     pub(crate) fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers> {
+        let former = repository.join(FORMER_CONFIG);
+        if former.exists() {
+            return Err(ExitStatus::Usage
+                .error(format!("{} is not read", former.display()))
+                .hint(format!("rename it to {REPOSITORY_CONFIG}")));
+        }
         let file = read_if_there(repository.join(REPOSITORY_CONFIG))?;
         self.layers_above(repository, file, flags)
     }
@@ -93,7 +102,7 @@ impl Context {
 
     fn user_config(&self) -> Option<PathBuf> {
         let home = || self.absolute_path_in(HOME).map(|home| home.join(".config"));
-        self.absolute_path_in(XDG_CONFIG_HOME).or_else(home).map(|config| config.join("lanekeeper/config.toml"))
+        self.absolute_path_in(XDG_CONFIG_HOME).or_else(home).map(|config| config.join("lanewright/config.toml"))
     }
 
     /// The XDG base directory specification has relative paths ignored.

@@ -14,20 +14,20 @@ use crate::settings::Environment;
 use crate::settings::environment::LOG;
 use crate::timing::{Listener, TARGET, Timings};
 
-/// Starts writing what `-v` or else `LANEKEEPER_LOG` ask for; otherwise warnings only.
+/// Starts writing what `-v` or else `LANEWRIGHT_LOG` ask for; otherwise warnings only.
 pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Option<Timings>) -> Result<()> {
     let variable = environment.get(LOG).map(|value| value.to_string_lossy()).unwrap_or_default();
     let directives = match global.verbose {
         // What the client of Kubernetes reports is also in its errors.
         0 if variable.is_empty() => "warn,kube_client=off",
         0 => &variable,
-        1 => "warn,kube_client=off,lanekeeper=info",
-        _ => "warn,lanekeeper=debug",
+        1 => "warn,kube_client=off,lanewright=info",
+        _ => "warn,lanewright=debug",
     };
     let filter = EnvFilter::try_new(directives).map_err(|error| {
         ExitStatus::Usage
             .error(format!("`{LOG}` cannot be understood: {error}"))
-            .hint("write a level such as `info`, or `target=level` pairs such as `lanekeeper::git=debug`")
+            .hint("write a level such as `info`, or `target=level` pairs such as `lanewright::git=debug`")
     })?;
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let written = tracing_subscriber::fmt::layer().with_writer(|| Diagnostics).with_ansi(colour);

@@ -229,6 +229,6 @@ fn held_instead(error: anyhow::Error, run: &RunId) -> anyhow::Error {
 
 fn held(run: &RunId) -> anyhow::Error {
     let message = format!("run {run}, or another one of its phase, is held by a live session, so it was not repaired");
-    let stop = shell_line(["lanekeeper", "stop", run.as_str()]);
+    let stop = shell_line(["lanewright", "stop", run.as_str()]);
     ExitStatus::Held.error(message).hint(format!("to stop what it does: {stop}"))
 }

@@ -256,13 +256,13 @@ fn of_checkpoints(error: &CheckpointsError) -> CliError {
 }
 
 /// What to type where stored state is damaged.
-pub(super) const SEE_DOCTOR: &str = "to see what can be repaired: lanekeeper doctor";
+pub(super) const SEE_DOCTOR: &str = "to see what can be repaired: lanewright doctor";
 
 fn of_lock(error: &LockError) -> CliError {
     match error {
         LockError::Held { .. } => ExitStatus::Held
             .failure(error.to_string())
-            .hinted("`lanekeeper status` shows what it does, `lanekeeper stop RUN` stops it"),
+            .hinted("`lanewright status` shows what it does, `lanewright stop RUN` stops it"),
         _ => blocked(error),
     }
 }
@@ -302,22 +302,22 @@ fn of_state(error: &StateSyncError) -> CliError {
     match error {
         StateSyncError::Unreadable { .. } => with(ExitStatus::Corrupted).hinted(SEE_DOCTOR),
         StateSyncError::NoState { remote, .. } => {
-            with(ExitStatus::InvalidState).hinted(format!("to list its runs: lanekeeper state list --remote {remote}"))
+            with(ExitStatus::InvalidState).hinted(format!("to list its runs: lanewright state list --remote {remote}"))
         }
         StateSyncError::Damaged { remote, run, .. } => with(ExitStatus::Corrupted)
             .hinted("nothing was changed here; push it again from where it ran, with --force")
-            .hinted(format!("or give it up: lanekeeper state drop {run} --remote {remote} --force")),
-        StateSyncError::NewerFormat { .. } => with(ExitStatus::Blocked).hinted("use a newer Lanekeeper"),
+            .hinted(format!("or give it up: lanewright state drop {run} --remote {remote} --force")),
+        StateSyncError::NewerFormat { .. } => with(ExitStatus::Blocked).hinted("use a newer Lanewright"),
         StateSyncError::Superseded { remote, run, .. } => with(ExitStatus::Held)
-            .hinted(format!("to take theirs: lanekeeper clean {run} --force --logs, then lanekeeper state pull {run}"))
-            .hinted(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
+            .hinted(format!("to take theirs: lanewright clean {run} --force --logs, then lanewright state pull {run}"))
+            .hinted(format!("to keep this one: lanewright state push {run} --remote {remote} --force")),
         StateSyncError::Claimed { run, remote, .. } => with(ExitStatus::Held)
-            .hinted(format!("when it has ended: lanekeeper state pull {run} --remote {remote}"))
-            .hinted(format!("to take it away from there: lanekeeper state push {run} --remote {remote} --force")),
+            .hinted(format!("when it has ended: lanewright state pull {run} --remote {remote}"))
+            .hinted(format!("to take it away from there: lanewright state push {run} --remote {remote} --force")),
         StateSyncError::Fenced { .. } => with(ExitStatus::NotOffered),
         StateSyncError::Taken { run, remote, reference, .. } => with(ExitStatus::Held)
-            .hinted(format!("to have it here, push its state there; then: lanekeeper clean {run} --force --logs, and lanekeeper state pull {run}"))
-            .hinted(format!("to give up what is there: git push {remote} --delete {reference}, then lanekeeper resume {run}")),
+            .hinted(format!("to have it here, push its state there; then: lanewright clean {run} --force --logs, and lanewright state pull {run}"))
+            .hinted(format!("to give up what is there: git push {remote} --delete {reference}, then lanewright resume {run}")),
         StateSyncError::Shallow => with(ExitStatus::Blocked)
             .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
         StateSyncError::InTheWay { name, .. } => with(ExitStatus::Blocked)
@@ -332,14 +332,14 @@ fn of_driver(error: &DriverError) -> CliError {
     let message = format!("the run stopped: {error}");
     match error {
         DriverError::RunLoop(RunLoopError::Log(LogError::TamperedWith { restored: Ok(_), .. })) => {
-            ExitStatus::Corrupted.failure(message).hinted("no work is lost; to continue: lanekeeper resume")
+            ExitStatus::Corrupted.failure(message).hinted("no work is lost; to continue: lanewright resume")
         }
         DriverError::RunLoop(RunLoopError::Log(LogError::TamperedWith { restored: Err(_), .. })) => {
             ExitStatus::Corrupted.failure(message).hinted(SEE_DOCTOR)
         }
         _ => ExitStatus::Blocked
             .failure(message)
-            .hinted("running agents continue under their supervisors; fix the cause, then `lanekeeper resume`"),
+            .hinted("running agents continue under their supervisors; fix the cause, then `lanewright resume`"),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result
             [] => format!("executor `{name}` is not defined; none is"),
             known => format!("executor `{name}` is not defined; defined: {}", known.join(", ")),
         };
-        let define = || Some(format!("define [executors.{name}] in lanekeeper.toml (docs/clusters.md)"));
+        let define = || Some(format!("define [executors.{name}] in lanewright.toml (docs/clusters.md)"));
         did_you_mean(ExitStatus::Usage.error(message), name, &known, define)
     })
 }
@@ -70,7 +70,7 @@ pub(super) fn check(
     ownership(within, run)?.check_free().map_err(|error| match error.downcast_ref() {
         Some(StateSyncError::Taken { by, .. }) => ExitStatus::Usage
             .error(format!("run {run} already exists; its lanes are placed by {by}"))
-            .hint(format!("to continue that one here: lanekeeper state pull {run}"))
+            .hint(format!("to continue that one here: lanewright state pull {run}"))
             .hint("to start another one: choose another name with --run-id, or leave it out"),
         _ => error.context("the exchange cannot be used"),
     })
@@ -81,7 +81,7 @@ pub(super) fn exchange_of(within: &RepositoryContext<'_>) -> Result<String> {
     settings.exchange.value.clone().or_else(|| settings.state_remote.value.clone()).ok_or_else(|| {
         ExitStatus::Usage
             .error("no exchange is set, through which this machine and the jobs reach each other")
-            .hint("name a git remote or its address: --exchange REMOTE, or `exchange` in lanekeeper.toml")
+            .hint("name a git remote or its address: --exchange REMOTE, or `exchange` in lanewright.toml")
     })
 }
 

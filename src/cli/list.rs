@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context) -> Result<ExitStatus> {
             context.printer.json(&json!({"runs": runs.iter().map(ListedRun::json).collect::<Vec<Value>>()}))?;
         }
         Format::Text if runs.is_empty() => {
-            context.printer.out("No runs in this repository yet. Start one: lanekeeper execute-phase PLAN\n")?;
+            context.printer.out("No runs in this repository yet. Start one: lanewright execute-phase PLAN\n")?;
         }
         Format::Text => context.printer.out(render(&runs, now(), screen().1, styles_for(&io::stdout())))?,
     }
@@ -60,7 +60,7 @@ fn listed_run(run: &RunId, directory: &RunDirectory) -> ListedRun {
 fn warn(context: &Context, runs: &[ListedRun]) {
     for run in runs {
         if let Some(damage) = &run.damage {
-            let hint = format!("to check it: lanekeeper doctor {}", run.run);
+            let hint = format!("to check it: lanewright doctor {}", run.run);
             context.printer.warning(format!("the log of run {} is damaged: {damage}", run.run), &[hint]);
         }
     }

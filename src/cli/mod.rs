@@ -131,5 +131,5 @@ fn refuse_documents(args: &Args) -> Result<()> {
         return Ok(());
     }
     let error = ExitStatus::Usage.error(format!("--format {format} is for `report` only"));
-    Err(error.hint(format!("for a run's report: lanekeeper report [RUN] --format {format}; else text or json")))
+    Err(error.hint(format!("for a run's report: lanewright report [RUN] --format {format}; else text or json")))
 }

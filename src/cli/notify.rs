@@ -23,7 +23,7 @@ use crate::store::RunDirectory;
 use crate::time_limit::end_of_output_within;
 
 /// The variable with the notification to send, as JSON.
-const VARIABLE: &str = "LANEKEEPER_NOTIFICATION";
+const VARIABLE: &str = "LANEWRIGHT_NOTIFICATION";
 
 /// How much of what a target's program prints is shown: the end.
 const PRINTED_LIMIT: usize = 4 << 10;
@@ -81,7 +81,7 @@ pub(super) fn run(context: &Context) -> Result<ExitStatus> {
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
     if !has_target(&settings) {
         let error = ExitStatus::Usage.error("no target for notifications is set");
-        return Err(error.hint("set notify_command, notify_webhook or notify_desktop in lanekeeper.toml"));
+        return Err(error.hint("set notify_command, notify_webhook or notify_desktop in lanewright.toml"));
     }
     let given = context.environment.get(VARIABLE).map(|text| text.to_string_lossy().into_owned());
     let text = given.clone().map_or_else(|| serde_json::to_string(&example()), Ok)?;
@@ -104,7 +104,7 @@ fn example() -> Notification {
         run_id: None,
         phase: None,
         lane: None,
-        title: "Lanekeeper".to_owned(),
+        title: "Lanewright".to_owned(),
         message: "Notifications of runs arrive here.".to_owned(),
         commands: Vec::new(),
     }
@@ -116,7 +116,7 @@ fn send(context: &Context, settings: &Settings, text: &str) -> Vec<Result<(), St
     let mut sent = Vec::new();
     if let Some([program, arguments @ ..]) = settings.notify_command.value.as_deref() {
         let mut command = from_root(context, program);
-        command.args(arguments).env("LANEKEEPER_NOTIFY_EVENT", event);
+        command.args(arguments).env("LANEWRIGHT_NOTIFY_EVENT", event);
         sent.push(said("notify_command", command, text).map(drop));
     }
     if let Some(webhook) = &settings.notify_webhook.value {
@@ -189,7 +189,7 @@ fn desktop(title: &str, message: &str) -> Command {
         return command;
     }
     let mut command = Command::new("notify-send");
-    command.args(["--app-name=Lanekeeper", "--", title, message]);
+    command.args(["--app-name=Lanewright", "--", title, message]);
     command
 }
 

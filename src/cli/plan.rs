@@ -93,7 +93,7 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
 fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
     let (settings, plan) = valid(context, path, how)?;
     if plan.lanes.iter().flat_map(|lane| &lane.agents).any(|agent| agent.runner == UNSET_RUNNER) {
-        let hint = "set `runner` in `[defaults]` of the new plan, or in lanekeeper.toml";
+        let hint = "set `runner` in `[defaults]` of the new plan, or in lanewright.toml";
         context.printer.warning("the plan names no runner for its agents", &[hint.to_owned()]);
     }
     context.printer.out(native_toml::write(&plan, &|name| runner(&settings, name)))?;

@@ -44,14 +44,14 @@ pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
         context.printer.warning(&warning.message, warning.help.as_slice());
     }
     if let Err(error) = context.main_worktree() {
-        context.printer.warning(error, &["lanekeeper runs plans in a git repository; create one: git init".to_owned()]);
+        context.printer.warning(error, &["lanewright runs plans in a git repository; create one: git init".to_owned()]);
     }
     atomic::rewrite(&path, plan_text(&answers, starter_prompt).as_bytes())?;
     let file = arguments.file.display().to_string();
     context.printer.out(format!(
         "Wrote {file}. Write the prompts, then:\n  {}\n  {}\n",
-        shell_line(["lanekeeper", "plan", "check", &file]),
-        shell_line(["lanekeeper", "run", &file])
+        shell_line(["lanewright", "plan", "check", &file]),
+        shell_line(["lanewright", "run", &file])
     ))?;
     Ok(ExitStatus::Done)
 }
@@ -193,15 +193,15 @@ fn plan_text(answers: &Answers, prompt: impl Fn(&str) -> String) -> String {
         None => "# tests = [\"make test\"]    # must pass before a lane is merged\n".to_owned(),
     };
     let head = format!(
-        "# A plan for `lanekeeper run`. Every key: `lanekeeper plan schema`, also for editors, and\n\
-         # lanekeeper-plan(5), which `lanekeeper man --dir DIR` writes.\n\
+        "# A plan for `lanewright run`. Every key: `lanewright plan schema`, also for editors, and\n\
+         # lanewright-plan(5), which `lanewright man --dir DIR` writes.\n\
          phase = {}\n\
          # base_branch = \"main\"    # default: the branch that is checked out\n\
          # max_parallel = 4        # agents at once\n\
          # merge = \"squash\"        # or rebase, ff, pr, none; default: a merge commit\n\n\
          [defaults]                # for every lane that does not say otherwise\n\
          runner = {}\n\
-         # command = 'my-agent --prompt-file \"$LANEKEEPER_PROMPT_FILE\"'    # in place of a runner\n{test}\
+         # command = 'my-agent --prompt-file \"$LANEWRIGHT_PROMPT_FILE\"'    # in place of a runner\n{test}\
          # approval = [\"changes\"]  # wait for a person before the merge\n\n\
          # [gates]\n\
          # final = [\"make test\"]   # after the last lane, on the integration branch\n",

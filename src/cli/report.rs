@@ -103,6 +103,6 @@ pub(super) fn where_it_is(directory: &RunDirectory) -> Option<String> {
 }
 
 fn not_written(context: &Context, error: &dyn std::fmt::Display) {
-    let hint = "the run log holds everything: lanekeeper report RUN --format json|md|html|junit".to_owned();
+    let hint = "the run log holds everything: lanewright report RUN --format json|md|html|junit".to_owned();
     context.printer.warning(format!("the report is not complete: {error}"), &[hint]);
 }

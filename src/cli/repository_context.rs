@@ -176,7 +176,7 @@ const TRIES: u32 = 20;
 fn usable_directory(root: &Path) -> Result<()> {
     let attempt = || -> Result<(), String> {
         crate::fs::directory::create_directory(root).map_err(|error| error.to_string())?;
-        // A file made to try it would stay where Lanekeeper is killed.
+        // A file made to try it would stay where Lanewright is killed.
         access(root, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| error.to_string())
     };
     let usable = (1..TRIES).find_map(|_| attempt().ok()).map_or_else(attempt, Ok);

@@ -76,7 +76,7 @@ pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<Strin
 
 /// What is known of a run.
 pub(super) struct LogOfRun {
-    /// The words that call Lanekeeper for it.
+    /// The words that call Lanewright for it.
     pub(super) program: Vec<String>,
     /// Whether a live process had it just before its log was read.
     pub(super) held: bool,
@@ -145,7 +145,7 @@ const NAMED: usize = 5;
 
 pub(super) fn listed(state: &StateDirectory) -> String {
     match state.runs().unwrap_or_default() {
-        runs if runs.is_empty() => "start one: lanekeeper execute-phase PLAN".to_owned(),
+        runs if runs.is_empty() => "start one: lanewright execute-phase PLAN".to_owned(),
         runs => format!("the newest runs: {}", named_few(runs.iter().map(RunId::as_str))),
     }
 }

@@ -229,7 +229,7 @@ impl Target {
 /// A command that needs a lane was given none.
 pub(super) fn no_lane(run: &RunId, command: &str) -> anyhow::Error {
     let error = ExitStatus::Usage.error(format!("no lane is named; run {run} is meant"));
-    error.hint(format!("name one: lanekeeper {command} {run} LANE"))
+    error.hint(format!("name one: lanewright {command} {run} LANE"))
 }
 
 /// The first of the `unfinished` runs, else the newest of all.

@@ -123,7 +123,7 @@ fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: 
         let newest: Vec<&str> = names.iter().take(OTHERS).copied().collect();
         context
             .printer
-            .out(format_args!("\nOther unfinished runs: {}. See: lanekeeper status RUN\n", newest.join(", ")))?;
+            .out(format_args!("\nOther unfinished runs: {}. See: lanewright status RUN\n", newest.join(", ")))?;
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(super) fn run(context: &Context, arguments: &args::Stop) -> Result<ExitStatu
     }
 }
 
-/// Stops agents whose Lanekeeper is dead. A resume finds their exits.
+/// Stops agents whose Lanewright is dead. A resume finds their exits.
 fn stop_orphans(context: &Context, target: &Target, open: &[PathBuf], force: bool) -> Result<ExitStatus> {
     let (asked, left) = stop_all(open, force)
         .map_err(|error| ExitStatus::Failed.error(format!("not everything was stopped: {error}")))?;

@@ -65,7 +65,7 @@ pub(super) fn editor(context: &Context) -> Result<String> {
     let named = |name: &str| context.environment.get(name).and_then(|editor| editor.to_str()).map(str::trim);
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| named(name).filter(|editor| !editor.is_empty()));
     let missing = || ExitStatus::Usage.error("neither VISUAL nor EDITOR names an editor");
-    let editor = editor.ok_or_else(|| missing().hint("name a program: lanekeeper open LANE --with 'code .'"))?;
+    let editor = editor.ok_or_else(|| missing().hint("name a program: lanewright open LANE --with 'code .'"))?;
     Ok(format!("{editor} ."))
 }
 

@@ -37,7 +37,7 @@ impl ClusterError {
     pub(crate) fn remedy(&self) -> String {
         match self {
             Self::Missing { .. } => "install Slurm's client commands (Debian: `apt install slurm-client`), or run \
-                                     Lanekeeper on a machine that has them, such as the login node"
+                                     Lanewright on a machine that has them, such as the login node"
                 .to_owned(),
             Self::Start { program, .. } => format!("check that `{program}` is executable"),
             Self::TimedOut { .. } => "check that Slurm's controller answers: scontrol ping".to_owned(),

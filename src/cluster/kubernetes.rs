@@ -153,7 +153,7 @@ fn remedy(reason: &str) -> Option<&'static str> {
     let word = reason.split(':').next().unwrap_or_default();
     Some(match word {
         "StartError" | "ContainerCannotRun" | "RunContainerError" => {
-            "install Lanekeeper and git in the image, or set `program` to its path there"
+            "install Lanewright and git in the image, or set `program` to its path there"
         }
         "CreateContainerConfigError" | "CreateContainerError" => {
             "check `secret`, and what else `pod_patch` refers to, in the namespace"

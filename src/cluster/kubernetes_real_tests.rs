@@ -16,7 +16,7 @@ fn kubernetes(namespace: &str) -> Kubernetes {
         "dnsPolicy": "Default",
         "terminationGracePeriodSeconds": 10,
         "volumes": [volume("/usr"), volume("/etc")],
-        "containers": [{ "name": "lanekeeper", "volumeMounts": [mount("/usr"), mount("/etc")] }],
+        "containers": [{ "name": "lanewright", "volumeMounts": [mount("/usr"), mount("/etc")] }],
     });
     let settings = json!({
         "kind": "kubernetes",

@@ -70,7 +70,7 @@ pub(crate) struct OrderName(String);
 impl OrderName {
     /// The same for the same parts.
     pub(crate) fn of(parts: &[&str]) -> Self {
-        Self(format!("lk-{}", &sha256(parts.join("\0"))[..16]))
+        Self(format!("lw-{}", &sha256(parts.join("\0"))[..16]))
     }
 }
 

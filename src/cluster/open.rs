@@ -17,7 +17,7 @@ pub(crate) fn open(
         ExecutorKind::Kubernetes => Ok(Box::new(kubernetes::Kubernetes::new(settings.clone(), variables))),
         #[cfg(not(feature = "kubernetes"))]
         ExecutorKind::Kubernetes => Err(ClusterError::Refused {
-            said: "this Lanekeeper was built without Kubernetes".to_owned(),
+            said: "this Lanewright was built without Kubernetes".to_owned(),
             remedy: "use a released program, or build it with `cargo build --release --features kubernetes`".to_owned(),
         }),
     }

@@ -8,10 +8,10 @@ use super::Order;
 use crate::model::ExecutorSettings;
 
 /// Our container; a cluster may add others.
-pub(super) const CONTAINER: &str = "lanekeeper";
+pub(super) const CONTAINER: &str = "lanewright";
 
-/// The label of all pods of Lanekeeper, and its value.
-pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "lanekeeper");
+/// The label of all pods of Lanewright, and its value.
+pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "lanewright");
 
 /// From SIGTERM to SIGKILL: long enough to stop agents and to push with some retries.
 pub(super) const GRACE_SECONDS: u64 = 120;
@@ -24,11 +24,11 @@ const GPU: &str = "nvidia.com/gpu";
 /// As JSON, because `pod_patch` may have fields of a newer API than this program knows.
 pub(super) fn pod(settings: &ExecutorSettings, variables: &[(String, String)], order: &Order) -> Value {
     let mut pod = json!({
-        "metadata": { "annotations": { "lanekeeper.dev/order": order.comment } },
+        "metadata": { "annotations": { "lanewright.dev/order": order.comment } },
         "spec": {
             "activeDeadlineSeconds": order.resources.minutes() * 60,
             "terminationGracePeriodSeconds": GRACE_SECONDS,
-            // The pause container reaps what supervisors and agents leave; `lanekeeper work` does not as process 1.
+            // The pause container reaps what supervisors and agents leave; `lanewright work` does not as process 1.
             "shareProcessNamespace": true,
             "enableServiceLinks": false,
             "containers": [container(settings, variables, order)],
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn order() -> Order {
-        let command = ["lanekeeper", "work", "/x", "$(HOME)"].map(str::to_owned).to_vec();
+        let command = ["lanewright", "work", "/x", "$(HOME)"].map(str::to_owned).to_vec();
         let name = OrderName::of(&["a"]);
         let resources = json!({ "cpus": 2, "memory_mib": 512, "time": 180_000 });
         Order { name, comment: "c".into(), command, resources: serde_json::from_value(resources).unwrap() }
@@ -170,11 +170,11 @@ mod tests {
             [&spec["restartPolicy"], &spec["activeDeadlineSeconds"], &spec["serviceAccountName"]],
             [&json!("Never"), &json!(180), &json!("lane")]
         );
-        assert_eq!(container["command"], json!(["lanekeeper", "work", "/x", "$$(HOME)"]));
+        assert_eq!(container["command"], json!(["lanewright", "work", "/x", "$$(HOME)"]));
         assert_eq!(container["env"], json!([{ "name": "A", "value": "$$(B)" }]));
         assert_eq!(container["envFrom"], json!([{ "secretRef": { "name": "s" } }]));
         assert_eq!(container["resources"]["limits"], json!({ "memory": "512Mi" }));
-        assert_eq!(container["volumeMounts"], json!([{ "name": "cache", "mountPath": "/var/cache/lanekeeper" }]));
+        assert_eq!(container["volumeMounts"], json!([{ "name": "cache", "mountPath": "/var/cache/lanewright" }]));
         assert_eq!(spec["volumes"], json!([{ "name": "cache", "emptyDir": {} }]));
         assert!(spec.get("automountServiceAccountToken").is_none());
     }
@@ -187,7 +187,7 @@ mod tests {
                 "restartPolicy": "Always",
                 "volumes": [{ "name": "cache", "persistentVolumeClaim": { "claimName": "c" } }, { "name": "keys" }],
                 "containers": [{
-                    "name": "lanekeeper",
+                    "name": "lanewright",
                     "resources": { "limits": { "nvidia.com/gpu": 1 } },
                     "volumeMounts": [{ "name": "keys", "mountPath": "/keys" }],
                 }],
@@ -199,7 +199,7 @@ mod tests {
             (&pod["metadata"]["name"], &spec["restartPolicy"]),
             (&json!(order().name.to_string()), &json!("Never"))
         );
-        assert_eq!(pod["metadata"]["labels"], json!({ "team": "a", "app.kubernetes.io/managed-by": "lanekeeper" }));
+        assert_eq!(pod["metadata"]["labels"], json!({ "team": "a", "app.kubernetes.io/managed-by": "lanewright" }));
         assert_eq!(container["image"], "node:1");
         assert_eq!(container["resources"]["limits"], json!({ "memory": "512Mi", "nvidia.com/gpu": 1 }));
         assert_eq!(container["volumeMounts"].as_array().unwrap().len(), 2);

@@ -7,7 +7,7 @@ const NOW: i64 = 1_767_225_600;
 
 fn pod(status: Value) -> Value {
     json!({
-        "metadata": { "name": "lk-a", "creationTimestamp": "2025-12-31T23:00:00Z" },
+        "metadata": { "name": "lw-a", "creationTimestamp": "2025-12-31T23:00:00Z" },
         "spec": { "nodeName": "n1", "activeDeadlineSeconds": 60, "terminationGracePeriodSeconds": 120, "containers": [] },
         "status": status,
     })
@@ -23,7 +23,7 @@ fn status(phase: &str, container: Value) -> Value {
         "conditions": [{ "type": "PodScheduled", "status": "True", "lastTransitionTime": "2025-12-31T23:50:00Z" }],
         "containerStatuses": [
             { "name": "sidecar", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": { "running": {} } },
-            { "name": "lanekeeper", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": container },
+            { "name": "lanewright", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": container },
         ],
     })
 }

@@ -361,7 +361,7 @@ mod tests {
         let resources = serde_json::from_value(resources).unwrap();
         let order = Order { name, comment: "c".into(), command: vec![], resources };
         let name = order.name.to_string();
-        assert_eq!((name.len(), &name[..3]), (19, "lk-"));
+        assert_eq!((name.len(), &name[..3]), (19, "lw-"));
         let expected = format!(
             "-p main -D /tmp -c 2 --mem 512M -t 3 --gres=gpu:4 --requeue --parsable --no-requeue --export=KEY --comment=c \
              -J {name} -o /shared/100%%/{name}.out"

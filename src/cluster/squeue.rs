@@ -57,14 +57,14 @@ mod tests {
     }
 
     /// Printed by Slurm 22.05.8.
-    const RECORDED: &str = "12_1|lk-arr|COMPLETED|0|n2|None|\n1|lk-aaa|FAILED|768|n1|NonZeroExitCode|\n\
-                            13|lk-held|PENDING|0||JobHeldUser|\n8|lk-sleep|RUNNING|0|n1|None|\n";
+    const RECORDED: &str = "12_1|lw-arr|COMPLETED|0|n2|None|\n1|lw-aaa|FAILED|768|n1|NonZeroExitCode|\n\
+                            13|lw-held|PENDING|0||JobHeldUser|\n8|lw-sleep|RUNNING|0|n1|None|\n";
 
     #[test]
     fn a_listing_is_read_job_by_job() {
         let jobs = jobs(RECORDED).unwrap();
         let shown: Vec<_> = jobs.iter().map(|(name, job)| (name.0.as_str(), job.ticket.0.as_str())).collect();
-        assert_eq!(shown, [("lk-arr", "12_1"), ("lk-aaa", "1"), ("lk-held", "13"), ("lk-sleep", "8")]);
+        assert_eq!(shown, [("lw-arr", "12_1"), ("lw-aaa", "1"), ("lw-held", "13"), ("lw-sleep", "8")]);
         let sightings: Vec<_> = jobs.into_iter().map(|(_, job)| job.sighting).collect();
         assert_eq!(
             sightings,
@@ -92,10 +92,10 @@ mod tests {
             ("CANCELLED|0||JobHeldUser|", Ending::Cancelled),
             ("BOOT_FAIL|0|n1|NodeDown|", Ending::NeverStarted("NodeDown".into())),
         ] {
-            assert_eq!(seen(&format!("1|lk-a|{state}")), Sighting::Over(ending), "{state}");
+            assert_eq!(seen(&format!("1|lw-a|{state}")), Sighting::Over(ending), "{state}");
         }
-        assert_eq!(seen("1|lk-a|REQUEUED|0||BeginTime|"), Sighting::Waiting("REQUEUED".into()));
-        let odd = "1|lk-a|PENDING|0||ReqNodeNotAvail, Reserved | for maintenance|";
+        assert_eq!(seen("1|lw-a|REQUEUED|0||BeginTime|"), Sighting::Waiting("REQUEUED".into()));
+        let odd = "1|lw-a|PENDING|0||ReqNodeNotAvail, Reserved | for maintenance|";
         assert_eq!(seen(odd), Sighting::Waiting("ReqNodeNotAvail, Reserved | for maintenance".into()));
     }
 }

@@ -39,7 +39,7 @@ pub enum DriverError {
     RunLoop(#[from] RunLoopError<LogError>),
     #[error("the system does not let the engine wait: {0}")]
     System(#[from] std::io::Error),
-    /// A task panicked: a mistake of Lanekeeper's, or the system refused it memory or a thread.
+    /// A task panicked: a mistake of Lanewright's, or the system refused it memory or a thread.
     #[error("`{action}` panicked: {message}")]
     Panicked { action: &'static str, message: String },
 }

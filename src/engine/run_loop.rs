@@ -56,7 +56,7 @@ pub enum RunLoopError<E> {
     /// An event contradicts those before it.
     #[error("the run's events contradict each other: {0}")]
     Fault(#[from] Fault),
-    /// One decision follows from the other without end: a mistake of Lanekeeper's, stopped before it fills the disk.
+    /// One decision follows from the other without end: a mistake of Lanewright's, stopped before it fills the disk.
     #[error("the run's decisions do not end; please report this, with the run log")]
     Unsettled,
 }

@@ -6,7 +6,7 @@ crate::model::word_enum! {
         Interrupt = "interrupt",
         /// SIGTERM or SIGHUP.
         Terminate = "terminate",
-        /// `lanekeeper stop`.
+        /// `lanewright stop`.
         Request = "request",
         /// `--timeout` passed.
         Timeout = "timeout",

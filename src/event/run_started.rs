@@ -16,7 +16,7 @@ pub struct RunStarted {
     /// Version of the run log's format, `major.minor`.
     pub format: String,
     /// Version of the program that began it.
-    pub lanekeeper: String,
+    pub lanewright: String,
     pub run_id: RunId,
     pub phase: PhaseId,
     /// Where the plan was read; absolute.
@@ -94,7 +94,7 @@ pub struct RunOptions {
     /// Time limit of a specialist.
     #[serde(with = "crate::model::time::millis")]
     pub specialist_timeout: Duration,
-    /// What supervisors do when Lanekeeper dies.
+    /// What supervisors do when Lanewright dies.
     pub on_orphan: crate::model::OnOrphan,
     /// Time limit of the whole run.
     #[serde(with = "optional_millis", default)]
@@ -102,7 +102,7 @@ pub struct RunOptions {
     /// The plans that come after this one, absolute; `None`: the run is part of no chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_phases: Option<Vec<PathBuf>>,
-    /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a lane.
+    /// Whether Lanewright writes GSD's `ROADMAP.md` and `STATE.md` when it merges a lane.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gsd_tracking: bool,
     /// The run that placed this one, which has one lane of it, on a cluster.

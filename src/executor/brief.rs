@@ -93,7 +93,7 @@ impl Brief<'_> {
             ("TOOL_CALLS_FILE", path(files.tool_calls())),
             ("FAILURE_CONTEXT_FILE", path(files.failure_context())),
         ];
-        environment.extend(own.map(|(name, value)| (format!("LANEKEEPER_{name}"), value)));
+        environment.extend(own.map(|(name, value)| (format!("LANEWRIGHT_{name}"), value)));
         environment
     }
 }
@@ -115,6 +115,6 @@ pub fn lane_environment(
         ("BASE_COMMIT", base.to_string()),
         ("PORT", port.to_string()),
     ];
-    environment.extend(own.map(|(name, value)| (format!("LANEKEEPER_{name}"), value)));
+    environment.extend(own.map(|(name, value)| (format!("LANEWRIGHT_{name}"), value)));
     environment
 }

@@ -1,12 +1,12 @@
 //! Crash points: places where a test build of the program can be made to die, to show that a resume recovers.
 //!
-//! `LANEKEEPER_CRASH_POINT=NAME:N` makes a build with debug assertions die as by SIGKILL at the N-th time that it comes
+//! `LANEWRIGHT_CRASH_POINT=NAME:N` makes a build with debug assertions die as by SIGKILL at the N-th time that it comes
 //! to the point called NAME; `panic_NAME:N` makes it panic there. Release builds have none of this.
 
 use crate::schedule::Action;
 
 /// The environment variable that chooses a crash point.
-pub const CRASH_POINT_VARIABLE: &str = "LANEKEEPER_CRASH_POINT";
+pub const CRASH_POINT_VARIABLE: &str = "LANEWRIGHT_CRASH_POINT";
 
 /// A place to die at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

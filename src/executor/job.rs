@@ -92,7 +92,7 @@ impl Executor {
                 self.prepare_workplace(job, worktree, moment, tell)?;
                 before = described.leaves.as_ref().filter(|leaves| !leaves.clean).map(|_| git::uncommitted(worktree));
                 git::forget_uncommitted(worktree)?;
-                // Else they lie there, and a supervisor that an earlier Lanekeeper launched may be about to use them.
+                // Else they lie there, and a supervisor that an earlier Lanewright launched may be about to use them.
                 if seen == Observation::Absent {
                     match moment {
                         Some(moment) => self.persist(moment, tell, || self.lay_out(described))?,
@@ -104,7 +104,7 @@ impl Executor {
                 tell(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
                 Some(launched)
             }
-            // An earlier Lanekeeper may have died before it recorded what it put aside for the job.
+            // An earlier Lanewright may have died before it recorded what it put aside for the job.
             Observation::Running(supervisor) => {
                 self.record_put_aside(job, moment, tell)?;
                 tell(Event::JobStarted { job: job.clone(), supervisor });
@@ -127,7 +127,7 @@ impl Executor {
         {
             tracing::debug!("what is uncommitted in {} is not known: {error}", worktree.display());
         }
-        // A supervisor that died while no Lanekeeper ran died with the machine, not because of its agent.
+        // A supervisor that died while no Lanewright ran died with the machine, not because of its agent.
         if exit.cause == ExitCause::Lost && matches!(seen, Observation::Lost(_)) {
             exit.cause = ExitCause::Stopped;
         }

@@ -96,7 +96,7 @@ pub(crate) enum ExecutorError {
     Forge(#[from] ForgeError),
     #[error(transparent)]
     File(#[from] crate::fs::FileError),
-    #[error("the run log does not record {0}; run `lanekeeper status` and compare")]
+    #[error("the run log does not record {0}; run `lanewright status` and compare")]
     Missing(&'static str),
     #[error("the prompt cannot be made: {0}")]
     Prompt(#[from] crate::prompt::PromptError),
@@ -243,7 +243,7 @@ impl Executor {
         let branch = &self.facts.base_branch;
         self.repository.branch_commit(branch)?.ok_or_else(|| {
             ExecutorError::Precondition(format!(
-                "the integration branch `{branch}` is gone; `lanekeeper doctor` shows the commit to create it at"
+                "the integration branch `{branch}` is gone; `lanewright doctor` shows the commit to create it at"
             ))
         })
     }

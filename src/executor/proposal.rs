@@ -93,7 +93,7 @@ impl Executor {
         atomic::write(&body_file, self.redactor.redact(&body).as_bytes())?;
         let variables =
             [("RUN_ID", self.facts.run_id.as_str()), ("PHASE", self.facts.phase.as_str()), ("LANE", id.as_str())];
-        let variables = variables.map(|(name, value)| (format!("LANEKEEPER_{name}"), value.to_owned()));
+        let variables = variables.map(|(name, value)| (format!("LANEWRIGHT_{name}"), value.to_owned()));
         let opened = self.forge()?.propose(&Proposal {
             branch: &self.lane_branch(lane),
             head: facts.head.as_str(),

@@ -215,7 +215,7 @@ impl Executor {
         Ok(vec![self.note_repair(moment, message)])
     }
 
-    /// Sets the ref of the lane's newest snapshot again, which Lanekeeper never removes before the lane is merged.
+    /// Sets the ref of the lane's newest snapshot again, which Lanewright never removes before the lane is merged.
     fn restore_snapshot(&self, moment: &Moment) -> Answer {
         let Some((reference, commit)) = moment.known.last().filter(|_| !moment.landed) else { return Ok(Vec::new()) };
         if self.repository.commit_at(reference)?.is_some() || !self.repository.has_commit(commit)? {

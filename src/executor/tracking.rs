@@ -1,4 +1,4 @@
-//! The files in which GSD keeps how far a project is: only Lanekeeper writes them, when a lane is merged (SPEC §3.2).
+//! The files in which GSD keeps how far a project is: only Lanewright writes them, when a lane is merged (SPEC §3.2).
 
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,7 @@ impl Executor {
         if of_lane.is_empty() {
             return Ok(None);
         }
-        let message = format!("what the lane says in {} is left out: Lanekeeper keeps them", of_lane.join(" and "));
+        let message = format!("what the lane says in {} is left out: Lanewright keeps them", of_lane.join(" and "));
         Ok(Some(Event::Noted { lane: Some(self.id(lane)), message }))
     }
 

@@ -1,8 +1,8 @@
 //! Saves the worktree of an attempt in snapshots while its agent works (SPEC §5).
 //!
 //! This is done beside the wait for the job, not in its supervisor: a supervisor must be small, knows no git, and may
-//! not write into the run log, which has one owner. So while no Lanekeeper runs nothing is saved; the agent continues, and
-//! the next Lanekeeper that attaches to it saves its worktree at once. No decision depends on these snapshots: one
+//! not write into the run log, which has one owner. So while no Lanewright runs nothing is saved; the agent continues, and
+//! the next Lanewright that attaches to it saves its worktree at once. No decision depends on these snapshots: one
 //! taken here is never a point to start again from, for no gate has passed it; and since only a running attempt is
 //! watched, none is taken during a rollback.
 

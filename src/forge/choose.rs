@@ -83,7 +83,7 @@ impl Forge {
         if there {
             return Ok(());
         }
-        let remedy = "install it, or set `pull_request_command` in lanekeeper.toml to another program".to_owned();
+        let remedy = "install it, or set `pull_request_command` in lanewright.toml to another program".to_owned();
         Err(ForgeError::Missing { program: program.clone(), remedy })
     }
 

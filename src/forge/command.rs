@@ -7,13 +7,13 @@ use super::{Forge, NO_ADDRESS, Opened, Proposal, address_on_last_line, made};
 /// Has the command open the pull request or bring it up to date; it finds out which by itself.
 pub(super) fn propose(forge: &Forge, command: &[String], proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
     let variables: Vec<(String, String)> = [
-        ("LANEKEEPER_REMOTE", forge.remote.as_str()),
-        ("LANEKEEPER_BRANCH", proposal.branch),
-        ("LANEKEEPER_HEAD", proposal.head),
-        ("LANEKEEPER_BASE_BRANCH", proposal.base),
-        ("LANEKEEPER_TITLE", proposal.title),
-        ("LANEKEEPER_BODY_FILE", &proposal.body_file.to_string_lossy()),
-        ("LANEKEEPER_PULL_REQUEST", proposal.known.map_or("", |known| &known.url)),
+        ("LANEWRIGHT_REMOTE", forge.remote.as_str()),
+        ("LANEWRIGHT_BRANCH", proposal.branch),
+        ("LANEWRIGHT_HEAD", proposal.head),
+        ("LANEWRIGHT_BASE_BRANCH", proposal.base),
+        ("LANEWRIGHT_TITLE", proposal.title),
+        ("LANEWRIGHT_BODY_FILE", &proposal.body_file.to_string_lossy()),
+        ("LANEWRIGHT_PULL_REQUEST", proposal.known.map_or("", |known| &known.url)),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into_iter()

@@ -45,9 +45,9 @@ impl ForgeError {
         match self {
             Self::Missing { remedy, .. } | Self::NotLoggedIn { remedy, .. } => remedy.clone(),
             Self::Unknown { .. } => {
-                "set `forge` in lanekeeper.toml to `gh` or `glab`, or `pull_request_command` to a command".to_owned()
+                "set `forge` in lanewright.toml to `gh` or `glab`, or `pull_request_command` to a command".to_owned()
             }
-            Self::NoCommand => "set it in lanekeeper.toml, such as [\"./open-pull-request\"]".to_owned(),
+            Self::NoCommand => "set it in lanewright.toml, such as [\"./open-pull-request\"]".to_owned(),
             Self::Failed { .. } => "fix what it names".to_owned(),
             Self::Start { .. } => "check that it is executable".to_owned(),
             Self::TimedOut { .. } => "check what it waits for".to_owned(),

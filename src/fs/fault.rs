@@ -1,6 +1,6 @@
 //! Write faults: a test build of the program can be made to find its files refused, to show that nothing is lost by it.
 //!
-//! `LANEKEEPER_WRITE_FAULT=ENOSPC:N` makes the N-th write, sync, rename or creation of a state file fail in a build with
+//! `LANEWRIGHT_WRITE_FAULT=ENOSPC:N` makes the N-th write, sync, rename or creation of a state file fail in a build with
 //! debug assertions, and every later one; `EACCES` and `EIO` do the same. With `ENOSPC:N:TEXT` only those of files with
 //! `TEXT` in their path count. Release builds have none of this.
 //!
@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::io::Errno;
 
 /// The environment variable that chooses a write fault.
-pub const WRITE_FAULT_VARIABLE: &str = "LANEKEEPER_WRITE_FAULT";
+pub const WRITE_FAULT_VARIABLE: &str = "LANEWRIGHT_WRITE_FAULT";
 
 /// Renames, syncs, or changes something else at `path`; it is empty for a file of which only the handle is known.
 pub(super) fn change<T, E: From<Errno>>(path: &Path, change: impl FnOnce() -> Result<T, E>) -> Result<T, E> {

@@ -1,6 +1,6 @@
 //! Git: worktrees from a pool, commits, merges, refs, snapshots.
 //!
-//! Everything here blocks, may be called from many threads and from several Lanekeeper processes at once, and may be
+//! Everything here blocks, may be called from many threads and from several Lanewright processes at once, and may be
 //! asked again after a crash at any instant: it then detects what is done and finishes the rest. What is reported as a
 //! commit or a ref is durable before it is reported. `docs/worktrees.md` describes how it is used.
 

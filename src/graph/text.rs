@@ -10,7 +10,7 @@ use crate::model::cells::{clean, cut, pad, width};
 pub struct TextForm {
     /// The widest that a line may be, in cells.
     pub width: usize,
-    /// Whether Lanekeeper's own signs are to be ASCII.
+    /// Whether Lanewright's own signs are to be ASCII.
     pub ascii: bool,
 }
 

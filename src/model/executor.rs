@@ -48,11 +48,11 @@ pub struct ExecutorSettings {
     /// What is merged into each pod.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub pod_patch: Map<String, Value>,
-    /// The directory on the node that `lanekeeper work` keeps clones in.
+    /// The directory on the node that `lanewright work` keeps clones in.
     pub cache: Option<PathBuf>,
     /// The directory on the node that the output of jobs is written to.
     pub output: Option<PathBuf>,
-    /// What Lanekeeper is called on the node.
+    /// What Lanewright is called on the node.
     pub program: Option<String>,
     /// Variables of jobs; a value `$NAME` is that of the variable NAME here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -122,9 +122,9 @@ impl ExecutorSettings {
         "max_lanes",
     ];
 
-    /// What `lanekeeper work` is given as `--cache`. In a container the home directory may not exist.
+    /// What `lanewright work` is given as `--cache`. In a container the home directory may not exist.
     pub fn node_cache(&self) -> Option<&Path> {
-        let default = (self.kind == ExecutorKind::Kubernetes).then_some(Path::new("/var/cache/lanekeeper"));
+        let default = (self.kind == ExecutorKind::Kubernetes).then_some(Path::new("/var/cache/lanewright"));
         self.cache.as_deref().or(default)
     }
 
@@ -171,7 +171,7 @@ impl ExecutorSettings {
         let foreign = foreign.map(|key| (key, format!("only executors of kind `{kind}` have it")));
         let lacks_image = self.kind == ExecutorKind::Kubernetes && self.image.is_none();
         let image = lacks_image.then(|| {
-            ("image", "it is missing; write `image = \"REGISTRY/NAME:TAG\"`, an image with Lanekeeper and git".into())
+            ("image", "it is missing; write `image = \"REGISTRY/NAME:TAG\"`, an image with Lanewright and git".into())
         });
         foreign.chain(image).collect()
     }

@@ -89,7 +89,7 @@ word_enum! {
         Crash = "crash",
         /// The agent ran out of time.
         Timeout = "timeout",
-        /// The supervisor vanished while Lanekeeper watched.
+        /// The supervisor vanished while Lanewright watched.
         Lost = "lost",
         /// The agent's own report says that it failed, or cannot be read.
         Report = "report",

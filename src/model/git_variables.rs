@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// The variables of git's that belong to the user and the machine. All others name a repository, an index or a moment
-/// of the process that started Lanekeeper (a hook, an alias, an agent) and must reach neither git nor agents.
+/// of the process that started Lanewright (a hook, an alias, an agent) and must reach neither git nor agents.
 const KEPT_VARIABLES: &[&str] = &[
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",

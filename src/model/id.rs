@@ -2,7 +2,7 @@
 //!
 //! The rule is one for all of them (SPEC §13): `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` and no `..`. Two more
 //! names are refused because git refuses them as a part of a branch name: a trailing `.` and a trailing
-//! `.lock`. A run, which has files and directories of its name, cannot have that of a file of Lanekeeper's either.
+//! `.lock`. A run, which has files and directories of its name, cannot have that of a file of Lanewright's either.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,7 +46,7 @@ fn check_run(text: &str) -> Result<(), InvalidId> {
     let name = text.to_ascii_lowercase();
     let reserved = name.split('.').next().is_some_and(|stem| RESERVED.contains(&stem));
     if reserved || name.contains(".jsonl") {
-        let why = "because Lanekeeper has other files of that name";
+        let why = "because Lanewright has other files of that name";
         return Err(InvalidId(format!("a run cannot be called `{text}`, {why}")));
     }
     Ok(())
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_no_name_of_another_file_of_lanekeepers() {
+    fn a_run_has_no_name_of_another_file_of_lanewrights() {
         let reserved = [
             "errors",
             "checkpoints",

@@ -1,4 +1,4 @@
-//! Jobs: the programs that Lanekeeper runs for a plan, each under a supervisor of its own.
+//! Jobs: the programs that Lanewright runs for a plan, each under a supervisor of its own.
 //!
 //! A job is one attempt of an agent at a task, or one run of a gate. Its name is unique in its run and never used
 //! again, so that a late message of an earlier job is not taken for that of a later one.
@@ -181,7 +181,7 @@ pub struct JobSpec {
     /// The agent's `status.json`, which is kept alive until the agent writes it itself; absent for gates.
     #[serde(default)]
     pub status: Option<StatusSpec>,
-    /// What happens when Lanekeeper dies.
+    /// What happens when Lanewright dies.
     pub on_orphan: OnOrphan,
     /// Regular expressions of secrets, which are taken out of what the job leaves, besides those of the environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -201,7 +201,7 @@ pub struct StatusSpec {
 }
 
 word_enum! {
-    /// What a supervisor does when the Lanekeeper that started it dies.
+    /// What a supervisor does when the Lanewright that started it dies.
     OnOrphan {
         /// Let the agent finish; a resume collects its work.
         Continue = "continue",
@@ -255,7 +255,7 @@ word_enum! {
         Exited = "exited",
         /// The time limit passed: 124, or 137 when it had to be killed.
         TimedOut = "timed_out",
-        /// Lanekeeper was asked to stop it; not the agent's failure.
+        /// Lanewright was asked to stop it; not the agent's failure.
         Stopped = "stopped",
         NotStarted = "not_started",
         /// The supervisor died without recording an exit; not the agent's failure.

@@ -54,7 +54,7 @@ pub fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// Where Lanekeeper keeps its state, relative to the main worktree's root; no agent may change it.
+/// Where Lanewright keeps its state, relative to the main worktree's root; no agent may change it.
 pub const RUN_LOG_DIRECTORY: &str = ".claude/ai-dev-kit/run-logs";
 
 /// Whether no agent may ever commit `path`: the state files and anything of git's own.

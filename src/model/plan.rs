@@ -67,7 +67,7 @@ pub struct PlanParts {
     /// The runners of its agents, by name, as they were described when the plan was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runners: BTreeMap<String, Runner>,
-    /// The template of messages of commits of agents' work; `None`: Lanekeeper's own.
+    /// The template of messages of commits of agents' work; `None`: Lanewright's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_message: Option<String>,
     /// The repository's own templates of prompts, by name, as they were when the plan was read.

@@ -65,7 +65,7 @@ pub fn last_shown(line: &str) -> String {
     shown.chars().filter(|&c| !is_unsafe(c)).collect()
 }
 
-/// `text` for a terminal: what [`visible`] makes of it, except for the colours of Lanekeeper's own output.
+/// `text` for a terminal: what [`visible`] makes of it, except for the colours of Lanewright's own output.
 pub fn for_terminal(text: &str) -> Cow<'_, str> {
     where_unsafe(text, |shown| {
         let mut rest = text;
@@ -82,7 +82,7 @@ pub fn for_terminal(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The length of the style that `text` begins with. Only what Lanekeeper writes is one: bold, dimmed, italic, underlined
+/// The length of the style that `text` begins with. Only what Lanewright writes is one: bold, dimmed, italic, underlined
 /// and the six colours that are seen on black and on white; nothing that hides text, turns it or moves the cursor.
 fn style(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;

@@ -1,6 +1,6 @@
 //! A lane's `task.json` (SPEC §4): the owner and the state of the lane, for people, scripts and hooks.
 //!
-//! Lanekeeper itself never reads its state from it; the run log says more and says it first.
+//! Lanewright itself never reads its state from it; the run log says more and says it first.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

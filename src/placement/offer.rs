@@ -154,7 +154,7 @@ impl Watch {
         let (errand, run) = (&offer.errand, &offer.state.manifest.run_id);
         let settings = &self.engine(&errand.executor)?.settings;
         let resources = &self.placing.plan.lane(self.index(&errand.lane)?).resources;
-        let program = settings.program.as_deref().unwrap_or("lanekeeper");
+        let program = settings.program.as_deref().unwrap_or("lanewright");
         let (reference, offered) = (state_reference(run), offer.state.commit.as_str());
         let command = [program, "work", &self.placing.address, &reference, offered].map(str::to_owned);
         Ok(Order {
@@ -196,7 +196,7 @@ impl Watch {
         let (log, records) = if is_new { Default::default() } else { (log, records) };
         ensure!(
             is_new || before.is_some(),
-            "its state is gone from the exchange, and this clone has never had it; roll the lane back: lanekeeper \
+            "its state is gone from the exchange, and this clone has never had it; roll the lane back: lanewright \
              rollback {} --lane {}",
             self.placing.started.run_id,
             errand.lane

@@ -44,6 +44,6 @@ pub(crate) fn planning_files(merged: &MergedPlan<'_>) -> PlanningFiles {
 fn summary_text(plan: &str, MergedPlan { name, date, source: (run, head), .. }: &MergedPlan<'_>) -> String {
     let name = name.map(|name| format!(": {name}")).unwrap_or_default();
     format!(
-        "# Plan {plan}{name}\n\nDone on {date}. The agent left no summary of its own; Lanekeeper merged its work ({head}) in run {run}.\n"
+        "# Plan {plan}{name}\n\nDone on {date}. The agent left no summary of its own; Lanewright merged its work ({head}) in run {run}.\n"
     )
 }

@@ -1,4 +1,4 @@
-//! The files of a job directory, through which a supervisor and Lanekeeper communicate.
+//! The files of a job directory, through which a supervisor and Lanewright communicate.
 //!
 //! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
 //! is synced: a reader sees all of it or nothing, also after a power cut.
@@ -44,7 +44,7 @@ pub(super) struct Marker {
 }
 
 /// The environment variable by which a job's processes are known when their supervisor is gone.
-pub(super) const TOKEN_VARIABLE: &str = "LANEKEEPER_JOB_TOKEN";
+pub(super) const TOKEN_VARIABLE: &str = "LANEWRIGHT_JOB_TOKEN";
 
 #[derive(Debug, Clone)]
 pub(super) struct JobFiles {

@@ -13,7 +13,7 @@ use crate::model::redact::is_secret;
 use crate::model::{JobSpec, ProcessId, is_foreign_git_variable};
 
 /// The environment variable with the launcher of a supervisor, as `pid:start time`.
-pub(super) const LAUNCHER_VARIABLE: &str = "LANEKEEPER_LAUNCHER";
+pub(super) const LAUNCHER_VARIABLE: &str = "LANEWRIGHT_LAUNCHER";
 
 /// A supervisor that this process started and has to collect: give it to [`wait`](super::wait).
 #[must_use = "a supervisor that is not waited for stays in the process table as a zombie"]
@@ -55,7 +55,7 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     let mut command = Command::new(program);
     // No code runs between fork and exec, so that the system can start it without copying our memory; the
     // supervisor leaves our session by itself.
-    command.arg0("lanekeeper").arg("supervise").arg(&directory).current_dir("/");
+    command.arg0("lanewright").arg("supervise").arg(&directory).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
         command.env_remove(name);
@@ -68,7 +68,7 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     Ok(Launched { child })
 }
 
-/// Starts `program` with `arguments` so that it outlives us: in `directory`, in a session of its own, as `lanekeeper
+/// Starts `program` with `arguments` so that it outlives us: in `directory`, in a session of its own, as `lanewright
 /// detached`. What it prints goes into `output`. The child may be collected, and need not be where we end first.
 pub fn start_detached(
     program: &Path,
@@ -78,7 +78,7 @@ pub fn start_detached(
     environment: &[(&str, &str)],
 ) -> io::Result<Child> {
     let mut command = Command::new(program);
-    command.arg0("lanekeeper").arg(DETACHED).args(arguments).current_dir(directory).stdin(Stdio::null());
+    command.arg0("lanewright").arg(DETACHED).args(arguments).current_dir(directory).stdin(Stdio::null());
     match output {
         Output::Nowhere => command.stdout(Stdio::null()).stderr(Stdio::null()),
         Output::File(file) => command.stdout(file.try_clone()?).stderr(file),
@@ -95,7 +95,7 @@ pub enum Output {
 /// The argument that has this program leave its parent's session before it carries out the rest.
 pub const DETACHED: &str = "detached";
 
-/// Leaves the parent's session; for a process that was started as `lanekeeper detached`.
+/// Leaves the parent's session; for a process that was started as `lanewright detached`.
 pub fn leave_session() {
     // Fails only for the leader of a process group, which has no terminal's signals to fear either.
     let _ = rustix::process::setsid();

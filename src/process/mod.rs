@@ -1,7 +1,7 @@
-//! Processes: supervisors that outlive Lanekeeper, and the trees they look after.
+//! Processes: supervisors that outlive Lanewright, and the trees they look after.
 //!
-//! Each job runs under a supervisor of its own: this program again, as `lanekeeper supervise <job directory>`. All that
-//! the two say to each other goes through the files of the job directory and two signals, so a Lanekeeper that was
+//! Each job runs under a supervisor of its own: this program again, as `lanewright supervise <job directory>`. All that
+//! the two say to each other goes through the files of the job directory and two signals, so a Lanewright that was
 //! killed loses nothing: the next one reads the same files. `docs/supervision.md` describes the protocol.
 
 mod error;

@@ -25,7 +25,7 @@ const GLANCE: Duration = Duration::from_secs(30);
 /// Sleeps until the job in `job_directory` has ended, and returns its exit. For the owner of the run only: a job that lost its
 /// supervisor, or never got one, is closed, which ends what is left of it and keeps it from ever being begun.
 ///
-/// `launched` is what [`launch`](super::launch) returned; `None` for a job that an earlier Lanekeeper launched.
+/// `launched` is what [`launch`](super::launch) returned; `None` for a job that an earlier Lanewright launched.
 ///
 /// # Errors
 /// A file of the directory cannot be read, or processes of a lost job do not die, or its exit cannot be written.

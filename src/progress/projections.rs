@@ -54,7 +54,7 @@ impl ProjectionWriter {
         let files = RunFiles {
             log_path: directory.log(),
             checkpoint_path: state.checkpoints(),
-            program: vec!["lanekeeper".to_owned()],
+            program: vec!["lanewright".to_owned()],
             repository: repository.main_worktree().to_owned(),
         };
         Self::begin(files, directory.errors(), remover(pool, &run.run_id), plan, history)
@@ -106,7 +106,7 @@ impl ProjectionWriter {
 
     fn close(&mut self) -> Result<(), ProjectionError> {
         drop(self.inbox.take());
-        let panicked = || behind("the thread that writes checkpoints panicked; `lanekeeper resume` writes them");
+        let panicked = || behind("the thread that writes checkpoints panicked; `lanewright resume` writes them");
         self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(|_| Err(panicked())))
     }
 }
@@ -140,7 +140,7 @@ fn remover(pool: &Pool, run: &RunId) -> RemoveLane {
     let (pool, run) = (pool.clone(), run.clone());
     Box::new(move |lane| match pool.remove_lane_directory(&run, lane) {
         Ok(kept) if kept.is_empty() => {}
-        Ok(kept) => tracing::warn!("the directory of lane {lane} keeps what is not Lanekeeper's: {kept:?}"),
+        Ok(kept) => tracing::warn!("the directory of lane {lane} keeps what is not Lanewright's: {kept:?}"),
         Err(error) => tracing::warn!("the directory of lane {lane} was not removed: {error}"),
     })
 }

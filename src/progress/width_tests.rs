@@ -43,7 +43,7 @@ fn end(story: Story, width: u16) -> String {
 
 /// Commands are not cut: they are there to be copied.
 fn assert_fits(text: &str, columns: u16) {
-    for line in text.lines().filter(|line| !line.trim_start().starts_with("lanekeeper")) {
+    for line in text.lines().filter(|line| !line.trim_start().starts_with("lanewright")) {
         assert!(width(line) <= columns.into(), "wider than {columns}: {line}\n{text}");
     }
 }

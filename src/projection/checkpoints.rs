@@ -18,7 +18,7 @@ use crate::model::{
 pub struct RunFiles {
     pub log_path: PathBuf,
     pub checkpoint_path: PathBuf,
-    /// The words before a command in a hint, normally `lanekeeper` alone.
+    /// The words before a command in a hint, normally `lanewright` alone.
     pub program: Vec<String>,
     pub repository: PathBuf,
 }
@@ -255,7 +255,7 @@ impl Shared {
     }
 }
 
-/// Nothing is dirty at a checkpoint, since Lanekeeper commits first.
+/// Nothing is dirty at a checkpoint, since Lanewright commits first.
 fn git(workplace: &Workplace) -> Option<GitState> {
     workplace.worktree.as_ref()?;
     let (branch, head) = (workplace.branch().map(Arc::from), workplace.checkpoint_head.clone());

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::history::RunFacts;
 use crate::model::{HumanGate, LaneId, RunId};
 
-/// How Lanekeeper is called for one run.
+/// How Lanewright is called for one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Commands<'a> {
-    /// The words before the command, normally `lanekeeper` alone.
+    /// The words before the command, normally `lanewright` alone.
     pub program: &'a [String],
     pub run: &'a RunId,
 }
@@ -23,7 +23,7 @@ impl Commands<'_> {
         [self.resume(), run.budget.flags_for_more(&run.used)].concat()
     }
 
-    /// `lanekeeper retry RUN LANE -m 'what to change'`, with the same flags.
+    /// `lanewright retry RUN LANE -m 'what to change'`, with the same flags.
     pub fn retry_of(&self, lane: &LaneId, run: &RunFacts) -> Vec<String> {
         let retry = self.of("retry", &[lane.as_str(), "-m", "what to change"]);
         [retry, run.budget.flags_for_more(&run.used)].concat()
@@ -44,7 +44,7 @@ impl Commands<'_> {
         self.of("status", &[])
     }
 
-    /// `lanekeeper status RUN LANE`.
+    /// `lanewright status RUN LANE`.
     pub fn lane_status(&self, lane: &LaneId) -> Vec<String> {
         self.of("status", &[lane.as_str()])
     }
@@ -61,17 +61,17 @@ impl Commands<'_> {
         self.of("approve", &[lane.as_str(), "--gate", &gate.to_string()])
     }
 
-    /// `lanekeeper reject RUN LANE --gate GATE -m 'what to change'`.
+    /// `lanewright reject RUN LANE --gate GATE -m 'what to change'`.
     pub fn reject(&self, lane: &LaneId, gate: &HumanGate) -> Vec<String> {
         self.of("reject", &[lane.as_str(), "--gate", &gate.to_string(), "-m", "what to change"])
     }
 
-    /// `lanekeeper execute-phase PLAN --run-id RUN --resume`; `plan` is absolute, so it works from any directory.
+    /// `lanewright execute-phase PLAN --run-id RUN --resume`; `plan` is absolute, so it works from any directory.
     pub fn execute_phase_resume(&self, plan: &Path) -> Vec<String> {
         self.execute_phase(plan, &["--resume"])
     }
 
-    /// `lanekeeper execute-phase PLAN --run-id RUN [--lane LANE] --rollback`.
+    /// `lanewright execute-phase PLAN --run-id RUN [--lane LANE] --rollback`.
     pub fn execute_phase_rollback(&self, plan: &Path, lane: Option<&LaneId>) -> Vec<String> {
         match lane {
             Some(lane) => self.execute_phase(plan, &["--lane", lane.as_str(), "--rollback"]),

@@ -1,4 +1,4 @@
-//! What the user must decide when Lanekeeper has no retry left (seed 003, Recovery Escalation Policy).
+//! What the user must decide when Lanewright has no retry left (seed 003, Recovery Escalation Policy).
 
 use serde::Serialize;
 
@@ -223,7 +223,7 @@ mod tests {
     fn escalated(story: &Story) -> Vec<Escalation> {
         let history =
             RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);
-        let program = ["lanekeeper".to_owned()];
+        let program = ["lanewright".to_owned()];
         let run = "r1".parse().unwrap();
         let commands = Commands { program: &program, run: &run };
         let of_lane = |lane| escalation_of(&history, lane, &commands);
@@ -248,13 +248,13 @@ mod tests {
 
         What you can do:
         1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
-           lanekeeper resume r1
+           lanewright resume r1
         2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.
-           lanekeeper retry r1 SL-1 -m 'what to change'
+           lanewright retry r1 SL-1 -m 'what to change'
         3. Start the lane over. Its work is saved first; rollback prints where.
-           lanekeeper rollback r1 --lane SL-1
+           lanewright rollback r1 --lane SL-1
         4. Leave the lane out: what depends on it goes on without its work, which is kept.
-           lanekeeper skip r1 SL-1
+           lanewright skip r1 SL-1
         ");
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let failed = |kind| Event::LaneFailed { lane: lane("SL-1"), failure: Failure::new(kind, "it failed") };
         for kind in [FailureKind::Timeout, FailureKind::Idle] {
             assert!(
-                offered(Story::begun().then(failed(kind))).starts_with("lanekeeper resume r1 --accept-plan-change\n")
+                offered(Story::begun().then(failed(kind))).starts_with("lanewright resume r1 --accept-plan-change\n")
             );
         }
         let setup = JobId { lane: Some(lane("SL-1")), role: JobRole::Setup { agent: None }, number: 1 };

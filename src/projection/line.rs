@@ -253,7 +253,7 @@ fn stop_requested(lane: Option<&LaneId>, reason: StopReason, force: bool) -> Opt
 /// The command that shows the changes, in parentheses.
 fn look(history: &RunHistory, lane: &LaneId, gate: Approval) -> String {
     let run = history.run.run_id().filter(|_| gate == Approval::Changes);
-    let program = ["lanekeeper".to_owned()];
+    let program = ["lanewright".to_owned()];
     let command = |run| shell_line(Commands { program: &program, run }.diff(lane));
     run.map(|run| format!(" ({})", command(run))).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ pub(crate) fn pull_request(
     before: &[PullRequest],
 ) -> (String, String) {
     let history = RunHistory::for_plan(plan).after(records);
-    let commands = Commands { program: &["lanekeeper".to_owned()], run };
+    let commands = Commands { program: &["lanewright".to_owned()], run };
     text(&Context { history: &history, plan: plan.lane(lane), before, commands })
 }
 

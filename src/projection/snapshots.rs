@@ -119,7 +119,7 @@ mod tests {
     use crate::projection::testing::{Story, agent, commit, lane};
 
     fn taken(reason: SnapshotReason) -> Event {
-        let reference = format!("refs/lanekeeper/checkpoint/P1-SL-1/{reason}/20260131T120000.000Z-2");
+        let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{reason}/20260131T120000.000Z-2");
         Event::SnapshotTaken {
             lane: lane("SL-1"),
             agent: Some(agent("engineer")),

@@ -25,7 +25,7 @@ use crate::model::{Timestamp, Usage, Verdict};
 pub struct SummaryContext<'a> {
     /// Up to when times of what still runs are counted.
     pub now: Timestamp,
-    /// The words before a command, normally `lanekeeper` alone.
+    /// The words before a command, normally `lanewright` alone.
     pub program: &'a [String],
     /// Whether a live process works on the run.
     pub held: bool,

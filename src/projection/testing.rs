@@ -34,7 +34,7 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
 }
 
 pub(crate) fn program() -> Vec<String> {
-    vec!["lanekeeper".to_owned()]
+    vec!["lanewright".to_owned()]
 }
 
 pub(crate) fn owner(session: &str) -> Owner {
@@ -299,7 +299,7 @@ impl Story {
 pub(crate) fn started(lanes: &[&str]) -> Event {
     Event::RunStarted(Box::new(RunStarted {
         format: "1.0".to_owned(),
-        lanekeeper: "0.1.0".to_owned(),
+        lanewright: "0.1.0".to_owned(),
         run_id: RunId::new("P1-SL-AUTH-20251227").unwrap(),
         phase: PhaseId::new("P1").unwrap(),
         plan_path: PathBuf::from("/repo/plans/phase 1.toml"),

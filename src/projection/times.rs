@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_outlives_its_lanekeeper_works_on_the_run() {
+    fn an_agent_that_outlives_its_lanewright_works_on_the_run() {
         let job = attempt("SL-1", "engineer", 1);
         let story = Story::begun().opened("SL-1", 1).job(&job).wait(32_400).resumed();
         let story = story.then(ended_at(&job, 10, 3610, ExitCause::Exited));

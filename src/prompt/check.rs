@@ -8,7 +8,7 @@ use super::{PromptError, ReportValues, Templates, Values};
 use crate::model::{Plan, Round};
 
 /// In place of a task's prompt, to see whether a template shows it.
-const MARKER: &str = "LANEKEEPER-TASK-PROMPT";
+const MARKER: &str = "LANEWRIGHT-TASK-PROMPT";
 
 /// Values for what is not known before agents work.
 struct Samples {

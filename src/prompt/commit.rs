@@ -1,4 +1,4 @@
-//! The messages of commits that Lanekeeper makes of agents' work, from a template of the user's.
+//! The messages of commits that Lanewright makes of agents' work, from a template of the user's.
 
 use std::collections::BTreeSet;
 

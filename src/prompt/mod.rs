@@ -21,7 +21,7 @@ pub use past::PastFailures;
 pub use preview::{Prompt, preview};
 pub use values::{ReportValues, Values};
 
-/// The templates that Lanekeeper includes, by name. Those of the rounds include the others.
+/// The templates that Lanewright includes, by name. Those of the rounds include the others.
 const INCLUDED: [(&str, &str); 6] = [
     ("history.md", include_str!("../../templates/prompts/history.md")),
     ("implementation.md", include_str!("../../templates/prompts/implementation.md")),
@@ -31,7 +31,7 @@ const INCLUDED: [(&str, &str); 6] = [
     ("scope.md", include_str!("../../templates/prompts/scope.md")),
 ];
 
-/// The names of the templates that Lanekeeper includes.
+/// The names of the templates that Lanewright includes.
 pub fn template_names() -> impl Iterator<Item = &'static str> {
     INCLUDED.iter().map(|(name, _)| *name)
 }
@@ -109,7 +109,7 @@ fn render(template: &Template<'_, '_>, values: &impl Serialize) -> Result<String
     Ok(String::from_utf8_lossy(&text.0).into_owned())
 }
 
-/// The templates of a run: those that Lanekeeper includes, and those that the repository puts in their place or adds.
+/// The templates of a run: those that Lanewright includes, and those that the repository puts in their place or adds.
 pub struct Templates<'t> {
     environment: Environment<'t>,
 }

@@ -211,7 +211,7 @@ fn integration_moved(repository: &Repository, state: &RunState) -> Result<Option
     }))
 }
 
-/// Whether no step of Lanekeeper can have been interrupted in the lane.
+/// Whether no step of Lanewright can have been interrupted in the lane.
 fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
     let lane_state = state.lane(lane);
     if lane_state.merged().is_some() || lane_state.is_interrupted() {

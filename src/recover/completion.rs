@@ -51,7 +51,7 @@ fn classify(seen: &Observation, status: Option<&AgentStatus>, now: Timestamp) ->
                 Standing::Error(status.map(|s| s.report.message.clone()).unwrap_or_default())
             }
             _ => {
-                Standing::Working("it succeeded while Lanekeeper was not running; its work is collected now".to_owned())
+                Standing::Working("it succeeded while Lanewright was not running; its work is collected now".to_owned())
             }
         },
         Observation::Lost(_) => Standing::Error("it died without recording an exit".to_owned()),

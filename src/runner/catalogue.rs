@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::model::CommandLine;
 use crate::model::runner::{EventRule, PromptWay, Runner, RunnerText};
 
-/// The descriptions that come with Lanekeeper.
+/// The descriptions that come with Lanewright.
 const TEMPLATES: &[(&str, &str)] = &[
     ("aider", include_str!("../../templates/runners/aider.toml")),
     ("claude", include_str!("../../templates/runners/claude.toml")),
@@ -22,14 +22,14 @@ static KNOWN: LazyLock<BTreeMap<&str, RunnerText>> =
 /// How often one runner may be like another that is like a third.
 const MOST_STEPS: usize = 8;
 
-/// Every runner by name: those of configuration files, and those that come with Lanekeeper.
+/// Every runner by name: those of configuration files, and those that come with Lanewright.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     described: BTreeMap<String, RunnerText>,
 }
 
 impl Catalogue {
-    /// With what configuration files describe, which is used before what comes with Lanekeeper.
+    /// With what configuration files describe, which is used before what comes with Lanewright.
     pub fn new(described: impl IntoIterator<Item = (String, RunnerText)>) -> Self {
         Self { described: described.into_iter().collect() }
     }

@@ -1,4 +1,4 @@
-//! Runners: those that Lanekeeper knows, and how what they print is read. Pure.
+//! Runners: those that Lanewright knows, and how what they print is read. Pure.
 
 mod catalogue;
 mod said;

@@ -1,4 +1,4 @@
-//! Which lane of a plan a Lanekeeper that works on single lanes may take: of several that share the work of a phase,
+//! Which lane of a plan a Lanewright that works on single lanes may take: of several that share the work of a phase,
 //! each decides by this, one at a time, so that no two take the same lane (SPEC §9, seed 003, Multi-Instance Conflict
 //! Resolution).
 

@@ -3,8 +3,8 @@
 use super::table::{KEYS, Layer};
 use super::{Environment, Fault, Key, Origin, Surroundings, absolute, nearest};
 
-/// Which diagnostics are written, where no `-v` says so: `info`, `lanekeeper::git=debug`.
-pub const LOG: &str = "LANEKEEPER_LOG";
+/// Which diagnostics are written, where no `-v` says so: `info`, `lanewright::git=debug`.
+pub const LOG: &str = "LANEWRIGHT_LOG";
 
 /// Where the user's caches are; default `$HOME/.cache`.
 pub const XDG_CACHE_HOME: &str = "XDG_CACHE_HOME";
@@ -13,7 +13,7 @@ pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 
 pub const HOME: &str = "HOME";
 
-/// Every variable that Lanekeeper reads itself.
+/// Every variable that Lanewright reads itself.
 pub(super) fn known() -> Vec<String> {
     let others = [LOG, XDG_CONFIG_HOME, HOME].map(str::to_owned);
     KEYS.iter().flat_map(Key::variables).chain(others).collect()
@@ -42,9 +42,9 @@ fn set(layer: &mut Layer, key: &Key, name: &str, variables: &Environment) -> Res
     read.map_err(|message| format!("`{name}` is {}: {message}", key.kind))
 }
 
-/// Variables that look like a misspelt one of Lanekeeper's. Others with its prefix are set for agents.
+/// Variables that look like a misspelt one of Lanewright's. Others with its prefix are set for agents.
 fn unknown(variables: &Environment) -> Vec<Fault> {
-    let prefix = "LANEKEEPER_";
+    let prefix = "LANEWRIGHT_";
     let known = known();
     let known = || known.iter().filter_map(|name| name.strip_prefix(prefix));
     let ours = variables.keys().filter_map(|name| name.strip_prefix(prefix));
@@ -52,7 +52,7 @@ fn unknown(variables: &Environment) -> Vec<Fault> {
         .filter_map(|name| Some((name, nearest(name, known())?)))
         .map(|(name, meant)| {
             let name = format!("{prefix}{name}");
-            let message = format!("the variable `{name}` means nothing to Lanekeeper");
+            let message = format!("the variable `{name}` means nothing to Lanewright");
             Fault::warning(Origin::Environment(name), message).help(format!("did you mean `{prefix}{meant}`?"))
         })
         .collect()

@@ -1,4 +1,4 @@
-//! Configuration files: `lanekeeper.toml` and `lanekeeper/config.toml`, which have the same keys.
+//! Configuration files: `lanewright.toml` and `lanewright/config.toml`, which have the same keys.
 
 use std::borrow::Cow;
 use std::ops::Range;

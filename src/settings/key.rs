@@ -24,9 +24,9 @@ pub struct Key {
 }
 
 impl Key {
-    /// Its environment variables, strongest first; its own is its name in capitals behind `LANEKEEPER_`.
+    /// Its environment variables, strongest first; its own is its name in capitals behind `LANEWRIGHT_`.
     pub fn variables(&self) -> Vec<String> {
-        let own = format!("LANEKEEPER_{}", self.name.to_ascii_uppercase());
+        let own = format!("LANEWRIGHT_{}", self.name.to_ascii_uppercase());
         [own].into_iter().chain(self.aliases.iter().map(|&alias| alias.to_owned())).collect()
     }
 }

@@ -144,7 +144,7 @@ settings! {
     }
     /// The directory that holds the repository's own templates of prompts.
     prompts: PathBuf {
-        Kind::Path, value::path, default "`.lanekeeper/prompts`" = |at| at.repository.join(".lanekeeper/prompts")
+        Kind::Path, value::path, default "`.lanewright/prompts`" = |at| at.repository.join(".lanewright/prompts")
     }
     /// The file that holds the checkpoint records.
     checkpoint_path: PathBuf {
@@ -206,7 +206,7 @@ settings! {
         Kind::Duration, value::positive_duration, aliases ["SPECIALIST_TIMEOUT"],
         default "5m" = |_| SPECIALIST_TIME_LIMIT
     }
-    /// What becomes of running agents when Lanekeeper dies.
+    /// What becomes of running agents when Lanewright dies.
     on_orphan: OnOrphan {
         Kind::Choice(words::<OnOrphan>), value::choice, default "continue" = |_| OnOrphan::Continue
     }
@@ -239,7 +239,7 @@ settings! {
     checkpoint_keep: Option<NonZeroU32> {
         Kind::Count, some(value::count), default "all" = |_| None
     }
-    /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
+    /// Whether Lanewright writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
     gsd_tracking: bool {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }

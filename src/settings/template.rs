@@ -17,15 +17,15 @@ pub fn template() -> String {
     text + RUNNERS
 }
 
-const HEAD: &str = "# Settings of Lanekeeper for this repository. Flags, LANEKEEPER_* variables and the plan go before \
-                    them.\n# `lanekeeper status --settings` shows the effective settings and where each comes from.\n";
+const HEAD: &str = "# Settings of Lanewright for this repository. Flags, LANEWRIGHT_* variables and the plan go before \
+                    them.\n# `lanewright status --settings` shows the effective settings and where each comes from.\n";
 
 const RUNNERS: &str = "
 # A runner is the program that does an agent's work; plans call it by its name.
 # [runners.mine]
 # command = [\"my-agent\", \"--headless\"]
 
-# An executor is an engine of a cluster; `lanekeeper doctor --executor NAME` checks it.
+# An executor is an engine of a cluster; `lanewright doctor --executor NAME` checks it.
 # [executors.cluster]
 # kind = \"slurm\"
 # partition = \"main\"
@@ -68,7 +68,7 @@ mod tests {
 
     fn read(text: String) -> Layers {
         let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 2 };
-        let files = [ConfigFile { path: PathBuf::from("/r/lanekeeper.toml"), text }];
+        let files = [ConfigFile { path: PathBuf::from("/r/lanewright.toml"), text }];
         Layers::read(Layer::default(), &Environment::new(), &files, &surroundings).unwrap()
     }
 

@@ -20,7 +20,7 @@ fn surroundings() -> Surroundings {
 }
 
 fn file(text: &str) -> ConfigFile {
-    ConfigFile { path: "/home/u/repo/lanekeeper.toml".into(), text: text.to_owned() }
+    ConfigFile { path: "/home/u/repo/lanewright.toml".into(), text: text.to_owned() }
 }
 
 fn environment_of(pairs: &[(&str, &str)]) -> Environment {
@@ -35,7 +35,7 @@ fn faults(text: &str) -> Vec<String> {
     let shown = |fault: &Fault| {
         let help = fault.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         let severity = if fault.severity == Severity::Warning { "warning: " } else { "" };
-        format!("{severity}{fault}{help}").replace("/home/u/repo/lanekeeper.toml:", "")
+        format!("{severity}{fault}{help}").replace("/home/u/repo/lanewright.toml:", "")
     };
     match read_file(text) {
         Ok(layers) => layers.warnings.iter().map(shown).collect(),
@@ -159,10 +159,10 @@ fn a_plan_is_stronger_than_files_and_weaker_than_variables_and_flags() {
     assert_eq!(row(&resolved, "backoff").0, "7s");
 
     let variables = environment_of(&[
-        ("LANEKEEPER_BASE", "variable"),
-        ("LANEKEEPER_MAX_PARALLEL", "6"),
-        ("LANEKEEPER_MERGE", "local"),
-        ("LANEKEEPER_KILL_AFTER", "4s"),
+        ("LANEWRIGHT_BASE", "variable"),
+        ("LANEWRIGHT_MAX_PARALLEL", "6"),
+        ("LANEWRIGHT_MERGE", "local"),
+        ("LANEWRIGHT_KILL_AFTER", "4s"),
     ]);
     let layers = Layers::read(Layer::default(), &variables, &[file(text)], &surroundings()).unwrap();
     let resolved = layers.resolve(Some(&plan()));
@@ -244,7 +244,7 @@ fn unknown_keys_are_ignored_where_that_is_asked_for_and_keys_of_the_users_own_al
     let text = "max_paralel = 3\nx-team = \"core\"\n[runners.mine]\ncommand = \"a\"\nx-note = 1\ncolour = 2\n";
     assert_eq!(faults(text).len(), 2, "{:?}", faults(text));
     let flag = Layer { allow_unknown: Some(Setting::new(true, Origin::Flag("--allow-unknown"))), ..Layer::default() };
-    let variable = environment_of(&[("LANEKEEPER_ALLOW_UNKNOWN", "1")]);
+    let variable = environment_of(&[("LANEWRIGHT_ALLOW_UNKNOWN", "1")]);
     for (flags, variables) in [(flag, Environment::new()), (Layer::default(), variable)] {
         let layers = Layers::read(flags, &variables, &[file(text)], &surroundings()).unwrap();
         let warned: Vec<String> = layers.warnings.iter().map(|fault| fault.message.clone()).collect();
@@ -274,8 +274,8 @@ fn relative_paths_are_seen_from_where_they_were_said() {
 #[test]
 fn an_empty_variable_counts_as_absent_and_the_first_name_of_two_wins() {
     let cases = [
-        ([("LANEKEEPER_SESSION_ID", ""), ("CLAUDE_SESSION_ID", "c")], "c", "CLAUDE_SESSION_ID"),
-        ([("LANEKEEPER_SESSION_ID", "l"), ("CLAUDE_SESSION_ID", "c")], "l", "LANEKEEPER_SESSION_ID"),
+        ([("LANEWRIGHT_SESSION_ID", ""), ("CLAUDE_SESSION_ID", "c")], "c", "CLAUDE_SESSION_ID"),
+        ([("LANEWRIGHT_SESSION_ID", "l"), ("CLAUDE_SESSION_ID", "c")], "l", "LANEWRIGHT_SESSION_ID"),
     ];
     for (pairs, value, name) in cases {
         let layers = Layers::read(Layer::default(), &environment_of(&pairs), &[], &surroundings()).unwrap();
@@ -295,14 +295,14 @@ fn seed_002s_specialist_timeout_is_in_seconds() {
 
 #[test]
 fn a_wrong_variable_is_named() {
-    let variables = environment_of(&[("LANEKEEPER_MERGE", "octopus"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
+    let variables = environment_of(&[("LANEWRIGHT_MERGE", "octopus"), ("LANEWRIGHT_KEEP_POOL", "maybe")]);
     let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap_err();
     let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
         [
-            "`LANEKEEPER_MERGE` is one of none, local, pr, merge, squash, rebase, ff: `octopus` is none of them",
-            "`LANEKEEPER_KEEP_POOL` is true or false: `maybe` is neither",
+            "`LANEWRIGHT_MERGE` is one of none, local, pr, merge, squash, rebase, ff: `octopus` is none of them",
+            "`LANEWRIGHT_KEEP_POOL` is true or false: `maybe` is neither",
         ]
     );
 }
@@ -310,20 +310,20 @@ fn a_wrong_variable_is_named() {
 #[test]
 fn a_variable_that_is_no_text_is_a_fault_and_no_panic() {
     use std::os::unix::ffi::OsStringExt;
-    let variables = Environment::from([("LANEKEEPER_BASE".to_owned(), OsString::from_vec(vec![0xff]))]);
+    let variables = Environment::from([("LANEWRIGHT_BASE".to_owned(), OsString::from_vec(vec![0xff]))]);
     assert!(Layers::read(Layer::default(), &variables, &[], &surroundings()).is_err());
 }
 
 #[test]
 fn a_misspelt_variable_is_a_warning_but_a_variable_for_agents_is_not() {
-    let misspelt = environment_of(&[("LANEKEEPER_MAX_PARALELL", "3")]);
+    let misspelt = environment_of(&[("LANEWRIGHT_MAX_PARALELL", "3")]);
     let layers = Layers::read(Layer::default(), &misspelt, &[], &surroundings()).unwrap();
-    assert_eq!(layers.warnings[0].help.as_deref(), Some("did you mean `LANEKEEPER_MAX_PARALLEL`?"));
+    assert_eq!(layers.warnings[0].help.as_deref(), Some("did you mean `LANEWRIGHT_MAX_PARALLEL`?"));
 
-    // SPEC §6: a Lanekeeper that an agent starts finds these in its environment.
+    // SPEC §6: a Lanewright that an agent starts finds these in its environment.
     let told = "RUN_ID PHASE LANE AGENT TASK ATTEMPT MAX_RETRIES WORKTREE BASE_COMMIT PROMPT_FILE TASK_FILE \
                 STATUS_FILE RESULT_FILE FAILURE_CONTEXT_FILE PORT";
-    let told = told.split_whitespace().map(|name| (format!("LANEKEEPER_{name}"), "x".into())).collect();
+    let told = told.split_whitespace().map(|name| (format!("LANEWRIGHT_{name}"), "x".into())).collect();
     assert_eq!(Layers::read(Layer::default(), &told, &[], &surroundings()).unwrap().warnings, []);
 }
 
@@ -331,14 +331,14 @@ fn a_misspelt_variable_is_a_warning_but_a_variable_for_agents_is_not() {
 fn only_flags_and_variables_outrank_what_a_plan_says_of_a_lane() {
     let layers = read_file("retries = 1").unwrap();
     assert!(!layers.resolve(None).retries.origin.outranks_plan());
-    let variables = environment_of(&[("LANEKEEPER_RETRIES", "1")]);
+    let variables = environment_of(&[("LANEWRIGHT_RETRIES", "1")]);
     let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
     assert!(layers.resolve(None).retries.origin.outranks_plan());
 }
 
 #[test]
 fn a_limit_can_be_taken_off() {
-    let variables = environment_of(&[("LANEKEEPER_TIMEOUT", "none")]);
+    let variables = environment_of(&[("LANEWRIGHT_TIMEOUT", "none")]);
     let layers = Layers::read(Layer::default(), &variables, &[file("timeout = 60")], &surroundings()).unwrap();
     assert_eq!(layers.resolve(None).timeout.value, None);
 }
@@ -351,16 +351,16 @@ fn the_table_and_its_json_show_values_and_origins() {
         let line = table.lines().find(|line| line.starts_with(key)).unwrap();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(line("retries"), "retries 3 /home/u/repo/lanekeeper.toml:1:11");
+    assert_eq!(line("retries"), "retries 3 /home/u/repo/lanewright.toml:1:11");
     assert_eq!(line("base"), "base (the current branch) default");
-    assert_eq!(line("runners.x"), "runners.x a 'b c' /home/u/repo/lanekeeper.toml:3:11");
+    assert_eq!(line("runners.x"), "runners.x a 'b c' /home/u/repo/lanewright.toml:3:11");
 
     let json = json(&settings);
     let object = json.as_array().unwrap().iter().find(|object| object["key"] == "retries").unwrap();
     assert_eq!(
         object,
         &serde_json::json!({
-            "key": "retries", "value": 3, "layer": "file", "origin": "/home/u/repo/lanekeeper.toml:1:11",
+            "key": "retries", "value": 3, "layer": "file", "origin": "/home/u/repo/lanewright.toml:1:11",
         })
     );
 }

@@ -83,7 +83,7 @@ fn claim_by(
         removed: &[],
         files: &[manifest.file()?],
         commits: slice::from_ref(&offered.commit),
-        message: &format!("Lanekeeper: run {run} is claimed"),
+        message: &format!("Lanewright: run {run} is claimed"),
         at: claim.at,
     };
     let commit = write_bundle(repository, &outgoing, &bundle)?;
@@ -107,7 +107,7 @@ pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState
 }
 
 /// Where refs hold what is kept.
-pub const KEPT: &str = "refs/lanekeeper/kept";
+pub const KEPT: &str = "refs/lanewright/kept";
 
 /// Keeps the objects of a received state in `repository`, from which other clones borrow them.
 ///

@@ -20,7 +20,7 @@ pub(super) const NAME: &str = "state.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: String,
-    pub lanekeeper: String,
+    pub lanewright: String,
     pub run_id: RunId,
     pub phase: PhaseId,
     pub host: String,
@@ -116,7 +116,7 @@ impl Manifest {
         if let Some(name) = self.branches.keys().find(strange) {
             return Some(format!("`{name}` is no branch of a lane of phase {}", self.phase));
         }
-        let spaces = ["refs/lanekeeper/checkpoint/".to_owned(), "refs/tags/checkpoint/".to_owned()];
+        let spaces = ["refs/lanewright/checkpoint/".to_owned(), "refs/tags/checkpoint/".to_owned()];
         let strange = self.references.keys().find(|name| !is_own(name, &spaces));
         strange.map(|name| format!("`{name}` is no checkpoint"))
     }
@@ -149,7 +149,7 @@ pub(super) mod tests {
         let commit = |digit: char| CommitId::new(&digit.to_string().repeat(40)).unwrap();
         Manifest {
             format: FORMAT.to_owned(),
-            lanekeeper: "0.1.0".to_owned(),
+            lanewright: "0.1.0".to_owned(),
             run_id: RunId::new("r1").unwrap(),
             phase: PhaseId::new("P1").unwrap(),
             host: "ci".to_owned(),
@@ -163,7 +163,7 @@ pub(super) mod tests {
             base_branch: "main".to_owned(),
             integration: commit('a'),
             branches: BTreeMap::from([("lane/P1/A".to_owned(), commit('b'))]),
-            references: BTreeMap::from([("refs/lanekeeper/checkpoint/P1-A/t".to_owned(), commit('b'))]),
+            references: BTreeMap::from([("refs/lanewright/checkpoint/P1-A/t".to_owned(), commit('b'))]),
             claim: None,
             placed_by: None,
         }
@@ -189,8 +189,8 @@ pub(super) mod tests {
             ("lane/P1/A", "lane/P1/../../main"),
             ("lane/P1/A", "lane/P1/A.lock"),
             ("lane/P1/A", "lane/P1/"),
-            ("refs/lanekeeper/checkpoint/P1-A/t", "refs/heads/main"),
-            ("refs/lanekeeper/checkpoint/P1-A/t", "refs/lanekeeper/checkpoint/a b"),
+            ("refs/lanewright/checkpoint/P1-A/t", "refs/heads/main"),
+            ("refs/lanewright/checkpoint/P1-A/t", "refs/lanewright/checkpoint/a b"),
             ("\"run_id\":\"r1\"", "\"run_id\":\"r2\""),
             ("\"main\"", "\"-evil\""),
             ("\"main\"", "\"HEAD\""),

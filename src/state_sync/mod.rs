@@ -1,6 +1,6 @@
 //! Transfers a run's log, files, branches and checkpoints through a git remote to another clone.
 //!
-//! All of a run is one commit under one ref, `refs/lanekeeper/state/<run>`: its files are the commit's tree, the commits
+//! All of a run is one commit under one ref, `refs/lanewright/state/<run>`: its files are the commit's tree, the commits
 //! that the log names are its parents. So a push is one ref that moves by compare-and-set, log and commits can never
 //! disagree, and nothing of the remote's branches is touched. `docs/state.md` describes how it is used.
 
@@ -43,9 +43,9 @@ pub(crate) use restore::lost_job;
 pub use restore::{Destination, LocalRun, Restored, check, local_run};
 pub use send::{StatePusher, drop_state, send};
 
-const STATES: &str = "refs/lanekeeper/state/";
+const STATES: &str = "refs/lanewright/state/";
 
-const OWNERS: &str = "refs/lanekeeper/owner/";
+const OWNERS: &str = "refs/lanewright/owner/";
 
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -70,7 +70,7 @@ pub(crate) fn state_reference(run: &RunId) -> String {
 /// The ref that holds the state of a run as a remote had it when we last pushed or pulled: what the remote must still
 /// be at for us to overwrite it.
 fn seen_reference(remote: &Remote, run: &RunId) -> String {
-    format!("refs/lanekeeper/remotes/{}/{run}", remote_directory(remote))
+    format!("refs/lanewright/remotes/{}/{run}", remote_directory(remote))
 }
 
 /// The directory of refs that are about a remote.
@@ -81,17 +81,17 @@ fn remote_directory(remote: &Remote) -> String {
 }
 
 fn outgoing_reference(run: &RunId) -> String {
-    format!("refs/lanekeeper/outgoing/{run}")
+    format!("refs/lanewright/outgoing/{run}")
 }
 
 /// The ref that holds what was fetched and is looked at.
 fn incoming_reference(run: &RunId) -> String {
-    format!("refs/lanekeeper/incoming/{run}")
+    format!("refs/lanewright/incoming/{run}")
 }
 
 /// Where this clone keeps what it knows of states on remotes.
 fn spaces() -> [String; 4] {
-    ["remotes", "outgoing", "incoming", "owner"].map(|space| format!("refs/lanekeeper/{space}"))
+    ["remotes", "outgoing", "incoming", "owner"].map(|space| format!("refs/lanewright/{space}"))
 }
 
 /// Removes the locks on what this clone knows of the states of `runs`, which no other process works on.

@@ -1,4 +1,4 @@
-//! Which clone places the lanes of a run: the one that has the run's ref below `refs/lanekeeper/owner/` of the exchange. All
+//! Which clone places the lanes of a run: the one that has the run's ref below `refs/lanewright/owner/` of the exchange. All
 //! that it pushes there moves this ref as well, in one atomic push, so that nothing of it succeeds once another clone has the
 //! run.
 
@@ -187,7 +187,7 @@ impl Ownership {
             removed: &[],
             files: &[(FILE.to_owned(), serde_json::to_vec(&owner)?)],
             commits: &[],
-            message: &format!("Lanekeeper: {} places the lanes of run {}", owner.host, self.run),
+            message: &format!("Lanewright: {} places the lanes of run {}", owner.host, self.run),
             at: owner.at,
         };
         let commit = write_bundle(&self.repository, &self.outgoing(), &bundle)?;

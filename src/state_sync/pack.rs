@@ -112,7 +112,7 @@ impl Packer {
         files.extend(pieces);
         files.extend(contents.changes.written.into_iter().map(|(path, text)| (in_files(path), text)));
         let message =
-            format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
+            format!("Lanewright: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
         let bundle = Bundle {
             tree: contents.tree.as_deref(),
             removed: &contents.changes.removed.into_iter().map(in_files).collect::<Vec<_>>(),
@@ -150,7 +150,7 @@ pub(super) fn pack_log(source: &Source, plan: &[u8], log: Vec<u8>, before: Optio
         removed: &[],
         files: &files,
         commits: &parents(source, &manifest, &state)?,
-        message: &format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records),
+        message: &format!("Lanewright: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records),
         at: manifest.at,
     };
     Ok(write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?)
@@ -229,7 +229,7 @@ fn describe(
     let (records, at) = last;
     Ok(Manifest {
         format: FORMAT.to_owned(),
-        lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
+        lanewright: env!("CARGO_PKG_VERSION").to_owned(),
         run_id: source.run.clone(),
         phase: started.phase.clone(),
         host: source.host.clone(),

@@ -25,7 +25,7 @@ struct Run {
 fn started(base: &str) -> Event {
     Event::RunStarted(Box::new(RunStarted {
         format: "1.0".into(),
-        lanekeeper: "0".into(),
+        lanewright: "0".into(),
         run_id: RunId::new("r1").unwrap(),
         phase: PhaseId::new("P1").unwrap(),
         plan_path: "/p".into(),
@@ -219,7 +219,7 @@ fn apply(run: &mut Run, change: &Change) {
         Change::Specify(which) => run.specify("B/c", &secret(which)),
         Change::Note(count) => run.note(count),
         Change::Forget => {
-            git(&run.root, &["update-ref", "-d", "refs/lanekeeper/outgoing/r1"]);
+            git(&run.root, &["update-ref", "-d", "refs/lanewright/outgoing/r1"]);
             git(&run.root, &["gc", "--quiet", "--prune=now"]);
         }
     }
@@ -272,7 +272,7 @@ fn a_secret_that_becomes_known_is_taken_out_of_files_that_did_not_change() {
     run.pack(&mut packer);
     run.specify("A", "s3cr3t-1");
     run.pack(&mut packer);
-    assert_eq!(git(&run.root, &["show", "refs/lanekeeper/outgoing/r1:files/a.md"]), "with [redacted:A_TOKEN]");
+    assert_eq!(git(&run.root, &["show", "refs/lanewright/outgoing/r1:files/a.md"]), "with [redacted:A_TOKEN]");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn every_snapshot_that_the_log_names_goes_along_while_it_is_there() {
     let (mut run, mut packer) = (Run::new(), Packer::default());
     let head = CommitId::new(&git(&run.root, &["rev-parse", "HEAD"])).unwrap();
     let lane = LaneId::new("A").unwrap();
-    let name = |reason: SnapshotReason| format!("refs/lanekeeper/checkpoint/P1-A/{}", reason.word());
+    let name = |reason: SnapshotReason| format!("refs/lanewright/checkpoint/P1-A/{}", reason.word());
     let taken = |reason: SnapshotReason| Event::SnapshotTaken {
         lane: lane.clone(),
         agent: None,

@@ -9,7 +9,7 @@ use super::error::Result;
 use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
 use crate::model::{CommitId, Timestamp};
 
-const PROBES: &str = "refs/lanekeeper/probe/";
+const PROBES: &str = "refs/lanewright/probe/";
 const ANSWER: &str = "answer.json";
 
 pub fn is_probe(reference: &str) -> bool {
@@ -21,7 +21,7 @@ pub fn is_probe(reference: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     pub host: String,
-    pub lanekeeper: String,
+    pub lanewright: String,
     pub git: String,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Probe<'a> {
     }
 
     fn commit(&self, files: &[(String, Vec<u8>)], commits: &[CommitId], at: Timestamp) -> Result<CommitId> {
-        let bundle = Bundle { tree: None, removed: &[], files, commits, message: "Lanekeeper: probe", at };
+        let bundle = Bundle { tree: None, removed: &[], files, commits, message: "Lanewright: probe", at };
         Ok(write_bundle(self.repository, &self.reference, &bundle)?)
     }
 

@@ -67,7 +67,7 @@ impl ReceivedState {
 /// How the refs of snapshots of a lane begin, or those of all lanes of a phase.
 fn snapshot_spaces(phase: &PhaseId, lane: Option<&LaneId>) -> [String; 2] {
     let lane = lane.map(|lane| format!("{lane}/")).unwrap_or_default();
-    ["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}"))
+    ["refs/lanewright/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}"))
 }
 
 /// Whether the own run of a lane can say so about it. Answers come from the user of the run that placed it, which merges
@@ -133,7 +133,7 @@ mod tests {
     }
 
     const FILE: &str = "lanes/A/agents/x/tasks/1/attempt-1/exit.json";
-    const SNAPSHOT: &str = "refs/lanekeeper/checkpoint/P1-A/t";
+    const SNAPSHOT: &str = "refs/lanewright/checkpoint/P1-A/t";
 
     fn taken(reference: &str) -> Event {
         let commit = CommitId::new(&"a".repeat(40)).unwrap();
@@ -167,7 +167,7 @@ mod tests {
         for path in files {
             assert!(refused(path, SNAPSHOT, taken(SNAPSHOT)).is_some(), "{path}");
         }
-        let names = ["refs/lanekeeper/checkpoint/P1-B/t", "refs/lanekeeper/checkpoint/P1-AB/t", "refs/heads/main"];
+        let names = ["refs/lanewright/checkpoint/P1-B/t", "refs/lanewright/checkpoint/P1-AB/t", "refs/heads/main"];
         for name in names {
             assert!(refused(FILE, name, taken(SNAPSHOT)).is_some(), "{name}");
             assert!(refused(FILE, SNAPSHOT, taken(name)).is_some(), "{name}");

@@ -14,7 +14,7 @@ pub enum LogError {
     File(#[from] FileError),
     #[error("{} holds no record, so nothing was done in this run: remove the file and start again", .path.display())]
     Empty { path: PathBuf },
-    #[error("{} has format {found}, this program reads {FORMAT}: use a newer Lanekeeper", .path.display())]
+    #[error("{} has format {found}, this program reads {FORMAT}: use a newer Lanewright", .path.display())]
     NewerFormat { path: PathBuf, found: String },
     #[error("{} is damaged: {}", .path.display(), list(.damage))]
     Damaged { path: PathBuf, damage: Vec<Damage> },

@@ -1,4 +1,4 @@
-//! Where everything of Lanekeeper's is on disk (SPEC §4). Names are made of checked ids, so no path leaves its root.
+//! Where everything of Lanewright's is on disk (SPEC §4). Names are made of checked ids, so no path leaves its root.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -57,13 +57,13 @@ impl StateDirectory {
         Self { log: None, ..self }
     }
 
-    /// The words that call Lanekeeper for these runs: its name, and flags for what is elsewhere than usual.
+    /// The words that call Lanewright for these runs: its name, and flags for what is elsewhere than usual.
     pub(crate) fn program(&self) -> Vec<String> {
         let flag = |name: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| [name.to_owned(), path.to_string_lossy().into_owned()])
         };
         let elsewhere = [flag("--checkpoint-path", &self.checkpoints), flag("--log-path", &self.log)];
-        std::iter::once("lanekeeper".to_owned()).chain(elsewhere.into_iter().flatten().flatten()).collect()
+        std::iter::once("lanewright".to_owned()).chain(elsewhere.into_iter().flatten().flatten()).collect()
     }
 
     /// Makes the directories, mode 0700, those of the overrides too.
@@ -271,7 +271,7 @@ fn changed(log: &Path) -> Option<Timestamp> {
 }
 
 /// Whether another program wrote the log at `path`: it names events, and its lines have neither a number nor a checksum.
-/// A damaged log of Lanekeeper's has either.
+/// A damaged log of Lanewright's has either.
 fn is_foreign(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = regular_file::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));

@@ -26,7 +26,7 @@ pub struct Holder {
     pub run: RunId,
     /// Since when.
     pub since: Timestamp,
-    /// The words that call Lanekeeper for that run.
+    /// The words that call Lanewright for that run.
     pub program: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Everything of Lanekeeper's that is on disk, and nothing else: where it is, how it is written so that a power cut
+//! Everything of Lanewright's that is on disk, and nothing else: where it is, how it is written so that a power cut
 //! leaves the old or the new, and how it is read if another program wrote it or half of it is missing.
 //!
 //! The run log (`journal`, [`run_log`]) is the source of truth. `checkpoints.json` ([`checkpoints`]) and `task.json`

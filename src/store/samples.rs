@@ -40,7 +40,7 @@ pub(super) fn owner() -> Owner {
 pub(super) fn started() -> Event {
     Event::RunStarted(Box::new(RunStarted {
         format: "1.0".into(),
-        lanekeeper: "0.1.0".into(),
+        lanewright: "0.1.0".into(),
         run_id: run(),
         phase: phase(),
         plan_path: "/repo/plan.toml".into(),
@@ -224,7 +224,7 @@ pub(super) fn every_event() -> Vec<Event> {
             agent: None,
             reason: SnapshotReason::Task,
             commit: commit('f'),
-            reference: "refs/lanekeeper/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
+            reference: "refs/lanewright/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
         },
         Event::SnapshotFailed {
             lane: lane.clone(),
@@ -269,7 +269,7 @@ pub(super) fn every_event() -> Vec<Event> {
             lane: lane.clone(),
             agent: Some(self::agent()),
             commit: commit('f'),
-            reference: "refs/lanekeeper/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
+            reference: "refs/lanewright/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
             error: "its tree is missing".into(),
         },
         Event::MustHavesChecked {

@@ -1,4 +1,4 @@
-//! Files of tool calls: one JSON object a line where the agent's Lanekeeper reads them, one byte a call if no Lanekeeper
+//! Files of tool calls: one JSON object a line where the agent's Lanewright reads them, one byte a call if no Lanewright
 //! works on the run and only their number counts.
 
 use std::fs::File;

@@ -55,7 +55,7 @@ impl Timings {
         let began = (Instant::now(), now);
         let mut trace = Trace { file, began, redactor, rows: Vec::new(), named: HashMap::new(), closed: false };
         let named =
-            json!({"name": "process_name", "ph": "M", "pid": std::process::id(), "args": {"name": "lanekeeper"}});
+            json!({"name": "process_name", "ph": "M", "pid": std::process::id(), "args": {"name": "lanewright"}});
         trace.file.write_all(format!("[\n{named}").as_bytes())?;
         Ok(Self(Arc::new(Mutex::new(trace))))
     }
@@ -141,7 +141,7 @@ impl Trace {
         self.rows[row].until = self.rows[row].until.max(until);
         let duration = until.saturating_sub(from);
         let id = std::process::id();
-        self.line(json!({"name": name, "cat": "lanekeeper", "ph": "X", "ts": from, "dur": duration, "pid": id, "tid": row, "args": about}));
+        self.line(json!({"name": name, "cat": "lanewright", "ph": "X", "ts": from, "dur": duration, "pid": id, "tid": row, "args": about}));
     }
 
     fn line(&mut self, mut value: Value) {

@@ -12,7 +12,7 @@ use super::chrome::{Slice, Timings};
 
 /// The target of spans that say what is being done. Their fields are shown, except two: `title` says it
 /// better than the span's own name, and `row` names the row; a span without one is drawn where the span around it is.
-pub const TARGET: &str = "lanekeeper::timings";
+pub const TARGET: &str = "lanewright::timings";
 
 pub struct Listener(Timings);
 

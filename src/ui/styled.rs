@@ -128,7 +128,7 @@ fn like(red: u16, green: u16, blue: u16) -> Option<Color> {
     if most.saturating_sub(least) < GREY { None } else { basic(is_on(red) | is_on(green) << 1 | is_on(blue) << 2) }
 }
 
-/// `text`, lines with Lanekeeper's own styles, in rows of at most `width` cells.
+/// `text`, lines with Lanewright's own styles, in rows of at most `width` cells.
 pub(super) fn rows(text: &str, width: usize) -> Vec<Line<'static>> {
     text.lines().flat_map(|line| wrapped(&cells(line), width)).collect()
 }

@@ -8,7 +8,7 @@ fn mistaken(mistake: &str, complaint: &str, fix: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\nowns = [\"src/**\"]\nretries = 1\ncommand = '''\n\
-         if [ $LANEKEEPER_ATTEMPT = 1 ]; then {mistake}\nelse {fix}\nfi\n'''\n"
+         if [ $LANEWRIGHT_ATTEMPT = 1 ]; then {mistake}\nelse {fix}\nfi\n'''\n"
     ));
     env.execute(&[]).exits(0);
     let failures = env.events("failure_noted");
@@ -106,8 +106,8 @@ fn says(file: &str, text: &str, code: i32, expected: i32) -> TestEnv {
     env
 }
 
-const STATUS: &str = "LANEKEEPER_STATUS_FILE";
-const RESULT: &str = "LANEKEEPER_RESULT_FILE";
+const STATUS: &str = "LANEWRIGHT_STATUS_FILE";
+const RESULT: &str = "LANEWRIGHT_RESULT_FILE";
 
 fn failed_with(env: &TestEnv, text: &str) {
     let failures = env.events("lane_failed");
@@ -183,7 +183,7 @@ fn a_git_link_into_the_users_checkout_is_never_followed() {
 #[test]
 fn a_worktree_replaced_by_a_link_to_the_users_checkout_is_never_worked_in() {
     leads_astray(
-        "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); cd /; rm -rf $LANEKEEPER_WORKTREE; ln -s $main $LANEKEEPER_WORKTREE",
+        "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); cd /; rm -rf $LANEWRIGHT_WORKTREE; ln -s $main $LANEWRIGHT_WORKTREE",
     );
 }
 
@@ -192,8 +192,8 @@ fn an_agent_that_says_complete_and_did_nothing_is_not_believed() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
-         [ $LANEKEEPER_ATTEMPT = 1 ] || echo done > done.txt\n\
-         echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"\n'''\n\
+         [ $LANEWRIGHT_ATTEMPT = 1 ] || echo done > done.txt\n\
+         echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEWRIGHT_STATUS_FILE\"\n'''\n\
          [[lane]]\nid = \"M\"\nallow_empty = true\ncommand = 'true'\n",
     );
     env.execute(&[]).exits(0).says(&["committed nothing"]);
@@ -205,7 +205,7 @@ fn an_agent_that_says_complete_and_exits_with_an_error_has_failed() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\
-         echo x > x.txt; echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"; exit 1\n'''\n",
+         echo x > x.txt; echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEWRIGHT_STATUS_FILE\"; exit 1\n'''\n",
     );
     env.execute(&[]).exits(1).says(&["exited with code 1"]);
     assert!(!env.holds("main", "x.txt"));
@@ -233,7 +233,7 @@ fn flagged_files_of_a_failed_attempt_are_in_its_snapshot_and_not_in_the_next_lan
     env.plan(
         "max_parallel = 1\n\
          [[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
-         if [ $LANEKEEPER_ATTEMPT = 1 ]; then git update-index --assume-unchanged README.md; echo lost > README.md; exit 1; fi\n\
+         if [ $LANEWRIGHT_ATTEMPT = 1 ]; then git update-index --assume-unchanged README.md; echo lost > README.md; exit 1; fi\n\
          cat README.md > seen.txt\n'''\n",
     );
     env.execute(&[]).exits(0);

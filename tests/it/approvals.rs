@@ -5,7 +5,7 @@ use crate::support::{STATE, TestEnv};
 fn waiting(approval: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!(
-        "[[lane]]\nid = \"L\"\napproval = [\"{approval}\"]\ncommand = 'echo \"draft $LANEKEEPER_ATTEMPT\" > work.txt'\n\
+        "[[lane]]\nid = \"L\"\napproval = [\"{approval}\"]\ncommand = 'echo \"draft $LANEWRIGHT_ATTEMPT\" > work.txt'\n\
          [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n\
          [[lane]]\nid = \"N\"\ndepends_on = [\"L\"]\ncommand = 'cat work.txt > n.txt'\n"
     ));
@@ -22,7 +22,7 @@ fn attempts(env: &TestEnv) -> usize {
 fn nothing_is_implemented_before_the_plan_is_approved() {
     let env = waiting("plan");
     assert_eq!(attempts(&env), 0);
-    env.lanekeeper(&["approve", "r1", "L", "-m", "mind the index"]).exits(0);
+    env.lanewright(&["approve", "r1", "L", "-m", "mind the index"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.file_at("main", "n.txt"), "draft 1");
     assert!(env.attempt_file("L", "agent", 1, "prompt.md").contains("mind the index"));
@@ -33,7 +33,7 @@ fn nothing_is_implemented_before_the_plan_is_approved() {
 fn nothing_is_merged_before_the_changes_are_approved() {
     let env = waiting("changes");
     assert_eq!(attempts(&env), 1);
-    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.file_at("main", "n.txt"), "draft 1");
     assert_eq!(attempts(&env), 1, "the work was done again");
@@ -43,11 +43,11 @@ fn nothing_is_merged_before_the_changes_are_approved() {
 #[test]
 fn rejected_changes_go_back_with_what_was_said() {
     let env = waiting("changes");
-    let said = env.lanekeeper(&["reject", "r1", "L", "-m", "too long"]).exits(0).stdout;
+    let said = env.lanewright(&["reject", "r1", "L", "-m", "too long"]).exits(0).stdout;
     assert!(said.contains("The changes of L were rejected"), "{said}");
     env.resume(&[]).exits(3);
     assert!(env.attempt_file("L", "agent", 2, "prompt.md").contains("too long"));
-    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.file_at("main", "n.txt"), "draft 2");
 }
@@ -72,27 +72,27 @@ fn a_run_that_is_alive_takes_the_answer_at_once() {
     crate::support::wait_until("the question", || {
         env.events("lane_moved").iter().any(|moved| moved["lane"] == "L" && moved["to"] == "SYNTHESIS")
     });
-    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
     run.wait().exits(0);
 }
 
 #[test]
 fn an_answer_without_a_question_is_refused() {
     let env = waiting("changes");
-    env.lanekeeper(&["approve", "r1", "M"]).exits(7);
-    env.lanekeeper(&["approve", "r1", "L", "--gate", "plan"]).exits(7).says(&["changes"]);
-    env.lanekeeper(&["approve", "r1", "X"]).exits(2);
-    env.lanekeeper(&["approve", "r9", "L"]).exits(8);
+    env.lanewright(&["approve", "r1", "M"]).exits(7);
+    env.lanewright(&["approve", "r1", "L", "--gate", "plan"]).exits(7).says(&["changes"]);
+    env.lanewright(&["approve", "r1", "X"]).exits(2);
+    env.lanewright(&["approve", "r9", "L"]).exits(8);
 }
 
-/// Leaves an answer as a Lanekeeper does that took it and died.
+/// Leaves an answer as a Lanewright does that took it and died.
 fn leave_taken(env: &TestEnv, approved: bool) {
     let answer = serde_json::json!({"request": "answer", "lane": "L", "gate": "changes", "approved": approved, "message": "as seen"});
     env.write(&format!("repo/{STATE}/r1/requests/{}.taken", uuid::Uuid::now_v7()), answer.to_string());
 }
 
 #[test]
-fn an_answer_that_a_dead_lanekeeper_took_is_not_lost() {
+fn an_answer_that_a_dead_lanewright_took_is_not_lost() {
     let env = waiting("changes");
     leave_taken(&env, true);
     env.resume(&[]).exits(0);
@@ -100,10 +100,10 @@ fn an_answer_that_a_dead_lanekeeper_took_is_not_lost() {
 }
 
 #[test]
-fn an_answer_that_a_dead_lanekeeper_wrote_down_counts_once() {
+fn an_answer_that_a_dead_lanewright_wrote_down_counts_once() {
     let env = waiting("changes");
     leave_taken(&env, false);
-    env.lanekeeper(&["reject", "r1", "L", "-m", "as seen"]).exits(0);
+    env.lanewright(&["reject", "r1", "L", "-m", "as seen"]).exits(0);
     env.resume(&[]).exits(3);
     assert_eq!((attempts(&env), env.events("gate_answered").len()), (2, 1));
     let left = std::fs::read_dir(env.path(&format!("repo/{STATE}/r1/requests"))).expect("requests");
@@ -115,8 +115,8 @@ fn who_is_asked_sees_how_much_was_changed_and_how_to_look_at_it() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt; echo b >> README.md'\n");
     let ended = env.execute(&[]).exits(3);
-    ended.says(&["L: waits for your approval of its changes: 2 files changed, +2 -0 (lanekeeper diff r1 L)\n"]);
-    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    ended.says(&["L: waits for your approval of its changes: 2 files changed, +2 -0 (lanewright diff r1 L)\n"]);
+    let status = env.lanewright(&["status"]).exits(0).stdout;
     assert!(status.contains("of its changes: 2 files changed, +2 -0"), "{status}");
     let measured = env.events("changes_measured");
     assert_eq!(measured[0]["changes"], serde_json::json!({"files": 2, "added": 2, "removed": 0}));
@@ -144,10 +144,10 @@ fn an_answer_that_waits_for_a_resume_is_shown_as_such() {
         ("changes", "reject", "rejected, resume to rework it"),
     ] {
         let env = waiting(gate);
-        env.lanekeeper(&[answer, "L", "-m", "as seen"]).exits(0);
-        let status = env.lanekeeper(&["status"]).exits(0).stdout;
+        env.lanewright(&[answer, "L", "-m", "as seen"]).exits(0);
+        let status = env.lanewright(&["status"]).exits(0).stdout;
         assert!(status.lines().any(|line| line.starts_with("L ") && line.contains(expected)), "{status}");
-        assert!(status.contains(&format!("\nL: {expected}\n  lanekeeper resume r1\n")), "{status}");
+        assert!(status.contains(&format!("\nL: {expected}\n  lanewright resume r1\n")), "{status}");
         assert!(!status.contains("Lanes were stopped"), "{status}");
     }
 }
@@ -155,13 +155,13 @@ fn an_answer_that_waits_for_a_resume_is_shown_as_such() {
 #[test]
 fn an_answer_may_resume_the_run_at_once() {
     let env = waiting("changes");
-    env.lanekeeper(&["reject", "L", "-m", "too long", "--resume"]).exits(3).says(&["The changes of L were rejected."]);
+    env.lanewright(&["reject", "L", "-m", "too long", "--resume"]).exits(3).says(&["The changes of L were rejected."]);
     assert_eq!(attempts(&env), 2);
-    let ended = env.lanekeeper(&["approve", "L", "--resume", "--progress", "json"]).exits(0);
+    let ended = env.lanewright(&["approve", "L", "--resume", "--progress", "json"]).exits(0);
     assert_eq!(ended.json_lines().last().expect("a line")["event"], "run_finished");
     assert_eq!(env.file_at("main", "n.txt"), "draft 2");
     env.assert_nothing_left(&["main"]);
-    env.lanekeeper(&["approve", "L", "--progress", "json"]).exits(2).says(&["--resume"]);
+    env.lanewright(&["approve", "L", "--progress", "json"]).exits(2).says(&["--resume"]);
 }
 
 #[test]
@@ -179,14 +179,14 @@ fn a_run_that_waits_for_answers_takes_them_and_ends_when_none_is_left() {
         });
         std::thread::sleep(std::time::Duration::from_millis(500));
         assert!(!run.has_ended(), "it ended instead of waiting");
-        env.lanekeeper(&["approve", "L"]).exits(0);
+        env.lanewright(&["approve", "L"]).exits(0);
     }
     run.wait().exits(1);
     assert_eq!(env.file_at("main", "l.txt"), "l");
     assert_eq!(env.events("run_finished").len(), 1);
     let worktrees = env.git(&["worktree", "list"]);
     assert_eq!(worktrees.lines().count(), 3, "all but those of M are removed:\n{worktrees}");
-    env.lanekeeper(&["clean", "--force", "--yes", "r1"]).exits(0);
+    env.lanewright(&["clean", "--force", "--yes", "r1"]).exits(0);
     env.assert_nothing_left(&["main"]);
 }
 
@@ -196,11 +196,11 @@ fn a_run_that_waits_for_answers_ends_when_it_is_stopped_or_its_time_is_up() {
     env.resume(&["--wait", "--timeout", "300ms"]).exits(124);
     let resumed = env.start_with(&["resume", "--wait", "--timeout", "none"], |command| command);
     crate::support::wait_until("it waits", || env.events("run_resumed").len() == 2);
-    env.lanekeeper(&["stop"]).exits(0);
+    env.lanewright(&["stop"]).exits(0);
     resumed.wait().exits(143);
     let resumed = env.start_with(&["resume", "--wait"], |command| command);
     crate::support::wait_until("it waits", || env.events("run_resumed").len() == 3);
     resumed.signal(rustix::process::Signal::INT);
     resumed.wait().exits(130);
-    env.lanekeeper(&["approve", "L", "--resume"]).exits(0);
+    env.lanewright(&["approve", "L", "--resume"]).exits(0);
 }

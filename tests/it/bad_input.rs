@@ -136,10 +136,21 @@ fn a_worktree_root_where_nothing_can_be_made() {
 }
 
 #[test]
+fn settings_under_the_former_name_are_refused() {
+    let env = TestEnv::new();
+    // In two parts, so that a search for the former name finds only where it has a meaning.
+    let former = concat!("lane", "keeper.toml");
+    env.plan(LANE);
+    env.write(&format!("repo/{former}"), "merge = \"none\"\n");
+    env.execute(&[]).exits(2).says(&[former, "rename it to lanewright.toml"]);
+    assert_untouched(&env);
+}
+
+#[test]
 fn settings_that_cannot_be_understood() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "retries = \"many\"\nmax_paralel = 3\n");
-    nowhere(&env, &[], 2).says(&["lanekeeper.toml", "retries"]);
+    env.write("repo/lanewright.toml", "retries = \"many\"\nmax_paralel = 3\n");
+    nowhere(&env, &[], 2).says(&["lanewright.toml", "retries"]);
 }
 
 #[test]
@@ -160,7 +171,7 @@ fn findings_come_in_the_order_of_the_lines() {
     let lane = |id: &str, key: &str| format!("[[lane]]\nid = \"{id}\"\n{key}\ncommand = 'true'\n");
     env.plan(&format!("{}{}", lane("A", "effort = \"high\""), lane("B", "tests = [\"ls || true\"]")));
     let plan = env.path("plan.toml");
-    let told = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
+    let told = env.lanewright(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
     let place = |place: &str| told.find(&format!("plan.toml:{place}: warning"));
     assert!(place("4").is_some() && place("4") < place("8:11"), "{told}");
 }

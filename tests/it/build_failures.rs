@@ -8,9 +8,9 @@ fn plan(gate: &str) -> String {
         let wait = if before.is_empty() { String::new() } else { format!("wait-for-merge {before}; ") };
         format!(
             "[[lane.agent]]\nname = \"{name}\"\ncommand = '''\n\
-             {wait}echo {name} >> \"$SCRATCH/began\"; cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.{name}.$LANEKEEPER_ATTEMPT\"\n\
-             if [ $LANEKEEPER_ATTEMPT -gt 1 ]; then echo fixed > fixed; fi\n\
-             mkdir -p src; echo $LANEKEEPER_ATTEMPT > src/{file}\n'''\n"
+             {wait}echo {name} >> \"$SCRATCH/began\"; cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.{name}.$LANEWRIGHT_ATTEMPT\"\n\
+             if [ $LANEWRIGHT_ATTEMPT -gt 1 ]; then echo fixed > fixed; fi\n\
+             mkdir -p src; echo $LANEWRIGHT_ATTEMPT > src/{file}\n'''\n"
         )
     };
     let agents =
@@ -68,8 +68,8 @@ fn an_unknown_failure_is_tried_once_and_then_escalated_with_the_log_kept() {
     let gate = "[gates]\ncheckpoint = ['echo >> $SCRATCH/gate; echo gibberish; exit 9']\n";
     env.plan(&plan(gate).replace("MORE", "retries = 5\n"));
     let ended = env.execute(&["--max-parallel", "1"]).exits(1);
-    ended.says(&["  gibberish\n  lanekeeper status r1 L\n"]);
-    let page = env.lanekeeper(&["status", "r1", "L"]).exits(0).stdout;
+    ended.says(&["  gibberish\n  lanewright status r1 L\n"]);
+    let page = env.lanewright(&["status", "r1", "L"]).exits(0).stdout;
     for said in ["| gibberish", "output.log", "Lane L needs a decision.", "What you can do:"] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
@@ -99,8 +99,8 @@ fn broken_by_the_third(more: &str) -> TestEnv {
         format!(
             "[[lane.agent]]\nname = \"a{number}\"\ncommand = '''\n\
              [ {number} = 1 ] || wait-for-merge a{before}; echo a{number} >> \"$SCRATCH/began\"\n\
-             if [ $LANEKEEPER_ATTEMPT -gt 1 ]; then rm -f broken; else [ {number} != 3 ] || echo x > broken; fi\n\
-             echo $LANEKEEPER_ATTEMPT > f{number}\n'''\n",
+             if [ $LANEWRIGHT_ATTEMPT -gt 1 ]; then rm -f broken; else [ {number} != 3 ] || echo x > broken; fi\n\
+             echo $LANEWRIGHT_ATTEMPT > f{number}\n'''\n",
             before = number - 1
         )
     };
@@ -126,7 +126,7 @@ fn a_search_that_is_killed_goes_on_without_judging_a_merge_twice() {
         let plan = env.path("plan.toml");
         let start =
             ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1", "--bisect-merges", "--max-parallel=1"];
-        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
         env.resume(&[]).exits(0);
         assert_eq!(env.scratch("began"), "a1\na2\na3\na4\na3\n");
         // The lane, which the resume tests again; two of its merges; the lane once it is fixed.
@@ -150,7 +150,7 @@ fn the_lane_that_broke_the_final_gate_is_named() {
     let lanes = [lane("A", ""), lane("B", "\"A\""), lane("C", "\"B\"")].concat();
     env.plan(&format!("[gates]\nfinal = '[ ! -e B.txt ]'\n{lanes}"));
     let ended = env.execute(&["--bisect-merges"]).exits(3);
-    ended.says(&["final gate: first failing with the merge of B", "lanekeeper rollback r1 --lane B"]);
+    ended.says(&["final gate: first failing with the merge of B", "lanewright rollback r1 --lane B"]);
     let env = TestEnv::new();
     env.plan(&format!("[gates]\nfinal = 'exit 1'\n{lanes}"));
     env.execute(&["--bisect-merges"]).exits(3).says(&["final gate: no merge is to blame"]);

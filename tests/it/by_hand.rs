@@ -5,7 +5,7 @@ use crate::support::{Ended, TestEnv, wait_until};
 
 /// Where the lane works.
 fn worktree(env: &TestEnv, lane: &str) -> String {
-    env.lanekeeper(&["path", lane]).exits(0).stdout.trim().to_owned()
+    env.lanewright(&["path", lane]).exits(0).stdout.trim().to_owned()
 }
 
 /// Runs a shell script in the worktree of `lane`.
@@ -109,7 +109,7 @@ fn a_rewritten_branch_is_asked_about_and_what_it_no_longer_has_is_kept() {
     in_worktree(&env, "B", REBASE);
     overriding(&env).exits(0);
     assert_eq!((env.file_at("main", "same.txt").as_str(), env.scratch("runs").as_str()), ("ab", "run\n"));
-    let kept = env.git(&["for-each-ref", "--contains", before.trim(), "refs/lanekeeper/checkpoint"]);
+    let kept = env.git(&["for-each-ref", "--contains", before.trim(), "refs/lanewright/checkpoint"]);
     assert!(!kept.is_empty(), "the commits before the rebase are in no ref");
 }
 
@@ -121,7 +121,7 @@ fn what_a_person_did_outlives_a_lane_that_is_built_again() {
     env.resume(&[]).exits(1);
     env.resume(&[]).exits(0);
     assert!(!env.holds("main", "fix.txt"));
-    let kept = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/checkpoint"]);
+    let kept = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanewright/checkpoint"]);
     assert!(kept.lines().any(|name| env.holds(name, "fix.txt")), "{kept}");
 }
 
@@ -151,10 +151,10 @@ fn only_what_was_judged_is_approved() {
     );
     env.execute(&[]).exits(3);
     in_worktree(&env, "A", COMMIT_FIX);
-    env.lanekeeper(&["approve", "A"]).exits(5).says(&["changed by hand after it was judged"]).hints("--lane A");
-    env.lanekeeper(&["resume", "--lane", "A"]).exits(3);
+    env.lanewright(&["approve", "A"]).exits(5).says(&["changed by hand after it was judged"]).hints("--lane A");
+    env.lanewright(&["resume", "--lane", "A"]).exits(3);
     assert!(env.scratch("judged").contains("fix.txt"), "{}", env.scratch("judged"));
-    env.lanekeeper(&["approve", "A", "--resume"]).exits(0);
+    env.lanewright(&["approve", "A", "--resume"]).exits(0);
     assert!(env.holds("main", "fix.txt"));
 }
 
@@ -181,7 +181,7 @@ fn a_fix_in_a_worktree_that_a_reviewer_shares_is_merged() {
             "[[lane]]\nid = \"A\"\nretries = 0\nagent_worktrees = \"off\"\ntests = 'test -e fix.txt'\n\
              [[lane.agent]]\nname = \"one\"\ncommand = 'echo a > a.txt'\n\
              [[lane.agent]]\nname = \"two\"\nround = \"review\"\n\
-             command = '''echo '{\"status\":\"COMPLETE\",\"decision\":\"APPROVED\"}' > \"$LANEKEEPER_STATUS_FILE\"'''\n",
+             command = '''echo '{\"status\":\"COMPLETE\",\"decision\":\"APPROVED\"}' > \"$LANEWRIGHT_STATUS_FILE\"'''\n",
         );
         env.execute(&[]).exits(1);
         in_worktree(&env, "A", script);

@@ -20,7 +20,7 @@ fn signals(text: &str) -> Vec<String> {
 fn the_next_phase_runs_when_one_is_done_and_the_signals_say_so() {
     let env = TestEnv::new();
     let [one, two, three] = ["P1", "P2", "P3"].map(|name| phase(&env, name, ""));
-    let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(0);
+    let ended = env.lanewright(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(0);
     assert_eq!(env.scratch("ran"), "P1\nP2\nP3\n");
     let expected = [
         format!("PHASE_COMPLETE_CONTINUE: {two}"),
@@ -37,11 +37,11 @@ fn a_phase_that_fails_ends_the_chain_and_a_resume_goes_on_with_it() {
     let one = phase(&env, "P1", "");
     let two = phase(&env, "P2", "[ -e \"$SCRATCH/fixed\" ] || exit 3; ");
     let three = phase(&env, "P3", "");
-    let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(1);
+    let ended = env.lanewright(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(1);
     assert_eq!(signals(&ended.stdout)[1], "PHASE_COMPLETE_STOP: at least one lane failed");
     assert_eq!(env.scratch("ran"), "P1\n");
     env.write("scratch/fixed", "");
-    let ended = env.lanekeeper(&["resume"]).exits(0);
+    let ended = env.lanewright(&["resume"]).exits(0);
     assert_eq!(env.scratch("ran"), "P1\nP2\nP3\n", "what is done is not done again");
     assert_eq!(signals(&ended.stdout).last().map(String::as_str), Some("PHASE_COMPLETE_STOP: that was the last phase"));
 }
@@ -54,10 +54,10 @@ fn the_resume_of_one_lane_does_not_start_the_next_phase() {
     let next = phase(&env, "P2", "");
     env.execute(&["--next-phase", &next]).exits(1);
     env.write("scratch/A", "");
-    let ended = env.lanekeeper(&["resume", "--lane", "A"]).exits(0);
+    let ended = env.lanewright(&["resume", "--lane", "A"]).exits(0);
     assert_eq!(signals(&ended.stdout), [] as [&str; 0]);
     env.write("scratch/B", "");
-    let ended = env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
+    let ended = env.lanewright(&["resume", "--lane", "B"]).exits(0);
     assert_eq!(signals(&ended.stdout)[0], format!("PHASE_COMPLETE_CONTINUE: {next}"));
 }
 
@@ -67,9 +67,9 @@ fn the_same_command_with_resume_passes_over_what_is_complete() {
     let one = phase(&env, "P1", "");
     let two = phase(&env, "P2", "[ -e \"$SCRATCH/fixed\" ] || exit 3; ");
     let chain = ["execute-phase", &one, "--next-phase", &two];
-    env.lanekeeper(&chain).exits(1);
+    env.lanewright(&chain).exits(1);
     env.write("scratch/fixed", "");
-    env.lanekeeper(&[&chain[..], &["--resume"]].concat()).exits(0).says(&["Phase P1 is complete"]);
+    env.lanewright(&[&chain[..], &["--resume"]].concat()).exits(0).says(&["Phase P1 is complete"]);
     assert_eq!(env.scratch("ran"), "P1\nP2\n");
 }
 
@@ -77,9 +77,9 @@ fn the_same_command_with_resume_passes_over_what_is_complete() {
 fn a_chain_that_cannot_be_followed_is_refused_before_anything_runs() {
     let env = TestEnv::new();
     let (one, two) = (phase(&env, "P1", ""), phase(&env, "P2", ""));
-    env.lanekeeper(&["execute-phase", &one, "--next-phase", "nowhere.toml"]).exits(2).says(&["nowhere.toml"]);
+    env.lanewright(&["execute-phase", &one, "--next-phase", "nowhere.toml"]).exits(2).says(&["nowhere.toml"]);
     let unmerged = ["execute-phase", &one, "--next-phase", &two, "--merge", "none"];
-    env.lanekeeper(&unmerged).exits(2).says(&["merge = none"]);
-    let dry = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--dry-run"]).exits(0);
+    env.lanewright(&unmerged).exits(2).says(&["merge = none"]);
+    let dry = env.lanewright(&["execute-phase", &one, "--next-phase", &two, "--dry-run"]).exits(0);
     assert!(signals(&dry.stdout).is_empty() && !env.path("scratch/ran").exists(), "{}", dry.stdout);
 }

@@ -1,4 +1,4 @@
-//! `checkpoints.json`, which Lanekeeper shares with others (seed 004, Recovery Contract).
+//! `checkpoints.json`, which Lanewright shares with others (seed 004, Recovery Contract).
 
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ fn env() -> TestEnv {
 fn run_in(env: &TestEnv, flags: &[&str], service: impl Fn(&mut Command) -> &mut Command) -> Ended {
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN];
-    env.lanekeeper_with(&[&arguments, flags].concat(), service)
+    env.lanewright_with(&[&arguments, flags].concat(), service)
 }
 
 /// As GitHub's runner starts a step.
@@ -78,11 +78,11 @@ fn a_job_summary_that_is_full_or_cannot_be_written_is_a_warning() {
     env.write("scratch/summary.md", "x".repeat((1 << 20) - 3000));
     env.resume(&["--ci", "none"]).exits(1);
     let summary = env.path("scratch/summary.md");
-    env.lanekeeper_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &summary)).exits(1);
+    env.lanewright_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &summary)).exits(1);
     let added = env.scratch("summary.md");
     assert!(added.len() <= 1 << 20 && added.ends_with("tells everything.*\n\n"), "{}", &added[added.len() - 200..]);
     let nowhere = env.path("no/such/summary.md");
-    env.lanekeeper_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &nowhere))
+    env.lanewright_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &nowhere))
         .exits(1)
         .says(&["could not be written"]);
 }
@@ -114,7 +114,7 @@ fn the_flag_is_stronger_than_the_surroundings() {
 fn a_run_out_of_time_is_resumable_and_its_report_is_written() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n");
-    let ended = on_github(&env, &["--timeout", "1s"]).exits(124).says(&["lanekeeper resume r1"]);
+    let ended = on_github(&env, &["--timeout", "1s"]).exits(124).says(&["lanewright resume r1"]);
     assert_eq!(commands(&ended.stdout), ["::warning title=A%3A stopped::in implementation"]);
     let report: Value = serde_json::from_str(&env.read(&format!("repo/{STATE}/{RUN}/report.json"))).expect("JSON");
     assert_eq!((&report["stop"], &report["exit_code"]), (&"timeout".into(), &124.into()));

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lanekeeper::event::Event;
-use lanekeeper::model::{PhaseId, RunId};
-use lanekeeper::store::{Journal, run_log};
+use lanewright::event::Event;
+use lanewright::model::{PhaseId, RunId};
+use lanewright::store::{Journal, run_log};
 use rustix::process::Signal;
 
 use crate::support::{RUN, STATE, TestEnv, wait_until};
@@ -30,10 +30,10 @@ fn set_clock_back(env: &TestEnv, by: Duration) {
 #[test]
 fn a_retry_waits_no_longer_after_the_clock_was_set_back() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo x > x.txt; [ $LANEKEEPER_ATTEMPT = 2 ]'\n");
+    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo x > x.txt; [ $LANEWRIGHT_ATTEMPT = 2 ]'\n");
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN];
-    let running = env.start_with(&start, |command| command.env("LANEKEEPER_BACKOFF", "1h"));
+    let running = env.start_with(&start, |command| command.env("LANEWRIGHT_BACKOFF", "1h"));
     let log = format!("repo/{STATE}/{RUN}.jsonl");
     wait_until("the retry", || env.path(&log).exists() && env.read(&log).contains("\"retry_planned\""));
     running.signal(Signal::KILL);

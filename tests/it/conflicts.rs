@@ -3,7 +3,7 @@
 use crate::support::TestEnv;
 
 /// Makes the file, or adds to it where it is there.
-const SHARED: &str = "echo \"$LANEKEEPER_LANE $LANEKEEPER_AGENT\" >> shared.txt";
+const SHARED: &str = "echo \"$LANEWRIGHT_LANE $LANEWRIGHT_AGENT\" >> shared.txt";
 
 fn sorted_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
@@ -77,7 +77,7 @@ fn overtaken(tests: &str) -> TestEnv {
          [[lane]]\nid = \"B\"\ntests = '{tests}'\ncommand = '''\n\
          touch \"$SCRATCH/b-started\"\n\
          while [ -d \"$SCRATCH\" ] && ! git cat-file -e main:a.txt 2>/dev/null; do sleep 0.02; done\n\
-         echo b > b.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || echo fixed > fixed.txt\n'''\n"
+         echo b > b.txt; [ $LANEWRIGHT_ATTEMPT = 1 ] || echo fixed > fixed.txt\n'''\n"
     ));
     env.execute(&["--max-parallel", "2"]).exits(0);
     env

@@ -1,4 +1,4 @@
-//! Real plans, run to the end: every GSD phase and every phase plan below `LANEKEEPER_CORPUS` (default
+//! Real plans, run to the end: every GSD phase and every phase plan below `LANEWRIGHT_CORPUS` (default
 //! `../shared/corpus`). Without that directory there is nothing to run, and the test says so.
 //!
 //! A scripted agent makes the files that its task names, a script says yes to every human gate. The plans' own commands
@@ -15,16 +15,16 @@ use crate::support::TestEnv;
 
 /// Writes down when a task begins and ends, and makes the files that its prompt lists.
 const AGENT: &str = "#!/bin/sh
-echo \"begin $LANEKEEPER_LANE $LANEKEEPER_TASK\" >> \"$SCRATCH/log\"
+echo \"begin $LANEWRIGHT_LANE $LANEWRIGHT_TASK\" >> \"$SCRATCH/log\"
 awk '/^## Files in scope$/ { on = 1; next } /^## / { on = 0 } on && /^- / { print substr($0, 3) }' \
-    \"$LANEKEEPER_PROMPT_FILE\" | grep -v '[][*?{}()~`|<>]' | grep -v '^/' | grep -v '\\.\\.' | grep '\\.[a-z]*$' |
-while read -r file; do mkdir -p \"$(dirname \"$file\")\" && echo \"$LANEKEEPER_LANE\" >> \"$file\"; done
-echo \"end $LANEKEEPER_LANE $LANEKEEPER_TASK\" >> \"$SCRATCH/log\"
+    \"$LANEWRIGHT_PROMPT_FILE\" | grep -v '[][*?{}()~`|<>]' | grep -v '^/' | grep -v '\\.\\.' | grep '\\.[a-z]*$' |
+while read -r file; do mkdir -p \"$(dirname \"$file\")\" && echo \"$LANEWRIGHT_LANE\" >> \"$file\"; done
+echo \"end $LANEWRIGHT_LANE $LANEWRIGHT_TASK\" >> \"$SCRATCH/log\"
 ";
 
 fn plans() -> Vec<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    let root = std::env::var_os("LANEKEEPER_CORPUS").map_or(default, PathBuf::from);
+    let root = std::env::var_os("LANEWRIGHT_CORPUS").map_or(default, PathBuf::from);
     let mut found = Vec::new();
     collect(&root, &mut found);
     found.sort();
@@ -53,7 +53,7 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
 /// The plan as a native one whose commands all succeed, and whose agents are all ours: the programs that plans name need
 /// not be on this machine.
 fn harmless(env: &TestEnv, plan: &Path) -> String {
-    let converted = env.lanekeeper(&["plan", "convert", "--redo", plan.to_str().expect("UTF-8")]).exits(0);
+    let converted = env.lanewright(&["plan", "convert", "--redo", plan.to_str().expect("UTF-8")]).exits(0);
     let mut table: toml::Table = converted.stdout.parse().expect("TOML");
     let pass = || toml::Value::Array(vec!["true".into()]);
     let gates = table.get_mut("gates").and_then(toml::Value::as_table_mut);
@@ -75,18 +75,18 @@ fn harmless(env: &TestEnv, plan: &Path) -> String {
 fn run(env: &TestEnv) {
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1", "--max-parallel", "4"];
-    let mut ended = env.lanekeeper(&start);
+    let mut ended = env.lanewright(&start);
     for _ in 0..40 {
         if ended.code != 3 {
             break;
         }
-        let asked: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("lanekeeper approve")).collect();
+        let asked: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("lanewright approve")).collect();
         assert!(!asked.is_empty(), "blocked, and nobody is asked:\n{}", ended.stderr);
         for line in asked {
             let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "approve").collect();
-            env.lanekeeper(&words).exits(0);
+            env.lanewright(&words).exits(0);
         }
-        ended = env.lanekeeper(&["resume", "r1"]);
+        ended = env.lanewright(&["resume", "r1"]);
     }
     ended.exits(0);
 }
@@ -130,13 +130,13 @@ fn check(env: &TestEnv, explanation: &Value) {
 
 fn run_and_check(plan: &Path) {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "runner = 'agent'\nallow_empty = true\n[runners.agent]\ncommand = 'agent.sh'\n");
+    env.write("repo/lanewright.toml", "runner = 'agent'\nallow_empty = true\n[runners.agent]\ncommand = 'agent.sh'\n");
     env.program("agent.sh", AGENT);
     env.commit("settings");
     let text = harmless(&env, plan);
     env.write("plan.toml", &text);
     let file = env.path("plan.toml");
-    let shown = env.lanekeeper(&["plan", "show", "--format", "json", file.to_str().expect("UTF-8")]).exits(0);
+    let shown = env.lanewright(&["plan", "show", "--format", "json", file.to_str().expect("UTF-8")]).exits(0);
     run(&env);
     check(&env, &serde_json::from_str(&shown.stdout).expect("JSON"));
     env.assert_nothing_left(&["main"]);
@@ -146,7 +146,7 @@ fn run_and_check(plan: &Path) {
 fn every_real_plan_runs_to_the_end() {
     let plans = plans();
     if plans.is_empty() {
-        println!("skipped: there is no directory of real plans (LANEKEEPER_CORPUS)");
+        println!("skipped: there is no directory of real plans (LANEWRIGHT_CORPUS)");
         return;
     }
     let left = Mutex::new(plans.iter());

@@ -3,10 +3,10 @@
 use crate::support::TestEnv;
 
 /// Commits what it does, as agents do that know git.
-const COMMITS: &str = "echo $LANEKEEPER_LANE > $LANEKEEPER_LANE.txt && git add --all && git commit --quiet -m work";
+const COMMITS: &str = "echo $LANEWRIGHT_LANE > $LANEWRIGHT_LANE.txt && git add --all && git commit --quiet -m work";
 
 /// Leaves what it does in the worktree.
-const LEAVES: &str = "echo $LANEKEEPER_LANE > $LANEKEEPER_LANE.txt";
+const LEAVES: &str = "echo $LANEWRIGHT_LANE > $LANEWRIGHT_LANE.txt";
 
 /// `b1` depends on `a1` to `a4` and fails unless it sees what all four did.
 fn diamond(command: &str) -> String {
@@ -19,7 +19,7 @@ fn diamond(command: &str) -> String {
 }
 
 fn rounds() -> u32 {
-    std::env::var("LANEKEEPER_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
+    std::env::var("LANEWRIGHT_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
 }
 
 fn a_dependant_sees_what_all_its_dependencies_merged(command: &str) {
@@ -48,7 +48,7 @@ fn a_dependant_sees_what_its_dependencies_left_uncommitted() {
 #[test]
 fn a_lane_that_fails_for_ever_blocks_its_dependants_only() {
     let env = TestEnv::new();
-    env.plan(&diamond(&format!("[ $LANEKEEPER_LANE != a2 ] && {LEAVES}")));
+    env.plan(&diamond(&format!("[ $LANEWRIGHT_LANE != a2 ] && {LEAVES}")));
     env.execute(&["--max-parallel", "4", "--retries", "1"]).exits(1);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "a1.txt", "a3.txt", "a4.txt"]);
     let failed: Vec<_> = env.events("lane_failed").into_iter().map(|event| event["lane"].clone()).collect();
@@ -64,8 +64,8 @@ fn many_lanes_at_once_leave_nothing_behind_and_the_user_undisturbed() {
     let env = TestEnv::with_user_elsewhere();
     let lane = |number: u32| {
         let agent = |name: &str, work: &str| format!("[[lane.agent]]\nname = \"{name}\"\ncommand = '{work}'\n");
-        let committed = "echo 1 > $LANEKEEPER_LANE.one && git add --all && git commit --quiet -m one";
-        let left = "echo 2 > $LANEKEEPER_LANE.two";
+        let committed = "echo 1 > $LANEWRIGHT_LANE.one && git add --all && git commit --quiet -m one";
+        let left = "echo 2 > $LANEWRIGHT_LANE.two";
         format!("[[lane]]\nid = \"L{number}\"\nretries = 0\n{}{}", agent("one", committed), agent("two", left))
     };
     env.plan(&(1..=24).map(lane).collect::<String>());

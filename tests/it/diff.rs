@@ -17,7 +17,7 @@ fn waiting() -> TestEnv {
 }
 
 fn names(env: &TestEnv, words: &[&str]) -> Vec<String> {
-    let ended = env.lanekeeper(&[&["diff", "--name-only"], words].concat()).exits(0);
+    let ended = env.lanewright(&[&["diff", "--name-only"], words].concat()).exits(0);
     ended.stdout.lines().map(str::to_owned).collect()
 }
 
@@ -26,10 +26,10 @@ fn a_lane_is_compared_with_where_it_started_and_not_with_what_others_merged() {
     let env = waiting();
     assert_eq!(names(&env, &["L"]), ["l.txt", "src/one.rs"]);
     assert_eq!(names(&env, &[RUN, "L", "agent"]), ["l.txt", "src/one.rs"]);
-    let stat = env.lanekeeper(&["diff", "L", "--stat"]).exits(0).stdout;
+    let stat = env.lanewright(&["diff", "L", "--stat"]).exits(0).stdout;
     assert!(stat.contains("2 files changed, 2 insertions(+)"), "{stat}");
-    assert_eq!(env.lanekeeper(&["diff", "L", "--stat"]).exits(0).stderr, "");
-    let limited = env.lanekeeper(&["diff", "L", "--", "-U0", "--", "src"]).exits(0).stdout;
+    assert_eq!(env.lanewright(&["diff", "L", "--stat"]).exits(0).stderr, "");
+    let limited = env.lanewright(&["diff", "L", "--", "-U0", "--", "src"]).exits(0).stdout;
     assert!(limited.contains("+one") && !limited.contains("l.txt"), "{limited}");
 }
 
@@ -46,7 +46,7 @@ fn what_was_merged_into_the_lane_is_not_its_change() {
 fn a_merged_lane_shows_what_its_merge_brought() {
     let env = waiting();
     assert_eq!(names(&env, &["M"]), ["m.txt"]);
-    env.lanekeeper(&["approve", "L"]).exits(0);
+    env.lanewright(&["approve", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(names(&env, &["L"]), ["l.txt", "src/one.rs"]);
     assert_eq!(names(&env, &["N"]), ["n.txt"]);
@@ -64,7 +64,7 @@ fn what_is_not_committed_is_shown_and_nothing_in_the_worktree_changes() {
     let bytes = index();
     assert_eq!(names(&env, &["L"]), ["l.txt", "new.txt", "src/one.rs"]);
     let left_out = "not committed, so not merged when the changes are approved: l.txt, new.txt\n";
-    assert_eq!(env.lanekeeper(&["diff", "L", "--stat"]).exits(0).stderr, left_out);
+    assert_eq!(env.lanewright(&["diff", "L", "--stat"]).exits(0).stderr, left_out);
     assert_eq!(index(), bytes);
     assert_eq!(env.git_in(&worktree, &["status", "--porcelain"]), before);
 }
@@ -86,23 +86,23 @@ fn an_agent_with_a_worktree_of_its_own_shows_its_own_work_alone() {
 fn git_shows_it_as_the_user_wants_it() {
     let env = waiting();
     env.git(&["config", "alias.unused", "x"]);
-    let coloured = env.lanekeeper(&["--color", "always", "diff", "L"]).exits(0).stdout;
+    let coloured = env.lanewright(&["--color", "always", "diff", "L"]).exits(0).stdout;
     assert!(coloured.contains("\u{1b}[") && coloured.contains("one.rs"), "{coloured}");
     env.git(&["config", "diff.noprefix", "true"]);
-    assert!(env.lanekeeper(&["diff", "L"]).exits(0).stdout.contains("diff --git l.txt l.txt"));
+    assert!(env.lanewright(&["diff", "L"]).exits(0).stdout.contains("diff --git l.txt l.txt"));
     env.program("mine", "#!/bin/sh\necho \"mine $1\"\n");
     env.git(&["config", "diff.external", "mine"]);
-    assert!(env.lanekeeper(&["diff", "L"]).exits(0).stdout.contains("mine l.txt"));
+    assert!(env.lanewright(&["diff", "L"]).exits(0).stdout.contains("mine l.txt"));
     env.git(&["config", "difftool.mine.cmd", "echo tool $MERGED"]);
     env.git(&["config", "diff.tool", "mine"]);
     env.git(&["config", "difftool.prompt", "false"]);
-    assert!(env.lanekeeper(&["diff", "L", "--tool"]).exits(0).stdout.contains("tool l.txt"));
+    assert!(env.lanewright(&["diff", "L", "--tool"]).exits(0).stdout.contains("tool l.txt"));
 }
 
 #[test]
 fn programs_get_the_commits_and_the_size_of_each_change() {
     let env = waiting();
-    let change = env.lanekeeper(&["diff", "L", "--format", "json"]).exits(0).json();
+    let change = env.lanewright(&["diff", "L", "--format", "json"]).exits(0).json();
     assert_eq!((&change["run_id"], &change["lane"]), (&RUN.into(), &"L".into()));
     assert_eq!(change["files"][0], serde_json::json!({"path": "l.txt", "added": 1, "removed": 0}));
     assert_eq!(change["from"], env.git(&["rev-parse", "main~1"]));
@@ -111,6 +111,6 @@ fn programs_get_the_commits_and_the_size_of_each_change() {
 #[test]
 fn a_lane_that_has_not_started_says_so() {
     let env = waiting();
-    env.lanekeeper(&["diff", "N"]).exits(8).says(&["N has no work in run r1: it has not started"]).hints("status r1");
-    env.lanekeeper(&["diff"]).exits(2).says(&["no lane is named"]).hints("lanekeeper diff r1 LANE");
+    env.lanewright(&["diff", "N"]).exits(8).says(&["N has no work in run r1: it has not started"]).hints("status r1");
+    env.lanewright(&["diff"]).exits(2).says(&["no lane is named"]).hints("lanewright diff r1 LANE");
 }

@@ -10,12 +10,12 @@ use crate::support::{Ended, RUN, STATE, TestEnv, all_files};
 const CANARIES: [&str; 2] = ["c4nary/S3cret+Value", "ACME-0042-XYZ"];
 
 fn with_secrets(env: &TestEnv, arguments: &[&str]) -> Ended {
-    env.lanekeeper_with(arguments, |command| {
-        command.env("DEPLOY_TOKEN", CANARIES[0]).env("LANEKEEPER_REDACT", "ACME-[0-9]+-[A-Z]+")
+    env.lanewright_with(arguments, |command| {
+        command.env("DEPLOY_TOKEN", CANARIES[0]).env("LANEWRIGHT_REDACT", "ACME-[0-9]+-[A-Z]+")
     })
 }
 
-/// Every file that Lanekeeper keeps, below the state directory and the worktree root.
+/// Every file that Lanewright keeps, below the state directory and the worktree root.
 fn own_files(env: &TestEnv) -> Vec<PathBuf> {
     let state = all_files(&env.path(&format!("repo/{STATE}")));
     state
@@ -43,10 +43,10 @@ fn errors(env: &TestEnv, below: &str) -> Vec<Value> {
 const TELLTALE: &str = "[gates]\natomic = ['echo gate $DEPLOY_TOKEN; false']\n\
      [[lane]]\nid = \"A\"\nretries = 1\n\
      command = '''\necho \"using $DEPLOY_TOKEN and ACME-0042-$(echo XYZ)\"\n\
-     if [ \"$LANEKEEPER_ATTEMPT\" = 1 ]; then exit 3; fi; echo a > a.txt\n'''\n\
+     if [ \"$LANEWRIGHT_ATTEMPT\" = 1 ]; then exit 3; fi; echo a > a.txt\n'''\n\
      [[lane]]\nid = \"B\"\nretries = 0\ncommand = '''\n\
      echo \"{\\\"status\\\": \\\"ERROR\\\", \\\"error_message\\\": \\\"$DEPLOY_TOKEN is no good\\\"}\" > \"$SCRATCH/said\"\n\
-     echo \"{\\\"status\\\": \\\"failed\\\", \\\"error\\\": \\\"$DEPLOY_TOKEN is no good\\\"}\" > \"$LANEKEEPER_RESULT_FILE\"\n\
+     echo \"{\\\"status\\\": \\\"failed\\\", \\\"error\\\": \\\"$DEPLOY_TOKEN is no good\\\"}\" > \"$LANEWRIGHT_RESULT_FILE\"\n\
      exit 1\n'''\n";
 
 #[test]
@@ -123,8 +123,8 @@ const CALL: [&str; 13] = [
 #[test]
 fn an_error_of_no_run_is_recorded_beside_the_run_logs() {
     let env = TestEnv::new();
-    env.lanekeeper(&CALL).exits(0);
-    let shown = env.lanekeeper(&[&CALL[..], &["--lane", "SL-1", "--format", "json"]].concat()).exits(0);
+    env.lanewright(&CALL).exits(0);
+    let shown = env.lanewright(&[&CALL[..], &["--lane", "SL-1", "--format", "json"]].concat()).exits(0);
     let told: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     let found = errors(&env, "errors.jsonl");
     assert_eq!((found.len(), &found[1]), (2, &told["entry"]));
@@ -143,8 +143,8 @@ fn an_error_of_no_run_is_recorded_beside_the_run_logs() {
     env.plan("[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n");
     env.execute(&[]).exits(0);
     env.execute(&["--run-id", "errors"]).exits(2).says(&["errors"]);
-    env.lanekeeper(&["status", "errors"]).exits(8).says(&["there is no run `errors` here"]);
-    env.lanekeeper(&["report", "errors"]).exits(2).says(&["a run cannot be called `errors`"]);
+    env.lanewright(&["status", "errors"]).exits(8).says(&["there is no run `errors` here"]);
+    env.lanewright(&["report", "errors"]).exits(2).says(&["a run cannot be called `errors`"]);
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn an_error_of_a_run_is_recorded_with_the_runs_own() {
 #[test]
 fn what_is_no_error_is_refused_and_nothing_is_written() {
     let env = TestEnv::new();
-    env.lanekeeper(&[&CALL[..], &["--run", "never-was"]].concat()).exits(8).says(&["never-was"]);
+    env.lanewright(&[&CALL[..], &["--run", "never-was"]].concat()).exits(8).says(&["never-was"]);
     let mut unknown = CALL;
     unknown[10] = "boredom";
-    env.lanekeeper(&unknown).exits(2).says(&["timeout", "crash", "validation", "merge", "network", "state"]);
-    env.lanekeeper(&CALL[..11]).exits(2).says(&["--details"]);
+    env.lanewright(&unknown).exits(2).says(&["timeout", "crash", "validation", "merge", "network", "state"]);
+    env.lanewright(&CALL[..11]).exits(2).says(&["--details"]);
     assert!(!env.path(&format!("repo/{STATE}/errors.jsonl")).exists());
 }

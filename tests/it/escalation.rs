@@ -1,4 +1,4 @@
-//! What a person is told when Lanekeeper can do no more by itself (seed 003, Recovery Escalation Policy and Procedure 2).
+//! What a person is told when Lanewright can do no more by itself (seed 003, Recovery Escalation Policy and Procedure 2).
 
 use crate::support::TestEnv;
 
@@ -15,9 +15,9 @@ fn a_partial_round_is_summed_up_and_only_the_incomplete_agents_are_invoked_again
     let env = TestEnv::new();
     env.plan(THREE);
     let ended = env.execute(&[]).exits(1).says(&["1/3 complete, 1 errors, 1 timeouts, 0 missing"]);
-    ended.says(&["lanekeeper status r1 L", "lanekeeper resume r1", "lanekeeper rollback r1 --lane L"]);
-    let page = env.lanekeeper(&["status", "L"]).exits(0).stdout;
-    for said in ["Reason: ", "Stage: ", "Attempts: ", "Impact: M depends on it", "lanekeeper rollback r1 --lane L"] {
+    ended.says(&["lanewright status r1 L", "lanewright resume r1", "lanewright rollback r1 --lane L"]);
+    let page = env.lanewright(&["status", "L"]).exits(0).stdout;
+    for said in ["Reason: ", "Stage: ", "Attempts: ", "Impact: M depends on it", "lanewright rollback r1 --lane L"] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
     let kept = env.read("repo/.claude/ai-dev-kit/run-logs/r1/escalations.md");
@@ -37,7 +37,7 @@ fn a_red_final_gate_names_the_lanes_that_were_merged_last() {
     let env = TestEnv::new();
     env.plan("[gates]\nfinal = ['exit 3']\n[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n");
     let ended = env.execute(&[]).exits(3);
-    ended.says(&["the final gate failed on main (exit code 3): exit 3", "lanekeeper rollback r1 --lane L"]);
+    ended.says(&["the final gate failed on main (exit code 3): exit 3", "lanewright rollback r1 --lane L"]);
     let kept = env.read("repo/.claude/ai-dev-kit/run-logs/r1/escalations.md");
     for said in ["The phase needs a decision", "`exit 3` exited with code 3", "merged last: L"] {
         assert!(kept.contains(said), "{said} is not in {kept}");

@@ -12,7 +12,7 @@ use crate::support::{TestEnv, wait_until};
 
 /// What git leaves of a ref that it was changing when its machine lost power.
 fn lock_left(env: &TestEnv, run: &str) -> std::path::PathBuf {
-    let lock = env.path(&format!("exchange.git/refs/lanekeeper/state/{run}.lock"));
+    let lock = env.path(&format!("exchange.git/refs/lanewright/state/{run}.lock"));
     fs::create_dir_all(lock.parent().expect("a parent")).expect("a directory");
     fs::write(&lock, "").expect("a file");
     lock
@@ -59,8 +59,8 @@ fn why_a_job_waits_is_in_the_run_log_and_in_status() {
     env.write("scratch/never", "");
     let run = env.start(&[]);
     wait_until("the reason", || run.has_said("A: job 7 waits: Resources"));
-    assert!(env.lanekeeper(&["status"]).exits(0).stdout.contains("job 7 waits: Resources"));
-    env.lanekeeper(&["stop"]);
+    assert!(env.lanewright(&["status"]).exits(0).stdout.contains("job 7 waits: Resources"));
+    env.lanewright(&["stop"]);
     run.wait().exits(143);
 }
 
@@ -95,7 +95,7 @@ fn a_run_that_died_while_git_fetched_goes_on() {
     wait_for_the_claim(&env);
     run.kill();
     run.wait();
-    let incoming = env.path("repo/.git/refs/lanekeeper/incoming");
+    let incoming = env.path("repo/.git/refs/lanewright/incoming");
     fs::create_dir_all(&incoming).expect("a directory");
     fs::write(incoming.join("r1.A.lock"), "").expect("a file");
     env.write("scratch/go", "");
@@ -143,7 +143,7 @@ fn a_lane_that_came_back_and_is_not_merged_goes_along_to_another_clone() {
     in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);
     assert_eq!(env.git_at("other", &["show", "main:a.txt"]).trim(), "a");
     assert_eq!(submitted(&env), 1);
-    assert_eq!(env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/owner"]), "");
+    assert_eq!(env.git_at("exchange.git", &["for-each-ref", "refs/lanewright/owner"]), "");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_pull_that_is_refused_leaves_the_run_where_it_is() {
     env.write("scratch/go", "");
     env.write("repo/b.txt", "in the way of the merge");
     env.execute(&["--state-remote", "x"]).exits(3);
-    let owner = || env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/owner/r1"]);
+    let owner = || env.git_at("exchange.git", &["rev-parse", "refs/lanewright/owner/r1"]);
     let before = owner();
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(3);
     assert_eq!(owner(), before);
@@ -169,9 +169,9 @@ fn a_run_whose_agent_worked_elsewhere_when_it_was_taken_can_be_rolled_back() {
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     run.wait().exits(4);
     env.resume(&["--yes"]).exits(4);
-    env.lanekeeper(&["rollback", "--yes"]).exits(0);
-    env.lanekeeper(&["doctor"]).exits(0);
-    env.lanekeeper(&["status"]).exits(0);
+    env.lanewright(&["rollback", "--yes"]).exits(0);
+    env.lanewright(&["doctor"]).exits(0);
+    env.lanewright(&["status"]).exits(0);
     env.write("scratch/go", "");
     in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);
     assert_eq!(env.git_at("other", &["show", "main:a.txt"]).trim(), "a");
@@ -189,7 +189,7 @@ fn a_run_with_local_lanes_left_ends_once_another_clone_has_it() {
     let run = env.start(&["--state-remote", "x"]);
     wait_until("the merge", || run.has_said("A: merged") && env.path("scratch/here").exists());
     wait_until("the merge in the state", || {
-        env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1.A"]).is_empty()
+        env.git_at("exchange.git", &["for-each-ref", "refs/lanewright/state/r1.A"]).is_empty()
     });
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     run.wait().exits(4);
@@ -204,12 +204,12 @@ fn a_run_is_stopped_while_its_exchange_is_away() {
     let env = chain();
     let plan = env.path("plan.toml").display().to_string();
     let arguments = ["execute-phase", &plan, "--run-id", "r1"];
-    let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", "before_offer:1"));
+    let died = env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", "before_offer:1"));
     assert!(died.was_killed(), "{}", died.stderr);
     fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
     let run = env.start_with(&["resume", "--yes"], |command| command);
     wait_until("the warning", || run.has_said("the exchange: "));
-    env.lanekeeper(&["stop"]);
+    env.lanewright(&["stop"]);
     run.wait().exits(143);
 }
 
@@ -233,7 +233,7 @@ fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
     env.write("scratch/hang", "");
     // What asks the exchange about lanes; what pushes the state of the run may hang first.
     wait_until("a question without an answer", || env.path("scratch/hung-upload-pack").exists());
-    env.lanekeeper(&["stop", "--force"]);
+    env.lanewright(&["stop", "--force"]);
     run.wait().exits(143).says(&["A: the exchange or the executor did not answer"]);
     fs::remove_file(env.path("scratch/hang")).expect("a removal");
     env.write("scratch/go", "");
@@ -256,7 +256,7 @@ fn the_diff_of_a_lane_that_works_elsewhere_says_so() {
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
-    env.lanekeeper(&["diff", "A"]).exits(8).says(&["job 7 of main on "]);
+    env.lanewright(&["diff", "A"]).exits(8).says(&["job 7 of main on "]);
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
 }
@@ -268,7 +268,7 @@ fn a_forced_stop_ends_although_the_exchange_is_away() {
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
     fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
-    env.lanekeeper(&["stop", "--force"]);
+    env.lanewright(&["stop", "--force"]);
     run.wait().exits(143);
     fs::rename(env.path("away.git"), env.path("exchange.git")).expect("renamed");
     env.write("scratch/go", "");
@@ -283,7 +283,7 @@ fn the_state_of_the_run_is_pushed_before_its_offers() {
     // The run's own state takes longer to arrive than what is pushed beside it.
     update_hook(&env, "case $1 in */state/r1) sleep 1 ;; esac");
     died_at(&env, "offered:1", &["--state-remote", "x"]);
-    let offered = env.git_at("exchange.git", &["grep", "--count", "lane_offered", "refs/lanekeeper/state/r1"]);
+    let offered = env.git_at("exchange.git", &["grep", "--count", "lane_offered", "refs/lanewright/state/r1"]);
     assert!(!offered.is_empty());
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
@@ -307,7 +307,7 @@ fn hook(env: &TestEnv, name: &str, script: &str) {
 fn died_at(env: &TestEnv, point: &str, flags: &[&str]) {
     let plan = env.path("plan.toml").display().to_string();
     let arguments = [&["execute-phase", &plan, "--run-id", "r1"], flags].concat();
-    let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+    let died = env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
     assert!(died.was_killed(), "{}", died.stderr);
 }
 
@@ -317,8 +317,8 @@ fn a_clone_that_pulled_a_run_before_another_placed_it_does_not_take_it() {
     clone(&env);
     died_at(&env, "before_offer:1", &[]);
     // As if it had not come that far.
-    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/owner/r1"]);
-    env.lanekeeper(&["state", "push", "--remote", "x"]).exits(0);
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanewright/owner/r1"]);
+    env.lanewright(&["state", "push", "--remote", "x"]).exits(0);
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     let run = env.start_with(&["resume", "--yes"], |command| command);
     wait_until("the lane's agent", || has_begun(&env, 1));
@@ -336,7 +336,7 @@ fn a_pull_takes_the_run_although_the_other_clone_pushes_meanwhile() {
     died_at(&env, "offered:1", &["--state-remote", "x"]);
     update_hook(
         &env,
-        "[ $1 = refs/lanekeeper/owner/r1 ] || exit 0\necho >>$SCRATCH/races\n\
+        "[ $1 = refs/lanewright/owner/r1 ] || exit 0\necho >>$SCRATCH/races\n\
          [ $(wc -l <$SCRATCH/races) -le 3 ] || exit 0\n\
          git update-ref $1 $(git -c user.name=T -c user.email=t@x commit-tree -p $2 -m quicker $2^{tree})",
     );
@@ -355,11 +355,11 @@ fn the_beginning_of_a_runs_id_means_no_lane_of_it() {
     env.commit("settings");
     clone(&env);
     env.execute(&["--state-remote", "x"]).exits(3);
-    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1", "refs/lanekeeper/state/r1.AB"]);
+    assert_eq!(refs(&env), ["refs/lanewright/owner/r1", "refs/lanewright/state/r1.AB"]);
     let pull = |name: &str| in_other(&env, &["state", "pull", name, "--remote", "x"]).wait();
     let pulled = pull("r").exits(0);
     assert!(pulled.stdout.starts_with("Pulled run r1, "), "{}", pulled.stdout);
-    env.lanekeeper(&["state", "drop", "r", "--remote", "x", "--force"]).exits(0);
+    env.lanewright(&["state", "drop", "r", "--remote", "x", "--force"]).exits(0);
     pull("r1.A").exits(8).says(&["x has no state of run r1.A"]);
     pull("r1").exits(8);
 }
@@ -373,7 +373,7 @@ fn a_lane_whose_branch_cannot_be_set_is_not_done() {
     env.git(&["branch", "lane/P1/A/other"]);
     let ended = env.execute(&["--merge", "none"]).exits(3);
     ended.says(&["lane/P1/A", "fix the cause, then resume"]);
-    assert!(!env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1.A"]).is_empty());
+    assert!(!env.git_at("exchange.git", &["for-each-ref", "refs/lanewright/state/r1.A"]).is_empty());
     env.git(&["branch", "--delete", "--force", "lane/P1/A/other"]);
     env.resume(&["--yes"]).exits(0);
     assert_eq!(env.git(&["show", "lane/P1/A:a.txt"]).trim(), "a");

@@ -61,13 +61,13 @@ done
 :
 "#;
 
-/// A Lanekeeper of another version, as far as probes need it.
+/// A Lanewright of another version, as far as probes need it.
 const OLD: &str = r#"#!/bin/sh
 set -e
 git init --quiet "$SCRATCH/old"
 cd "$SCRATCH/old"
 git fetch --quiet "$2" "$3"
-blob=$(echo '{"host":"n1","lanekeeper":"0.0.1","git":"2.41.0"}' | git hash-object -w --stdin)
+blob=$(echo '{"host":"n1","lanewright":"0.0.1","git":"2.41.0"}' | git hash-object -w --stdin)
 tree=$(printf '100644 blob %s\tanswer.json\n' "$blob" | git mktree)
 git push --quiet "$2" "$(git commit-tree -p "$4" -m answer "$tree"):$3"
 "#;
@@ -89,21 +89,21 @@ pub(crate) fn slurm(program: &str) -> TestEnv {
         )
     };
     let settings = format!("exchange = '{exchange}'\n{}{}", executor("main", "main"), executor("nowhere", "nope"));
-    env.write("repo/lanekeeper.toml", settings);
+    env.write("repo/lanewright.toml", settings);
     env
 }
 
 pub(crate) fn this() -> &'static str {
-    env!("CARGO_BIN_EXE_lanekeeper")
+    env!("CARGO_BIN_EXE_lanewright")
 }
 
 fn doctor(env: &TestEnv, more: &[&str]) -> Ended {
-    env.lanekeeper(&[&["doctor", "--executor", "main"], more].concat())
+    env.lanewright(&[&["doctor", "--executor", "main"], more].concat())
 }
 
 fn assert_nothing_is_left(env: &TestEnv) {
     assert_eq!(env.git_at("exchange.git", &["for-each-ref"]), "");
-    assert_eq!(env.git(&["for-each-ref", "refs/lanekeeper"]), "");
+    assert_eq!(env.git(&["for-each-ref", "refs/lanewright"]), "");
     let outputs = std::fs::read_dir(env.path("scratch")).expect("a directory").flatten();
     assert_eq!(outputs.filter(|entry| entry.path().extension().is_some_and(|it| it == "out")).count(), 0);
 }
@@ -144,7 +144,7 @@ fn without_slurms_commands_it_says_what_to_install() {
         std::os::unix::fs::symlink(target, link).expect("a link");
     }
     let few = env.path("few");
-    let said = env.lanekeeper_with(&["doctor", "--executor", "main"], |command| command.env("PATH", &few)).exits(3);
+    let said = env.lanewright_with(&["doctor", "--executor", "main"], |command| command.env("PATH", &few)).exits(3);
     assert!(said.stdout.contains("`sbatch` is not installed here"), "{}", said.stdout);
     assert!(said.stdout.contains("apt install slurm-client"), "{}", said.stdout);
     assert_nothing_is_left(&env);
@@ -153,7 +153,7 @@ fn without_slurms_commands_it_says_what_to_install() {
 #[test]
 fn a_partition_that_is_unknown_is_shown_with_those_that_there_are() {
     let env = slurm(this());
-    let said = env.lanekeeper(&["doctor", "--executor", "nowhere"]).exits(3).stdout;
+    let said = env.lanewright(&["doctor", "--executor", "nowhere"]).exits(3).stdout;
     assert!(said.contains("set `partition` to one that there is: main"), "{said}");
     assert!(said.contains("job         skipped"), "{said}");
     assert_nothing_is_left(&env);
@@ -203,11 +203,11 @@ fn an_interrupted_doctor_removes_the_job_and_the_refs() {
 }
 
 #[test]
-fn a_node_without_lanekeeper_is_told_from_other_failures() {
-    let env = slurm("/nonsuch/lanekeeper");
+fn a_node_without_lanewright_is_told_from_other_failures() {
+    let env = slurm("/nonsuch/lanewright");
     let said = doctor(&env, &[]).exits(3).stdout;
     assert!(said.contains("no answer: the job ended with exit code 127; it printed: "), "{said}");
-    assert!(said.contains("install Lanekeeper on the nodes, or set `program`"), "{said}");
+    assert!(said.contains("install Lanewright on the nodes, or set `program`"), "{said}");
     assert_nothing_is_left(&env);
 }
 
@@ -216,7 +216,7 @@ fn another_version_on_the_node_is_a_warning() {
     let env = slurm("old");
     let said = doctor(&env, &[]).exits(0).stdout;
     let version = env!("CARGO_PKG_VERSION");
-    let words = format!("n1 has Lanekeeper 0.0.1 and git 2.41.0; this machine has Lanekeeper {version}");
+    let words = format!("n1 has Lanewright 0.0.1 and git 2.41.0; this machine has Lanewright {version}");
     assert!(said.contains("node        warning") && said.contains(&words), "{said}");
     assert_nothing_is_left(&env);
 }
@@ -224,13 +224,13 @@ fn another_version_on_the_node_is_a_warning() {
 #[test]
 fn an_executor_that_is_unknown_and_a_secret_that_is_not_set_are_bad_usage() {
     let env = slurm(this());
-    let said = env.lanekeeper(&["doctor", "--executor", "mian"]).exits(2).stderr;
+    let said = env.lanewright(&["doctor", "--executor", "mian"]).exits(2).stderr;
     assert!(said.contains("did you mean `main`?"), "{said}");
-    let settings = env.read("repo/lanekeeper.toml");
-    env.write("repo/lanekeeper.toml", format!("{settings}environment = {{ A_TOKEN = '$A_TOKEN' }}\n"));
-    let said = env.lanekeeper(&["doctor", "--executor", "nowhere"]).exits(2).stderr;
+    let settings = env.read("repo/lanewright.toml");
+    env.write("repo/lanewright.toml", format!("{settings}environment = {{ A_TOKEN = '$A_TOKEN' }}\n"));
+    let said = env.lanewright(&["doctor", "--executor", "nowhere"]).exits(2).stderr;
     assert!(said.contains("the variable A_TOKEN, which [executors.nowhere] takes a value from, is not set"), "{said}");
-    env.write("repo/lanekeeper.toml", "[executors.main]\nkind = 'slurm'\n");
+    env.write("repo/lanewright.toml", "[executors.main]\nkind = 'slurm'\n");
     assert!(doctor(&env, &[]).exits(2).stderr.contains("no exchange is set"));
 }
 
@@ -238,10 +238,10 @@ fn an_executor_that_is_unknown_and_a_secret_that_is_not_set_are_bad_usage() {
 fn without_cluster(code: i32) -> String {
     let env = slurm(this());
     env.write(
-        "repo/lanekeeper.toml",
+        "repo/lanewright.toml",
         "exchange = '../exchange.git'\n[executors.pods]\nkind = 'kubernetes'\nimage = 'i'\n",
     );
-    let ended = env.lanekeeper_with(&["doctor", "--executor", "pods"], |command| {
+    let ended = env.lanewright_with(&["doctor", "--executor", "pods"], |command| {
         command.env("KUBECONFIG", "/nonsuch").env_remove("KUBERNETES_SERVICE_HOST")
     });
     let said = ended.exits(code);
@@ -253,7 +253,7 @@ fn without_cluster(code: i32) -> String {
 #[test]
 fn a_program_without_kubernetes_says_how_to_get_one_that_has_it() {
     let said = without_cluster(2);
-    assert!(said.contains("this Lanekeeper was built without Kubernetes"), "{said}");
+    assert!(said.contains("this Lanewright was built without Kubernetes"), "{said}");
     assert!(said.contains("cargo build --release --features kubernetes"), "{said}");
 }
 

@@ -8,14 +8,14 @@ fn stopped() -> TestEnv {
     let agent = |name: &str| {
         format!(
             "[[lane.agent]]\nname = \"{name}\"\ncommand = '''\n\
-             cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.{name}.$LANEKEEPER_ATTEMPT\"\n\
+             cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.{name}.$LANEWRIGHT_ATTEMPT\"\n\
              echo \"half of {name}\" > {name}.txt; echo \"last words of {name}\"; touch \"$SCRATCH/{name}\"; wait-for go\n'''\n"
         )
     };
     env.plan(&format!("[[lane]]\nid = \"L\"\n{}{}", agent("a"), agent("b")));
     let run = env.start(&["--max-parallel", "2"]);
     wait_until("both agents", || env.path("scratch/a").exists() && env.path("scratch/b").exists());
-    env.lanekeeper(&["stop", "r1"]).exits(0);
+    env.lanewright(&["stop", "r1"]).exits(0);
     run.wait().exits(143);
     env.write("scratch/go", "");
     env
@@ -83,6 +83,6 @@ fn execute_phase_resume_has_the_same_choice() {
     std::fs::write(format!("{}/new.txt", worktree(&env, "a")), "new\n").expect("a file");
     let plan = env.path("plan.toml");
     let resume = ["execute-phase", plan.to_str().expect("UTF-8"), "--resume"];
-    env.lanekeeper(&resume).exits(5);
-    env.lanekeeper(&[&resume[..], &["--on-conflict", "override"]].concat()).exits(0);
+    env.lanewright(&resume).exits(5);
+    env.lanewright(&[&resume[..], &["--on-conflict", "override"]].concat()).exits(0);
 }

@@ -13,7 +13,7 @@ fn resume_on_full_disk(env: &TestEnv, limit: u32) -> Ended {
     let mut command = Command::new("sh");
     // The shell counts blocks of 512 bytes. Writers are refused, as by a full disk, and not killed.
     let line = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" resume r1", limit * 2);
-    env.pin(&mut command).args(["-c", &line, env!("CARGO_BIN_EXE_lanekeeper")]);
+    env.pin(&mut command).args(["-c", &line, env!("CARGO_BIN_EXE_lanewright")]);
     let output = command.output().expect("sh");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ended { code: output.status.code().unwrap_or(128), stdout: text(&output.stdout), stderr: text(&output.stderr) }
@@ -31,7 +31,7 @@ fn dead_before(point: &str, plan: &str, attributes: &str) -> TestEnv {
     env.plan(plan);
     let plan = env.path("plan.toml");
     let run = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    env.lanekeeper_with(&run, |command| command.env("LANEKEEPER_CRASH_POINT", format!("before_{point}:1"))).exits(137);
+    env.lanewright_with(&run, |command| command.env("LANEWRIGHT_CRASH_POINT", format!("before_{point}:1"))).exits(137);
     env
 }
 
@@ -48,7 +48,7 @@ fn assert_whole(env: &TestEnv) {
 
 const LANE: &str = "[[lane]]\nid = \"A\"\ncommand = 'big b > big.bin; big g > grows.bin; echo small > small.txt'\n";
 
-/// Files are written by Lanekeeper itself, or by git where a filter is set.
+/// Files are written by Lanewright itself, or by git where a filter is set.
 #[test]
 fn a_publication_that_fills_the_disk_is_finished_by_the_next_resume() {
     for attributes in ["", "*.bin filter=same\n"] {

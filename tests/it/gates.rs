@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::{RUN, TestEnv};
 
 /// A lane whose first attempt does half and whose later ones fix it.
-const FIXES: &str = "echo $LANEKEEPER_ATTEMPT > work.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || touch fixed.txt";
+const FIXES: &str = "echo $LANEWRIGHT_ATTEMPT > work.txt; [ $LANEWRIGHT_ATTEMPT = 1 ] || touch fixed.txt";
 
 /// Fails, and says why, until the work is fixed.
 const GATE: &str = "[ -e fixed.txt ] || { echo it is not fixed; exit 3; }";
@@ -45,7 +45,7 @@ fn a_gate_of_a_native_plan_that_cannot_fail_is_named() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ntests = 'make test || true'\ncommand = 'echo x > x.txt'\n");
     let told = "`make test || true` cannot fail because of `|| true`";
-    env.lanekeeper(&["plan", "check", "../plan.toml"]).exits(0).says(&[told]);
+    env.lanewright(&["plan", "check", "../plan.toml"]).exits(0).says(&[told]);
     env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = 'grep -r nothing . | head -5'\ncommand = 'echo x > x.txt'\n");
     env.execute(&[]).exits(1);
     let env = TestEnv::new();
@@ -73,9 +73,9 @@ fn tasks_are_done_in_order_and_a_failure_repeats_none_that_passed() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\ncommand = '''\n\
-         echo \"$LANEKEEPER_TASK.$LANEKEEPER_ATTEMPT\" >> \"$SCRATCH/order\"\n\
-         [ $LANEKEEPER_TASK.$LANEKEEPER_ATTEMPT != 2.1 ] || exit 1\n\
-         ls > \"$SCRATCH/seen.$LANEKEEPER_TASK\"; echo x > $LANEKEEPER_TASK.txt\n'''\n\
+         echo \"$LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT\" >> \"$SCRATCH/order\"\n\
+         [ $LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT != 2.1 ] || exit 1\n\
+         ls > \"$SCRATCH/seen.$LANEWRIGHT_TASK\"; echo x > $LANEWRIGHT_TASK.txt\n'''\n\
          [[lane.task]]\n[[lane.task]]\n[[lane.task]]\n",
     );
     env.execute(&[]).exits(0);
@@ -163,17 +163,17 @@ fn a_lane_without_a_gate_that_can_fail_is_named_at_the_start_in_plan_show_and_in
     );
     let plan = env.path("plan.toml");
     let plan = plan.to_str().expect("UTF-8");
-    let shown = env.lanekeeper(&["plan", "show", plan]).exits(0).stdout;
+    let shown = env.lanewright(&["plan", "show", plan]).exits(0).stdout;
     let of_b = shown.find("\nB").expect("lane B");
     assert!(shown[..of_b].contains("no gate") && !shown[of_b..].contains("no gate"), "{shown}");
-    let shown = env.lanekeeper(&["plan", "show", plan, "--format", "json"]).exits(0);
+    let shown = env.lanewright(&["plan", "show", plan, "--format", "json"]).exits(0);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
     let lanes = &shown["lanes"];
     assert_eq!((&lanes[0]["has_gate"], &lanes[1]["has_gate"]), (&json!(false), &json!(true)));
     assert_eq!((&lanes[1]["depends_on"], &lanes[1]["lane"]["depends_on"]), (&json!(["A"]), &json!(null)));
     let ran = env.execute(&[]).exits(0);
     assert!(ran.stderr.contains("no gate") && ran.stderr.contains(": A\n"), "{}", ran.stderr);
-    let report = env.lanekeeper(&["report", RUN]).exits(0).stdout;
+    let report = env.lanewright(&["report", RUN]).exits(0).stdout;
     assert!(report.contains("No command judged the work of A before"), "{report}");
 }
 
@@ -182,7 +182,7 @@ fn a_gate_that_the_shell_refuses_is_an_error_of_the_plan() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'true'\ntests = 'if true; then'\n");
     let plan = env.path("plan.toml");
-    let checked = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]);
+    let checked = env.lanewright(&["plan", "check", plan.to_str().expect("UTF-8")]);
     checked.exits(2).says(&["the shell refuses the gate `if true; then`", "tests = 'if true; then'"]);
     env.execute(&[]).exits(2);
 }

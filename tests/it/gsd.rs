@@ -7,16 +7,16 @@ const PHASE: &str = "repo/.planning/phases/01-base";
 /// A phase of three plans, of which the first two touch one file; the third asks a person.
 fn phase() -> TestEnv {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
+    env.write("repo/lanewright.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
     env.program(
         "agent.sh",
         "#!/bin/sh\n\
-         echo \"begin $LANEKEEPER_LANE $LANEKEEPER_TASK\" >> \"$SCRATCH/log\"\n\
-         cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEKEEPER_LANE.$LANEKEEPER_TASK\"\n\
-         echo \"$LANEKEEPER_LANE\" >> shared.txt\n\
-         mkdir -p .planning; echo \"agent of $LANEKEEPER_LANE\" >> .planning/STATE.md\n\
+         echo \"begin $LANEWRIGHT_LANE $LANEWRIGHT_TASK\" >> \"$SCRATCH/log\"\n\
+         cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_LANE.$LANEWRIGHT_TASK\"\n\
+         echo \"$LANEWRIGHT_LANE\" >> shared.txt\n\
+         mkdir -p .planning; echo \"agent of $LANEWRIGHT_LANE\" >> .planning/STATE.md\n\
          [ ! -e \"$SCRATCH/wait\" ] || wait-for go\n\
-         echo \"end $LANEKEEPER_LANE $LANEKEEPER_TASK\" >> \"$SCRATCH/log\"\n",
+         echo \"end $LANEWRIGHT_LANE $LANEWRIGHT_TASK\" >> \"$SCRATCH/log\"\n",
     );
     let plan = |number: &str, more: &str, tasks: &str| {
         format!(
@@ -49,15 +49,15 @@ fn phase() -> TestEnv {
 fn execute(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
     let path = env.path(PHASE);
     let phase = ["execute-phase", path.to_str().expect("UTF-8"), "--run-id", "r1", "--max-parallel", "4"];
-    env.lanekeeper(&[&phase[..], more].concat())
+    env.lanewright(&[&phase[..], more].concat())
 }
 
 #[test]
 fn a_phase_runs_to_its_end_asks_its_person_and_lets_no_two_lanes_share_a_file() {
     let env = phase();
     execute(&env, &[]).exits(3).says(&["01-03"]);
-    env.lanekeeper(&["approve", "r1", "01-03", "--gate", "task:2"]).exits(0);
-    env.lanekeeper(&["resume", "r1"]).exits(0);
+    env.lanewright(&["approve", "r1", "01-03", "--gate", "task:2"]).exits(0);
+    env.lanewright(&["resume", "r1"]).exits(0);
     let log = env.scratch("log");
     let order: Vec<&str> = log.lines().filter(|line| !line.contains("01-03")).collect();
     assert_eq!(
@@ -71,13 +71,13 @@ fn a_phase_runs_to_its_end_asks_its_person_and_lets_no_two_lanes_share_a_file() 
 }
 
 #[test]
-fn only_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
+fn only_lanewright_writes_the_state_and_only_where_that_is_wanted() {
     for tracking in [false, true] {
         let env = phase();
         env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done before\n");
         if tracking {
             let config = "runner = 'agent'\ngsd.tracking = true\n[runners.agent]\ncommand = 'agent.sh'\n";
-            env.write("repo/lanekeeper.toml", config);
+            env.write("repo/lanewright.toml", config);
         }
         env.commit("settings");
         execute(&env, &[]).exits(0);
@@ -86,7 +86,7 @@ fn only_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
         assert_eq!(state.contains("is done"), tracking, "{state}");
         assert_eq!(roadmap.contains("- [x] 01-02-PLAN.md"), tracking, "{roadmap}");
         assert_eq!(roadmap.contains("- [x] **Phase 1: Base** (completed "), tracking, "{roadmap}");
-        let noted = env.events("noted").iter().any(|event| event.to_string().contains("Lanekeeper keeps them"));
+        let noted = env.events("noted").iter().any(|event| event.to_string().contains("Lanewright keeps them"));
         assert!(noted, "what an agent wrote is left out without a word");
         assert_eq!(env.file_at("main", "shared.txt"), "01-01\n01-02");
         let summary = ".planning/phases/01-base/01-02-SUMMARY.md";
@@ -98,8 +98,8 @@ fn only_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
 fn ticked(directory: &str, plans: &[&str], runs: &[&[&str]]) -> Vec<Vec<String>> {
     let env = TestEnv::new();
     let config = "runner = 'agent'\ngsd.tracking = true\n[runners.agent]\ncommand = 'agent.sh'\n";
-    env.write("repo/lanekeeper.toml", config);
-    env.program("agent.sh", "#!/bin/sh\necho x > \"of-$LANEKEEPER_LANE.txt\"\n");
+    env.write("repo/lanewright.toml", config);
+    env.program("agent.sh", "#!/bin/sh\necho x > \"of-$LANEWRIGHT_LANE.txt\"\n");
     for plan in plans {
         let text = "---\ntype: execute\nautonomous: true\n---\n\n<tasks>\n<task type=\"auto\">\n<name>Name</name>\n\
                     <action>Do it.</action>\n</task>\n</tasks>\n";
@@ -113,7 +113,7 @@ fn ticked(directory: &str, plans: &[&str], runs: &[&[&str]]) -> Vec<Vec<String>>
     let after = |(at, run): (usize, &&[&str])| {
         let path = env.path(&format!("repo/.planning/phases/{}", run[0])).to_string_lossy().into_owned();
         let id = format!("r{at}");
-        env.lanekeeper(&[&["execute-phase", &path, "--run-id", &id], &run[1..]].concat()).exits(0);
+        env.lanewright(&[&["execute-phase", &path, "--run-id", &id], &run[1..]].concat()).exits(0);
         let roadmap = env.file_at("main", ".planning/ROADMAP.md");
         let changed =
             roadmap.lines().filter(|line| line.starts_with("- [x]") || line.contains('|') && !line.contains("0/9"));
@@ -154,7 +154,7 @@ fn what_has_a_summary_is_skipped_unless_it_is_to_be_done_again() {
     env.write("repo/.planning/phases/01-base/01-01-SUMMARY.md", "done\n");
     env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done\n");
     env.commit("done");
-    let shown = env.lanekeeper(&["plan", "show", env.path(PHASE).to_str().expect("UTF-8")]).exits(0);
+    let shown = env.lanewright(&["plan", "show", env.path(PHASE).to_str().expect("UTF-8")]).exits(0);
     assert!(shown.stdout.contains("skipped        01-01"), "{}", shown.stdout);
     execute(&env, &[]).exits(0);
     assert_eq!(env.scratch("log").lines().filter(|line| line.starts_with("begin")).count(), 1);
@@ -166,9 +166,9 @@ fn a_summary_that_a_run_brings_does_not_change_the_plan_of_its_own_resume() {
     env.program(
         "agent.sh",
         &format!(
-            "#!/bin/sh\n[ $LANEKEEPER_LANE != 01-02 ] || [ -e \"$SCRATCH/fixed\" ] || exit 1\n\
-        echo x >> \"$SCRATCH/began.$LANEKEEPER_LANE\"; echo x >> shared.txt\n\
-        echo done > {}/$LANEKEEPER_LANE-SUMMARY.md\n",
+            "#!/bin/sh\n[ $LANEWRIGHT_LANE != 01-02 ] || [ -e \"$SCRATCH/fixed\" ] || exit 1\n\
+        echo x >> \"$SCRATCH/began.$LANEWRIGHT_LANE\"; echo x >> shared.txt\n\
+        echo done > {}/$LANEWRIGHT_LANE-SUMMARY.md\n",
             PHASE.trim_start_matches("repo/")
         ),
     );
@@ -176,7 +176,7 @@ fn a_summary_that_a_run_brings_does_not_change_the_plan_of_its_own_resume() {
     env.commit("done before");
     execute(&env, &["--retries", "0"]).exits(1);
     env.write("scratch/fixed", "");
-    env.lanekeeper(&["resume", "r1"]).exits(0);
+    env.lanewright(&["resume", "r1"]).exits(0);
     assert_eq!(env.scratch("began.01-01"), "x\n", "what was merged is not done again");
     assert!(env.holds("main", ".planning/phases/01-base/01-02-SUMMARY.md"));
 }
@@ -188,9 +188,9 @@ fn a_plan_that_changed_is_refused_with_what_changed() {
     let path = format!("{PHASE}/01-03-PLAN.md");
     let text = env.read(&path);
     env.write(&path, text.replace("depends_on: [\"01\"]", "depends_on: [\"01\", \"02\"]"));
-    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 depended on [01-01] and depends on [01-01, 01-02]"]);
+    env.lanewright(&["resume", "r1"]).exits(2).says(&["lane 01-03 depended on [01-01] and depends on [01-01, 01-02]"]);
     env.write(&path, text.replace("Do three.", "Do four."));
-    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03: task 1 (prompt)"]);
+    env.lanewright(&["resume", "r1"]).exits(2).says(&["lane 01-03: task 1 (prompt)"]);
 }
 
 /// Two phases of one or two plans each whose agents write their summaries, and a roadmap.
@@ -199,9 +199,9 @@ fn project() -> TestEnv {
     env.program(
         "agent.sh",
         "#!/bin/sh\n\
-         [ ! -e \"$SCRATCH/broken.$LANEKEEPER_LANE\" ] || exit 1\n\
-         echo \"$LANEKEEPER_LANE\" >> \"$SCRATCH/ran\"\n\
-         for d in .planning/phases/*; do [ ! -e $d/$LANEKEEPER_LANE-PLAN.md ] || echo x > $d/$LANEKEEPER_LANE-SUMMARY.md; done\n\
+         [ ! -e \"$SCRATCH/broken.$LANEWRIGHT_LANE\" ] || exit 1\n\
+         echo \"$LANEWRIGHT_LANE\" >> \"$SCRATCH/ran\"\n\
+         for d in .planning/phases/*; do [ ! -e $d/$LANEWRIGHT_LANE-PLAN.md ] || echo x > $d/$LANEWRIGHT_LANE-SUMMARY.md; done\n\
          echo x > shared.txt\n",
     );
     env.git(&["rm", "--quiet", ".planning/phases/01-base/01-03-PLAN.md"]);
@@ -215,7 +215,7 @@ fn project() -> TestEnv {
 }
 
 fn roadmap(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
-    env.lanekeeper(&[&["execute-phase", ".planning/ROADMAP.md"][..], more].concat())
+    env.lanewright(&[&["execute-phase", ".planning/ROADMAP.md"][..], more].concat())
 }
 
 #[test]
@@ -226,10 +226,10 @@ fn a_roadmap_does_what_a_run_of_single_lanes_left_and_nothing_twice() {
     env.write("repo/.planning/phases/01-base/01-02-PLAN.md", "<task><action>Do two.</action></task>\n");
     env.program(
         "agent.sh",
-        "#!/bin/sh\necho \"$LANEKEEPER_LANE\" >> \"$SCRATCH/ran\"; echo x > $LANEKEEPER_LANE.txt\n",
+        "#!/bin/sh\necho \"$LANEWRIGHT_LANE\" >> \"$SCRATCH/ran\"; echo x > $LANEWRIGHT_LANE.txt\n",
     );
     env.commit("plans");
-    env.lanekeeper(&["execute-lane", PHASE.trim_start_matches("repo/"), "01-01"]).exits(0);
+    env.lanewright(&["execute-lane", PHASE.trim_start_matches("repo/"), "01-01"]).exits(0);
     roadmap(&env, &[]).exits(0);
     assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
     env.write("repo/.planning/phases/01-base/01-03-PLAN.md", "<task><action>Do three.</action></task>\n");
@@ -250,8 +250,8 @@ fn an_agent_that_only_writes_the_state_of_the_project_changed_nothing() {
 fn a_roadmap_of_several_phases_is_no_native_plan() {
     let env = project();
     let phases = [".planning/phases/01-base", ".planning/phases/02-next"];
-    env.lanekeeper(&["plan", "convert", ".planning/ROADMAP.md"]).exits(2).hints(phases[0]).hints(phases[1]);
-    env.lanekeeper(&["plan", "convert", phases[0]]).exits(0);
+    env.lanewright(&["plan", "convert", ".planning/ROADMAP.md"]).exits(2).hints(phases[0]).hints(phases[1]);
+    env.lanewright(&["plan", "convert", phases[0]]).exits(0);
 }
 
 #[test]
@@ -259,21 +259,21 @@ fn a_phase_that_is_done_is_passed_over_in_a_chain_and_can_be_put_back() {
     let env = project();
     let (one, two) = (".planning/phases/01-base", ".planning/phases/02-next");
     env.write("scratch/broken.02-01", "");
-    env.lanekeeper(&["execute-phase", one, "--next-phase", two, "--retries", "0"]).exits(1);
-    env.lanekeeper(&["execute-phase", one]).exits(7).says(&["every plan of phase 01-base is done"]);
-    env.lanekeeper(&["plan", "check", one]).exits(0);
+    env.lanewright(&["execute-phase", one, "--next-phase", two, "--retries", "0"]).exits(1);
+    env.lanewright(&["execute-phase", one]).exits(7).says(&["every plan of phase 01-base is done"]);
+    env.lanewright(&["plan", "check", one]).exits(0);
     std::fs::remove_file(env.path("scratch/broken.02-01")).expect("the file");
     let chain = ["execute-phase", one, "--next-phase", two, "--resume"];
-    env.lanekeeper(&chain).exits(0).says(&["Phase 01-base is complete"]);
+    env.lanewright(&chain).exits(0).says(&["Phase 01-base is complete"]);
     assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
-    env.lanekeeper(&["execute-phase", two, "--rollback", "--yes"]).exits(0);
+    env.lanewright(&["execute-phase", two, "--rollback", "--yes"]).exits(0);
     assert!(!env.holds("main", ".planning/phases/02-next/02-01-SUMMARY.md"));
 }
 
 #[test]
 fn a_roadmap_is_gone_on_with_between_two_phases() {
     let env = project();
-    env.lanekeeper(&["execute-phase", ".planning/phases/01-base"]).exits(0);
+    env.lanewright(&["execute-phase", ".planning/phases/01-base"]).exits(0);
     roadmap(&env, &["--resume"]).exits(0);
     assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
 }

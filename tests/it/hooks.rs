@@ -25,7 +25,7 @@ fn raw(env: &TestEnv, arguments: &[&str], text: &str, more: &[(&str, &str)]) -> 
     let with = |command: &mut Command| {
         command.stdin(stdin.try_clone().expect("a file")).envs(more.iter().copied());
     };
-    let ended = env.lanekeeper_with(&[&["hook"], arguments].concat(), |command| {
+    let ended = env.lanewright_with(&[&["hook"], arguments].concat(), |command| {
         with(command);
         command
     });
@@ -66,7 +66,7 @@ fn a_session_gets_a_list_of_its_unfinished_runs_and_of_others() {
     for said in [
         "This session's run r1",
         "A is at awaiting user approval (waits for an answer to its changes)",
-        "lanekeeper resume r1",
+        "lanewright resume r1",
         "rollback r1",
     ] {
         assert!(own.contains(said), "it does not say {said}: {own}");
@@ -99,7 +99,7 @@ fn within_an_agent_of_ours_nothing_is_said() {
     let env = waiting();
     for event in ["session-start", "user-prompt-submit", "stop"] {
         let input = json!({"session_id": "s1", "prompt": "continue"});
-        silent(&hook_in(&env, "repo", event, input, &[("LANEKEEPER_RUN_ID", RUN)]));
+        silent(&hook_in(&env, "repo", event, input, &[("LANEWRIGHT_RUN_ID", RUN)]));
     }
     assert_eq!(task(&env, "A")["interruptions"], json!([]));
 }
@@ -125,7 +125,7 @@ fn damaged_state_is_passed_over() {
     let env = waiting();
     let log = env.path(&format!("repo/{STATE}/{RUN}.jsonl"));
     let text = fs::read_to_string(&log).expect("a log");
-    env.write("repo/lanekeeper.toml", "nonsense = [\n");
+    env.write("repo/lanewright.toml", "nonsense = [\n");
     env.write(&format!("repo.lanes/{RUN}/A/task.json"), "{half");
     let told = context(&hook(&env, "session-start", json!({"session_id": "s1"})), "SessionStart");
     assert!(told.contains("r1"), "{told}");
@@ -146,7 +146,7 @@ fn a_prompt_is_noted_in_the_lanes_and_moves_nothing() {
     }
     let said = hook(&env, "user-prompt-submit", json!({"session_id": "s1", "prompt": "Continue working"}));
     let said = context(&said, "UserPromptSubmit");
-    assert!(said.contains("lanekeeper resume r1") && said.contains("awaiting user approval"), "{said}");
+    assert!(said.contains("lanewright resume r1") && said.contains("awaiting user approval"), "{said}");
     for lane in ["A", "B"] {
         let noted = task(&env, lane)["interruptions"].clone();
         let kinds: Vec<&str> = noted.as_array().expect("a list").iter().filter_map(|it| it["type"].as_str()).collect();
@@ -171,10 +171,10 @@ fn a_stop_reminds_once_until_something_happens_and_never_blocks() {
     silent(&hook(&env, "stop", json!({"session_id": "s1", "stop_hook_active": true})));
     silent(&hook(&env, "stop", json!({"session_id": "s2"})));
     let answer: Value = serde_json::from_str(&stop().stdout).expect("JSON");
-    assert!(answer["systemMessage"].as_str().is_some_and(|text| text.contains("lanekeeper resume r1")), "{answer}");
+    assert!(answer["systemMessage"].as_str().is_some_and(|text| text.contains("lanewright resume r1")), "{answer}");
     assert!(answer.get("decision").is_none() && answer.get("continue").is_none(), "{answer}");
     silent(&stop());
-    env.lanekeeper(&["approve", RUN, "A"]).exits(0);
+    env.lanewright(&["approve", RUN, "A"]).exits(0);
     assert!(stop().stdout.contains("systemMessage"));
 }
 
@@ -185,12 +185,12 @@ fn a_session_learns_to_answer_where_nothing_but_an_answer_helps() {
     env.execute(&["--session-id", "s1"]).exits(3);
     let said = || context(&hook(&env, "session-start", json!({"session_id": "s1"})), "SessionStart");
     let waiting = said();
-    assert!(waiting.contains("lanekeeper approve r1 A --gate changes --resume\n"), "{waiting}");
-    assert!(waiting.contains("lanekeeper reject r1 A --gate changes -m 'what to change' --resume\n"), "{waiting}");
-    assert!(!waiting.contains("lanekeeper resume r1"), "{waiting}");
-    env.lanekeeper(&["approve", "A"]).exits(0);
+    assert!(waiting.contains("lanewright approve r1 A --gate changes --resume\n"), "{waiting}");
+    assert!(waiting.contains("lanewright reject r1 A --gate changes -m 'what to change' --resume\n"), "{waiting}");
+    assert!(!waiting.contains("lanewright resume r1"), "{waiting}");
+    env.lanewright(&["approve", "A"]).exits(0);
     let answered = said();
-    assert!(answered.contains("lanekeeper resume r1\n") && !answered.contains("approve r1"), "{answered}");
+    assert!(answered.contains("lanewright resume r1\n") && !answered.contains("approve r1"), "{answered}");
 }
 
 #[test]
@@ -207,22 +207,22 @@ fn a_run_at_work_is_no_reason_to_remind() {
 }
 
 #[test]
-fn an_agents_tool_calls_reach_its_lanekeeper() {
+fn an_agents_tool_calls_reach_its_lanewright() {
     let env = TestEnv::new();
     let secret = "hunter2-of-the-hook";
     env.program(
         "agent-with-hooks",
         &format!(
             "#!/bin/sh\nfor n in 1 2 3; do\n  echo '{{\"tool_name\":\"Read\",\"tool_input\":{{\"file\":\"{secret}\"}}}}' | \
-             \"$LANEKEEPER\" hook post-tool-use || exit 1\ndone\nwait-for kept\necho a > a.txt\n"
+             \"$LANEWRIGHT\" hook post-tool-use || exit 1\ndone\nwait-for kept\necho a > a.txt\n"
         ),
     );
-    env.write("repo/lanekeeper.toml", "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 3\n");
+    env.write("repo/lanewright.toml", "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 3\n");
     env.commit("settings");
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'agent-with-hooks'\n");
     let arguments = ["execute-phase", "../plan.toml", "--run-id", RUN];
     let running = env.start_with(&arguments, |command| {
-        command.env("LANEKEEPER", env!("CARGO_BIN_EXE_lanekeeper")).env("HOOK_TOKEN", secret)
+        command.env("LANEWRIGHT", env!("CARGO_BIN_EXE_lanewright")).env("HOOK_TOKEN", secret)
     });
     wait_until("the snapshot", || {
         fs::read_to_string(env.path(&format!("repo/{STATE}/{RUN}.jsonl")))
@@ -240,7 +240,7 @@ fn a_pipe_in_place_of_the_file_of_tool_calls_does_not_block() {
     let env = TestEnv::new();
     let pipe = env.path("scratch/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-    let more = [("LANEKEEPER_RUN_ID", RUN), ("LANEKEEPER_TOOL_CALLS_FILE", pipe.to_str().expect("UTF-8"))];
+    let more = [("LANEWRIGHT_RUN_ID", RUN), ("LANEWRIGHT_TOOL_CALLS_FILE", pipe.to_str().expect("UTF-8"))];
     silent(&hook_in(&env, "repo", "post-tool-use", json!({"tool_name": "Bash"}), &more));
 }
 
@@ -259,7 +259,7 @@ fn kept_by_hand(env: &TestEnv) -> Vec<Value> {
 #[test]
 fn work_by_hand_in_a_lane_is_kept_every_so_many_calls_and_at_risky_ones() {
     let env = waiting();
-    env.write("repo/lanekeeper.toml", "checkpoint_every_tool_calls = 2\n");
+    env.write("repo/lanewright.toml", "checkpoint_every_tool_calls = 2\n");
     let slot = slot(&env);
     env.write(&format!("{slot}/by-hand.txt"), "precious\n");
     let call =

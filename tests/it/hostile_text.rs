@@ -31,7 +31,7 @@ name = text.replace('/', '')
 open(name + '.txt', 'w').write(text)
 status = {'agent': 'agent', 'task': '1', 'status': sys.argv[1], 'decision': 'REJECTED', 'error_message': text,
     'feedback': text, 'blocked_by': [text]}
-json.dump(status, open(os.environ['LANEKEEPER_STATUS_FILE'], 'w'), ensure_ascii=False)
+json.dump(status, open(os.environ['LANEWRIGHT_STATUS_FILE'], 'w'), ensure_ascii=False)
 if sys.argv[1] == 'ERROR':
     sys.exit(3)
 "#;
@@ -80,7 +80,7 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
         walked.push(arguments[0].to_owned());
         for format in formats {
             for colour in ["always", "never"] {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+                let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
                 env.pin(&mut command).args(["--color", colour, "--format", format]).args(arguments);
                 let output = command.output().expect("it runs");
                 for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
@@ -143,7 +143,7 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
     check(&["status", RUN], &both);
     check(&["rollback", RUN, "--yes"], &both);
     check(&["clean", RUN, "--yes", "--logs"], &both);
-    let help = env.lanekeeper(&["--help"]).stdout;
+    let help = env.lanewright(&["--help"]).stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = commands.filter(|line| !line.starts_with("     ")).filter_map(|line| line.split_whitespace().next());
     for name in names {
@@ -154,9 +154,9 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
 #[test]
 fn a_converted_plan_keeps_its_text_in_escapes() {
     let env = hostile_run();
-    let converted = env.lanekeeper(&["plan", "convert", "../plan.toml"]).exits(0).stdout;
+    let converted = env.lanewright(&["plan", "convert", "../plan.toml"]).exits(0).stdout;
     env.write("converted.toml", &converted);
-    let show = |plan: &str| env.lanekeeper(&["--format", "json", "plan", "show", plan]).exits(0).stdout;
+    let show = |plan: &str| env.lanewright(&["--format", "json", "plan", "show", plan]).exits(0).stdout;
     assert_eq!(show("../converted.toml"), show("../plan.toml"));
     assert!(converted.contains("\\u202E") && converted.contains("\\u009B"), "{converted}");
 }
@@ -165,7 +165,7 @@ fn a_converted_plan_keeps_its_text_in_escapes() {
 fn json_keeps_the_data_in_escapes() {
     let env = hostile_run();
     env.execute(&["--progress", "none"]);
-    let status = env.lanekeeper(&["--format", "json", "status", RUN]).stdout;
+    let status = env.lanewright(&["--format", "json", "status", RUN]).stdout;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["title"], HOSTILE, "{status:#}");
 }

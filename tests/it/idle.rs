@@ -27,7 +27,7 @@ fn an_agent_that_only_talks_is_not_merged_and_what_it_said_is_shown() {
         let env = TestEnv::new();
         env.plan(&plan_of(script, ""));
         env.execute(&[]).exits(1).says(&["A agent: changed no file", said]);
-        let page = env.lanekeeper(&["status", "r1", "A"]).exits(0).stdout;
+        let page = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
         assert!(page.contains("allow_empty = true"), "{page}");
         assert!(env.events("lane_merged").is_empty(), "{script}");
         // The first attempt, one retry, and the last with a different approach.
@@ -39,7 +39,7 @@ fn an_agent_that_only_talks_is_not_merged_and_what_it_said_is_shown() {
 #[test]
 fn the_retry_gets_what_the_agent_said_and_that_no_one_answers() {
     let env = TestEnv::new();
-    let script = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] && echo a > a.txt; echo 'Which database?'";
+    let script = "[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] && echo a > a.txt; echo 'Which database?'";
     env.plan(&plan_of(script, ""));
     env.execute(&[]).exits(0);
     let prompt = env.attempt_file("A", "agent", 2, "prompt.md");
@@ -76,7 +76,7 @@ fn what_a_setup_or_a_gate_writes_is_no_agents_change() {
 #[test]
 fn what_a_gate_formats_stays_the_agents_work() {
     let env = TestEnv::new();
-    let writes = "[ $LANEKEEPER_TASK != t1 ] || echo 'x  =  1' > a.txt";
+    let writes = "[ $LANEWRIGHT_TASK != t1 ] || echo 'x  =  1' > a.txt";
     env.plan(&format!(
         "[[lane]]\nid = \"A\"\nretries = 0\ncommand = \"{writes}\"\n[[lane.task]]\nid = \"t1\"\n\
          verify = \"sed -i 's/  */ /g' a.txt && test -s a.txt\"\n[[lane.task]]\nid = \"t2\"\nallow_empty = true\n"
@@ -88,7 +88,7 @@ fn what_a_gate_formats_stays_the_agents_work() {
 #[test]
 fn work_that_may_change_nothing_is_merged() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "allow_empty = true\n");
+    env.write("repo/lanewright.toml", "allow_empty = true\n");
     env.plan(&plan_of("echo fine", ""));
     env.execute(&[]).exits(0);
     for more in ["allow_empty = true", "ownership = \"nothing\"", "task = [{ name = \"See\", allow_empty = true }]"] {
@@ -112,7 +112,7 @@ fn a_resume_takes_over_what_the_settings_say_of_the_plans_agents_where_that_is_a
     let env = TestEnv::new();
     env.plan(&plan_of("echo fine", ""));
     env.execute(&[]).exits(1);
-    env.write("repo/lanekeeper.toml", "allow_empty = true\ntask_timeout = \"7m\"\n");
+    env.write("repo/lanewright.toml", "allow_empty = true\ntask_timeout = \"7m\"\n");
     env.resume(&[]).exits(1);
     env.resume(&["--accept-plan-change"]).exits(0);
     let pinned = env.read("repo/.claude/ai-dev-kit/run-logs/r1/plan.json");
@@ -123,7 +123,7 @@ fn a_resume_takes_over_what_the_settings_say_of_the_plans_agents_where_that_is_a
 fn a_task_without_a_change_beside_one_with_a_change_is_reported() {
     let env = TestEnv::new();
     let tasks = "task = [{ id = \"look\" }, { id = \"make\" }, { id = \"check\" }]";
-    env.plan(&plan_of("[ $LANEKEEPER_TASK != make ] || echo a > a.txt", tasks));
+    env.plan(&plan_of("[ $LANEWRIGHT_TASK != make ] || echo a > a.txt", tasks));
     let ended = env.execute(&[]).exits(0);
     // `look` and `check`.
     assert_eq!(ended.stderr.matches("A agent: the task changed no file").count(), 2, "{}", ended.stderr);
@@ -136,7 +136,7 @@ fn a_task_without_a_change_beside_one_with_a_change_is_reported() {
 fn tasks_that_changed_nothing_together_are_done_again_together_and_not_for_ever() {
     let env = TestEnv::new();
     let tasks = "task = [{ id = \"one\" }, { id = \"two\" }]";
-    env.plan(&plan_of("echo $LANEKEEPER_TASK >> \"$SCRATCH/did\"; echo 'May I?'", tasks));
+    env.plan(&plan_of("echo $LANEWRIGHT_TASK >> \"$SCRATCH/did\"; echo 'May I?'", tasks));
     env.execute(&[]).exits(1).says(&["no task changed a file; it said: May I?"]);
     assert_eq!(env.scratch("did"), "one\ntwo\none\ntwo\n");
 }
@@ -144,9 +144,9 @@ fn tasks_that_changed_nothing_together_are_done_again_together_and_not_for_ever(
 #[test]
 fn a_commit_of_the_agents_own_is_a_change_and_so_is_what_an_earlier_attempt_left() {
     let commits = "echo a > a.txt; git add a.txt; git commit --quiet --message mine";
-    let leaves = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] || { echo a > a.txt; exit 1; }";
+    let leaves = "[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] || { echo a > a.txt; exit 1; }";
     let gate = "verify = '[ -e \"$SCRATCH/tried\" ] || { echo > \"$SCRATCH/tried\"; exit 1; }'";
-    let committed = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] || echo a > a.txt";
+    let committed = "[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] || echo a > a.txt";
     for (script, more) in [
         (commits, String::new()),
         (leaves, String::new()),
@@ -168,7 +168,7 @@ fn work_that_was_committed_before_a_crash_is_work() {
         env.plan(&plan_of("echo a > a.txt", "retries = 0").replacen("retries = 1\n", "", 1));
         let plan = env.path("plan.toml");
         let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
         env.resume(&[]).exits(0);
         assert!(failures(&env).is_empty(), "{point}: {:?}", failures(&env));
         assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"), "{point}");
@@ -179,7 +179,7 @@ fn work_that_was_committed_before_a_crash_is_work() {
 fn work_that_is_in_the_lane_already_may_stay_as_it_is_after_a_gate_failed() {
     let env = TestEnv::new();
     let flaky = "tests = '''[ -e \"$SCRATCH/tried\" ] || { echo > \"$SCRATCH/tried\"; exit 1; }'''";
-    env.plan(&plan_of("[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] || echo a > a.txt", flaky));
+    env.plan(&plan_of("[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] || echo a > a.txt", flaky));
     env.execute(&[]).exits(0);
     assert_eq!(failures(&env).len(), 1, "{:?}", failures(&env));
     assert!(env.holds("main", "a.txt"));

@@ -12,7 +12,7 @@ const FILES: [&str; 5] = [
     ".claude/commands/execute-phase.md",
     ".claude/settings.json",
     ".mcp.json",
-    "lanekeeper.toml",
+    "lanewright.toml",
 ];
 
 /// The files that `init` may write, as they lie in the repository.
@@ -26,34 +26,34 @@ fn there(env: &TestEnv) -> Vec<String> {
 #[test]
 fn everything_is_written_once_and_found_in_place_after_that() {
     let env = TestEnv::new();
-    let first = env.lanekeeper(&["init", "--yes"]).exits(0);
+    let first = env.lanewright(&["init", "--yes"]).exits(0);
     assert_eq!(there(&env), FILES);
     assert!(first.stdout.contains("+++ b/.claude/settings.json") && first.stdout.contains("--- /dev/null"));
     let before: Vec<String> = FILES.iter().map(|name| env.read(&format!("repo/{name}"))).collect();
-    let second = env.lanekeeper(&["init"]).exits(0);
+    let second = env.lanewright(&["init"]).exits(0);
     assert!(second.stdout.contains("Everything is in place"), "{}", second.stdout);
     assert_eq!(FILES.map(|name| env.read(&format!("repo/{name}"))).to_vec(), before);
     let mode = |name: &str| fs::metadata(env.path(&format!("repo/{name}"))).expect("a file").permissions().mode();
-    assert_eq!(mode("lanekeeper.toml") & 0o444, mode("README.md") & 0o444, "others may read what is to be committed");
-    env.lanekeeper(&["status", "--settings"]).exits(0);
+    assert_eq!(mode("lanewright.toml") & 0o444, mode("README.md") & 0o444, "others may read what is to be committed");
+    env.lanewright(&["status", "--settings"]).exits(0);
 }
 
 #[test]
 fn the_diff_is_one_that_git_takes() {
     let env = TestEnv::new();
     env.write("repo/.claude/settings.json", "{\n  \"model\": \"x\"\n}\n");
-    let shown = env.lanekeeper(&["init", "--dry-run"]).exits(0);
+    let shown = env.lanewright(&["init", "--dry-run"]).exits(0);
     assert_eq!(there(&env), [".claude/settings.json"]);
     env.write("patch", &shown.stdout);
     env.git(&["apply", "../patch"]);
-    env.lanekeeper(&["init"]).exits(0);
+    env.lanewright(&["init"]).exits(0);
 }
 
 #[test]
 fn without_a_terminal_nothing_is_written_and_a_hint_shows_how() {
     let env = TestEnv::new();
-    let shown = env.lanekeeper(&["init"]).says(&["nothing written"]).hints("lanekeeper init --yes").exits(2);
-    assert!(shown.stdout.contains("+++ b/lanekeeper.toml"), "{}", shown.stdout);
+    let shown = env.lanewright(&["init"]).says(&["nothing written"]).hints("lanewright init --yes").exits(2);
+    assert!(shown.stdout.contains("+++ b/lanewright.toml"), "{}", shown.stdout);
     assert_eq!(there(&env), [] as [&str; 0]);
 }
 
@@ -63,7 +63,7 @@ fn only_what_is_asked_for_is_written() {
         [("--config", &FILES[4..]), ("--commands", &FILES[..2]), ("--hooks", &FILES[2..3]), ("--mcp", &FILES[3..4])]
     {
         let env = TestEnv::new();
-        let answer = env.lanekeeper(&["init", flag, "--yes", "--format", "json"]).exits(0);
+        let answer = env.lanewright(&["init", flag, "--yes", "--format", "json"]).exits(0);
         let answer: Value = serde_json::from_str(&answer.stdout).expect("JSON");
         assert_eq!(
             (&answer["written"], answer["files"].as_array().map(Vec::len)),
@@ -79,10 +79,10 @@ fn what_is_the_users_own_stays() {
     let settings = "{\n    \"permissions\": {\"allow\": [\"Bash(ls:*)\"]},\n    \"hooks\": {\n        \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]\n    }\n}\n";
     env.write("repo/.claude/settings.json", settings);
     fs::set_permissions(env.path("repo/.claude/settings.json"), fs::Permissions::from_mode(0o600)).expect("a mode");
-    env.write("repo/lanekeeper.toml", "max_parallel = 7\n");
+    env.write("repo/lanewright.toml", "max_parallel = 7\n");
     env.write("repo/.mcp.json", "{\"mcpServers\": {\"other\": {\"command\": \"o\"}}}\n");
-    env.lanekeeper(&["init", "--yes"]).exits(0);
-    assert_eq!(env.read("repo/lanekeeper.toml"), "max_parallel = 7\n");
+    env.lanewright(&["init", "--yes"]).exits(0);
+    assert_eq!(env.read("repo/lanewright.toml"), "max_parallel = 7\n");
     let merged = env.read("repo/.claude/settings.json");
     assert!(
         merged.contains("    \"permissions\": {\"allow\": [\"Bash(ls:*)\"]},\n") && merged.contains("say done"),
@@ -101,12 +101,12 @@ fn commands_of_the_user_are_named_and_replaced_only_by_force() {
     let (own, earlier) = ("repo/.claude/commands/execute-phase.md", "repo/.claude/commands/execute-lane.md");
     env.write(own, "My own command.\n");
     let ours =
-        "---\ndescription: Run one lane of a phase plan in a git worktree with Lanekeeper, or resume or roll it back\n";
+        "---\ndescription: Run one lane of a phase plan in a git worktree with Lanewright, or resume or roll it back\n";
     env.write(earlier, ours);
-    env.lanekeeper(&["init", "--yes"]).says(&[".claude/commands/execute-phase.md", "--force"]).exits(2);
+    env.lanewright(&["init", "--yes"]).says(&[".claude/commands/execute-phase.md", "--force"]).exits(2);
     assert_eq!((there(&env), env.read(own).as_str()), (FILES.map(str::to_owned).to_vec(), "My own command.\n"));
     assert_ne!(env.read(earlier), ours, "what an earlier version wrote is updated");
-    let shown = env.lanekeeper(&["init", "--yes", "--force"]).exits(0);
+    let shown = env.lanewright(&["init", "--yes", "--force"]).exits(0);
     assert!(shown.stdout.contains("-My own command."), "what is lost is shown:\n{}", shown.stdout);
     assert_ne!(env.read(own), "My own command.\n");
 }
@@ -116,7 +116,7 @@ fn settings_of_the_user_get_lines_and_lose_none() {
     let env = TestEnv::new();
     let settings = "{\r\n\t\"model\": \"x\", \"n\": 1.0,\r\n\t\"hooks\": { \"Stop\": [ {\"hooks\":  []} ] }\r\n}";
     env.write("repo/.claude/settings.json", settings);
-    env.lanekeeper(&["init", "--yes", "--hooks"]).exits(0);
+    env.lanewright(&["init", "--yes", "--hooks"]).exits(0);
     let merged = env.read("repo/.claude/settings.json");
     assert!(merged.starts_with(settings.strip_suffix(" ] }\r\n}").unwrap()), "{merged}");
     assert!(merged.ends_with(" }\r\n}") && !merged.replace("\r\n", "").contains('\n'), "{merged}");
@@ -125,9 +125,9 @@ fn settings_of_the_user_get_lines_and_lose_none() {
 #[test]
 fn a_list_of_programs_may_have_blanks() {
     let env = TestEnv::new();
-    env.lanekeeper(&["init", "--mcp", "--for", "claude, codex", "--yes"]).exits(0);
+    env.lanewright(&["init", "--mcp", "--for", "claude, codex", "--yes"]).exits(0);
     assert_eq!(there(&env), [".codex/config.toml", ".mcp.json"]);
-    env.lanekeeper(&["init", "--for", "claude, codx"]).says(&["invalid value 'codx'", "codex"]).exits(2);
+    env.lanewright(&["init", "--for", "claude, codx"]).says(&["invalid value 'codx'", "codex"]).exits(2);
 }
 
 #[test]
@@ -135,13 +135,13 @@ fn a_file_that_makes_no_sense_is_left_with_what_to_add_and_the_others_are_writte
     let env = TestEnv::new();
     let own = "{\n  // mine\n  \"model\": \"x\"\n}\n";
     env.write("repo/.claude/settings.json", own);
-    let fault = [".claude/settings.json", "line 2 column 3", "by hand", "lanekeeper hook stop"];
-    env.lanekeeper(&["init", "--yes"]).says(&fault).exits(2);
+    let fault = [".claude/settings.json", "line 2 column 3", "by hand", "lanewright hook stop"];
+    env.lanewright(&["init", "--yes"]).says(&fault).exits(2);
     assert_eq!(
         (there(&env), env.read("repo/.claude/settings.json").as_str()),
         (FILES.map(str::to_owned).to_vec(), own)
     );
-    let again = env.lanekeeper(&["init", "--yes"]).says(&fault).exits(2);
+    let again = env.lanewright(&["init", "--yes"]).says(&fault).exits(2);
     assert_eq!(again.stdout, "");
 }
 
@@ -149,7 +149,7 @@ fn a_file_that_makes_no_sense_is_left_with_what_to_add_and_the_others_are_writte
 fn a_file_that_is_no_text_is_refused_and_nothing_is_written() {
     let env = TestEnv::new();
     env.write("repo/.claude/settings.json", [0xff, 0xfe]);
-    env.lanekeeper(&["init", "--yes"]).says(&[".claude/settings.json"]).exits(2);
+    env.lanewright(&["init", "--yes"]).says(&[".claude/settings.json"]).exits(2);
     assert_eq!(there(&env), [".claude/settings.json"]);
 }
 
@@ -157,16 +157,16 @@ fn a_file_that_is_no_text_is_refused_and_nothing_is_written() {
 fn links_out_of_the_repository_are_not_followed() {
     let env = TestEnv::new();
     symlink(env.path("scratch"), env.path("repo/.claude")).expect("a link");
-    env.lanekeeper(&["init", "--yes"]).says(&["out of the repository"]).exits(2);
+    env.lanewright(&["init", "--yes"]).says(&["out of the repository"]).exits(2);
     assert_eq!(all_files(&env.path("scratch")), [] as [std::path::PathBuf; 0]);
-    assert!(!env.path("repo/lanekeeper.toml").exists());
+    assert!(!env.path("repo/lanewright.toml").exists());
 }
 
 #[test]
 fn a_place_that_cannot_be_written_leaves_everything_as_it_was() {
     let env = TestEnv::new();
     env.write("repo/.claude/commands", "a file where a directory belongs\n");
-    env.lanekeeper(&["init", "--yes"]).exits(2);
+    env.lanewright(&["init", "--yes"]).exits(2);
     assert_eq!(there(&env), [".claude/commands"]);
 }
 
@@ -174,21 +174,21 @@ fn a_place_that_cannot_be_written_leaves_everything_as_it_was() {
 fn from_a_subdirectory_and_outside_of_a_repository() {
     let env = TestEnv::new();
     env.write("repo/deep/er/x", "");
-    env.lanekeeper(&["-C", "deep/er", "init", "--config", "--yes"]).exits(0);
-    assert!(env.path("repo/lanekeeper.toml").exists());
-    TestEnv::without_repository().lanekeeper(&["init", "--yes"]).exits(2);
+    env.lanewright(&["-C", "deep/er", "init", "--config", "--yes"]).exits(0);
+    assert!(env.path("repo/lanewright.toml").exists());
+    TestEnv::without_repository().lanewright(&["init", "--yes"]).exits(2);
 }
 
 #[test]
 fn a_workflow_is_written_where_it_is_asked_for_and_then_the_users_own() {
     let env = TestEnv::new();
-    let told = env.lanekeeper(&["init", "--ci", "github", "--ci", "gitlab", "--yes"]).exits(0);
-    assert!(told.stdout.contains("- local: .gitlab/lanekeeper.yml"), "{}", told.stdout);
-    assert_eq!(there(&env), [".github/workflows/lanekeeper.yml", ".gitlab/lanekeeper.yml"]);
-    assert!(env.read("repo/.github/workflows/lanekeeper.yml").contains("lanekeeper execute-phase"));
-    env.write("repo/.github/workflows/lanekeeper.yml", "name: Ours by now\n");
-    env.lanekeeper(&["init", "--ci", "github"]).exits(0);
-    assert_eq!(env.read("repo/.github/workflows/lanekeeper.yml"), "name: Ours by now\n");
+    let told = env.lanewright(&["init", "--ci", "github", "--ci", "gitlab", "--yes"]).exits(0);
+    assert!(told.stdout.contains("- local: .gitlab/lanewright.yml"), "{}", told.stdout);
+    assert_eq!(there(&env), [".github/workflows/lanewright.yml", ".gitlab/lanewright.yml"]);
+    assert!(env.read("repo/.github/workflows/lanewright.yml").contains("lanewright execute-phase"));
+    env.write("repo/.github/workflows/lanewright.yml", "name: Ours by now\n");
+    env.lanewright(&["init", "--ci", "github"]).exits(0);
+    assert_eq!(env.read("repo/.github/workflows/lanewright.yml"), "name: Ours by now\n");
 }
 
 #[test]
@@ -205,12 +205,12 @@ fn other_programs_have_their_own_places() {
         ("opencode", [".opencode/command/execute-lane.md", ".opencode/command/execute-phase.md", "opencode.json"]),
     ] {
         let env = TestEnv::new();
-        let told = env.lanekeeper(&["init", "--commands", "--mcp", "--for", program, "--yes"]).exits(0);
+        let told = env.lanewright(&["init", "--commands", "--mcp", "--for", program, "--yes"]).exits(0);
         assert_eq!(there(&env), files);
         assert!(told.stdout.contains("No hooks."), "what it cannot do is said:\n{}", told.stdout);
-        let again = env.lanekeeper(&["init", "--commands", "--mcp", "--for", program]).exits(0);
+        let again = env.lanewright(&["init", "--commands", "--mcp", "--for", program]).exits(0);
         assert!(again.stdout.contains("Everything is in place"), "{}", again.stdout);
-        env.lanekeeper(&["init", "--hooks", "--for", program]).says(&["no hooks for"]).hints("--for claude").exits(2);
+        env.lanewright(&["init", "--hooks", "--for", program]).says(&["no hooks for"]).hints("--for claude").exits(2);
     }
 }
 
@@ -219,11 +219,11 @@ fn programs_that_the_repository_uses_are_found() {
     let env = TestEnv::new();
     env.write("repo/GEMINI.md", "Mine.\n");
     env.write("repo/.codex/config.toml", "model = \"x\" # mine");
-    let told = env.lanekeeper(&["init", "--mcp", "--yes"]).exits(0);
+    let told = env.lanewright(&["init", "--mcp", "--yes"]).exits(0);
     assert!(told.stdout.contains("Also for Codex, Gemini CLI"), "{}", told.stdout);
     assert_eq!(there(&env), [".codex/config.toml", ".gemini/settings.json", ".mcp.json", "GEMINI.md"]);
     assert!(env.read("repo/.codex/config.toml").starts_with("model = \"x\" # mine\n"));
-    let chosen = env.lanekeeper(&["init", "--mcp", "--for", "claude"]).exits(0);
+    let chosen = env.lanewright(&["init", "--mcp", "--for", "claude"]).exits(0);
     assert!(!chosen.stdout.contains("Also for"), "{}", chosen.stdout);
 }
 
@@ -231,8 +231,8 @@ fn programs_that_the_repository_uses_are_found() {
 fn files_of_other_programs_that_make_no_sense_are_refused_with_their_place() {
     let env = TestEnv::new();
     env.write("repo/.codex/config.toml", "a = 1\nb = = 2\n");
-    env.lanekeeper(&["init", "--yes"]).says(&[".codex/config.toml", "line 2, column 5"]).exits(2);
+    env.lanewright(&["init", "--yes"]).says(&[".codex/config.toml", "line 2, column 5"]).exits(2);
     assert_eq!(env.read("repo/.codex/config.toml"), "a = 1\nb = = 2\n");
     env.write("repo/opencode.json", "{\n  // mine\n}\n");
-    env.lanekeeper(&["init", "--for", "opencode", "--yes"]).says(&["opencode.json", "line 2 column 3"]).exits(2);
+    env.lanewright(&["init", "--for", "opencode", "--yes"]).says(&["opencode.json", "line 2 column 3"]).exits(2);
 }

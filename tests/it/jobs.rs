@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use lanekeeper::model::job::StatusSpec;
-use lanekeeper::model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
-use lanekeeper::process::{Launched, Observation, StopOutcome, launch, leftovers, observe, output_log, stop, wait};
+use lanewright::model::job::StatusSpec;
+use lanewright::model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+use lanewright::process::{Launched, Observation, StopOutcome, launch, leftovers, observe, output_log, stop, wait};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::wait_until;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_lanekeeper");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_lanewright");
 
 /// A job in a scratch directory, whose processes can be told by their environment.
 struct Job {
@@ -357,7 +357,7 @@ fn what_git_left_in_the_environment_does_not_reach_the_agent() {
     assert!(supervisor.status().unwrap().success());
     let output = job.output();
     assert!(output.contains("KEPT=yes") && output.contains("GIT_AUTHOR_NAME=wanted"), "{output}");
-    assert!(!output.contains("GIT_DIR") && !output.contains("LANEKEEPER_LAUNCHER"), "{output}");
+    assert!(!output.contains("GIT_DIR") && !output.contains("LANEWRIGHT_LAUNCHER"), "{output}");
 }
 
 /// A shell would put it right by itself, so there is none.
@@ -451,7 +451,7 @@ fn a_launcher_that_is_named_and_is_gone_ends_the_job() {
     supervisor
         .arg("supervise")
         .arg(&job.directory)
-        .env("LANEKEEPER_LAUNCHER", format!("{}:{}", me.pid, me.started + 1));
+        .env("LANEWRIGHT_LAUNCHER", format!("{}:{}", me.pid, me.started + 1));
     assert!(supervisor.status().unwrap().success());
     assert_eq!(wait(&job.directory, None).unwrap().cause, ExitCause::Stopped);
 }

@@ -39,12 +39,12 @@ const PLAN: &str = "# P4: Reports
 
 fn env(plan: &str) -> TestEnv {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
+    env.write("repo/lanewright.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
     env.program(
         "agent.sh",
         "#!/bin/sh\n\
-         file=$(sed -n 's/.*write `\\([a-z/.]*\\)`.*/\\1/p' \"$LANEKEEPER_PROMPT_FILE\" | head -n 1)\n\
-         echo \"$LANEKEEPER_LANE ${file:-nothing}\" >> \"$SCRATCH/log\"\n\
+         file=$(sed -n 's/.*write `\\([a-z/.]*\\)`.*/\\1/p' \"$LANEWRIGHT_PROMPT_FILE\" | head -n 1)\n\
+         echo \"$LANEWRIGHT_LANE ${file:-nothing}\" >> \"$SCRATCH/log\"\n\
          [ -z \"$file\" ] || { mkdir -p \"$(dirname \"$file\")\"; echo x > \"$file\"; }\n",
     );
     env.write("repo/P4.md", plan);
@@ -55,7 +55,7 @@ fn env(plan: &str) -> TestEnv {
 #[test]
 fn a_phase_plan_runs_tests_first_and_closes_its_gates() {
     let env = env(PLAN);
-    let ended = env.lanekeeper(&["execute-phase", "P4.md", "--run-id", "r1"]).exits(0);
+    let ended = env.lanewright(&["execute-phase", "P4.md", "--run-id", "r1"]).exits(0);
     let log = env.scratch("log");
     let written: Vec<&str> = log.lines().filter(|line| !line.ends_with("nothing")).collect();
     assert_eq!(written, ["SL-1 tests/table.txt", "SL-1 src/table.txt", "SL-2 src/pages.txt"], "{log}");
@@ -66,7 +66,7 @@ fn a_phase_plan_runs_tests_first_and_closes_its_gates() {
 #[test]
 fn the_gates_that_are_open_are_shown_while_the_lanes_that_close_them_are_not_merged() {
     let env = env(&PLAN.replace("test -e src/table.txt &&", "test -e src/nowhere.txt &&"));
-    let ended = env.lanekeeper(&["execute-phase", "P4.md", "--run-id", "r1", "--retries", "0"]).exits(1);
+    let ended = env.lanewright(&["execute-phase", "P4.md", "--run-id", "r1", "--retries", "0"]).exits(1);
     ended.says(&["interface gates: 1 of 2 closed; open: IF-0-P4-TABLE (SL-1)"]);
 }
 
@@ -74,7 +74,7 @@ fn the_gates_that_are_open_are_shown_while_the_lanes_that_close_them_are_not_mer
 fn a_gate_that_no_lane_closes_is_a_warning_or_where_that_is_wanted_an_error() {
     let env =
         env(&PLAN.replace("provided**: IF-0-P4-TABLE", "provided**: none").replace("Blocks: SL-2", "Blocks: none"));
-    let check = |more: &[&str]| env.lanekeeper(&[&["plan", "check", "P4.md"], more].concat());
+    let check = |more: &[&str]| env.lanewright(&[&["plan", "check", "P4.md"], more].concat());
     check(&[]).exits(0).says(&["IF-0-P4-TABLE"]);
     check(&["--strict-gates"]).exits(2).says(&["IF-0-P4-TABLE"]);
 }
@@ -82,35 +82,35 @@ fn a_gate_that_no_lane_closes_is_a_warning_or_where_that_is_wanted_an_error() {
 #[test]
 fn a_retired_plan_is_refused_unless_it_is_forced() {
     let env = env(&format!("---\nstatus: retired\n---\n\n{PLAN}"));
-    env.lanekeeper(&["execute-phase", "P4.md"]).exits(2).says(&["retired"]);
-    env.lanekeeper(&["execute-phase", "P4.md", "--force", "--run-id", "r1"]).exits(0);
+    env.lanewright(&["execute-phase", "P4.md"]).exits(2).says(&["retired"]);
+    env.lanewright(&["execute-phase", "P4.md", "--force", "--run-id", "r1"]).exits(0);
 }
 
 #[test]
 fn what_is_no_plan_says_what_it_seems_to_be() {
     let env = env("# Notes\n\nSome prose about this and that.\n");
-    env.lanekeeper(&["execute-phase", "P4.md"]).exits(2).says(&["this is a Markdown document without lanes"]);
+    env.lanewright(&["execute-phase", "P4.md"]).exits(2).says(&["this is a Markdown document without lanes"]);
 }
 
 #[test]
 fn a_plan_is_read_without_a_runner_and_the_missing_one_is_named_once_when_it_is_to_run() {
     let env = env(PLAN);
-    env.write("repo/lanekeeper.toml", "[runners.agent]\ncommand = 'agent.sh'\n");
+    env.write("repo/lanewright.toml", "[runners.agent]\ncommand = 'agent.sh'\n");
     env.commit("no runner");
     for words in [["plan", "check"], ["plan", "show"], ["plan", "graph"], ["plan", "convert"]] {
-        env.lanekeeper(&[&words[..], &["P4.md"]].concat()).exits(0);
+        env.lanewright(&[&words[..], &["P4.md"]].concat()).exits(0);
     }
-    let refused = env.lanekeeper(&["execute-phase", "P4.md"]).exits(2).says(&["no runner is set for 2 lanes"]);
+    let refused = env.lanewright(&["execute-phase", "P4.md"]).exits(2).says(&["no runner is set for 2 lanes"]);
     assert_eq!(refused.stderr.matches("no runner").count(), 1, "{}", refused.stderr);
     assert!(!env.path("scratch/log").exists());
-    env.lanekeeper(&["execute-phase", "P4.md", "--runner", "agent"]).exits(0);
+    env.lanewright(&["execute-phase", "P4.md", "--runner", "agent"]).exits(0);
 }
 
 #[test]
 fn a_runner_given_for_this_call_takes_the_place_of_the_plans() {
     let policy = "\n## Execution Policy\n\n- default: executor=`other`, unsupported=`block`\n";
     let env = env(&format!("{PLAN}{policy}"));
-    env.lanekeeper(&["plan", "check", "P4.md"]).exits(2);
-    env.lanekeeper(&["execute-phase", "P4.md", "--runner", "agent"]).exits(0);
+    env.lanewright(&["plan", "check", "P4.md"]).exits(2);
+    env.lanewright(&["execute-phase", "P4.md", "--runner", "agent"]).exits(0);
     assert!(env.holds("main", "src/pages.txt"));
 }

@@ -22,16 +22,16 @@ fn runs() -> TestEnv {
 #[test]
 fn all_runs_are_listed_the_newest_first() {
     let env = runs();
-    let text = env.lanekeeper(&["list"]).exits(0).stdout;
+    let text = env.lanewright(&["list"]).exits(0).stdout;
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["run", "phase", "state", "merged", "started"]);
     let shown: Vec<&[&str]> = rows[1..].iter().map(|row| &row[..4]).collect();
     let expected = [["third", "P1", "done", "2/2"], ["second", "P1", "failed", "0/2"], ["first", "P1", "done", "2/2"]];
     assert_eq!(shown, expected);
-    let json = env.lanekeeper(&["list", "--format", "json"]).exits(0).json();
+    let json = env.lanewright(&["list", "--format", "json"]).exits(0).json();
     Schema::named("list").accepts(&json);
     for run in json["runs"].as_array().expect("runs") {
-        let status = env.lanekeeper(&["status", run["run_id"].as_str().expect("an id"), "--format", "json"]).json();
+        let status = env.lanewright(&["status", run["run_id"].as_str().expect("an id"), "--format", "json"]).json();
         assert_eq!(run["state"], status["outcome"]);
         assert_eq!(run["usage"], status["usage"]);
     }
@@ -45,12 +45,12 @@ fn damaged_logs_are_listed_as_such() {
     env.write(&log("second"), rotten);
     env.write(&log("third"), "no log at all\n");
     let ended =
-        env.lanekeeper(&["list"]).exits(0).says(&["the log of run second is damaged: line"]).hints("doctor second");
+        env.lanewright(&["list"]).exits(0).says(&["the log of run second is damaged: line"]).hints("doctor second");
     assert!(ended.stdout.contains("failed (log damaged)"), "{}", ended.stdout);
     assert_eq!(ended.stdout.lines().count(), 4, "{}", ended.stdout);
-    Schema::named("list").accepts(&env.lanekeeper(&["list", "--format", "json"]).exits(0).json());
+    Schema::named("list").accepts(&env.lanewright(&["list", "--format", "json"]).exits(0).json());
     env.write(&log("first"), env.read(&log("first")).replacen("\"format\":\"1.0\"", "\"format\":\"9.0\"", 1));
-    let ended = env.lanekeeper(&["list"]).exits(0);
+    let ended = env.lanewright(&["list"]).exits(0);
     assert!(
         ended.stdout.lines().any(|line| line.starts_with("first") && line.contains("unreadable")),
         "{}",
@@ -61,6 +61,6 @@ fn damaged_logs_are_listed_as_such() {
 #[test]
 fn a_repository_without_runs_says_how_to_start_one() {
     let env = TestEnv::new();
-    assert!(env.lanekeeper(&["list"]).exits(0).stdout.contains("lanekeeper execute-phase PLAN"));
-    assert_eq!(env.lanekeeper(&["list", "--format", "json"]).exits(0).json()["runs"], serde_json::json!([]));
+    assert!(env.lanewright(&["list"]).exits(0).stdout.contains("lanewright execute-phase PLAN"));
+    assert_eq!(env.lanewright(&["list", "--format", "json"]).exits(0).json()["runs"], serde_json::json!([]));
 }

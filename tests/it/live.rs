@@ -15,7 +15,7 @@ command = 'echo a > a.txt'
 [[lane]]
 id = "B"
 retries = 1
-command = 'echo attempt $LANEKEEPER_ATTEMPT; [ $LANEKEEPER_ATTEMPT = 1 ] && exit 3; wait-for go; echo b > b.txt'
+command = 'echo attempt $LANEWRIGHT_ATTEMPT; [ $LANEWRIGHT_ATTEMPT = 1 ] && exit 3; wait-for go; echo b > b.txt'
 [[lane]]
 id = "C-WITH-A-LONG-NAME"
 command = 'printf "%0200d" 7; wait-for go; echo c > c.txt'
@@ -32,7 +32,7 @@ command = 'echo e > e.txt'
 fn started(env: &TestEnv, variables: &[(&str, &str)], rows: u16, columns: u16) -> Terminal {
     env.plan(PLAN);
     env.git(&["switch", "--quiet", "--create", "desk"]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).args(["execute-phase", "../plan.toml", "--run-id", RUN, "--max-parallel", "4"]);
     command.env("TERM", "xterm-256color").envs(variables.iter().copied());
     Terminal::start(command, rows, columns)
@@ -83,7 +83,7 @@ fn one_block_fits_the_terminal_however_it_is_resized_and_leaves_nothing_behind()
         assert_eq!(terminal.end(), Some(3));
         let text = terminal.text();
         assert!(!text.contains("P1 · ") && !text.contains("needs approval  "), "the block is left:\n{text}");
-        for said in ["E: merged into main", "run blocked after", "D waits for your approval", "lanekeeper approve r1 D"]
+        for said in ["E: merged into main", "run blocked after", "D waits for your approval", "lanewright approve r1 D"]
         {
             assert!(text.contains(said), "{said} is not in\n{text}");
         }

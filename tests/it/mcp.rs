@@ -22,7 +22,7 @@ struct Client {
 impl Client {
     fn new(env: &TestEnv) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
         env.pin(&mut command).arg("mcp");
         let service = runtime.block_on(async {
             let server = TokioChildProcess::new(tokio::process::Command::from(command)).expect("the server");
@@ -74,7 +74,7 @@ fn the_tools_are_listed_with_what_they_take() {
     let env = TestEnv::new();
     let client = Client::new(&env);
     let server = client.service.peer_info().expect("the server's word").clone();
-    assert_eq!(server.server_info.as_ref().map(|it| it.name.as_str()), Some("lanekeeper"));
+    assert_eq!(server.server_info.as_ref().map(|it| it.name.as_str()), Some("lanewright"));
     let tools = client.runtime.block_on(client.service.list_all_tools()).expect("tools");
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     names.sort_unstable();
@@ -161,7 +161,7 @@ fn a_phase_is_started_and_outlives_the_server() {
     client.leave();
     env.write("scratch/go", "");
     wait_until("the end of the run", || {
-        env.lanekeeper(&["status", &run, "--format", "json"]).json()["outcome"] == "done"
+        env.lanewright(&["status", &run, "--format", "json"]).json()["outcome"] == "done"
     });
     assert!(!env.path("repo/b.txt").exists(), "only lane A was asked for");
     let output = fs::read_to_string(answer["output"].as_str().expect("a path")).expect("what it printed");
@@ -255,7 +255,7 @@ fn outside_of_a_repository_it_serves_and_says_so() {
 #[test]
 fn garbage_is_passed_over_and_the_end_of_input_is_the_end() {
     let env = TestEnv::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut server = command.spawn().expect("the server");
     let mut stdin = server.stdin.take().expect("its input");
@@ -277,7 +277,7 @@ fn garbage_is_passed_over_and_the_end_of_input_is_the_end() {
     let said = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("the protocol only")).collect();
-    assert_eq!(answers[0]["result"]["serverInfo"]["name"], "lanekeeper");
+    assert_eq!(answers[0]["result"]["serverInfo"]["name"], "lanewright");
     let listed = answers.iter().find(|answer| answer["id"] == 2).expect("an answer to the last line");
     assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(8));
 }

@@ -21,7 +21,7 @@ fn merge_none_leaves_the_branches_and_a_dependant_still_sees_its_dependencies() 
     let branches = env.refs().into_iter().filter(|name| name.starts_with("refs/heads/")).collect::<Vec<_>>();
     assert_eq!(branches, ["refs/heads/lane/P1/A", "refs/heads/lane/P1/B", "refs/heads/lane/P1/C", "refs/heads/main"]);
     env.git(&["branch", "-D", "lane/P1/A", "lane/P1/B", "lane/P1/C"]);
-    for name in env.refs().iter().filter(|name| name.starts_with("refs/lanekeeper/")) {
+    for name in env.refs().iter().filter(|name| name.starts_with("refs/lanewright/")) {
         env.git(&["update-ref", "-d", name]);
     }
     assert_eq!(env.users_checkout(), before);

@@ -140,13 +140,13 @@ fn a_rollback_undoes_all_of_a_lane_and_it_can_run_again() {
         // What was merged as other commits is kept by nothing but the branch.
         env.git(&["reflog", "expire", "--expire=now", "--all"]);
         env.git(&["gc", "--quiet", "--prune=now"]);
-        env.lanekeeper(&["doctor", RUN]).exits(0);
-        env.lanekeeper(&["rollback", RUN, "--lane", "B", "--yes"]).exits(0);
+        env.lanewright(&["doctor", RUN]).exits(0);
+        env.lanewright(&["rollback", RUN, "--lane", "B", "--yes"]).exits(0);
         assert_eq!(env.files("main"), [".gitignore", "README.md", "one.txt", "two.txt"], "{style}");
-        env.lanekeeper(&["rollback", RUN, "--yes"]).exits(0);
+        env.lanewright(&["rollback", RUN, "--yes"]).exits(0);
         assert_eq!(env.files("main"), [".gitignore", "README.md"], "{style}");
         env.git(&["merge-base", "--is-ancestor", &tip, "main"]);
-        env.lanekeeper(&["rollback", RUN, "--yes"]).exits(0);
+        env.lanewright(&["rollback", RUN, "--yes"]).exits(0);
         env.resume(&[]).exits(0);
         assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt", "one.txt", "two.txt"], "{style}");
     }
@@ -180,9 +180,9 @@ fn work_that_was_reverted_meanwhile_is_noticed_and_a_later_lane_that_takes_files
 fn lanes_that_are_merged_are_known_after_their_log_is_gone() {
     for style in ["squash", "rebase", "ff"] {
         let env = run(style, PLAN);
-        env.lanekeeper(&["clean", RUN, "--yes", "--logs"]).exits(0);
+        env.lanewright(&["clean", RUN, "--yes", "--logs"]).exits(0);
         let plan = env.path("plan.toml");
-        let refused = env.lanekeeper(&["execute-lane", plan.to_str().expect("text"), "B"]);
+        let refused = env.lanewright(&["execute-lane", plan.to_str().expect("text"), "B"]);
         assert!(refused.stderr.contains("merged"), "{style}: {}", refused.stderr);
         assert_eq!(history(&env).last().map(|it| it.ends_with("|1")), Some(true));
     }
@@ -201,10 +201,10 @@ fn a_template_makes_the_messages_of_commits_and_of_squashes() {
     let env = run("squash", &(template.to_owned() + lane));
     assert_eq!(message(&env, "main"), format!("First: First by agent 1\n\na.txt,b.txt\n\n{trailers}"));
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "commit_message = \"{{ lame }}\"\n");
+    env.write("repo/lanewright.toml", "commit_message = \"{{ lame }}\"\n");
     env.plan(lane);
-    env.execute(&[]).exits(2).says(&["lanekeeper.toml:1:18", "`lame` is none of"]);
-    env.write("repo/lanekeeper.toml", "");
+    env.execute(&[]).exits(2).says(&["lanewright.toml:1:18", "`lame` is none of"]);
+    env.write("repo/lanewright.toml", "");
     env.plan(&("commit_message = \"{{ lane \"\n".to_owned() + lane));
     env.execute(&[]).exits(2).says(&["plan.toml:2:18", "no template of a commit's message"]);
 }

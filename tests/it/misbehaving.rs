@@ -81,7 +81,7 @@ fn a_status_that_is_not_a_small_regular_file_is_refused_by_name() {
         ("printf '\\377\\376' > \"$1\"", "UTF-8"),
         ("{ printf '{\"status\":'; yes '[' | head -n 300000 | tr -d '\\n'; } > \"$1\"", "recursion limit"),
     ] {
-        let run = run(replaced("LANEKEEPER_STATUS_FILE", make)).refused(1, &["E", "status.json", reason]);
+        let run = run(replaced("LANEWRIGHT_STATUS_FILE", make)).refused(1, &["E", "status.json", reason]);
         assert!(run.failure().contains(reason), "{make}: {}", run.failure());
         assert!(!run.env.path("scratch/target").exists(), "nothing was written through the link");
     }
@@ -89,17 +89,17 @@ fn a_status_that_is_not_a_small_regular_file_is_refused_by_name() {
 
 #[test]
 fn a_result_that_is_a_pipe_is_refused_by_name() {
-    run(replaced("LANEKEEPER_RESULT_FILE", "mkfifo \"$1\"")).refused(1, &["E", "result.json", "named pipe"]);
+    run(replaced("LANEWRIGHT_RESULT_FILE", "mkfifo \"$1\"")).refused(1, &["E", "result.json", "named pipe"]);
 }
 
 #[test]
 fn a_pipe_or_a_device_in_place_of_tool_calls_or_output_holds_up_nothing() {
-    let env = replaced("LANEKEEPER_TOOL_CALLS_FILE", "mkfifo \"$1\"");
-    env.write("repo/lanekeeper.toml", "checkpoint_every = '1s'\n");
+    let env = replaced("LANEWRIGHT_TOOL_CALLS_FILE", "mkfifo \"$1\"");
+    env.write("repo/lanewright.toml", "checkpoint_every = '1s'\n");
     run(env).merged();
     let output = "$(dirname \"$1\")/output.log";
     run(replaced(
-        "LANEKEEPER_TOOL_CALLS_FILE",
+        "LANEWRIGHT_TOOL_CALLS_FILE",
         &format!("ln -s /dev/zero \"$1\"; rm \"{output}\"; mkfifo \"{output}\""),
     ))
     .merged();
@@ -109,7 +109,7 @@ fn a_pipe_or_a_device_in_place_of_tool_calls_or_output_holds_up_nothing() {
 fn a_pipe_among_the_files_of_the_attempt_holds_up_nothing() {
     let every =
         "for file in heartbeat prompt.md task.json exit.json lock; do rm -f \"$1/$file\"; mkfifo \"$1/$file\"; done";
-    run(plan(&format!("echo e > e\nset -- \"$(dirname \"$LANEKEEPER_RESULT_FILE\")\"\n{every}"))).merged();
+    run(plan(&format!("echo e > e\nset -- \"$(dirname \"$LANEWRIGHT_RESULT_FILE\")\"\n{every}"))).merged();
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn an_agent_that_kills_its_supervisor_is_not_taken_at_its_word() {
 fn a_worktree_that_is_gone_or_no_worktree_any_more_is_named() {
     let own = "git init -q .; git add -A; git -c user.name=a -c user.email=b commit -qm mine";
     for script in
-        ["cd /; rm -rf \"$LANEKEEPER_WORKTREE\"", "rm -f .git; echo e > e", &format!("rm -f .git; echo e > e; {own}")]
+        ["cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"", "rm -f .git; echo e > e", &format!("rm -f .git; echo e > e; {own}")]
     {
         run(plan(script)).refused(1, &["E", "was removed, or replaced by something else"]);
     }
@@ -245,9 +245,9 @@ fn a_prompt_file_that_is_a_pipe_or_a_device_is_refused_before_anything_begins() 
 #[test]
 fn a_configuration_or_a_plan_without_end_is_refused() {
     let env = plan("echo e > e");
-    let config = env.path("repo/lanekeeper.toml");
+    let config = env.path("repo/lanewright.toml");
     assert!(std::process::Command::new("mkfifo").arg(&config).status().expect("mkfifo").success());
-    env.execute(&[]).exits(2).says(&["lanekeeper.toml", "named pipe"]);
+    env.execute(&[]).exits(2).says(&["lanewright.toml", "named pipe"]);
     fs::remove_file(&config).expect("removed");
-    env.lanekeeper(&["plan", "check", "/dev/zero"]).exits(2).says(&["/dev/zero", "larger than"]);
+    env.lanewright(&["plan", "check", "/dev/zero"]).exits(2).says(&["/dev/zero", "larger than"]);
 }

@@ -10,8 +10,8 @@ const PLAN: &str = r#"
 id = "L"
 command = '''
 mkdir -p src; printf 'pub fn pay() {}\n' > src/pay.rs; echo ignored > work.log
-[ $LANEKEEPER_ATTEMPT = 1 ] || printf 'use pay;\npub fn cart() {}\n' > src/cart.rs
-cp "$LANEKEEPER_PROMPT_FILE" "$SCRATCH/prompt.$LANEKEEPER_ATTEMPT"
+[ $LANEWRIGHT_ATTEMPT = 1 ] || printf 'use pay;\npub fn cart() {}\n' > src/cart.rs
+cp "$LANEWRIGHT_PROMPT_FILE" "$SCRATCH/prompt.$LANEWRIGHT_ATTEMPT"
 '''
 [lane.must_haves]
 truths = ["A customer can pay"]
@@ -34,11 +34,11 @@ fn what_is_missing_is_reported_and_the_lane_goes_on() {
     let ended = env.execute(&[]).exits(0);
     ended.says(&[
         "L: must-haves: 1 of 3 hold, 1 not checked; artifact src/cart.rs: missing file",
-        "\nL: must-haves: 1 of 3 hold, 1 not checked\n  lanekeeper status r1 L\n",
+        "\nL: must-haves: 1 of 3 hold, 1 not checked\n  lanewright status r1 L\n",
     ]);
-    let page = env.lanekeeper(&["status", "r1", "L"]).exits(0).stdout;
+    let page = env.lanewright(&["status", "r1", "L"]).exits(0).stdout;
     assert!(page.contains("missing     key link src/cart.rs -> src/pay.rs: `src/cart.rs` is missing"), "{page}");
-    let status = env.lanekeeper(&["status", "r1", "--format", "json"]).exits(0);
+    let status = env.lanewright(&["status", "r1", "--format", "json"]).exits(0);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     let verdicts = &status["lanes"][0]["must_haves"];
     let holds: Vec<_> = (0..4).map(|at| verdicts[at]["holds"].clone()).collect();
@@ -52,7 +52,7 @@ fn what_is_missing_is_reported_and_the_lane_goes_on() {
 #[test]
 fn where_it_is_enforced_the_lane_goes_back_with_the_table_and_is_looked_at_again() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "must_haves = \"enforce\"\n");
+    env.write("repo/lanewright.toml", "must_haves = \"enforce\"\n");
     env.commit("settings");
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);
@@ -80,7 +80,7 @@ fn a_lane_that_never_has_what_it_must_fails_and_a_resume_changes_nothing_of_the_
     env.plan(&never);
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    let ended = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_MUST_HAVES", "enforce"));
+    let ended = env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_MUST_HAVES", "enforce"));
     ended.exits(1).says(&["missing: artifact src/never.rs: missing file"]);
     assert!(!env.holds("main", "src/pay.rs"));
     // What was decided when the run began holds for its whole life.

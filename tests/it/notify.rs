@@ -10,7 +10,7 @@ const APPROVAL: &str = "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand 
 const FAILS: &str = "[[lane]]\nid = \"B\"\nretries = 0\ncommand = \"echo secret-of-mine; exit 3\"\n";
 
 fn settings(env: &TestEnv, text: &str) {
-    env.write("repo/lanekeeper.toml", text);
+    env.write("repo/lanewright.toml", text);
     env.commit("settings");
 }
 
@@ -55,7 +55,7 @@ fn a_question_is_sent_once_also_when_the_run_is_resumed() {
     told(&env, 2);
     env.resume(&[]).exits(3);
     env.resume(&[]).exits(3);
-    env.lanekeeper(&["approve", RUN, "A"]).exits(0);
+    env.lanewright(&["approve", RUN, "A"]).exits(0);
     env.resume(&[]).exits(0);
     let told = told(&env, 3);
     assert_eq!(told.len(), 3, "nothing is new at the first two resumes: {told:?}");
@@ -73,7 +73,7 @@ fn a_webhook_gets_json_and_its_address_is_in_no_command_line_and_no_file() {
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().unwrap(), "--run-id", RUN];
     let address = "https://hooks.example.org/T0KEN";
-    env.lanekeeper_with(&arguments, |command| command.env("HOOK", address)).exits(0);
+    env.lanewright_with(&arguments, |command| command.env("HOOK", address)).exits(0);
     let log = env.path(&format!("repo/.claude/ai-dev-kit/run-logs/{RUN}/notify.log"));
     wait_until("the failure", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("exit code 7")));
     let request = env.scratch("request");
@@ -101,15 +101,15 @@ fn a_target_that_never_answers_delays_no_run() {
 #[test]
 fn targets_can_be_tried_and_a_wrong_one_is_an_error() {
     let env = TestEnv::new();
-    env.lanekeeper(&["notify"]).exits(2).says(&["no target for notifications"]);
+    env.lanewright(&["notify"]).exits(2).says(&["no target for notifications"]);
     settings(&env, "notify_command = [\"no-such-program\"]\n");
-    env.lanekeeper(&["notify"]).exits(1).says(&["cannot run `no-such-program`"]);
+    env.lanewright(&["notify"]).exits(1).says(&["cannot run `no-such-program`"]);
     env.program("tell", TELL);
     settings(&env, "notify_command = [\"tell\"]\n");
-    env.lanekeeper(&["notify"]).exits(0);
-    assert_eq!(told(&env, 1)[0]["title"], "Lanekeeper");
+    env.lanewright(&["notify"]).exits(0);
+    assert_eq!(told(&env, 1)[0]["title"], "Lanewright");
     settings(&env, "notify_webhook = \"two words\"\n");
-    env.lanekeeper(&["notify"]).exits(2).says(&["lanekeeper.toml:1:18", "an address"]);
+    env.lanewright(&["notify"]).exits(2).says(&["lanewright.toml:1:18", "an address"]);
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn only_2xx_is_an_answer_to_a_webhook() {
     let env = TestEnv::new();
     env.program("curl", "#!/bin/sh\nprintf 302\n");
     settings(&env, "notify_webhook = \"https://hooks.example.org/T0KEN\"\n");
-    env.lanekeeper(&["notify"]).exits(1).says(&["answered with status 302"]);
+    env.lanewright(&["notify"]).exits(1).says(&["answered with status 302"]);
     env.program("curl", "#!/bin/sh\nprintf 204\n");
-    env.lanekeeper(&["notify"]).exits(0);
+    env.lanewright(&["notify"]).exits(0);
     for format in ["text", "json"] {
-        let shown = env.lanekeeper(&["status", "--settings", "--format", format]).exits(0).stdout;
+        let shown = env.lanewright(&["status", "--settings", "--format", format]).exits(0).stdout;
         assert!(shown.contains("https://hooks.example.org/…") && !shown.contains("T0KEN"), "{shown}");
     }
 }
@@ -131,10 +131,10 @@ fn a_relative_command_begins_at_the_root_and_its_end_is_reported() {
     let env = TestEnv::new();
     env.write("repo/deep/x", "");
     env.write("repo/tools/tell", "#!/bin/sh\npwd >&2\nkill -9 $$\n");
-    env.write("repo/lanekeeper.toml", "notify_command = [\"./tools/tell\"]\n");
+    env.write("repo/lanewright.toml", "notify_command = [\"./tools/tell\"]\n");
     std::fs::set_permissions(env.path("repo/tools/tell"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
     let root = env.path("repo");
-    let ended = env.lanekeeper_with(&["notify"], |command| command.current_dir(root.join("deep")));
+    let ended = env.lanewright_with(&["notify"], |command| command.current_dir(root.join("deep")));
     ended.exits(1).says(&["killed by signal 9", root.to_str().unwrap()]);
 }
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use crate::support::TestEnv;
 
 const PLAN: &str =
-    "[[lane]]\nid = \"A\"\ncommand = 'echo noise; echo noise >&2; [ $LANEKEEPER_ATTEMPT = 2 ] && echo a > a.txt'\n";
+    "[[lane]]\nid = \"A\"\ncommand = 'echo noise; echo noise >&2; [ $LANEWRIGHT_ATTEMPT = 2 ] && echo a > a.txt'\n";
 
 fn env() -> TestEnv {
     let env = TestEnv::new();
@@ -45,7 +45,7 @@ fn colour_is_there_when_it_is_forced_and_never_against_no_color() {
         let env = env();
         let plan = env.path("plan.toml");
         let arguments = ["execute-phase", plan.to_str().expect("UTF-8")];
-        let ended = env.lanekeeper_with(&arguments, |command| command.env(name, value)).exits(0);
+        let ended = env.lanewright_with(&arguments, |command| command.env(name, value)).exits(0);
         ended.stderr.contains('\u{1b}')
     };
     assert!(coloured("CLICOLOR_FORCE", "1"));
@@ -64,7 +64,7 @@ fn the_summary_as_json_is_one_document() {
 #[test]
 fn a_reader_that_goes_away_stops_no_run() {
     let env = env();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).args(["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
     drop(child.stdout.take());

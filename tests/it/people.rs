@@ -4,9 +4,9 @@ use crate::support::{TestEnv, wait_until};
 
 /// An agent that notes each task it is given, with what it was told.
 const AGENT: &str = "command = '''\n\
-    echo \"$LANEKEEPER_TASK\" >> \"$SCRATCH/began\"\n\
-    cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEKEEPER_TASK.$LANEKEEPER_ATTEMPT\"\n\
-    echo \"$LANEKEEPER_ATTEMPT\" > \"task-$LANEKEEPER_TASK\"\n'''\n";
+    echo \"$LANEWRIGHT_TASK\" >> \"$SCRATCH/began\"\n\
+    cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT\"\n\
+    echo \"$LANEWRIGHT_ATTEMPT\" > \"task-$LANEWRIGHT_TASK\"\n'''\n";
 
 fn lane(kind: &str, more: &str) -> String {
     format!(
@@ -21,7 +21,7 @@ fn waiting(kind: &str, more: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!("{}[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n", lane(kind, more)));
     let ended = env.execute(&["--max-parallel", "1"]).exits(3);
-    ended.says(&["Which database?", "lanekeeper approve r1 L --gate task:ask"]);
+    ended.says(&["Which database?", "lanewright approve r1 L --gate task:ask"]);
     assert_eq!(env.scratch("began"), "make\n", "a person's task was given to the agent");
     assert_eq!(env.files("main"), [".gitignore", "README.md", "m.txt"], "the lane took the only place");
     env
@@ -32,7 +32,7 @@ fn a_decision_reaches_the_agent_and_nothing_is_done_twice() {
     for more in ["", "agent_worktrees = \"off\"\n"] {
         let env = waiting("decision", more);
         env.resume(&[]).exits(3);
-        env.lanekeeper(&["approve", "r1", "L", "--gate", "ask", "-m", "PostgreSQL"]).exits(0);
+        env.lanewright(&["approve", "r1", "L", "--gate", "ask", "-m", "PostgreSQL"]).exits(0);
         env.resume(&[]).exits(0);
         assert_eq!(env.scratch("began"), "make\nuse\n");
         assert!(env.scratch("prompt.use.1").contains("PostgreSQL"));
@@ -44,11 +44,11 @@ fn a_decision_reaches_the_agent_and_nothing_is_done_twice() {
 #[test]
 fn a_no_sends_the_agent_back_to_the_task_before_and_is_followed_by_the_same_question() {
     let env = waiting("human-verify", "");
-    env.lanekeeper(&["reject", "r1", "L", "-m", "too slow"]).exits(0);
+    env.lanewright(&["reject", "r1", "L", "-m", "too slow"]).exits(0);
     env.resume(&[]).exits(3).says(&["--gate task:ask"]);
     assert_eq!(env.scratch("began"), "make\nmake\n");
     assert!(env.scratch("prompt.make.2").contains("too slow"));
-    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.scratch("began"), "make\nmake\nuse\n");
     assert_eq!(env.file_at("main", "task-make"), "2");
@@ -62,10 +62,10 @@ fn a_no_to_a_first_task_blocks_the_lane_until_a_yes() {
          prompt = \"Create the key.\"\n[[lane.task]]\nid = \"use\"\nprompt = \"Use it.\"\n"
     ));
     env.execute(&[]).exits(3);
-    env.lanekeeper(&["reject", "r1", "L", "-m", "no account"]).exits(0);
+    env.lanewright(&["reject", "r1", "L", "-m", "no account"]).exits(0);
     env.resume(&[]).exits(3).says(&["no account"]);
-    env.resume(&[]).exits(3).says(&["lanekeeper approve r1 L --gate task:key"]);
-    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(3).says(&["lanewright approve r1 L --gate task:key"]);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.scratch("began"), "use\n");
 }
@@ -78,8 +78,8 @@ fn an_answer_to_a_live_run_is_acted_upon_at_once() {
     let running = env.start(&[]);
     wait_until("the first task", || env.path("scratch/began").exists());
     wait_until("the question", || !env.events("person_asked").is_empty());
-    env.lanekeeper(&["approve", "r1", "L", "--gate", "changes"]).exits(7).says(&["task ask"]);
-    env.lanekeeper(&["approve", "r1", "L", "-m", "SQLite"]).exits(0);
+    env.lanewright(&["approve", "r1", "L", "--gate", "changes"]).exits(7).says(&["task ask"]);
+    env.lanewright(&["approve", "r1", "L", "-m", "SQLite"]).exits(0);
     wait_until("the merge", || !env.events("lane_merged").is_empty());
     env.write("scratch/go", "");
     running.wait().exits(0);
@@ -90,9 +90,9 @@ fn an_answer_to_a_live_run_is_acted_upon_at_once() {
 fn an_approved_look_is_asked_for_again_when_the_work_is_done_again() {
     let env = TestEnv::new();
     let tests = "tests = ['grep -q 2 task-use']\n";
-    env.plan(&lane("human-verify", tests).replace("echo \"$LANEKEEPER_ATTEMPT\" > ", "echo $LANEKEEPER_ATTEMPT > "));
+    env.plan(&lane("human-verify", tests).replace("echo \"$LANEWRIGHT_ATTEMPT\" > ", "echo $LANEWRIGHT_ATTEMPT > "));
     env.execute(&[]).exits(3);
-    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.scratch("began"), "make\nuse\nuse\n", "only what comes after the look was done again");
 }

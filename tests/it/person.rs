@@ -226,7 +226,7 @@ fn a_commit_between_a_staged_merge_and_its_publication_is_merged_with() {
     plan_with(&env, "true");
     let plan = env.path("plan.toml");
     let run = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    env.lanekeeper_with(&run, |command| command.env("LANEKEEPER_CRASH_POINT", "before_publish_merge:1")).exits(137);
+    env.lanewright_with(&run, |command| command.env("LANEWRIGHT_CRASH_POINT", "before_publish_merge:1")).exits(137);
     env.write("repo/mine.txt", "mine\n");
     env.commit("mine");
     env.resume(&[]).exits(0);
@@ -251,7 +251,7 @@ fn the_branch_in_a_second_worktree_is_moved_along_there() {
 
 /// Holds a git of the user's that has written index and files and has not moved the head yet.
 const POST_INDEX_CHANGE: &str = "#!/bin/sh
-# Lanekeeper's worktrees have a file of that name.
+# Lanewright's worktrees have a file of that name.
 [ -d .git ] && rm \"$SCRATCH/hold\" 2>/dev/null || exit 0
 touch \"$SCRATCH/switching\"
 wait-for release
@@ -369,7 +369,7 @@ fn dead_after_a(act: &[&[&str]]) -> TestEnv {
     );
     let run = env.start(&[]);
     wait_until("B", || env.path("scratch/began").exists());
-    env.lanekeeper(&["stop", "r1"]).exits(0);
+    env.lanewright(&["stop", "r1"]).exits(0);
     run.wait().exits(143);
     for command in act {
         env.git(command);

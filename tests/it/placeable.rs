@@ -20,14 +20,14 @@ fn refused(env: &TestEnv, flags: &[&str], code: i32) -> Ended {
     let ended = env.execute(flags).exits(code);
     assert!(!env.path(&format!("repo/{STATE}")).exists(), "{}", ended.stderr);
     assert!(!env.path("repo.lanes").exists(), "{}", ended.stderr);
-    assert!(env.lanekeeper(&["list"]).exits(0).stdout.starts_with("No runs"), "{}", ended.stderr);
+    assert!(env.lanewright(&["list"]).exits(0).stdout.starts_with("No runs"), "{}", ended.stderr);
     ended
 }
 
 /// Changes the settings of the repository.
 fn set(env: &TestEnv, change: impl Fn(&str) -> String) {
-    let settings = env.read("repo/lanekeeper.toml");
-    env.write("repo/lanekeeper.toml", change(&settings));
+    let settings = env.read("repo/lanewright.toml");
+    env.write("repo/lanewright.toml", change(&settings));
     env.commit("other settings");
 }
 
@@ -38,7 +38,7 @@ fn without_an_exchange_no_run_begins() {
     let ended = refused(&env, &["--exchange", &nowhere], 3);
     ended.says(&["the exchange cannot be used", "nowhere.git' does not appear to be a git repository"]);
     set(&env, |settings| settings.lines().skip(1).map(|line| format!("{line}\n")).collect());
-    refused(&env, &[], 2).says(&["no exchange is set"]).hints("--exchange REMOTE, or `exchange` in lanekeeper.toml");
+    refused(&env, &[], 2).says(&["no exchange is set"]).hints("--exchange REMOTE, or `exchange` in lanewright.toml");
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn lanes_that_run_here_need_no_exchange() {
     env.plan(&format!("{ONE}[[lane]]\nid = 'HERE'\ncommand = 'echo h >h.txt'\n"));
     std::fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
     let plan = env.path("plan.toml").display().to_string();
-    env.lanekeeper(&["execute-lane", &plan, "HERE"]).exits(0);
+    env.lanewright(&["execute-lane", &plan, "HERE"]).exits(0);
     assert!(env.holds("main", "h.txt"));
-    env.lanekeeper(&["execute-lane", &plan, "A"]).exits(3).says(&["exchange.git"]);
+    env.lanewright(&["execute-lane", &plan, "A"]).exits(3).says(&["exchange.git"]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn what_executors_lack_is_found_before_the_run_begins() {
     let ended = refused(&env, &["--executor", "mian"], 2);
     ended.says(&["--executor: executor `mian` is not defined; defined: main, nowhere"]).hints("did you mean `main`?");
     set(&env, |settings| format!("executor = 'x'\n{settings}"));
-    refused(&env, &[], 2).says(&["lanekeeper.toml:1:12: executor `x` is not defined; defined: main, nowhere"]);
+    refused(&env, &[], 2).says(&["lanewright.toml:1:12: executor `x` is not defined; defined: main, nowhere"]);
     refused(&env, &["--rollback"], 2);
     set(&env, |settings| {
         settings.replace("executor = 'x'\n", "").replace("partition = 'main'", "environment.A = '$A'")
@@ -88,7 +88,7 @@ fn a_name_under_which_another_clone_places_lanes_is_not_used() {
     in_other(&env, &["execute-phase", &plan, "--run-id", "r1"]).wait().exits(1);
     let place = env.path("other").display().to_string();
     let ended = refused(&env, &[], 2).says(&["run r1 already exists; its lanes are placed by", &place]);
-    ended.hints("lanekeeper state pull r1");
+    ended.hints("lanewright state pull r1");
     env.execute(&["--run-id", "r2"]).exits(1);
 }
 

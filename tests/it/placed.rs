@@ -51,7 +51,7 @@ pub(crate) fn worker(env: &TestEnv, id: u32) -> Pid {
 
 pub(crate) fn wait_for_the_claim(env: &TestEnv) {
     wait_until("the claim", || {
-        let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
+        let status = env.lanewright(&["status", "--format", "json"]).exits(0).json();
         let lane = status["lanes"].as_array().expect("a list").iter().find(|lane| lane["lane"] == "A").cloned();
         let elsewhere = lane.expect("the lane")["elsewhere"].clone();
         elsewhere["executor"] == "main" && elsewhere["job"] == "7" && elsewhere["host"] != Value::Null
@@ -83,7 +83,7 @@ fn lanes_work_as_jobs_and_are_merged_here() {
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 2);
     assert_eq!(env.git_at("exchange.git", &["for-each-ref"]), "", "the states of merged lanes are removed");
-    assert!(env.lanekeeper(&["logs", "B"]).exits(0).stdout.contains("written"), "what jobs printed is here");
+    assert!(env.lanewright(&["logs", "B"]).exits(0).stdout.contains("written"), "what jobs printed is here");
     let stages = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr"];
     stages.iter().for_each(|stage| drop(env.checkpoint("A", stage)));
 }
@@ -98,7 +98,7 @@ fn a_lane_whose_job_died_is_given_to_another() {
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 3);
-    let report = env.lanekeeper(&["report", "--format", "json"]).exits(0).json();
+    let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();
     Schema::named("report").accepts(&report);
     let lane = &report["lanes"].as_array().expect("a list")[0];
     let jobs = lane["placements"].as_array().expect("a list");
@@ -146,7 +146,7 @@ fn a_lane_whose_state_was_removed_from_the_exchange_is_offered_again() {
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
-    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/state/r1.A"]);
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanewright/state/r1.A"]);
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
     assert_eq!(env.scratch("code.7").trim(), "75");
@@ -159,14 +159,14 @@ fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
     wait_until("the lane's agent", || has_begun(&env, 1));
     run.kill();
     run.wait();
-    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(3).hints("resume the run and stop it");
+    env.lanewright(&["rollback", "--lane", "A", "--yes"]).exits(3).hints("resume the run and stop it");
     let run = env.start_with(&["resume", "--yes"], |command| command);
     // Until then the command would hold the lock that the resume takes.
     wait_until("the resume", || !env.events("run_resumed").is_empty());
-    env.lanekeeper(&["stop"]).exits(0);
+    env.lanewright(&["stop"]).exits(0);
     run.wait().exits(143);
-    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
-    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1"], "what was rolled back is removed");
+    env.lanewright(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    assert_eq!(refs(&env), ["refs/lanewright/owner/r1"], "what was rolled back is removed");
     env.write("scratch/go", "");
     assert_merged(&env, env.resume(&[]));
 }
@@ -174,7 +174,7 @@ fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
 /// Another clone, with the run as it is now; what pulling it said.
 fn other_clone(env: &TestEnv) -> Ended {
     clone(env);
-    env.lanekeeper(&["state", "push", "--remote", "x"]).exits(0);
+    env.lanewright(&["state", "push", "--remote", "x"]).exits(0);
     in_other(env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0)
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn in_other(env: &TestEnv, arguments: &[&str]) -> Running {
 /// What the exchange has, but for the state of the run itself, which tests push by hand.
 pub(crate) fn refs(env: &TestEnv) -> Vec<String> {
     let refs = env.git_at("exchange.git", &["for-each-ref", "--format=%(refname)"]);
-    refs.lines().filter(|name| *name != "refs/lanekeeper/state/r1").map(str::to_owned).collect()
+    refs.lines().filter(|name| *name != "refs/lanewright/state/r1").map(str::to_owned).collect()
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_process_ends_whose_run_goes_on_in_another_clone() {
     let other = env.path("other").display().to_string();
     run.wait().exits(4).says(&["run r1 was continued elsewhere", &other]);
     env.resume(&["--yes"]).exits(4).says(&["run r1 was continued elsewhere", &other]);
-    env.lanekeeper(&["clean", "r1", "--force", "--logs", "--yes"]).exits(0).says(&["was continued elsewhere"]);
+    env.lanewright(&["clean", "r1", "--force", "--logs", "--yes"]).exits(0).says(&["was continued elsewhere"]);
     env.write("scratch/go", "");
     assert_merged_in(&env, "other", there.wait());
     assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
@@ -230,13 +230,13 @@ fn the_clone_that_took_a_run_overwrites_what_the_other_one_pushed_last() {
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
     wait_until("a state of the run", || {
-        !env.git_at("exchange.git", &["for-each-ref", "refs/lanekeeper/state/r1"]).is_empty()
+        !env.git_at("exchange.git", &["for-each-ref", "refs/lanewright/state/r1"]).is_empty()
     });
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     run.wait().exits(4);
     env.write("scratch/go", "");
     assert_merged_in(&env, "other", in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait());
-    let state = env.git_at("exchange.git", &["show", "refs/lanekeeper/state/r1:state.json"]);
+    let state = env.git_at("exchange.git", &["show", "refs/lanewright/state/r1:state.json"]);
     let state: Value = serde_json::from_str(&state).expect("JSON");
     assert_eq!((state["outcome"].as_str(), state["repository"].as_str()), (Some("done"), env.path("other").to_str()));
 }
@@ -252,7 +252,7 @@ fn a_lane_stays_on_the_exchange_until_the_remote_of_the_run_has_its_merge() {
     fs::rename(env.path("states.git"), env.path("away.git")).expect("renamed");
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
-    let left = ["owner/r1", "state/r1.A", "state/r1.B"].map(|name| format!("refs/lanekeeper/{name}"));
+    let left = ["owner/r1", "state/r1.A", "state/r1.B"].map(|name| format!("refs/lanewright/{name}"));
     assert_eq!(refs(&env), left);
 }
 
@@ -265,9 +265,9 @@ fn a_lane_that_was_taken_back_is_not_pushed_by_the_job_that_had_it() {
     let first = worker(&env, 7);
     kill_process(first, Signal::STOP).expect("a signal");
     env.write("scratch/lost.7", "");
-    env.lanekeeper(&["stop"]);
+    env.lanewright(&["stop"]);
     run.wait().exits(143);
-    let state = || env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    let state = || env.git_at("exchange.git", &["rev-parse", "refs/lanewright/state/r1.A"]);
     let taken_back = state();
     env.write("scratch/go", "");
     kill_process(first, Signal::CONT).expect("a signal");
@@ -284,7 +284,7 @@ fn a_death_at_any_step_of_placing_changes_nothing_about_the_end() {
         env.write("scratch/go", "");
         let plan = env.path("plan.toml").display().to_string();
         let arguments = ["execute-phase", &plan, "--run-id", "r1"];
-        let died = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        let died = env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
         assert!(died.was_killed(), "no run comes to {point}: {}", died.stderr);
         assert_merged(&env, env.resume(&["--yes"]));
         assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1), "{point}");
@@ -300,10 +300,10 @@ fn what_a_failed_lane_left_on_the_exchange_goes_with_its_run() {
     env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
     env.commit("settings");
     env.execute(&[]).exits(1);
-    assert_eq!(refs(&env), ["refs/lanekeeper/owner/r1", "refs/lanekeeper/state/r1.A"]);
-    env.lanekeeper(&["clean", "r1", "--force", "--yes"]).exits(0);
+    assert_eq!(refs(&env), ["refs/lanewright/owner/r1", "refs/lanewright/state/r1.A"]);
+    env.lanewright(&["clean", "r1", "--force", "--yes"]).exits(0);
     assert!(refs(&env).is_empty(), "{:?}", refs(&env));
-    assert_eq!(env.git(&["for-each-ref", "refs/lanekeeper/owner", "refs/lanekeeper/remotes"]), "");
+    assert_eq!(env.git(&["for-each-ref", "refs/lanewright/owner", "refs/lanewright/remotes"]), "");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn an_engine_that_is_out_or_takes_no_more_is_asked_again() {
 
 /// What the doctor finds about the exchange: the kinds with their lanes.
 fn diagnosis(env: &TestEnv) -> Vec<(String, String)> {
-    let report = env.lanekeeper(&["doctor", "--format", "json"]).exits(0).json();
+    let report = env.lanewright(&["doctor", "--format", "json"]).exits(0).json();
     let word = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().expect("a list").iter();
     let found = findings.map(|finding| (word(finding, "kind"), word(finding, "lane")));
@@ -383,10 +383,10 @@ fn the_doctor_compares_the_exchange_with_the_lanes() {
     fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
     assert!(found("exchange-unreachable", ""), "{:?}", diagnosis(&env));
     fs::rename(env.path("away.git"), env.path("exchange.git")).expect("renamed");
-    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
-    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/state/r1.A"]);
+    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanewright/state/r1.A"]);
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanewright/state/r1.A"]);
     assert!(found("lane-state-missing", "A"), "{:?}", diagnosis(&env));
-    env.git_at("exchange.git", &["update-ref", "refs/lanekeeper/state/r1.A", &state]);
+    env.git_at("exchange.git", &["update-ref", "refs/lanewright/state/r1.A", &state]);
     other_clone(&env);
     let there = in_other(&env, &["resume", "--yes"]);
     wait_until("the other clone to have the run", || found("run-taken", ""));
@@ -400,16 +400,16 @@ fn the_doctor_finds_states_that_nothing_needs() {
     env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
     env.commit("settings");
     env.execute(&[]).exits(1);
-    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanewright/state/r1.A"]);
     assert_eq!(diagnosis(&env), []);
-    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
-    env.git_at("exchange.git", &["update-ref", "refs/lanekeeper/state/r1.A", &state]);
+    env.lanewright(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    env.git_at("exchange.git", &["update-ref", "refs/lanewright/state/r1.A", &state]);
     assert_eq!(diagnosis(&env), [("lane-state-left".to_owned(), "A".to_owned())]);
 }
 
 /// Makes the state of lane A the one of a job that pushed last in 2020, on the exchange and in what the run has seen.
 fn set_back(env: &TestEnv) {
-    let (exchange, name) = ("exchange.git", "refs/lanekeeper/state/r1.A");
+    let (exchange, name) = ("exchange.git", "refs/lanewright/state/r1.A");
     let state = env.git_at(exchange, &["show", &format!("{name}:state.json")]);
     let mut state: Value = serde_json::from_str(&state).expect("JSON");
     state["at"] = "2020-01-01T00:00:00.000Z".into();
@@ -421,7 +421,7 @@ fn set_back(env: &TestEnv) {
     let tree = env.git_at(exchange, &["write-tree"]);
     let commit = env.git_at(exchange, &["commit-tree", "-m", "set back", tree.trim()]);
     env.git_at(exchange, &["update-ref", name, commit.trim()]);
-    let seen = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/remotes"]);
+    let seen = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanewright/remotes"]);
     env.git(&["fetch", "--quiet", "../exchange.git", &format!("+{name}:{}", seen.trim())]);
 }
 
@@ -454,9 +454,9 @@ fn what_the_job_of_a_lane_prints_now_is_shown_before_it_is_pushed() {
     let run = env.start_with(&arguments, |command| command.env("A_TOKEN", "s3cr3t-t0ken-of-A"));
     wait_until("the lane's agent", || has_begun(&env, 1));
     let one = "one [redacted:A_TOKEN]";
-    wait_until("its output", || env.lanekeeper(&["logs", "A"]).exits(0).stdout.contains(one));
-    assert!(env.lanekeeper(&["logs"]).exits(0).stdout.contains(&format!(" A    | {one}\n")));
-    assert_eq!(env.lanekeeper(&["logs", "A", "--raw"]).exits(0).stdout, "", "nothing was pushed");
+    wait_until("its output", || env.lanewright(&["logs", "A"]).exits(0).stdout.contains(one));
+    assert!(env.lanewright(&["logs"]).exits(0).stdout.contains(&format!(" A    | {one}\n")));
+    assert_eq!(env.lanewright(&["logs", "A", "--raw"]).exits(0).stdout, "", "nothing was pushed");
     let follows = env.start_with(&["logs", "A", "--follow"], |command| command);
     let job = env.scratch("submitted").trim().to_owned();
     let printed = || fs::read_to_string(env.path(&format!("scratch/{job}.out"))).unwrap_or_default();
@@ -474,7 +474,7 @@ fn lanes_share_the_budget_that_is_left_and_come_back_for_more() {
     let env = slurm(this());
     let stream = format!("{}/fixtures/streams/claude/write.log", env!("CARGO_MANIFEST_DIR"));
     let claude = format!(
-        "#!/bin/sh\necho $LANEKEEPER_LANE >>$SCRATCH/calls\ncat >\"$LANEKEEPER_LANE-$(wc -l <$SCRATCH/calls)\"\ncat '{stream}'\n"
+        "#!/bin/sh\necho $LANEWRIGHT_LANE >>$SCRATCH/calls\ncat >\"$LANEWRIGHT_LANE-$(wc -l <$SCRATCH/calls)\"\ncat '{stream}'\n"
     );
     env.program("claude", &claude);
     let lane = |id: &str| {
@@ -486,14 +486,14 @@ fn lanes_share_the_budget_that_is_left_and_come_back_for_more() {
     };
     env.plan(&[lane("A"), lane("B")].concat());
     // Of the repository's settings, which the jobs see, too.
-    env.write("repo/lanekeeper.toml", format!("max_tokens = 1000\n{}", env.read("repo/lanekeeper.toml")));
+    env.write("repo/lanewright.toml", format!("max_tokens = 1000\n{}", env.read("repo/lanewright.toml")));
     env.commit("settings");
     let with_key =
-        |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
+        |arguments: &[&str]| env.lanewright_with(arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
     let plan = env.path("plan.toml");
     let blocked = with_key(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"]).exits(3);
     // A call uses 340, so each lane has used up its 500 after two. The first that comes back may get more.
-    blocked.says(&["budget reached: 1", " of 1000 tokens", "lanekeeper resume r1 --max-tokens"]);
+    blocked.says(&["budget reached: 1", " of 1000 tokens", "lanewright resume r1 --max-tokens"]);
     let calls = || env.scratch("calls").lines().count();
     assert!([4, 5].contains(&calls()), "{}", calls());
     with_key(&["resume", "r1", "--max-tokens", "none"]).exits(0);

@@ -20,13 +20,13 @@ fn env() -> TestEnv {
 #[test]
 fn a_worktree_is_named_after_its_lane() {
     let env = env();
-    let printed = |words: &[&str]| env.lanekeeper(&[&["path"], words].concat()).exits(0).stdout;
+    let printed = |words: &[&str]| env.lanewright(&[&["path"], words].concat()).exits(0).stdout;
     assert_eq!(printed(&["L"]), format!("{}\n", env.path("repo.lanes/r1/L/code").display()));
     assert_eq!(printed(&["r1", "L"]), printed(&["L"]));
     let files: Vec<bool> =
         ["one.txt", "two.txt"].iter().map(|file| env.path("repo.lanes/r1/L/code").join(file).exists()).collect();
     assert_eq!(files, [true, true]);
-    let json = env.lanekeeper(&["path", "L", "--format", "json"]).exits(0).json();
+    let json = env.lanewright(&["path", "L", "--format", "json"]).exits(0).json();
     assert_eq!(json["path"], env.path("repo.lanes/r1/L/code").to_str().expect("UTF-8"));
 }
 
@@ -34,10 +34,10 @@ fn a_worktree_is_named_after_its_lane() {
 fn a_lane_without_a_worktree_says_so() {
     let env = env();
     for lane in ["M", "N"] {
-        env.lanekeeper(&["path", lane]).exits(8).says(&["has no worktree now"]).hints("lanekeeper status r1");
-        env.lanekeeper(&["open", lane, "--with", "true"]).exits(8);
+        env.lanewright(&["path", lane]).exits(8).says(&["has no worktree now"]).hints("lanewright status r1");
+        env.lanewright(&["open", lane, "--with", "true"]).exits(8);
     }
-    env.lanekeeper(&["path", "O"]).exits(8).hints("did you mean");
+    env.lanewright(&["path", "O"]).exits(8).hints("did you mean");
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn a_worktree_is_opened_in_the_users_editor_or_in_what_is_named() {
     let env = env();
     env.program("editor", "#!/bin/sh\nprintf '%s|' \"$@\" > \"$SCRATCH/edited\"; pwd -P >> \"$SCRATCH/edited\"\n");
     let slot = fs::canonicalize(env.path("repo.lanes/r1/L/code")).expect("a worktree");
-    env.lanekeeper_in(&["open", "L"], &[("EDITOR", "editor --wait"), ("VISUAL", "")]).exits(0);
+    env.lanewright_in(&["open", "L"], &[("EDITOR", "editor --wait"), ("VISUAL", "")]).exits(0);
     assert_eq!(env.scratch("edited"), format!("--wait|.|{}\n", slot.display()));
-    env.lanekeeper(&["open", "L", "--with", "ls *.txt > \"$SCRATCH/listed\""]).exits(0);
+    env.lanewright(&["open", "L", "--with", "ls *.txt > \"$SCRATCH/listed\""]).exits(0);
     assert_eq!(env.scratch("listed"), "one.txt\ntwo.txt\n");
-    env.lanekeeper(&["open", "L"]).exits(2).says(&["neither VISUAL nor EDITOR"]).hints("--with");
-    env.lanekeeper(&["open", "L", "--with", "exit 3"]).exits(1).says(&["`exit 3` ended with"]);
+    env.lanewright(&["open", "L"]).exits(2).says(&["neither VISUAL nor EDITOR"]).hints("--with");
+    env.lanewright(&["open", "L", "--with", "exit 3"]).exits(1).says(&["`exit 3` ended with"]);
 }

@@ -16,9 +16,9 @@ fn the_plan_is_valid_and_says_what_the_flags_say() {
     let env = TestEnv::new();
     let lanes = ["--lane", "Ledger schema", "--lane", "SL-API", "--phase", "P7"];
     let flags = ["--runner", "codex", "--test", "make \"test\""];
-    env.lanekeeper(&[&["plan", "new", "new.toml"], lanes.as_slice(), &flags].concat()).exits(0);
+    env.lanewright(&[&["plan", "new", "new.toml"], lanes.as_slice(), &flags].concat()).exits(0);
     write_prompts(&env, "new.toml");
-    let shown = env.lanekeeper(&["plan", "show", "new.toml", "--format", "json"]).exits(0).json();
+    let shown = env.lanewright(&["plan", "show", "new.toml", "--format", "json"]).exits(0).json();
     assert_eq!(shown["phase"], "P7");
     let ids: Vec<_> = shown["lanes"].as_array().expect("lanes").iter().map(|it| it["lane"]["id"].clone()).collect();
     assert_eq!(ids, ["ledger-schema", "SL-API"]);
@@ -30,33 +30,33 @@ fn the_plan_is_valid_and_says_what_the_flags_say() {
     let all =
         all.replace("# final", "final").replace("# merge", "merge").replace("# max_", "max_").replace("# owns", "owns");
     env.write("repo/all.toml", all.replace("# approval", "approval"));
-    env.lanekeeper(&["plan", "check", "all.toml"]).exits(0);
+    env.lanewright(&["plan", "check", "all.toml"]).exits(0);
     let own = env.read("repo/new.toml").replace("runner = ", "# runner = ").replace("# command", "command");
     env.write("repo/own.toml", own);
-    let own = env.lanekeeper(&["plan", "show", "own.toml", "--format", "json"]).exits(0).stdout;
+    let own = env.lanewright(&["plan", "show", "own.toml", "--format", "json"]).exits(0).stdout;
     assert!(own.contains("my-agent --prompt-file"), "{own}");
 }
 
 #[test]
 fn without_a_terminal_nothing_is_asked_and_nothing_replaced() {
     let env = TestEnv::new();
-    let told = env.lanekeeper(&["plan", "new"]).exits(0);
-    assert!(told.stdout.contains("lanekeeper run plan.toml"), "{}", told.stdout);
+    let told = env.lanewright(&["plan", "new"]).exits(0);
+    assert!(told.stdout.contains("lanewright run plan.toml"), "{}", told.stdout);
     write_prompts(&env, "plan.toml");
-    env.lanekeeper(&["plan", "check", "plan.toml"]).exits(0);
+    env.lanewright(&["plan", "check", "plan.toml"]).exits(0);
     let before = env.read("repo/plan.toml");
-    env.lanekeeper(&["plan", "new", "--phase", "P2"]).exits(2).says(&["exists already"]).hints("--force");
+    env.lanewright(&["plan", "new", "--phase", "P2"]).exits(2).says(&["exists already"]).hints("--force");
     assert_eq!(env.read("repo/plan.toml"), before);
-    env.lanekeeper(&["plan", "new", "--phase", "P2", "--force"]).exits(0);
+    env.lanewright(&["plan", "new", "--phase", "P2", "--force"]).exits(0);
     assert!(env.read("repo/plan.toml").contains("phase = \"P2\""));
 }
 
 #[test]
 fn no_agent_starts_with_the_prompt_of_the_starter() {
     let env = TestEnv::new();
-    env.lanekeeper(&["plan", "new", "new.toml", "--lane", "A", "--runner", "codex"]).exits(0);
+    env.lanewright(&["plan", "new", "new.toml", "--lane", "A", "--runner", "codex"]).exits(0);
     for arguments in [["plan", "check", "new.toml"].as_slice(), &["run", "new.toml"]] {
-        let refused = env.lanekeeper(arguments).exits(2).says(&["the prompt that `lanekeeper plan new` wrote"]);
+        let refused = env.lanewright(arguments).exits(2).says(&["the prompt that `lanewright plan new` wrote"]);
         assert!(refused.stderr.contains("new.toml:"), "{}", refused.stderr);
     }
     let prompt = env.read("repo/new.toml").lines().last().expect("a prompt").replace("prompt = ", "");
@@ -65,7 +65,7 @@ fn no_agent_starts_with_the_prompt_of_the_starter() {
         "repo/file.toml",
         "phase = \"P1\"\n[[lane]]\nid = \"A\"\nrunner = \"codex\"\nprompt_file = \"work.txt\"\n",
     );
-    env.lanekeeper(&["plan", "check", "file.toml"]).exits(2).says(&["the prompt that `lanekeeper plan new` wrote"]);
+    env.lanewright(&["plan", "check", "file.toml"]).exits(2).says(&["the prompt that `lanewright plan new` wrote"]);
 }
 
 #[test]
@@ -74,20 +74,20 @@ fn an_empty_prompt_is_refused_with_its_place() {
     env.write("repo/work.txt", " \n");
     for key in ["prompt = \"\"", "prompt = \" \"", "prompt_file = \"work.txt\""] {
         env.write("repo/a.toml", format!("phase = \"P1\"\n[[lane]]\nid = \"A\"\nrunner = \"codex\"\n{key}\n"));
-        env.lanekeeper(&["plan", "check", "a.toml"]).exits(2).says(&["the prompt is empty", "a.toml:5"]);
+        env.lanewright(&["plan", "check", "a.toml"]).exits(2).says(&["the prompt is empty", "a.toml:5"]);
     }
 }
 
 #[test]
 fn commas_separate_lanes_and_ids_that_differ_by_case_are_warned_of() {
     let env = TestEnv::new();
-    env.lanekeeper(&["plan", "new", "a.toml", "--lane", "add,sub, read me,", "--lane", "b"]).exits(0);
+    env.lanewright(&["plan", "new", "a.toml", "--lane", "add,sub, read me,", "--lane", "b"]).exits(0);
     let ids = |file: &str| {
         let text = env.read(file);
         text.lines().filter(|line| line.starts_with("id = ")).map(|line| line[5..].replace('"', "")).collect::<Vec<_>>()
     };
     assert_eq!(ids("repo/a.toml"), ["add", "sub", "read-me", "b"]);
-    let told = env.lanekeeper(&["plan", "new", "b.toml", "--lane", "a,A"]).exits(0);
+    let told = env.lanewright(&["plan", "new", "b.toml", "--lane", "a,A"]).exits(0);
     assert!(told.stderr.contains("`a` and `A` differ by case only"), "{}", told.stderr);
     assert_eq!(ids("repo/b.toml"), ["a", "A"]);
 }
@@ -95,11 +95,11 @@ fn commas_separate_lanes_and_ids_that_differ_by_case_are_warned_of() {
 #[test]
 fn outside_of_a_repository_a_plan_is_written_with_a_warning() {
     let env = TestEnv::new();
-    let told = env.lanekeeper(&["plan", "new"]).exits(0);
+    let told = env.lanewright(&["plan", "new"]).exits(0);
     assert_eq!(told.stderr, "");
     std::fs::create_dir(env.path("scratch/none")).expect("a directory");
     let place = env.path("scratch/none");
-    let told = env.lanekeeper_with(&["plan", "new"], |command| command.current_dir(&place)).exits(0);
+    let told = env.lanewright_with(&["plan", "new"], |command| command.current_dir(&place)).exits(0);
     assert!(
         told.stderr.contains("warning: ") && told.stderr.contains("not inside a git repository"),
         "{}",
@@ -111,12 +111,12 @@ fn outside_of_a_repository_a_plan_is_written_with_a_warning() {
 #[test]
 fn what_makes_no_plan_is_refused_and_writes_nothing() {
     let env = TestEnv::new();
-    env.lanekeeper(&["plan", "new", "--lane", "a b", "--lane", "A-B"]).exits(0);
-    env.lanekeeper(&["plan", "new", "x.toml", "--lane", "a b", "--lane", "a  b"]).exits(2).says(&["the id `a-b`"]);
-    env.lanekeeper(&["plan", "new", "x.toml", "--lane", "?"]).exits(2).says(&["no id"]);
-    env.lanekeeper(&["plan", "new", "x.toml", "--lane", ""]).exits(2).says(&["no id"]);
-    env.lanekeeper(&["plan", "new", "x.toml", "--runner", "claud"]).exits(2).says(&["there is no runner `claud`"]);
-    let unbalanced = env.lanekeeper(&["plan", "new", "x.toml", "--test", "echo \""]).exits(2).stderr;
+    env.lanewright(&["plan", "new", "--lane", "a b", "--lane", "A-B"]).exits(0);
+    env.lanewright(&["plan", "new", "x.toml", "--lane", "a b", "--lane", "a  b"]).exits(2).says(&["the id `a-b`"]);
+    env.lanewright(&["plan", "new", "x.toml", "--lane", "?"]).exits(2).says(&["no id"]);
+    env.lanewright(&["plan", "new", "x.toml", "--lane", ""]).exits(2).says(&["no id"]);
+    env.lanewright(&["plan", "new", "x.toml", "--runner", "claud"]).exits(2).says(&["there is no runner `claud`"]);
+    let unbalanced = env.lanewright(&["plan", "new", "x.toml", "--test", "echo \""]).exits(2).stderr;
     assert!(unbalanced.contains("error: the shell refuses the gate") && !unbalanced.contains(".toml"), "{unbalanced}");
     assert!(!env.path("repo/x.toml").exists());
 }
@@ -124,7 +124,7 @@ fn what_makes_no_plan_is_refused_and_writes_nothing() {
 #[test]
 fn a_file_that_cannot_be_the_plan_is_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let new = |file: &str| env.lanekeeper(&["plan", "new", file, "--force"]).exits(2);
+    let new = |file: &str| env.lanewright(&["plan", "new", file, "--force"]).exits(2);
     new("p.json").says(&["p.json would be a plan in TOML"]).hints("name it p.toml");
     new("a/b/p.toml").says(&["there is no directory"]).hints("mkdir -p");
     std::os::unix::fs::symlink("nowhere", env.path("repo/link.toml")).expect("a link");
@@ -136,7 +136,7 @@ fn a_file_that_cannot_be_the_plan_is_refused_with_what_to_do() {
 
 /// `plan new` on a terminal.
 fn on_a_terminal(env: &TestEnv) -> Terminal {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).args(["plan", "new"]);
     Terminal::asking(command)
 }

@@ -13,13 +13,13 @@ retries = 1
 tests = ["grep -q good work.txt"]
 [[lane.agent]]
 name = "engineer"
-command = "if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo bad > work.txt; else echo good > work.txt; fi"
+command = "if [ $LANEWRIGHT_ATTEMPT = 1 ]; then echo bad > work.txt; else echo good > work.txt; fi"
 [[lane.agent]]
 name = "critic"
 round = "review"
-command = '''cp "$LANEKEEPER_PROMPT_FILE" "$SCRATCH/review.md"
-sed -n 's/^    \(git .*\)/\1/p' "$LANEKEEPER_PROMPT_FILE" | sh > "$SCRATCH/review-shows" 2>&1
-printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE"'''
+command = '''cp "$LANEWRIGHT_PROMPT_FILE" "$SCRATCH/review.md"
+sed -n 's/^    \(git .*\)/\1/p' "$LANEWRIGHT_PROMPT_FILE" | sh > "$SCRATCH/review-shows" 2>&1
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE"'''
 prompt = "Be strict."
 [[lane.task]]
 agent = "engineer"
@@ -31,7 +31,7 @@ verify = ["test -f work.txt"]
 
 /// Puts a template of the repository's own in place.
 fn template(env: &TestEnv, name: &str, text: &str) {
-    env.write(&format!("repo/.lanekeeper/prompts/{name}"), text);
+    env.write(&format!("repo/.lanewright/prompts/{name}"), text);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_prompt_names_what_judges_the_work_and_a_review_says_what_to_look_at() {
     for told in ["    test -f work.txt\n    test -d .\n", "    true # checkpoint\n", "    grep -q good work.txt\n"] {
         assert!(first.contains(told), "{told}: {first}");
     }
-    assert!(first.contains("- work.txt") && first.contains("$LANEKEEPER_STATUS_FILE"), "{first}");
+    assert!(first.contains("- work.txt") && first.contains("$LANEWRIGHT_STATUS_FILE"), "{first}");
     let second = env.attempt_file("L", "engineer", 2, "prompt.md");
     assert!(second.contains("## This is attempt 2\n\nEarlier attempts failed."), "{second}");
     let review = env.scratch("review.md");
@@ -61,7 +61,7 @@ fn plan_show_prints_the_prompts_that_agents_get() {
     let env = TestEnv::new();
     env.plan(PLAN);
     let plan = env.path("plan.toml");
-    let shown = env.lanekeeper(&["plan", "show", plan.to_str().unwrap(), "--prompts"]).exits(0).stdout;
+    let shown = env.lanewright(&["plan", "show", plan.to_str().unwrap(), "--prompts"]).exits(0).stdout;
     env.execute(&[]).exits(0);
     let first = env.attempt_file("L", "engineer", 1, "prompt.md");
     assert!(shown.contains(&format!("==> L · engineer · task 1 <==\n\n{first}")), "{shown}");
@@ -72,7 +72,7 @@ fn plan_show_prints_the_prompts_that_agents_get() {
 fn a_template_of_the_repository_is_pinned_when_the_run_starts() {
     let env = TestEnv::new();
     template(&env, "implementation.md", "Team rules.\n\n{{ task.prompt }}{% include \"history.md\" %}");
-    let plan = PLAN.replace("command = \"if", "command = \"[ $LANEKEEPER_ATTEMPT = 1 ] && exit 3; if");
+    let plan = PLAN.replace("command = \"if", "command = \"[ $LANEWRIGHT_ATTEMPT = 1 ] && exit 3; if");
     env.plan(&plan.replace("retries = 1", "retries = 0"));
     env.execute(&[]).exits(1);
     assert_eq!(env.attempt_file("L", "engineer", 1, "prompt.md"), "Team rules.\n\nWrite work.txt.\n");
@@ -146,12 +146,12 @@ fn a_template_without_the_text_of_the_task_is_named() {
     template(&env, "review.md", "Look at {{ head }}.{% include \"history.md\" %}");
     let warning = "review.md:1: warning: the prompt does not have `task.prompt`, the text of the task";
     let plan = env.path("plan.toml");
-    let told = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
+    let told = env.lanewright(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
     assert!(told.contains(warning), "{told}");
     assert!(env.execute(&[]).exits(0).stderr.contains(warning), "a run starts without the warning");
     template(&env, "review.md", "{% include \"team.md\" %}{% include \"history.md\" %}");
     template(&env, "team.md", "{{ task.prompt | upper | lower }}: {{ task.prompt | indent }}");
-    let told = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
+    let told = env.lanewright(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
     assert!(!told.contains("task.prompt"), "{told}");
 }
 
@@ -162,14 +162,14 @@ fn a_directory_of_templates_that_was_set_must_be_one() {
     let with = |directory: &str| {
         let plan = env.path("plan.toml");
         let check = ["plan", "check", plan.to_str().expect("UTF-8")];
-        env.lanekeeper_with(&check, |command| command.env("LANEKEEPER_PROMPTS", directory))
+        env.lanewright_with(&check, |command| command.env("LANEWRIGHT_PROMPTS", directory))
     };
     let missing = with("nowhere").exits(2).stderr;
-    assert!(missing.contains("does not exist (set by: LANEKEEPER_PROMPTS)"), "{missing}");
+    assert!(missing.contains("does not exist (set by: LANEWRIGHT_PROMPTS)"), "{missing}");
     assert!(with("README.md").exits(2).stderr.contains("is not a directory"));
     env.write("repo/own/team.md", "");
     with("own").exits(0);
-    env.write("repo/.lanekeeper/prompts", "");
+    env.write("repo/.lanewright/prompts", "");
     let file = env.execute(&[]).exits(2).stderr;
     assert!(file.contains("is not a directory (set by: default)"), "{file}");
 }

@@ -73,13 +73,13 @@ fn lanes_are_pushed_and_proposed_each_on_top_of_the_one_it_builds_on() {
     assert_eq!(summary["lanes"][0]["pull_request"]["url"], "https://github.com/acme/shop/pull/1");
     let body = pull(&env, 1, "body");
     for part in
-        ["## Tests", "`test -e a.txt`", "Exit code 0", "`pre_pr`", "1 attempt", "lanekeeper rollback r1 --lane A"]
+        ["## Tests", "`test -e a.txt`", "Exit code 0", "`pre_pr`", "1 attempt", "lanewright rollback r1 --lane A"]
     {
         assert!(body.contains(part), "{part} is missing:\n{body}");
     }
     assert_eq!(pull(&env, 1, "title"), "A: First `thing`");
     assert!(pull(&env, 2, "body").contains("To be merged after https://github.com/acme/shop/pull/1"));
-    env.lanekeeper(&["status", "r1"]).exits(0);
+    env.lanewright(&["status", "r1"]).exits(0);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_lane_that_is_built_again_updates_its_pull_request() {
     let env = world("[[lane]]\nid = \"A\"\ncommand = 'date +%s%N > a.txt'\n");
     env.execute(PR).exits(0);
     let first = remote_head(&env, "lane/P1/A");
-    let told = env.lanekeeper(&["rollback", "r1"]).exits(0);
+    let told = env.lanewright(&["rollback", "r1"]).exits(0);
     assert!(told.stdout.contains("https://github.com/acme/shop/pull/1"), "{}", told.stdout);
     env.resume(&[]).exits(0);
     let second = remote_head(&env, "lane/P1/A");
@@ -132,7 +132,7 @@ fn a_death_around_push_and_pull_request_makes_neither_twice() {
         let plan = env.path("plan.toml");
         let arguments = [&["execute-phase", plan.to_str().unwrap(), "--run-id", "r1"], PR].concat();
         let died =
-            env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_CRASH_POINT", format!("{point}:1")));
+            env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", format!("{point}:1")));
         died.exits(137);
         let pushed = (point != "before_push_branch").then(|| remote_head(&env, "lane/P1/A"));
         env.resume(&[]).exits(0);
@@ -184,7 +184,7 @@ fn what_another_user_pushed_on_top_of_a_lane_is_not_overwritten() {
     let env = world(ONE);
     env.execute(PR).exits(0);
     let theirs = another_user_pushes(&env, "lane/P1/A");
-    env.lanekeeper(&["rollback", "r1"]).exits(0);
+    env.lanewright(&["rollback", "r1"]).exits(0);
     env.resume(&[]).exits(3).says(&["did not push"]);
     assert_eq!(remote_head(&env, "lane/P1/A"), theirs);
 }
@@ -204,15 +204,15 @@ fn what_is_missing_is_reported_before_the_first_lane() {
     let plan = env.path("plan.toml");
     let arguments = [&["execute-phase", plan.to_str().unwrap(), "--run-id", "r1"], PR].concat();
     env.write("scratch/gh-logged-out", "");
-    env.lanekeeper(&arguments).exits(3).says(&["not logged in"]).hints("gh auth login --hostname github.com");
+    env.lanewright(&arguments).exits(3).says(&["not logged in"]).hints("gh auth login --hostname github.com");
     std::fs::remove_file(env.path("bin/gh")).unwrap();
     let git =
         std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|path| path.join("git")).find(|it| it.exists());
     std::os::unix::fs::symlink(git.unwrap(), env.path("bin/git")).unwrap();
     let alone = env.path("bin");
-    let without = |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.env("PATH", &alone));
+    let without = |arguments: &[&str]| env.lanewright_with(arguments, |command| command.env("PATH", &alone));
     without(&arguments).exits(3).says(&["`gh` is not installed"]).hints("apt install gh");
-    env.write("repo/lanekeeper.toml", "pull_request_command = [\"./propose\"]\n");
+    env.write("repo/lanewright.toml", "pull_request_command = [\"./propose\"]\n");
     without(&arguments).exits(3).says(&["`./propose` is not installed"]).hints("pull_request_command");
     env.git(&["remote", "remove", "origin"]);
     without(&arguments).exits(3).says(&["no remote `origin`"]);
@@ -231,15 +231,15 @@ fn a_command_of_the_user_opens_pull_requests_and_gets_the_existing_one() {
     let env = world(ONE);
     env.program(
         "propose",
-        "#!/bin/sh\nset -e\ntest -s \"$LANEKEEPER_BODY_FILE\"\n\
-         echo \"$1 $LANEKEEPER_BRANCH $LANEKEEPER_BASE_BRANCH $LANEKEEPER_LANE [$LANEKEEPER_PULL_REQUEST]\" >> \"$SCRATCH/told\"\n\
+        "#!/bin/sh\nset -e\ntest -s \"$LANEWRIGHT_BODY_FILE\"\n\
+         echo \"$1 $LANEWRIGHT_BRANCH $LANEWRIGHT_BASE_BRANCH $LANEWRIGHT_LANE [$LANEWRIGHT_PULL_REQUEST]\" >> \"$SCRATCH/told\"\n\
          echo opening\necho https://forge.example.com/changes/41\n",
     );
-    env.write("repo/lanekeeper.toml", "merge = \"pr\"\npull_request_command = [\"propose\", \"--now\"]\n");
+    env.write("repo/lanewright.toml", "merge = \"pr\"\npull_request_command = [\"propose\", \"--now\"]\n");
     env.commit("settings");
     env.git(&["push", "--quiet", "origin", "main"]);
     env.execute(&[]).exits(0);
-    env.lanekeeper(&["rollback", "r1"]).exits(0);
+    env.lanewright(&["rollback", "r1"]).exits(0);
     env.resume(&[]).exits(0);
     let told = env.scratch("told");
     let known = "https://forge.example.com/changes/41";
@@ -264,7 +264,7 @@ fn a_lane_that_changed_nothing_has_no_pull_request_and_does_not_stand_in_the_way
 fn a_branch_with_an_open_pull_request_is_not_cleaned_up() {
     let env = world(ONE);
     env.execute(PR).exits(0);
-    let told = env.lanekeeper(&["clean", "--yes"]).exits(0);
+    let told = env.lanewright(&["clean", "--yes"]).exits(0);
     assert!(told.stdout.contains("kept branch lane/P1/A"), "{}", told.stdout);
     assert!(told.stdout.contains("https://github.com/acme/shop/pull/1"), "{}", told.stdout);
     env.git(&["rev-parse", "lane/P1/A"]);

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::SystemTime;
 
-use lanekeeper::model::task_file::Interruption;
-use lanekeeper::model::{LaneId, RunId, Timestamp};
-use lanekeeper::store::LaneDirectory;
-use lanekeeper::store::add_interruption;
+use lanewright::model::task_file::Interruption;
+use lanewright::model::{LaneId, RunId, Timestamp};
+use lanewright::store::LaneDirectory;
+use lanewright::store::add_interruption;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn look_often(env: &TestEnv) {
     ];
     for way in ways {
         for _ in 0..20 {
-            env.lanekeeper(way).exits(0);
+            env.lanewright(way).exits(0);
         }
         let after = everything(env);
         let changed: Vec<&PathBuf> =
@@ -73,7 +73,7 @@ fn looking_at_a_run_that_waits_for_an_answer_changes_nothing() {
     let env = with(WAITS);
     env.execute(&[]).exits(3);
     look_often(&env);
-    env.lanekeeper(&["approve", RUN, "L"]).exits(0);
+    env.lanewright(&["approve", RUN, "L"]).exits(0);
     env.write("scratch/go", "");
     env.resume(&[]).exits(0);
 }
@@ -132,22 +132,22 @@ fn an_interruption_that_is_noted_moves_nothing() {
     for (millis, kind) in [(5, "question"), (6, "audit"), (7, "question")] {
         let interruption = Interruption { kind: kind.to_owned(), timestamp: Timestamp::from_unix_millis(millis) };
         add_interruption(&lane, &interruption).expect("it is noted");
-        env.lanekeeper(&["status", RUN]).exits(0);
+        env.lanewright(&["status", RUN]).exits(0);
     }
     let after = file();
     assert_eq!((&after["state"], &after["transition_log"]), (&before["state"], &before["transition_log"]));
     env.resume(&[]).exits(3).says(&["waits for your approval"]);
     assert_eq!(file()["interruptions"].as_array().map(Vec::len), Some(3), "they were forgotten");
     assert!(!env.holds("main", "l.txt"));
-    env.lanekeeper(&["approve", RUN, "L"]).exits(0);
+    env.lanewright(&["approve", RUN, "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "l.txt"));
 }
 
-/// A run whose files are elsewhere, and `lanekeeper` on the `PATH`.
+/// A run whose files are elsewhere, and `lanewright` on the `PATH`.
 fn elsewhere(plan: &str) -> (TestEnv, String) {
     let env = with(plan);
-    env.program("lanekeeper", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_lanekeeper")));
+    env.program("lanewright", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_lanewright")));
     let flags = ["--log-path", "../other place/log.jsonl", "--checkpoint-path", "../other place/c.json"];
     let ended = env.execute(&flags);
     assert!(ended.code == 1 || ended.code == 3, "{ended:?}");
@@ -166,9 +166,9 @@ fn paste(env: &TestEnv, line: &str) -> Ended {
     ended
 }
 
-/// The lines of a text that call Lanekeeper.
+/// The lines of a text that call Lanewright.
 fn commands_in(text: &str) -> Vec<String> {
-    let lines = text.lines().filter_map(|line| line.find("lanekeeper ").map(|at| line[at..].trim().to_owned()));
+    let lines = text.lines().filter_map(|line| line.find("lanewright ").map(|at| line[at..].trim().to_owned()));
     let mut commands: Vec<String> = lines.filter(|line| line.contains("r1")).collect();
     commands.sort();
     commands.dedup();
@@ -208,10 +208,10 @@ fn an_answer_finds_a_run_whose_files_are_elsewhere() {
     assert!(env.holds("main", "l.txt"));
     let places = ["--log-path", "../other place/log.jsonl"];
     for command in [&["status"][..], &["logs", "r1"], &["stop", "r1"], &["status", "r1"]] {
-        env.lanekeeper(&[command, &places].concat()).exits(0);
+        env.lanewright(&[command, &places].concat()).exits(0);
     }
-    env.lanekeeper(&[&["status", "r2"][..], &places].concat()).exits(8).says(&["no run `r2`"]);
-    env.lanekeeper(&[&["resume"][..], &places].concat()).exits(7);
+    env.lanewright(&[&["status", "r2"][..], &places].concat()).exits(8).says(&["no run `r2`"]);
+    env.lanewright(&[&["resume"][..], &places].concat()).exits(7);
 }
 
 #[test]

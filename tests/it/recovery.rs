@@ -26,7 +26,7 @@ fn row(line: &str) -> Row {
         |cell: &str, mark: char| -> Vec<String> { cell.split(mark).skip(1).step_by(2).map(str::to_owned).collect() };
     let codes = cells[1].split("exit code ").nth(1).map(|rest| rest.split('"').next().unwrap_or_default());
     let codes = codes.into_iter().flat_map(|codes| codes.split([',', ' ']).filter_map(|word| word.parse().ok()));
-    let commands = spans(cells[3], '`').into_iter().filter(|span| span.starts_with("lanekeeper "));
+    let commands = spans(cells[3], '`').into_iter().filter(|span| span.starts_with("lanewright "));
     Row {
         state,
         codes: codes.collect(),
@@ -64,13 +64,13 @@ fn stopped() -> (TestEnv, Ended) {
     let env = planned(WAITS);
     let run = env.start(&[]);
     wait_until("the agent", || env.path("scratch/began").exists());
-    env.lanekeeper(&["stop", "r1"]).exits(0);
+    env.lanewright(&["stop", "r1"]).exits(0);
     let ended = run.wait();
     env.write("scratch/go", "");
     (env, ended)
 }
 
-/// A run whose Lanekeeper was killed; its agent goes on.
+/// A run whose Lanewright was killed; its agent goes on.
 fn interrupted() -> TestEnv {
     let env = planned(WAITS);
     let run = env.start(&[]);
@@ -89,7 +89,7 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         (env, ended)
     };
     let then = |env: TestEnv, arguments: &[&str]| {
-        let ended = env.lanekeeper(arguments);
+        let ended = env.lanewright(arguments);
         (env, ended)
     };
     match state {
@@ -103,13 +103,13 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         "lane-failed" | "lane-hopeless" => executed(FAILS),
         "network-out" => {
             let env = planned(&FAILS.replace("&& echo l > l.txt", "|| { echo Could not resolve host: x; exit 1; }; echo l > l.txt"));
-            env.write("config/lanekeeper/config.toml", "outage_limit = \"0s\"\n");
+            env.write("config/lanewright/config.toml", "outage_limit = \"0s\"\n");
             let ended = env.execute(&[]);
             (env, ended)
         }
         "agent-blocked" => executed(&FAILS.replace(
             "&& echo l > l.txt",
-            "|| echo \"{\\\"status\\\": \\\"BLOCKED\\\", \\\"blocked_by\\\": \\\"the key is missing\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"; echo l > l.txt",
+            "|| echo \"{\\\"status\\\": \\\"BLOCKED\\\", \\\"blocked_by\\\": \\\"the key is missing\\\"}\" > \"$LANEWRIGHT_STATUS_FILE\"; echo l > l.txt",
         )),
         "checkout-in-the-way" => {
             let env = planned(&WAITS.replace("l.txt;", "README.md;"));
@@ -150,7 +150,7 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         "half-rolled-back" => {
             let env = stopped().0;
             let point = "rollback_keep:1";
-            env.lanekeeper_with(&["rollback", "r1", "--lane", "L"], |command| command.env("LANEKEEPER_CRASH_POINT", point));
+            env.lanewright_with(&["rollback", "r1", "--lane", "L"], |command| command.env("LANEWRIGHT_CRASH_POINT", point));
             then(env, &["resume", "r1"])
         }
         "worktree-gone" => {
@@ -169,7 +169,7 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         "never-began" => {
             let env = planned(WORKS);
             let start = ["execute-phase", "../plan.toml", "--run-id", "r1"];
-            env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "after_sync:1"));
+            env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", "after_sync:1"));
             env.write("repo/plan.toml", env.read("plan.toml"));
             then(env, &["resume", "r1"])
         }
@@ -193,10 +193,10 @@ fn the_note_about_a_publication_that_a_kill_at_the_end_of_a_run_leaves_is_remove
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.execute(&[]).exits(0);
-    let note = "repo/.git/lanekeeper/published.json";
+    let note = "repo/.git/lanewright/published.json";
     for (command, code) in [(&["resume", "r1"][..], 7), (&["clean", "r1", "--yes"], 0)] {
         env.write(note, format!("{{\"main\":\"{}\"}}", env.git(&["rev-parse", "main~1"])));
-        env.lanekeeper(command).exits(code);
+        env.lanewright(command).exits(code);
         assert!(!env.path(note).exists(), "{command:?}");
     }
 }
@@ -218,7 +218,7 @@ fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
         assert!(!row.types.is_empty(), "{} has nothing to type", row.state);
         for command in &row.types {
             let command: Vec<&str> = command.iter().map(String::as_str).collect();
-            let typed = env.lanekeeper(&command);
+            let typed = env.lanewright(&command);
             assert_eq!(typed.code, 0, "{}: {command:?}:\n{}{}", row.state, typed.stdout, typed.stderr);
         }
         if !ENDS_ELSEWHERE.contains(&row.state.as_str()) {
@@ -233,15 +233,15 @@ fn a_live_run_shows_as_the_table_says() {
     let run = env.start(&[]);
     wait_until("the agent", || env.path("scratch/began").exists());
     let of = |state: &str| rows().into_iter().find(|row| row.state == state).expect("a row");
-    let status = env.lanekeeper(&["status", "r1"]).exits(0);
+    let status = env.lanewright(&["status", "r1"]).exits(0);
     assert!(of("running").says.iter().all(|text| status.stdout.contains(text.as_str())), "{}", status.stdout);
     let held = of("held");
     let says: Vec<&str> = held.says.iter().map(String::as_str).collect();
     let plan = env.path("plan.toml");
-    env.lanekeeper(&["execute-phase", plan.to_str().expect("UTF-8")]).exits(held.codes[0]).says(&says);
+    env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8")]).exits(held.codes[0]).says(&says);
     for command in of("running").types.iter().chain(&held.types[..0]) {
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
-        env.lanekeeper(&command).exits(0);
+        env.lanewright(&command).exits(0);
     }
     run.wait().exits(143);
 }

@@ -17,9 +17,9 @@ fn at_work(deed: &str) -> TestEnv {
 id = "A"
 tests = "test -s one.txt && test -s own.txt && test -s two.txt"
 command = '''
-echo "$LANEKEEPER_TASK $LANEKEEPER_ATTEMPT" >> "$SCRATCH/ran"
+echo "$LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT" >> "$SCRATCH/ran"
 REPO="$SCRATCH/../repo"; SLOTS="$SCRATCH/../repo.lanes/slots"; SLOT=$(basename "$(pwd -P)")
-if [ $LANEKEEPER_TASK = 1 ]; then
+if [ $LANEWRIGHT_TASK = 1 ]; then
   echo own > own.txt; git add own.txt; git commit --quiet -m own; echo one > one.txt; exit 0
 fi
 echo two > two.txt; echo staged > staged.txt; git add staged.txt
@@ -90,7 +90,7 @@ fn a_branch_of_a_lane_that_is_deleted_is_made_again() {
 #[test]
 fn snapshots_that_are_deleted_beside_an_agent_are_not_missed() {
     beside_an_agent(
-        "git -C \"$REPO\" for-each-ref --format='delete %(refname)' refs/lanekeeper | git -C \"$REPO\" update-ref --stdin; \
+        "git -C \"$REPO\" for-each-ref --format='delete %(refname)' refs/lanewright | git -C \"$REPO\" update-ref --stdin; \
          git -C \"$REPO\" gc --quiet --prune=now",
     );
 }
@@ -111,8 +111,8 @@ fn a_worktree_that_git_forgot_keeps_its_files_and_its_work() {
 }
 
 #[test]
-fn lanekeepers_own_directory_in_the_repository_is_made_again() {
-    beside_an_agent("rm -rf \"$REPO/.git/lanekeeper\"");
+fn lanewrights_own_directory_in_the_repository_is_made_again() {
+    beside_an_agent("rm -rf \"$REPO/.git/lanewright\"");
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn the_slot_of_a_lane_that_is_removed_beside_its_agent_is_opened_again() {
 /// The agent's own slot goes with what it had not committed; the first task stays done.
 #[test]
 fn the_slot_of_an_agent_that_is_removed_costs_one_attempt() {
-    let env = at_work("[ $LANEKEEPER_ATTEMPT = 2 ] || rm -rf \"$(pwd -P)\"");
+    let env = at_work("[ $LANEWRIGHT_ATTEMPT = 2 ] || rm -rf \"$(pwd -P)\"");
     let ended = env.execute(&[]);
     assert_done(&env, ended, "1 1 2 1 2 2");
 }
 
 #[test]
 fn the_root_of_all_worktrees_that_is_removed_costs_one_attempt() {
-    let env = at_work("[ $LANEKEEPER_ATTEMPT = 2 ] || rm -rf \"$SCRATCH/../repo.lanes\"");
+    let env = at_work("[ $LANEWRIGHT_ATTEMPT = 2 ] || rm -rf \"$SCRATCH/../repo.lanes\"");
     let ended = env.execute(&[]);
     assert_done(&env, ended, "1 1 2 1 2 2");
 }
@@ -170,7 +170,7 @@ fn killed_at(point: &str) -> TestEnv {
     let env = at_work("true");
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1"];
-    env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point)).exits(137);
+    env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", point)).exits(137);
     env
 }
 
@@ -296,7 +296,7 @@ command = 'git -C "$SCRATCH/../repo" commit --quiet --allow-empty -m meanwhile; 
     );
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1"];
-    env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "before_publish_merge:1")).exits(137);
+    env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", "before_publish_merge:1")).exits(137);
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "a.txt"));
     env.assert_nothing_left(&["main"]);
@@ -353,7 +353,7 @@ fn a_lane_that_cannot_be_repaired_keeps_no_other_from_being_merged() {
     env.execute(&[]).exits(3);
     delete_refs(&env, "refs/heads/lane/P1/A");
     delete_refs(&env, "refs/heads/lane-agent/P1/A");
-    delete_refs(&env, "refs/lanekeeper/checkpoint/P1-A");
+    delete_refs(&env, "refs/lanewright/checkpoint/P1-A");
     let opened = env.events("worktree_opened");
     for place in opened.iter().filter(|event| event["lane"] == "A") {
         let path = Path::new(place["worktree"]["path"].as_str().expect("a path"));
@@ -362,15 +362,15 @@ fn a_lane_that_cannot_be_repaired_keeps_no_other_from_being_merged() {
     env.git(&["worktree", "prune", "--expire=now"]);
     gc(&env);
     for lane in ["A", "B"] {
-        env.lanekeeper(&["approve", "r1", lane, "--gate", "changes"]).exits(0);
+        env.lanewright(&["approve", "r1", lane, "--gate", "changes"]).exits(0);
     }
-    env.resume(&[]).exits(3).says(&["A blocked: ", "lanekeeper status r1 A"]);
-    let page = env.lanekeeper(&["status", "r1", "A"]).exits(0).stdout;
+    env.resume(&[]).exits(3).says(&["A blocked: ", "lanewright status r1 A"]);
+    let page = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
     assert!(page.contains("rollback r1 --lane A"), "{page}");
     assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt"]);
-    env.lanekeeper(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
+    env.lanewright(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
     env.resume(&[]).exits(3);
-    env.lanekeeper(&["approve", "r1", "A", "--gate", "changes"]).exits(0);
+    env.lanewright(&["approve", "r1", "A", "--gate", "changes"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt", "b.txt"]);
     env.assert_nothing_left(&["main"]);

@@ -14,7 +14,7 @@ final = ["test -s a.txt"]
 [[lane]]
 id = "A"
 name = "Accounts"
-command = '[ $LANEKEEPER_ATTEMPT = 2 ] && echo a > a.txt'
+command = '[ $LANEWRIGHT_ATTEMPT = 2 ] && echo a > a.txt'
 tests = ["grep -q a a.txt"]
 [[lane.must_haves.artifacts]]
 path = "a.txt"
@@ -39,7 +39,7 @@ fn mixed() -> TestEnv {
 }
 
 fn json(env: &TestEnv) -> Value {
-    let ended = env.lanekeeper(&["report", RUN, "--format", "json"]).exits(0);
+    let ended = env.lanewright(&["report", RUN, "--format", "json"]).exits(0);
     let value = serde_json::from_str(&ended.stdout).expect("JSON");
     Schema::named("report").accepts(&value);
     value
@@ -57,7 +57,7 @@ fn a_run_that_ends_leaves_its_reports() {
     assert_eq!(kept_json, json(&env), "made again it says something else");
     assert_eq!(junit_faults(&kept(&env, "junit.xml")), Vec::<String>::new());
     for (format, name) in [("md", "report.md"), ("html", "report.html"), ("junit", "junit.xml")] {
-        let again = env.lanekeeper(&["report", RUN, "--format", format]).exits(0).stdout;
+        let again = env.lanewright(&["report", RUN, "--format", format]).exits(0).stdout;
         assert_eq!(again, kept(&env, name));
     }
     assert!(!env.path(&format!("repo/{STATE}/{RUN}/gl-code-quality-report.json")).exists());
@@ -69,7 +69,7 @@ fn the_end_of_a_run_and_its_status_name_the_page_which_shows_what_lanes_changed(
     env.plan(MIXED);
     let place = format!("Report: {}", env.path(&format!("repo/{STATE}/{RUN}/report.html")).display());
     env.execute(&[]).exits(1).says(&[&place]);
-    let status = env.lanekeeper(&["status", RUN]).exits(0).stdout;
+    let status = env.lanewright(&["status", RUN]).exits(0).stdout;
     assert!(status.contains(&place), "{status}");
     let page = kept(&env, "report.html");
     // `A` is merged; the work of `B` failed.
@@ -104,19 +104,19 @@ fn it_tells_lane_by_lane_what_happened_and_what_is_left() {
 #[test]
 fn it_goes_to_a_file_or_says_why_not() {
     let env = mixed();
-    let ended = env.lanekeeper(&["report", "--format", "junit", "--output", "../scratch/junit.xml"]).exits(0);
+    let ended = env.lanewright(&["report", "--format", "junit", "--output", "../scratch/junit.xml"]).exits(0);
     assert_eq!(ended.stdout, "");
     assert_eq!(env.scratch("junit.xml"), kept(&env, "junit.xml"));
     let nowhere = ["report", RUN, "--output", "no/such/place.txt"];
-    env.lanekeeper(&nowhere).exits(1).says(&["cannot write the report to", "no/such/place.txt"]).hints("directory");
+    env.lanewright(&nowhere).exits(1).says(&["cannot write the report to", "no/such/place.txt"]).hints("directory");
 }
 
 #[test]
 fn only_reports_are_documents() {
     let env = mixed();
-    env.lanekeeper(&["status", RUN, "--format", "junit"]).exits(2).hints("lanekeeper report [RUN] --format junit");
-    env.lanekeeper(&["report", RUN, "--format", "yaml"]).exits(2).says(&["text, json, md, html, junit"]);
-    env.lanekeeper(&["report", "r9"]).exits(8).says(&["no run `r9`"]);
+    env.lanewright(&["status", RUN, "--format", "junit"]).exits(2).hints("lanewright report [RUN] --format junit");
+    env.lanewright(&["report", RUN, "--format", "yaml"]).exits(2).says(&["text, json, md, html, junit"]);
+    env.lanewright(&["report", "r9"]).exits(8).says(&["no run `r9`"]);
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn a_run_that_works_and_one_that_died_are_reported_as_they_are() {
     run.wait();
     let report = json(&env);
     assert_eq!(report["standing"], "interrupted");
-    let page = env.lanekeeper(&["report", "--format", "html"]).exits(0).stdout;
+    let page = env.lanewright(&["report", "--format", "html"]).exits(0).stdout;
     assert!(page.contains(">interrupted<") && !page.contains(">running<"), "{page}");
-    assert_eq!(report["next_steps"][0]["commands"][0], serde_json::json!(["lanekeeper", "resume", RUN]));
-    assert_eq!(junit_faults(&env.lanekeeper(&["report", "--format", "junit"]).exits(0).stdout), Vec::<String>::new());
+    assert_eq!(report["next_steps"][0]["commands"][0], serde_json::json!(["lanewright", "resume", RUN]));
+    assert_eq!(junit_faults(&env.lanewright(&["report", "--format", "junit"]).exits(0).stdout), Vec::<String>::new());
     env.write("scratch/go", "");
     env.resume(&[]).exits(0);
     assert_eq!(json(&env)["resumes"], 1);
@@ -148,11 +148,11 @@ fn what_a_damaged_log_still_holds_is_shown_with_a_warning() {
     let path = format!("repo/{STATE}/{RUN}.jsonl");
     let log = env.read(&path).replacen("\"event\":\"lane_based\"", "\"event\":\"lane_biased\"", 1);
     env.write(&path, log);
-    let ended = env.lanekeeper(&["report", RUN, "--format", "json"]).exits(0).says(&["is damaged"]);
+    let ended = env.lanewright(&["report", RUN, "--format", "json"]).exits(0).says(&["is damaged"]);
     let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     Schema::named("report").accepts(&report);
     assert_eq!(report["damaged_lines"], 1);
-    assert!(env.lanekeeper(&["report", RUN, "--format", "md"]).exits(0).stdout.contains("cannot be read"));
+    assert!(env.lanewright(&["report", RUN, "--format", "md"]).exits(0).stdout.contains("cannot be read"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_report_that_cannot_be_left_is_no_matter_of_the_run() {
     let env = TestEnv::new();
     let place = format!("{}/{STATE}/{RUN}", env.path("repo").display());
     env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = 'mkdir -p {place}/report.md/x && echo l > l.txt'\n"));
-    env.execute(&[]).exits(0).says(&["the report is not complete", "report.md"]).hints("lanekeeper report RUN");
+    env.execute(&[]).exits(0).says(&["the report is not complete", "report.md"]).hints("lanewright report RUN");
     assert!(env.holds("main", "l.txt"));
     assert!(!kept(&env, "junit.xml").is_empty(), "one that cannot be written keeps others from it");
 }
@@ -170,6 +170,6 @@ fn a_gate_that_failed_without_a_finding_is_on_the_page() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = 'A'\ncommand = 'echo a >a.txt'\ntests = ['false']\nretries = 0\n");
     env.execute(&[]).exits(1);
-    let page = env.lanekeeper(&["report", "--format", "html"]).exits(0).stdout;
+    let page = env.lanewright(&["report", "--format", "html"]).exits(0).stdout;
     assert!(page.contains("<code>false</code>"), "{page}");
 }

@@ -19,7 +19,7 @@ fn a_resume_does_what_failed_again_and_nothing_that_was_done() {
     let env = failed();
     env.write("scratch/help", "");
     let resumed = env.resume(&[]).exits(0);
-    for said in ["Current stage", "checkpoints.json", "Next actions", "before_lane_start", "lanekeeper rollback r1"] {
+    for said in ["Current stage", "checkpoints.json", "Next actions", "before_lane_start", "lanewright rollback r1"] {
         assert!(resumed.stderr.contains(said), "it does not say {said}:\n{}", resumed.stderr);
     }
     let header = resumed.stderr.lines().skip_while(|line| !line.starts_with("Resuming run"));
@@ -35,7 +35,7 @@ fn the_flag_takes_the_latest_unfinished_run_of_the_plan() {
     let env = failed();
     env.write("scratch/help", "");
     let plan = env.path("plan.toml");
-    env.lanekeeper(&["execute-phase", plan.to_str().expect("UTF-8"), "--resume"]).exits(0);
+    env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8"), "--resume"]).exits(0);
     assert_eq!(env.events("run_resumed").len(), 1);
 }
 
@@ -57,7 +57,7 @@ fn a_new_run_beside_an_unfinished_one_has_branches_of_its_own() {
         assert!(branches.iter().any(|name| name == branch), "{branches:?}");
     }
     env.write("scratch/help", "");
-    env.lanekeeper(&["resume", "r2"]).exits(0);
+    env.lanewright(&["resume", "r2"]).exits(0);
     assert_eq!(env.file_at("main", "c.txt"), "a\nb");
 }
 
@@ -74,10 +74,10 @@ fn what_is_complete_cannot_be_resumed() {
 fn what_never_was_cannot_be_resumed() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n");
-    env.lanekeeper(&["resume"]).exits(8);
+    env.lanewright(&["resume"]).exits(8);
     env.resume(&[]).exits(8).says(&["r1"]);
     let plan = env.path("plan.toml");
-    env.lanekeeper(&["execute-phase", plan.to_str().expect("UTF-8"), "--resume"]).exits(8).hints("execute-phase");
+    env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8"), "--resume"]).exits(8).hints("execute-phase");
     assert!(!env.path("repo/.claude/ai-dev-kit/run-logs/r1.jsonl").exists());
 }
 
@@ -184,9 +184,9 @@ fn a_task_that_panics_stops_the_run_and_a_resume_does_it_again() {
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    let crash = ("LANEKEEPER_CRASH_POINT", "panic_before_commit_work:1");
-    let stopped = env.lanekeeper_with(&start, |command| command.env(crash.0, crash.1)).exits(3);
-    stopped.says(&["the run stopped: `commit_work` panicked", "panic_before_commit_work"]).hints("lanekeeper resume");
+    let crash = ("LANEWRIGHT_CRASH_POINT", "panic_before_commit_work:1");
+    let stopped = env.lanewright_with(&start, |command| command.env(crash.0, crash.1)).exits(3);
+    stopped.says(&["the run stopped: `commit_work` panicked", "panic_before_commit_work"]).hints("lanewright resume");
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "x.txt"));
     env.assert_nothing_left(&["main"]);
@@ -208,9 +208,9 @@ fn a_pinned_plan_that_another_program_changed_is_refused_and_written_again_by_th
     let env = failed();
     edit_pinned_plan(&env);
     env.resume(&[]).exits(6).says(&["plan.json", "changed by another program"]).hints("doctor r1 --fix");
-    env.lanekeeper(&["rollback", "r1"]).exits(6);
-    assert!(env.lanekeeper(&["doctor", "r1"]).exits(6).stdout.contains("plan-mismatch"));
-    env.lanekeeper(&["doctor", "r1", "--fix"]).exits(0);
+    env.lanewright(&["rollback", "r1"]).exits(6);
+    assert!(env.lanewright(&["doctor", "r1"]).exits(6).stdout.contains("plan-mismatch"));
+    env.lanewright(&["doctor", "r1", "--fix"]).exits(0);
     env.resume(&[]).exits(1);
     assert!(!env.holds("main", "b.txt"));
     env.write("scratch/help", "");
@@ -262,9 +262,9 @@ fn a_plan_that_was_accepted_is_the_one_that_later_changes_are_measured_by() {
     env.resume(&[]).exits(2).says(&["has changed since run r1 started"]).hints("--accept-plan-change");
     // What the doctor writes is the accepted plan, or nothing.
     std::fs::remove_file(env.path(PINNED)).expect("the pinned plan");
-    env.lanekeeper(&["doctor", "r1", "--fix"]).exits(6);
+    env.lanewright(&["doctor", "r1", "--fix"]).exits(6);
     rewrite_plan(&env, "second");
-    env.lanekeeper(&["doctor", "r1", "--fix"]).exits(0);
+    env.lanewright(&["doctor", "r1", "--fix"]).exits(0);
     env.write("plan.toml", &first);
     env.write("scratch/help", "");
     env.resume(&["--accept-plan-change"]).exits(0);
@@ -280,7 +280,7 @@ fn a_plan_is_accepted_only_by_a_resume_that_begins() {
     rewrite_plan(&env, "late");
     env.resume(&["--accept-plan-change"]).exits(7);
     assert_eq!(env.read(PINNED), pinned);
-    env.lanekeeper(&["rollback", "r1"]).exits(0);
+    env.lanewright(&["rollback", "r1"]).exits(0);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_pinned_plan_that_an_agent_removed_is_written_again_as_it_was() {
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\nenv = { V = \"visible\" }\ncommand = '[ -e \"$SCRATCH/go\" ] && rm -rf \"$SCRATCH/../repo/.claude\"'\n");
     env.execute(&["--retries", "1"]).exits(1);
     let pinned = env.read(PINNED);
-    env.write("repo/lanekeeper.toml", "redact = [\"visible\"]\n");
+    env.write("repo/lanewright.toml", "redact = [\"visible\"]\n");
     env.write("scratch/go", "");
     env.resume(&[]);
     assert_eq!(env.read(PINNED), pinned);
@@ -319,7 +319,7 @@ fn a_run_whose_plan_has_an_unknown_key_is_resumed_as_long_as_the_plan_stays_what
 fn gated(gate: &str, retries: u32) -> String {
     format!(
         "{gate}[[lane]]\nid = \"A\"\nretries = {retries}\n\
-         command = 'echo \"$LANEKEEPER_ATTEMPT\" >> \"$SCRATCH/attempts\"; echo a > a.txt'\n"
+         command = 'echo \"$LANEWRIGHT_ATTEMPT\" >> \"$SCRATCH/attempts\"; echo a > a.txt'\n"
     )
 }
 

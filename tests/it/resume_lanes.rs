@@ -25,7 +25,7 @@ fn attempts(env: &TestEnv, lane: &str) -> usize {
 }
 
 fn state(env: &TestEnv, lane: &str) -> String {
-    let status = env.lanekeeper(&["status", RUN, "--format", "json"]).exits(0).json();
+    let status = env.lanewright(&["status", RUN, "--format", "json"]).exits(0).json();
     let lanes = status["lanes"].as_array().expect("lanes");
     let found = lanes.iter().find(|it| it["lane"] == lane).expect("the lane");
     found["state"].as_str().expect("a state").to_owned()
@@ -34,7 +34,7 @@ fn state(env: &TestEnv, lane: &str) -> String {
 #[test]
 fn only_the_lanes_that_are_named_go_on_and_the_others_stay_as_they_are() {
     let env = failed();
-    env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
+    env.lanewright(&["resume", "--lane", "B"]).exits(0);
     assert_eq!((attempts(&env, "A"), attempts(&env, "B"), attempts(&env, "C")), (3, 4, 0));
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["failed", "merged", "blocked"]);
     env.resume(&[]).exits(0);
@@ -44,7 +44,7 @@ fn only_the_lanes_that_are_named_go_on_and_the_others_stay_as_they_are() {
 #[test]
 fn a_lane_that_is_named_brings_what_it_depends_on() {
     let env = failed();
-    env.lanekeeper(&["resume", "--lane", "C"]).exits(0);
+    env.lanewright(&["resume", "--lane", "C"]).exits(0);
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "failed", "merged"]);
 }
 
@@ -52,13 +52,13 @@ fn a_lane_that_is_named_brings_what_it_depends_on() {
 fn one_lane_is_tried_again_with_fresh_retries_a_remark_and_what_depends_on_it() {
     let env = failed();
     std::fs::remove_file(env.path("scratch/a")).expect("a file");
-    env.lanekeeper(&["retry", "A"]).exits(1);
+    env.lanewright(&["retry", "A"]).exits(1);
     assert_eq!((attempts(&env, "A"), attempts(&env, "B")), (6, 3), "its retries are fresh, and B is left alone");
     env.write("scratch/a", "");
-    env.lanekeeper(&["retry", RUN, "A", "-m", "look at the fixture"]).exits(0);
+    env.lanewright(&["retry", RUN, "A", "-m", "look at the fixture"]).exits(0);
     assert!(env.attempt_file("A", "agent", 7, "prompt.md").contains("look at the fixture"));
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "failed", "merged"]);
-    env.lanekeeper(&["retry", "B"]).exits(0);
+    env.lanewright(&["retry", "B"]).exits(0);
     env.assert_nothing_left(&["main"]);
 }
 
@@ -73,15 +73,15 @@ fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
     let running = env.start(&["--max-parallel", "3"]);
     wait_until("both", || env.path("scratch/a").exists() && env.path("scratch/b").exists());
     wait_until("the question", || state(&env, "W") == "waiting for approval (plan)");
-    env.lanekeeper(&["stop"]).exits(0);
+    env.lanewright(&["stop"]).exits(0);
     running.wait().exits(143);
     env.write("scratch/go", "");
-    env.lanekeeper(&["resume", "--lane", "A"]).exits(0);
+    env.lanewright(&["resume", "--lane", "A"]).exits(0);
     assert_eq!([state(&env, "A"), state(&env, "B")], ["merged", "stopped"]);
     assert_eq!(state(&env, "W"), "waiting for approval (plan)", "a question stays open");
     assert_eq!(attempts(&env, "B"), 1);
     env.resume(&[]).exits(3);
-    env.lanekeeper(&["approve", "W", "--resume"]).exits(0);
+    env.lanewright(&["approve", "W", "--resume"]).exits(0);
     assert!(["a.txt", "b.txt", "w.txt"].iter().all(|file| env.holds("main", file)));
 }
 
@@ -95,9 +95,9 @@ fn a_step_that_a_crash_interrupted_is_no_change_by_hand_once_another_lane_was_re
     );
     let plan = env.path("plan.toml");
     let run = ["run", plan.to_str().expect("UTF-8"), "--max-parallel", "2", "--run-id", RUN];
-    env.lanekeeper_with(&run, |command| command.env("LANEKEEPER_CRASH_POINT", "after_merge_agent:1")).exits(137);
+    env.lanewright_with(&run, |command| command.env("LANEWRIGHT_CRASH_POINT", "after_merge_agent:1")).exits(137);
     env.write("scratch/go", "");
-    env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
+    env.lanewright(&["resume", "--lane", "B"]).exits(0);
     let resumed = env.resume(&[]).exits(0);
     assert!(!resumed.stderr.contains("kept as"), "{}", resumed.stderr);
     assert!(["a.txt", "b.txt"].iter().all(|file| env.holds("main", file)));
@@ -111,47 +111,47 @@ fn an_answer_is_shown_until_its_lane_is_resumed() {
          [[lane]]\nid = \"M\"\nretries = 0\ncommand = 'exit 1'\n",
     );
     env.execute(&[]).exits(1);
-    env.lanekeeper(&["approve", "L"]).exits(0);
-    env.lanekeeper(&["retry", "M"]).exits(1).says(&[" · 1 failed · 1 approved\n", "lanekeeper retry r1 M -m"]);
-    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    env.lanewright(&["approve", "L"]).exits(0);
+    env.lanewright(&["retry", "M"]).exits(1).says(&[" · 1 failed · 1 approved\n", "lanewright retry r1 M -m"]);
+    let status = env.lanewright(&["status"]).exits(0).stdout;
     assert!(status.contains("\nL: approved, resume to merge\n"), "{status}");
 }
 
 #[test]
 fn a_lane_with_nothing_to_do_is_refused() {
     let env = failed();
-    env.lanekeeper(&["resume", "--lane", "D"]).exits(2).says(&["the run has no lane `D`"]);
-    env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
-    env.lanekeeper(&["resume", "--lane", "B"]).exits(7).says(&["lane B is done"]);
-    env.lanekeeper(&["retry", "B"]).exits(7).says(&["lane B is done"]);
-    env.lanekeeper(&["retry"]).exits(2).says(&["no lane is named"]);
+    env.lanewright(&["resume", "--lane", "D"]).exits(2).says(&["the run has no lane `D`"]);
+    env.lanewright(&["resume", "--lane", "B"]).exits(0);
+    env.lanewright(&["resume", "--lane", "B"]).exits(7).says(&["lane B is done"]);
+    env.lanewright(&["retry", "B"]).exits(7).says(&["lane B is done"]);
+    env.lanewright(&["retry"]).exits(2).says(&["no lane is named"]);
     let waits = TestEnv::new();
     waits.plan("[[lane]]\nid = \"L\"\napproval = [\"plan\"]\ncommand = 'true'\n");
     waits.execute(&[]).exits(3);
-    waits.lanekeeper(&["retry", "L"]).exits(7).says(&["neither failed nor is it blocked"]).hints("resume r1 --lane L");
+    waits.lanewright(&["retry", "L"]).exits(7).says(&["neither failed nor is it blocked"]).hints("resume r1 --lane L");
 }
 
 #[test]
 fn what_depends_on_a_skipped_lane_goes_on_without_its_work() {
     let env = failed();
     std::fs::remove_file(env.path("scratch/a")).expect("a file");
-    let said = env.lanekeeper(&["skip", "A", "-m", "not needed"]).exits(0).stdout;
+    let said = env.lanewright(&["skip", "A", "-m", "not needed"]).exits(0).stdout;
     assert!(said.contains("Lane A is skipped; C will go on without its work. Its work is kept."), "{said}");
-    assert!(said.contains("lanekeeper rollback r1 --lane A"), "{said}");
+    assert!(said.contains("lanewright rollback r1 --lane A"), "{said}");
     assert_eq!(state(&env, "A"), "skipped");
-    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    let status = env.lanewright(&["status"]).exits(0).stdout;
     assert!(status.lines().any(|line| line.starts_with("A ") && line.contains("not needed")), "{status}");
     env.resume(&[]).exits(0);
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["skipped", "merged", "merged"]);
     assert!(env.git(&["branch", "--list", "lane/*"]).contains("lane/P1/A"), "its branch is kept");
-    env.lanekeeper(&["skip", "B"]).exits(7).says(&["lane B is done"]);
+    env.lanewright(&["skip", "B"]).exits(7).says(&["lane B is done"]);
 }
 
 #[test]
 fn a_skipped_lane_is_taken_in_again_by_a_rollback() {
     let env = failed();
-    env.lanekeeper(&["skip", "A"]).exits(0);
-    env.lanekeeper(&["rollback", "--lane", "A"]).exits(0);
+    env.lanewright(&["skip", "A"]).exits(0);
+    env.lanewright(&["rollback", "--lane", "A"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "merged"]);
 }
@@ -160,23 +160,23 @@ fn a_skipped_lane_is_taken_in_again_by_a_rollback() {
 fn run_printed(env: &TestEnv, text: &str, label: &str) -> crate::support::Ended {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(label));
     let words: Vec<&str> = line.unwrap_or_else(|| panic!("no `{label}`: {text}")).split(' ').collect();
-    env.lanekeeper(&words[1..])
+    env.lanewright(&words[1..])
 }
 
 #[test]
 fn the_rollback_that_skip_prints_works_also_after_dependants_were_merged() {
     let env = failed();
-    let said = env.lanekeeper(&["skip", "A"]).exits(0).stdout;
+    let said = env.lanewright(&["skip", "A"]).exits(0).stdout;
     env.resume(&[]).exits(0);
-    env.lanekeeper(&["rollback", "--lane", "A"])
+    env.lanewright(&["rollback", "--lane", "A"])
         .exits(2)
         .says(&["the lanes that depend on it and have begun: C"])
-        .hints("lanekeeper rollback r1 --lane A --lane C");
-    env.lanekeeper(&["retry", "A"]).exits(7).says(&["lane A is skipped"]).hints("rollback r1 --lane A --lane C");
-    env.lanekeeper(&["skip", "A"]).exits(7).says(&["lane A is skipped"]).hints("rollback r1 --lane A --lane C");
+        .hints("lanewright rollback r1 --lane A --lane C");
+    env.lanewright(&["retry", "A"]).exits(7).says(&["lane A is skipped"]).hints("rollback r1 --lane A --lane C");
+    env.lanewright(&["skip", "A"]).exits(7).says(&["lane A is skipped"]).hints("rollback r1 --lane A --lane C");
     run_printed(&env, &said, "To take it in again: ").exits(0);
     assert_eq!([state(&env, "A"), state(&env, "C")], ["rolled back", "rolled back"]);
-    env.lanekeeper(&["diff", "C"]).exits(8).says(&["it was rolled back"]).hints("lanekeeper checkpoints list r1");
+    env.lanewright(&["diff", "C"]).exits(8).says(&["it was rolled back"]).hints("lanewright checkpoints list r1");
     env.resume(&[]).exits(0);
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "merged"]);
 }
@@ -184,8 +184,8 @@ fn the_rollback_that_skip_prints_works_also_after_dependants_were_merged() {
 #[test]
 fn a_lane_that_was_skipped_before_it_began_is_taken_in_again() {
     let env = failed();
-    env.lanekeeper(&["skip", "C", "--resume"]).exits(0);
-    env.lanekeeper(&["rollback", "--lane", "C"]).exits(0);
+    env.lanewright(&["skip", "C", "--resume"]).exits(0);
+    env.lanewright(&["rollback", "--lane", "C"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!((state(&env, "C").as_str(), attempts(&env, "C")), ("merged", 1));
 }
@@ -196,9 +196,9 @@ fn a_lane_whose_merge_is_not_recorded_yet_is_not_skipped() {
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     let plan = env.path("plan.toml");
     let words = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN];
-    let ended = env.lanekeeper_with(&words, |command| command.env("LANEKEEPER_CRASH_POINT", "after_publish_merge:1"));
+    let ended = env.lanewright_with(&words, |command| command.env("LANEWRIGHT_CRASH_POINT", "after_publish_merge:1"));
     assert!(ended.was_killed() && env.holds("main", "a.txt"));
-    env.lanekeeper(&["skip", "A"]).exits(7).says(&["it cannot be skipped now"]).hints("lanekeeper resume r1");
+    env.lanewright(&["skip", "A"]).exits(7).says(&["it cannot be skipped now"]).hints("lanewright resume r1");
     env.resume(&[]).exits(0);
 }
 
@@ -212,15 +212,15 @@ fn after_a_skip_the_status_shows_what_is_ready_and_what_was_answered() {
          [[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo l > l.txt'\n",
     );
     env.execute(&[]).exits(1);
-    env.lanekeeper(&["approve", "L"]).exits(0);
-    env.lanekeeper(&["skip", "A"]).exits(0);
-    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    env.lanewright(&["approve", "L"]).exits(0);
+    env.lanewright(&["skip", "A"]).exits(0);
+    let status = env.lanewright(&["status"]).exits(0).stdout;
     assert!(status.starts_with("P1 · stopped · 0/3 lanes"), "{status}");
     let row = |lane: &str, note: &str| status.lines().any(|row| row.starts_with(lane) && row.ends_with(note));
     assert!(row("B     waiting", "ready, resume to start") && row("C     waiting", "after B"), "{status}");
     assert!(status.contains("\nL: approved, resume to merge\n"), "{status}");
-    assert_eq!(status.matches("lanekeeper resume r1").count(), 1, "{status}");
-    assert!(status.contains("\nB is ready. Resume the run, or roll it back:\n  lanekeeper resume r1\n"), "{status}");
+    assert_eq!(status.matches("lanewright resume r1").count(), 1, "{status}");
+    assert!(status.contains("\nB is ready. Resume the run, or roll it back:\n  lanewright resume r1\n"), "{status}");
     env.resume(&[]).exits(0);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt", "c.txt", "l.txt"]);
 }
@@ -234,7 +234,7 @@ fn a_lane_that_failed_before_does_not_stop_others_of_a_run_with_fail_fast() {
     );
     env.execute(&["--fail-fast"]).exits(1);
     env.write("scratch/b", "");
-    env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
+    env.lanewright(&["resume", "--lane", "B"]).exits(0);
     assert_eq!([state(&env, "A"), state(&env, "B")], ["failed", "merged"]);
 }
 
@@ -242,7 +242,7 @@ fn a_lane_that_failed_before_does_not_stop_others_of_a_run_with_fail_fast() {
 fn a_lane_may_be_skipped_before_it_begins_and_the_run_resumed_at_once() {
     let env = failed();
     std::fs::remove_file(env.path("scratch/c")).expect("a file");
-    env.lanekeeper(&["skip", "C", "--resume"]).exits(0).says(&["no other lane depends on it"]);
+    env.lanewright(&["skip", "C", "--resume"]).exits(0).says(&["no other lane depends on it"]);
     assert_eq!(attempts(&env, "C"), 0);
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "skipped"]);
 }
@@ -250,8 +250,8 @@ fn a_lane_may_be_skipped_before_it_begins_and_the_run_resumed_at_once() {
 #[test]
 fn several_lanes_are_retried_at_once() {
     let env = failed();
-    env.lanekeeper(&["retry", "A", "NOSUCH"]).exits(2).says(&["the run has no lane `NOSUCH`"]).hints("it has A, B, C");
-    env.lanekeeper(&["retry", "B", "A", "B", "-m", "look at the fixture"]).exits(0);
+    env.lanewright(&["retry", "A", "NOSUCH"]).exits(2).says(&["the run has no lane `NOSUCH`"]).hints("it has A, B, C");
+    env.lanewright(&["retry", "B", "A", "B", "-m", "look at the fixture"]).exits(0);
     assert_eq!((attempts(&env, "A"), attempts(&env, "B")), (4, 4));
     for (lane, told) in [("A", true), ("B", true), ("C", false)] {
         let attempt = if lane == "C" { 1 } else { 4 };
@@ -267,14 +267,14 @@ fn the_agent_of_a_lane_that_is_retried_works_before_the_tests_that_failed_run_ag
         let env = TestEnv::new();
         env.plan(
             "[[lane]]\nid = \"A\"\nretries = 0\ntests = ['echo test >> \"$SCRATCH/log\"; test -e good.txt']\n\
-             command = 'echo agent >> \"$SCRATCH/log\"; cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt\"; \
-             echo $LANEKEEPER_ATTEMPT > a.txt; test $LANEKEEPER_ATTEMPT -eq 1 || echo > good.txt'\n",
+             command = 'echo agent >> \"$SCRATCH/log\"; cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt\"; \
+             echo $LANEWRIGHT_ATTEMPT > a.txt; test $LANEWRIGHT_ATTEMPT -eq 1 || echo > good.txt'\n",
         );
         env.execute(&[]).exits(1);
         env
     };
     let env = tested();
-    env.lanekeeper(&["retry", "A"]).exits(0);
+    env.lanewright(&["retry", "A"]).exits(0);
     assert_eq!(env.scratch("log"), "agent\ntest\nagent\ntest\n");
     assert!(env.scratch("prompt").contains("the lane's tests failed"), "{}", env.scratch("prompt"));
     let resumed = tested();
@@ -298,9 +298,9 @@ fn failed_beside_a_question() -> TestEnv {
 #[test]
 fn an_answer_that_resumes_the_run_does_not_start_failed_lanes_again() {
     let env = failed_beside_a_question();
-    env.lanekeeper(&["reject", "L", "-m", "shorter", "--resume"]).exits(1).says(&["lanekeeper retry r1 M"]);
+    env.lanewright(&["reject", "L", "-m", "shorter", "--resume"]).exits(1).says(&["lanewright retry r1 M"]);
     assert_eq!((attempts(&env, "L"), attempts(&env, "M")), (2, 1));
-    env.lanekeeper(&["approve", "L", "--resume"]).exits(1);
+    env.lanewright(&["approve", "L", "--resume"]).exits(1);
     assert_eq!(attempts(&env, "M"), 1);
     assert_eq!(["L", "M", "N", "O"].map(|lane| state(&env, lane)), ["merged", "failed", "blocked", "merged"]);
     env.resume(&[]).exits(1);
@@ -310,16 +310,16 @@ fn an_answer_that_resumes_the_run_does_not_start_failed_lanes_again() {
 #[test]
 fn an_answer_that_nothing_waits_for_shows_what_to_do_instead() {
     let env = failed_beside_a_question();
-    env.lanekeeper(&["approve", "L"]).exits(0);
-    env.lanekeeper(&["approve", "L", "--resume"]).exits(7).says(&["approved already"]).hints("lanekeeper resume r1");
-    env.lanekeeper(&["approve"]).exits(7).says(&["no lane of run r1 waits"]).hints("lanekeeper resume r1");
-    env.lanekeeper(&["approve", "M"]).exits(7).hints("lanekeeper retry r1 M");
+    env.lanewright(&["approve", "L"]).exits(0);
+    env.lanewright(&["approve", "L", "--resume"]).exits(7).says(&["approved already"]).hints("lanewright resume r1");
+    env.lanewright(&["approve"]).exits(7).says(&["no lane of run r1 waits"]).hints("lanewright resume r1");
+    env.lanewright(&["approve", "M"]).exits(7).hints("lanewright retry r1 M");
     env.resume(&[]).exits(1);
-    env.lanekeeper(&["reject", "L", "-m", "no"]).exits(7).hints("lanekeeper rollback r1 --lane L");
+    env.lanewright(&["reject", "L", "-m", "no"]).exits(7).hints("lanewright rollback r1 --lane L");
 }
 
 #[test]
 fn an_unknown_word_is_answered_with_the_lanes_of_the_run() {
     let env = failed();
-    env.lanekeeper(&["retry", "NOSUCH"]).exits(8).hints("the lanes of run r1: A, B, C");
+    env.lanewright(&["retry", "NOSUCH"]).exits(8).hints("the lanes of run r1: A, B, C");
 }

@@ -8,10 +8,10 @@ use crate::support::TestEnv;
 fn fails_before(attempt: u32, retries: u32) -> String {
     format!(
         "[[lane]]\nid = \"L\"\nretries = {retries}\nprompt = \"Make it.\"\ncommand = '''\n\
-         for line in 1 2 3 4 5 6 7; do echo \"line $line of $LANEKEEPER_ATTEMPT\"; done\n\
-         cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEKEEPER_ATTEMPT\"\n\
-         cp \"$LANEKEEPER_FAILURE_CONTEXT_FILE\" \"$SCRATCH/context.$LANEKEEPER_ATTEMPT\"\n\
-         [ \"$LANEKEEPER_ATTEMPT\" -ge {attempt} ] || exit 7\n\
+         for line in 1 2 3 4 5 6 7; do echo \"line $line of $LANEWRIGHT_ATTEMPT\"; done\n\
+         cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_ATTEMPT\"\n\
+         cp \"$LANEWRIGHT_FAILURE_CONTEXT_FILE\" \"$SCRATCH/context.$LANEWRIGHT_ATTEMPT\"\n\
+         [ \"$LANEWRIGHT_ATTEMPT\" -ge {attempt} ] || exit 7\n\
          echo made > made.txt\n'''\n"
     )
 }
@@ -48,14 +48,14 @@ fn the_last_attempt_in_a_different_way_is_counted_as_no_retry_anywhere() {
     env.plan(&fails_before(9, 1));
     let ended = env.execute(&[]).exits(1);
     let status_json: Value =
-        serde_json::from_str(&env.lanekeeper(&["status", "r1", "--format", "json"]).stdout).expect("JSON");
+        serde_json::from_str(&env.lanewright(&["status", "r1", "--format", "json"]).stdout).expect("JSON");
     let retries = status_json["lanes"][0]["retries"].as_array().expect("retries");
     let levels: Vec<&Value> = retries.iter().map(|retry| &retry["level"]).collect();
     assert_eq!(levels, ["retry", "rollback"]);
     assert_eq!(ended.stderr.matches("retry 1 of 1").count(), 1, "{}", ended.stderr);
-    let page = env.lanekeeper(&["status", "r1", "L"]).exits(0).stdout;
+    let page = env.lanewright(&["status", "r1", "L"]).exits(0).stdout;
     assert!(page.contains("(agent: retry 1 of 1, then a different approach)"), "{page}");
-    let junit = env.lanekeeper(&["report", "r1", "--format", "junit"]).exits(0).stdout;
+    let junit = env.lanewright(&["report", "r1", "--format", "junit"]).exits(0).stdout;
     assert!(
         junit.contains("name=\"attempts\" value=\"3\"") && junit.contains("name=\"retries\" value=\"1\""),
         "{junit}"
@@ -92,7 +92,7 @@ fn the_retry_checkpoint_is_what_the_seed_says() {
 fn with_no_retry_left_the_lane_fails_and_its_checkpoint_says_so() {
     let env = TestEnv::new();
     env.plan(&fails_before(9, 2));
-    env.execute(&[]).exits(1).says(&["lanekeeper resume r1"]);
+    env.execute(&[]).exits(1).says(&["lanewright resume r1"]);
     let record = env.checkpoint("L", "retry_attempt");
     assert_eq!(
         (&record["status"], &record["retry_attempt"], &record["max_retries"]),
@@ -110,16 +110,16 @@ fn with_no_retry_left_the_lane_fails_and_its_checkpoint_says_so() {
 fn adds_and_fails(retries: u32, says: &str, passes_at: u32) -> String {
     format!(
         "[[lane]]\nid = \"L\"\nretries = {retries}\ncommand = '''\n\
-         cat work.txt > \"$SCRATCH/found.$LANEKEEPER_ATTEMPT\" 2>/dev/null\n\
-         cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEKEEPER_ATTEMPT\"\n\
-         echo $LANEKEEPER_ATTEMPT >> work.txt\n\
+         cat work.txt > \"$SCRATCH/found.$LANEWRIGHT_ATTEMPT\" 2>/dev/null\n\
+         cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_ATTEMPT\"\n\
+         echo $LANEWRIGHT_ATTEMPT >> work.txt\n\
          echo \"{says}\"\n\
-         [ $LANEKEEPER_ATTEMPT -ge {passes_at} ]\n'''\n"
+         [ $LANEWRIGHT_ATTEMPT -ge {passes_at} ]\n'''\n"
     )
 }
 
 /// Different words for each attempt.
-const OWN_WORDS: &str = "$(echo $LANEKEEPER_ATTEMPT | tr 1234567 abcdefg)";
+const OWN_WORDS: &str = "$(echo $LANEWRIGHT_ATTEMPT | tr 1234567 abcdefg)";
 
 fn levels(env: &TestEnv) -> Vec<String> {
     env.events("retry_planned").iter().map(|event| text(&event["level"])).collect()
@@ -142,7 +142,7 @@ fn after_the_last_retry_the_work_is_put_back_once_for_a_different_approach() {
 #[test]
 fn the_same_failure_three_times_in_a_row_ends_the_retries_early() {
     let env = TestEnv::new();
-    env.plan(&adds_and_fails(9, "failed after 0.$LANEKEEPER_ATTEMPT s", 9));
+    env.plan(&adds_and_fails(9, "failed after 0.$LANEWRIGHT_ATTEMPT s", 9));
     env.execute(&[]).exits(1);
     assert_eq!(levels(&env), ["retry", "retry", "rollback"]);
     let other = TestEnv::new();
@@ -166,13 +166,13 @@ fn a_quota_that_is_out_uses_up_no_retry() {
 #[test]
 fn a_network_that_stays_out_fails_the_lane_and_says_how_to_go_on() {
     let env = TestEnv::new();
-    env.write("config/lanekeeper/config.toml", "outage_limit = \"0s\"\n");
+    env.write("config/lanewright/config.toml", "outage_limit = \"0s\"\n");
     env.plan(&adds_and_fails(3, "curl: (6) Could not resolve host: example.com", 2));
-    env.execute(&[]).exits(1).says(&["Could not resolve host", "lanekeeper resume r1"]);
+    env.execute(&[]).exits(1).says(&["Could not resolve host", "lanewright resume r1"]);
     let record = env.checkpoint("L", "after_lane_start");
     assert_eq!(record["status"], "failed");
     assert!(text(&record["resume_hint"]).contains("--resume"));
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn half_done(resume: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\nresume = \"{resume}\"\ncommand = '''\n\
-         if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo half > half.txt; exit 1; fi\n\
-         ls > \"$SCRATCH/seen\"; git for-each-ref --format='%(refname)' refs/lanekeeper > \"$SCRATCH/refs\"\n\
+         if [ $LANEWRIGHT_ATTEMPT = 1 ]; then echo half > half.txt; exit 1; fi\n\
+         ls > \"$SCRATCH/seen\"; git for-each-ref --format='%(refname)' refs/lanewright > \"$SCRATCH/refs\"\n\
          git show $(tail -n 1 \"$SCRATCH/refs\"):half.txt > \"$SCRATCH/kept\"; echo done > done.txt\n'''\n"
     ));
     env.execute(&[]).exits(0);

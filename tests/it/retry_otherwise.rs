@@ -6,7 +6,7 @@ use crate::support::{RUN, TestEnv};
 fn failed_for_another_runner() -> TestEnv {
     let env = TestEnv::new();
     env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; echo a > a.txt\n");
-    env.write("repo/lanekeeper.toml", "[runners.mine]\ncommand = [\"mine\"]\nprompt = \"stdin\"\nkey = {}\n");
+    env.write("repo/lanewright.toml", "[runners.mine]\ncommand = [\"mine\"]\nprompt = \"stdin\"\nkey = {}\n");
     env.commit("configured");
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\nprompt = \"as planned\"\ncommand = 'exit 1'\n");
     env.execute(&[]).exits(1);
@@ -17,26 +17,26 @@ fn failed_for_another_runner() -> TestEnv {
 #[test]
 fn a_death_while_the_plan_of_a_run_is_replaced_leaves_the_old_plan_or_the_new_one() {
     let dies = |env: &TestEnv, point: &str, arguments: &[&str]| {
-        let died = env.lanekeeper_with(arguments, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        let died = env.lanewright_with(arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
         assert!(died.was_killed(), "{arguments:?} does not come to {point}");
     };
     let retry = ["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"];
     for point in ["plan_replaced:1", "before_sync:1", "after_sync:1"] {
         let env = failed_for_another_runner();
         dies(&env, point, &retry);
-        env.lanekeeper(&["doctor", RUN]).exits(0);
+        env.lanewright(&["doctor", RUN]).exits(0);
         if env.events("run_resumed").is_empty() {
             // The old plan is put in place, where it dies again.
             dies(&env, point, &["resume"]);
             env.resume(&[]).exits(1);
             assert!(!env.path("scratch/prompt").exists(), "the new plan was used");
             dies(&env, point, &retry);
-            env.lanekeeper(&retry).exits(0);
+            env.lanewright(&retry).exits(0);
         } else {
             env.resume(&[]).exits(0);
         }
         assert!(env.scratch("prompt").contains("do it in small steps"), "{point}");
-        env.lanekeeper(&["doctor", RUN]).exits(0);
+        env.lanewright(&["doctor", RUN]).exits(0);
         env.assert_nothing_left(&["main"]);
     }
 }
@@ -44,11 +44,11 @@ fn a_death_while_the_plan_of_a_run_is_replaced_leaves_the_old_plan_or_the_new_on
 #[test]
 fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
     let env = failed_for_another_runner();
-    env.lanekeeper(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
-    env.lanekeeper(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
+    env.lanewright(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
+    env.lanewright(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
     env.write("binary.md", "do it\0");
-    env.lanekeeper(&["retry", "A", "--prompt-file", "../binary.md"]).exits(2).says(&["holds a NUL character"]);
-    env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(0);
+    env.lanewright(&["retry", "A", "--prompt-file", "../binary.md"]).exits(2).says(&["holds a NUL character"]);
+    env.lanewright(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(0);
     let prompt = env.scratch("prompt");
     assert!(prompt.contains("do it in small steps") && !prompt.contains("as planned"), "{prompt}");
     let noted = env
@@ -64,7 +64,7 @@ fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
 fn retried_in_another_way() -> TestEnv {
     let env = failed_for_another_runner();
     env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; test -e \"$SCRATCH/fixed\" && echo a > a.txt\n");
-    env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(1);
+    env.lanewright(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(1);
     env.write("scratch/fixed", "");
     env
 }
@@ -79,7 +79,7 @@ fn change_plan(env: &TestEnv, from: &str, to: &str) {
 fn what_a_retry_replaced_is_kept_when_a_changed_plan_is_accepted() {
     let env = retried_in_another_way();
     change_plan(&env, "[[lane]]", "[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n[[lane]]");
-    let refused = env.resume(&[]).exits(2).says(&["lane B is new"]).hints("lanekeeper resume r1 --accept-plan-change");
+    let refused = env.resume(&[]).exits(2).says(&["lane B is new"]).hints("lanewright resume r1 --accept-plan-change");
     assert!(!refused.stderr.contains("lane A"), "{}", refused.stderr);
     env.resume(&["--accept-plan-change"]).exits(0);
     let prompt = env.scratch("prompt");
@@ -116,7 +116,7 @@ fn a_plan_file_that_has_what_a_retry_replaced_is_no_change_and_counts_again() {
 fn the_runner_of_an_agent_without_a_name_is_changed_in_the_plan_file() {
     let env = TestEnv::new();
     let runners = "[runners.one]\ncommand = ['false']\n[runners.two]\ncommand = ['sh', '-c', 'echo a > a.txt']\n";
-    env.write("repo/lanekeeper.toml", runners);
+    env.write("repo/lanewright.toml", runners);
     env.plan("[[lane]]\nid = \"A\"\nrunner = \"one\"\nretries = 0\nprompt = \"as planned\"\n");
     env.execute(&[]).exits(1);
     change_plan(&env, "runner = \"one\"", "runner = \"two\"");
@@ -140,7 +140,7 @@ fn the_doctor_says_that_what_a_retry_replaced_is_lost_with_the_pinned_plan() {
     let env = retried_in_another_way();
     std::fs::remove_file(env.path("repo/.claude/ai-dev-kit/run-logs/r1/plan.json")).expect("the pinned plan");
     let lost = "the prompt or runner that `retry` gave A is not in it";
-    let told = |arguments: &[&str], code| env.lanekeeper(arguments).exits(code).stdout;
+    let told = |arguments: &[&str], code| env.lanewright(arguments).exits(code).stdout;
     assert!(told(&["doctor", "r1"], 6).contains(lost));
     assert!(told(&["doctor", "r1", "--fix"], 0).contains(lost));
 }
@@ -156,7 +156,7 @@ fn the_doctor_restores_a_plan_whose_file_has_what_a_retry_replaced() {
     let text = env.read(pinned);
     std::fs::remove_file(env.path(pinned)).expect("the pinned plan");
     for (arguments, code) in [(&["doctor", "r1"][..], 6), (&["doctor", "r1", "--fix"], 0)] {
-        let shown = env.lanekeeper(arguments).exits(code).stdout;
+        let shown = env.lanewright(arguments).exits(code).stdout;
         assert!(shown.contains("plan-missing") && !shown.contains("`retry` gave"), "{shown}");
     }
     assert_eq!(env.read(pinned), text);
@@ -168,9 +168,9 @@ fn the_doctor_restores_a_plan_whose_file_has_what_a_retry_replaced() {
 fn the_doctor_writes_no_plan_whose_agents_the_run_log_calls_otherwise() {
     let env = TestEnv::new();
     let runner = |name: &str, then: &str| format!("[runners.{name}]\ncommand = ['sh', '-c', '{then}']\n");
-    let works = "echo $LANEKEEPER_AGENT > $LANEKEEPER_AGENT.txt; test -e $SCRATCH/fixed";
+    let works = "echo $LANEWRIGHT_AGENT > $LANEWRIGHT_AGENT.txt; test -e $SCRATCH/fixed";
     let runners = [("one", "false"), ("two", "false"), ("three", works), ("four", works)];
-    env.write("repo/lanekeeper.toml", runners.map(|(name, then)| runner(name, then)).concat());
+    env.write("repo/lanewright.toml", runners.map(|(name, then)| runner(name, then)).concat());
     let agents = "[[lane.agent]]\nrunner = \"one\"\n[[lane.agent]]\nrunner = \"two\"\n";
     env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\n{agents}[[lane.task]]\nid = \"1\"\nprompt = \"work\"\n"));
     env.execute(&[]).exits(1);
@@ -179,7 +179,7 @@ fn the_doctor_writes_no_plan_whose_agents_the_run_log_calls_otherwise() {
     env.resume(&["--accept-plan-change"]).exits(1);
     std::fs::remove_file(env.path("repo/.claude/ai-dev-kit/run-logs/r1/plan.json")).expect("the pinned plan");
     // Nothing shows which of the two is which; the example is the one that the log has first.
-    let shown = env.lanekeeper(&["doctor", "r1", "--fix"]).exits(6).stdout;
+    let shown = env.lanewright(&["doctor", "r1", "--fix"]).exits(6).stdout;
     let example = ["one", "two"].iter().any(|name| shown.contains(&format!("such as `name = \"{name}\"`")));
     assert!(shown.contains("plan-missing") && example, "{shown}");
     env.write("scratch/fixed", "");
@@ -199,7 +199,7 @@ fn what_a_retry_replaced_is_named_where_the_plan_file_has_no_such_task_any_more(
     env.plan(&format!("{task}prompt = \"as planned\"\n"));
     env.execute(&[]).exits(1);
     let better = env.path("better.md");
-    env.lanekeeper(&["retry", "A", "--prompt-file", better.to_str().expect("UTF-8")]).exits(1);
+    env.lanewright(&["retry", "A", "--prompt-file", better.to_str().expect("UTF-8")]).exits(1);
     env.write("scratch/fixed", "");
     change_plan(&env, "id = \"one\"", "id = \"uno\"");
     let gone = "lane A: the prompt of task one that `retry` replaced is not in the plan file";

@@ -9,7 +9,7 @@ fn lane(command: &str, reviewer: &str, retries: u32) -> String {
     )
 }
 
-const WORKS: &str = "echo \"draft $LANEKEEPER_ATTEMPT\" > work.txt";
+const WORKS: &str = "echo \"draft $LANEWRIGHT_ATTEMPT\" > work.txt";
 
 #[test]
 fn rejected_work_goes_back_with_the_feedback_until_it_is_approved() {
@@ -17,7 +17,7 @@ fn rejected_work_goes_back_with_the_feedback_until_it_is_approved() {
     let reviewer = r#"
 cat work.txt >> "$SCRATCH/reviewed"
 if grep -q "draft 1" work.txt; then decision=REJECTED; else decision=APPROVED; fi
-printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}' $decision > "$LANEKEEPER_STATUS_FILE""#;
+printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}' $decision > "$LANEWRIGHT_STATUS_FILE""#;
     env.plan(&lane(WORKS, reviewer, 3));
     env.execute(&[]).exits(0);
     assert_eq!(env.scratch("reviewed"), "draft 1\ndraft 2\n");
@@ -31,11 +31,11 @@ printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}
 fn a_reviewer_reads_why_the_work_that_it_judges_again_was_sent_back() {
     let env = TestEnv::new();
     let reviewer = r#"
-if [ $LANEKEEPER_ATTEMPT = 1 ]; then decision=REJECTED; else decision=APPROVED; fi
-printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}' $decision > "$LANEKEEPER_STATUS_FILE""#;
+if [ $LANEWRIGHT_ATTEMPT = 1 ]; then decision=REJECTED; else decision=APPROVED; fi
+printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}' $decision > "$LANEWRIGHT_STATUS_FILE""#;
     env.plan(&lane(WORKS, reviewer, 3).replace("retries", "approval = [\"changes\"]\nretries"));
     env.execute(&[]).exits(3);
-    env.lanekeeper(&["reject", "r1", "L", "-m", "too long"]).exits(0);
+    env.lanewright(&["reject", "r1", "L", "-m", "too long"]).exits(0);
     env.resume(&[]).exits(3);
     let directory = format!("repo/{STATE}/{RUN}/lanes/L/agents/critic/tasks/review");
     let prompts = [1, 2, 3].map(|attempt| env.read(&format!("{directory}/attempt-{attempt}/prompt.md")));
@@ -54,7 +54,7 @@ printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}
 fn work_that_is_rejected_for_ever_fails_the_lane() {
     let env = TestEnv::new();
     let reviewer =
-        r#"printf '{"status": "COMPLETE", "decision": "REJECTED", "feedback": "never"}' > "$LANEKEEPER_STATUS_FILE""#;
+        r#"printf '{"status": "COMPLETE", "decision": "REJECTED", "feedback": "never"}' > "$LANEWRIGHT_STATUS_FILE""#;
     env.plan(&lane(WORKS, reviewer, 1));
     env.execute(&[]).exits(1).says(&["never"]);
     let attempts =
@@ -77,26 +77,26 @@ fn a_reviewer_that_says_nothing_approves_nothing() {
 
 #[test]
 fn a_reviewer_that_says_everything_but_a_decision_approves_nothing() {
-    undecided(r#"printf '{"status": "COMPLETE"}' > "$LANEKEEPER_STATUS_FILE""#);
+    undecided(r#"printf '{"status": "COMPLETE"}' > "$LANEWRIGHT_STATUS_FILE""#);
 }
 
 #[test]
 fn a_reviewer_sees_merged_work_and_its_own_changes_are_discarded() {
     let env = TestEnv::new();
     let reviewer = r#"echo graffiti > graffiti.txt; rm work.txt
-printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE""#;
     env.plan(&lane(WORKS, reviewer, 0));
     env.execute(&[]).exits(0);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "work.txt"]);
-    let kept = env.refs().into_iter().find(|name| name.starts_with("refs/lanekeeper/")).expect("a snapshot of it");
+    let kept = env.refs().into_iter().find(|name| name.starts_with("refs/lanewright/")).expect("a snapshot of it");
     assert!(env.holds(&kept, "graffiti.txt"), "it is neither merged nor kept");
 }
 
 #[test]
 fn what_an_attempt_of_a_reviewer_left_that_did_not_finish_goes_with_the_lane() {
     let env = TestEnv::new();
-    let reviewer = r#"[ $LANEKEEPER_ATTEMPT = 1 ] && { echo notes > notes.txt; exit 1; }
-printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;
+    let reviewer = r#"[ $LANEWRIGHT_ATTEMPT = 1 ] && { echo notes > notes.txt; exit 1; }
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE""#;
     env.plan(&lane(WORKS, reviewer, 1));
     env.execute(&[]).exits(0);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "work.txt"]);
@@ -106,11 +106,11 @@ printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FI
 #[test]
 fn what_a_reviewer_that_approves_changed_is_kept_although_it_changed_the_same_before() {
     let env = TestEnv::new();
-    let reviewer = r#"echo notes > notes.txt; [ $LANEKEEPER_ATTEMPT = 1 ] && exit 1
-printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;
+    let reviewer = r#"echo notes > notes.txt; [ $LANEWRIGHT_ATTEMPT = 1 ] && exit 1
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE""#;
     env.plan(&lane(WORKS, reviewer, 1));
     env.execute(&[]).exits(0);
-    let kept = env.refs().into_iter().find(|name| name.starts_with("refs/lanekeeper/")).expect("a snapshot of it");
+    let kept = env.refs().into_iter().find(|name| name.starts_with("refs/lanewright/")).expect("a snapshot of it");
     assert!(env.holds(&kept, "notes.txt"));
 }
 
@@ -124,14 +124,14 @@ id = "L"
 [[lane.agent]]
 name = "analyst"
 round = "requirements"
-command = 'echo "The ledger has two sides." > "$LANEKEEPER_REPORT_FILE"'
+command = 'echo "The ledger has two sides." > "$LANEWRIGHT_REPORT_FILE"'
 [[lane.agent]]
 name = "historian"
 round = "requirements"
 command = 'echo "It was tried before."'
 [[lane.agent]]
 name = "engineer"
-command = 'cp "$LANEKEEPER_PROMPT_FILE" "$SCRATCH/prompt"; echo x > x.txt'
+command = 'cp "$LANEWRIGHT_PROMPT_FILE" "$SCRATCH/prompt"; echo x > x.txt'
 "#,
     );
     env.execute(&[]).exits(0);

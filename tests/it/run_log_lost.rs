@@ -21,7 +21,7 @@ fn attacked(attack: &str, what: &str) -> (TestEnv, Ended) {
         scratch.display()
     ));
     let stopped = env.execute(&[]).exits(6).says(&[&format!("another program {what} the run log"), "it was restored"]);
-    let stopped = stopped.hints("lanekeeper resume");
+    let stopped = stopped.hints("lanewright resume");
     assert!(!env.holds("main", "b.txt"), "the run went on");
     // Every line is whole, and numbered without a gap.
     let numbers: Vec<u64> = env.log().iter().filter_map(|record| record["seq"].as_u64()).collect();
@@ -34,7 +34,7 @@ fn resumed(env: &TestEnv, ran: &str) {
     assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));
     assert_eq!(env.scratch("ran"), ran);
     assert_eq!(env.events("lane_merged").len(), 2);
-    env.lanekeeper(&["doctor"]).exits(0);
+    env.lanewright(&["doctor"]).exits(0);
     env.assert_nothing_left(&["main"]);
 }
 

@@ -45,27 +45,27 @@ fn stream(runner: &str, scenario: &str) -> String {
 
 /// Puts a program onto the path that notes its arguments and its prompt, and then does what `script` says.
 fn program(env: &TestEnv, name: &str, script: &str) {
-    let noted = "#!/bin/sh\necho \"$*\" >> \"$SCRATCH/arguments-$LANEKEEPER_LANE\"\n\
-                 cat > \"$SCRATCH/prompt-$LANEKEEPER_LANE-$LANEKEEPER_ATTEMPT\"\n";
+    let noted = "#!/bin/sh\necho \"$*\" >> \"$SCRATCH/arguments-$LANEWRIGHT_LANE\"\n\
+                 cat > \"$SCRATCH/prompt-$LANEWRIGHT_LANE-$LANEWRIGHT_ATTEMPT\"\n";
     env.program(name, &format!("{noted}{script}"));
 }
 
 /// Writes the file that the prompt names.
 const WRITE: &str =
-    "file=$(sed -n 's/^Write //p' \"$SCRATCH/prompt-$LANEKEEPER_LANE-$LANEKEEPER_ATTEMPT\")\necho good > \"$file\"\n";
+    "file=$(sed -n 's/^Write //p' \"$SCRATCH/prompt-$LANEWRIGHT_LANE-$LANEWRIGHT_ATTEMPT\")\necho good > \"$file\"\n";
 
 fn started_with_key(env: &TestEnv, flags: &[&str]) -> Ended {
     let plan = env.path("plan.toml");
     let arguments = [&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN], flags].concat();
-    env.lanekeeper_with(&arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"))
+    env.lanewright_with(&arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"))
 }
 
 fn resumed_with_key(env: &TestEnv, flags: &[&str]) -> Ended {
-    env.lanekeeper_with(&[&["resume", RUN], flags].concat(), |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"))
+    env.lanewright_with(&[&["resume", RUN], flags].concat(), |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"))
 }
 
 fn status(env: &TestEnv) -> Value {
-    let ended = env.lanekeeper(&["status", RUN, "--format", "json"]).exits(0);
+    let ended = env.lanewright(&["status", RUN, "--format", "json"]).exits(0);
     serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
@@ -83,18 +83,18 @@ fn a_runner_that_comes_along_is_called_read_and_added_up() {
         "cache_write_tokens": 20, "cost_usd": 0.003248});
     assert_eq!(status["lanes"][0]["usage"], usage);
     assert_eq!((&status["usage"]["tool_calls"], &status["usage"]["cost_usd"]), (&json!(2), &json!(0.006496)));
-    let told = env.lanekeeper(&["status", RUN]).exits(0).stdout;
+    let told = env.lanewright(&["status", RUN]).exits(0).stdout;
     assert!(told.contains("used by agents: 2 tool calls, 680 tokens, $0.0065"), "{told}");
-    let logs = env.lanekeeper(&["logs", RUN, "ONE"]).exits(0).stdout;
+    let logs = env.lanewright(&["logs", RUN, "ONE"]).exits(0).stdout;
     assert!(logs.contains("\n[Write] src/one.txt\nThe file is written.\n"), "{logs}");
-    assert!(env.lanekeeper(&["logs", RUN, "ONE", "--raw"]).exits(0).stdout.contains("{\"type\":\"result\""));
+    assert!(env.lanewright(&["logs", RUN, "ONE", "--raw"]).exits(0).stdout.contains("{\"type\":\"result\""));
 }
 
 #[test]
 fn a_retry_continues_the_session_and_gets_what_failed() {
     let env = TestEnv::new();
     let script = format!(
-        "if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo bad > one.txt; else {WRITE} fi\ncat '{}'\n",
+        "if [ $LANEWRIGHT_ATTEMPT = 1 ]; then echo bad > one.txt; else {WRITE} fi\ncat '{}'\n",
         stream("claude", "write")
     );
     program(&env, "claude", &script);
@@ -111,8 +111,8 @@ fn a_retry_continues_the_session_and_gets_what_failed() {
 fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
     let env = TestEnv::new();
     let script = format!(
-        "if [ $LANEKEEPER_TASK$LANEKEEPER_ATTEMPT = 21 ]; then echo bad > one.txt; else {WRITE} fi\n\
-         sed \"s/4d8b4655/0000000$LANEKEEPER_TASK/\" '{}'\n",
+        "if [ $LANEWRIGHT_TASK$LANEWRIGHT_ATTEMPT = 21 ]; then echo bad > one.txt; else {WRITE} fi\n\
+         sed \"s/4d8b4655/0000000$LANEWRIGHT_TASK/\" '{}'\n",
         stream("claude", "write")
     );
     program(&env, "claude", &script);
@@ -138,11 +138,11 @@ fn a_program_gets_the_options_that_it_knows_and_the_others_are_named() {
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().unwrap(), "--run-id", RUN];
     let keys = [("ANTHROPIC_API_KEY", "k-for-tests"), ("CODEX_API_KEY", "k-for-tests")];
-    let told = env.lanekeeper_with(&arguments, |command| command.envs(keys)).exits(0).stderr;
+    let told = env.lanewright_with(&arguments, |command| command.envs(keys)).exits(0).stderr;
     let first = env.scratch("arguments-ONE");
     assert!(first.trim_end().ends_with(" --model opus --effort high --max-turns 40 --max-budget-usd 2.5"), "{first}");
     let plan = env.path("plan.toml");
-    let shown = env.lanekeeper(&["plan", "show", plan.to_str().expect("UTF-8")]).exits(0).stdout;
+    let shown = env.lanewright(&["plan", "show", plan.to_str().expect("UTF-8")]).exits(0).stdout;
     assert!(shown.contains("\n    model opus, effort high, max_turns 40, budget $2.50\n"), "{shown}");
     assert!(env.scratch("arguments-TWO").trim_end().ends_with(" --model o9"));
     assert!(told.contains("plan.toml:19: warning: codex of lane TWO does not get `budget`"), "{told}");
@@ -153,7 +153,7 @@ fn a_session_that_is_gone_costs_no_retry_and_the_next_attempt_begins_a_new_one()
     let env = TestEnv::new();
     let (gone, written) = (stream("claude", "no-session"), stream("claude", "write"));
     let script = format!(
-        "case \"$*\" in *--resume*) cat '{gone}'; exit 1;; esac\n[ $LANEKEEPER_ATTEMPT = 1 ] && echo bad > one.txt || {{ {WRITE} }}\ncat '{written}'\n"
+        "case \"$*\" in *--resume*) cat '{gone}'; exit 1;; esac\n[ $LANEWRIGHT_ATTEMPT = 1 ] && echo bad > one.txt || {{ {WRITE} }}\ncat '{written}'\n"
     );
     program(&env, "claude", &script);
     env.plan(&format!("[defaults]\nretries = 1\n{ONE_LANE}"));
@@ -170,7 +170,7 @@ fn an_interrupted_attempt_goes_on_in_its_session_at_the_resume() {
     let env = TestEnv::new();
     let init = format!("head -n 1 '{}'\n", stream("claude", "write"));
     let script = format!(
-        "{init}touch \"$SCRATCH/begun\"\nif [ $LANEKEEPER_ATTEMPT = 1 ]; then wait-for never; fi\n{WRITE}tail -n +2 '{}'\n",
+        "{init}touch \"$SCRATCH/begun\"\nif [ $LANEWRIGHT_ATTEMPT = 1 ]; then wait-for never; fi\n{WRITE}tail -n +2 '{}'\n",
         stream("claude", "write")
     );
     program(&env, "claude", &script);
@@ -193,7 +193,7 @@ fn an_interrupted_attempt_goes_on_in_its_session_at_the_resume() {
 fn a_quota_that_is_out_uses_up_no_retry() {
     let env = TestEnv::new();
     let script = format!(
-        "if [ $LANEKEEPER_ATTEMPT -lt 4 ]; then cat '{}'; exit 1; fi\n{WRITE}cat '{}'\n",
+        "if [ $LANEWRIGHT_ATTEMPT -lt 4 ]; then cat '{}'; exit 1; fi\n{WRITE}cat '{}'\n",
         stream("claude", "quota-stays"),
         stream("claude", "write")
     );
@@ -231,7 +231,7 @@ fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
     resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"]).exits(3).says(&["340 of 300 tokens"]);
     let blocked = resumed_with_key(&env, &[]).exits(3);
     let told = blocked.stdout.lines().chain(blocked.stderr.lines()).map(str::trim);
-    let command = told.filter_map(|line| line.strip_prefix("lanekeeper resume r1 ")).find(|flags| !flags.is_empty());
+    let command = told.filter_map(|line| line.strip_prefix("lanewright resume r1 ")).find(|flags| !flags.is_empty());
     let flags: Vec<&str> = command.expect("a command with flags").split(' ').collect();
     assert_eq!(flags, ["--max-tokens", "640"]);
     resumed_with_key(&env, &flags).exits(0);
@@ -247,7 +247,7 @@ fn what_is_missing_is_reported_before_anything_begins() {
         let git = std::process::Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout;
         let git = String::from_utf8(git).unwrap();
         let directory = Path::new(git.trim()).parent().unwrap().to_owned();
-        env.lanekeeper_with(&["execute-phase", plan.to_str().unwrap(), "--run-id", RUN], |command| {
+        env.lanewright_with(&["execute-phase", plan.to_str().unwrap(), "--run-id", RUN], |command| {
             command.env("PATH", format!("{}:{}", env.path("bin").display(), directory.display()))
         })
     };
@@ -268,7 +268,7 @@ fn what_is_missing_is_reported_before_anything_begins() {
 fn a_runner_of_ones_own_is_like_another_but_for_what_it_says() {
     let env = TestEnv::new();
     env.write(
-        "repo/lanekeeper.toml",
+        "repo/lanewright.toml",
         "[runners.small]\nlike = \"claude\"\narguments = [\"--model\", \"small\"]\nkey = {}\n",
     );
     env.commit("settings");
@@ -282,7 +282,7 @@ fn a_runner_of_ones_own_is_like_another_but_for_what_it_says() {
 #[test]
 fn tool_calls_in_the_stream_keep_what_is_there() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 3\n");
+    env.write("repo/lanewright.toml", "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 3\n");
     env.commit("settings");
     let write = stream("claude", "write");
     let script = format!(

@@ -36,22 +36,22 @@ fn progress_log_status_report_and_checkpoints_are_what_their_schemas_say() {
     progress.iter().for_each(|line| Schema::named("progress").accepts(line));
     let lines = Schema::named("run-log");
     env.log().iter().for_each(|line| lines.accepts(line));
-    let status = |env: &TestEnv| parsed(&env.lanekeeper(&["status", RUN, "--format", "json"]).exits(0).stdout);
+    let status = |env: &TestEnv| parsed(&env.lanewright(&["status", RUN, "--format", "json"]).exits(0).stdout);
     Schema::named("status").accepts(&status(&env));
     let graph = ["plan", "graph", "../plan.toml", "--run", RUN, "--format", "json", "--as", "svg"];
-    let graph = parsed(&env.lanekeeper(&graph).exits(0).stdout);
+    let graph = parsed(&env.lanewright(&graph).exits(0).stdout);
     Schema::named("graph").accepts(&graph);
     let states = |from: &Value| -> BTreeMap<String, Value> {
         let lanes = from["lanes"].as_array().expect("lanes").iter();
         lanes.map(|lane| (lane["lane"].to_string(), lane["state"].clone())).collect()
     };
     assert_eq!(states(&graph), states(&status(&env)), "{graph:#}");
-    env.lanekeeper(&["approve", RUN, "D", "-m", "good"]).exits(0);
-    env.lanekeeper(&["rollback", RUN, "--lane", "B"]).exits(0);
+    env.lanewright(&["approve", RUN, "D", "-m", "good"]).exits(0);
+    env.lanewright(&["rollback", RUN, "--lane", "B"]).exits(0);
     let ended = env.resume(&["--format", "json", "--progress", "none"]).exits(1);
     Schema::named("status").accepts(&parsed(&ended.stdout));
     env.log().iter().for_each(|line| lines.accepts(line));
-    Schema::named("report").accepts(&parsed(&env.lanekeeper(&["report", "--format", "json"]).exits(0).stdout));
+    Schema::named("report").accepts(&parsed(&env.lanewright(&["report", "--format", "json"]).exits(0).stdout));
     for record in parsed(&env.read(&format!("repo/{CHECKPOINTS}"))).as_array().expect("an array") {
         Schema::named("checkpoint").accepts(record);
     }
@@ -91,7 +91,7 @@ fn errors_and_warnings_are_what_their_schema_says() {
     let schema = Schema::named("error");
     let refused: [&[&str]; 4] = [&["status", "r9"], &["report", "r9"], &["resume"], &["plan", "check", "none.toml"]];
     for arguments in refused {
-        let ended = env.lanekeeper(&[arguments, &["--format", "json"]].concat());
+        let ended = env.lanewright(&[arguments, &["--format", "json"]].concat());
         let lines: Vec<&str> = ended.stderr.lines().collect();
         assert!(!lines.is_empty(), "{arguments:?} says nothing");
         lines.into_iter().for_each(|line| schema.accepts(&parsed(line)));

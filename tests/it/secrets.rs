@@ -15,13 +15,13 @@ fn plan(env: &TestEnv, lane: &str) {
     let program = format!(
         "#!/bin/sh
 echo \"$LANE_TOKEN $AGENT_TOKEN $URL $OUTER_KEY\"
-echo \"$LANE_TOKEN $AGENT_TOKEN $URL $OUTER_KEY\" > \"$(dirname \"$LANEKEEPER_RESULT_FILE\")/report.md\"
+echo \"$LANE_TOKEN $AGENT_TOKEN $URL $OUTER_KEY\" > \"$(dirname \"$LANEWRIGHT_RESULT_FILE\")/report.md\"
 python3 - <<'PYTHON'
 import json, os
 words = ' '.join(os.environ[name] for name in ['LANE_TOKEN', 'AGENT_TOKEN', 'URL', 'OUTER_KEY'])
 done = os.path.exists(os.environ['SCRATCH'] + '/fixed')
 json.dump({{'status': 'success' if done else 'failed', 'error': words, 'logs': [words]}},
-    open(os.environ['LANEKEEPER_RESULT_FILE'], 'w'))
+    open(os.environ['LANEWRIGHT_RESULT_FILE'], 'w'))
 PYTHON
 [ \"$LANE_TOKEN\" = \"{lane}\" ] && [ \"$AGENT_TOKEN\" = {AGENT} ] && [ \"$URL\" = {MATCHED} ] || exit 9
 echo had > \"$SCRATCH/had\"
@@ -34,21 +34,21 @@ echo had > \"$SCRATCH/had\"
         "[[lane]]\nid = \"A\"\nretries = 0\nenv = {{ LANE_TOKEN = \"{lane}\", URL = \"{MATCHED}\", PLAIN = \"seen\" }}\n\
          [[lane.agent]]\nname = \"engineer\"\nenv = {{ AGENT_TOKEN = \"{AGENT}\" }}\ncommand = ['careless']\n"
     ));
-    env.write("repo/lanekeeper.toml", "redact = ['user:\\w+@']\n");
+    env.write("repo/lanewright.toml", "redact = ['user:\\w+@']\n");
 }
 
 fn without_success() -> TestEnv {
     let env = TestEnv::new();
     plan(&env, LANE);
     let flags = ["execute-phase", "../plan.toml", "--run-id", RUN];
-    env.lanekeeper_with(&flags, |command| command.env("OUTER_KEY", OUTER)).exits(1);
+    env.lanewright_with(&flags, |command| command.env("OUTER_KEY", OUTER)).exits(1);
     env.scratch("had");
     env
 }
 
 #[track_caller]
 fn assert_none_at_rest(env: &TestEnv) {
-    for below in ["repo/.claude", "repo.lanes", "repo/.git/lanekeeper"] {
+    for below in ["repo/.claude", "repo.lanes", "repo/.git/lanewright"] {
         for file in all_files(&env.path(below)) {
             let text = String::from_utf8_lossy(&fs::read(&file).unwrap_or_default()).into_owned();
             for secret in [LANE, AGENT, "user:pa55@", "outer-s3cr3t-"] {
@@ -59,7 +59,7 @@ fn assert_none_at_rest(env: &TestEnv) {
 }
 
 fn resume(env: &TestEnv) -> crate::support::Ended {
-    env.lanekeeper_with(&["resume", RUN, "--yes"], |command| command.env("OUTER_KEY", OUTER))
+    env.lanewright_with(&["resume", RUN, "--yes"], |command| command.env("OUTER_KEY", OUTER))
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_supervisor_that_died_leaves_no_secret_either() {
     plan(&env, LANE);
     env.write("scratch/kill", "");
     let flags = ["execute-phase", "../plan.toml", "--run-id", RUN];
-    env.lanekeeper_with(&flags, |command| command.env("OUTER_KEY", OUTER)).exits(1);
+    env.lanewright_with(&flags, |command| command.env("OUTER_KEY", OUTER)).exits(1);
     env.scratch("had");
     assert_none_at_rest(&env);
 }
@@ -109,7 +109,7 @@ fn without_the_plan_file_a_resume_asks_for_the_secrets_and_takes_them_from_the_e
         .exits(2)
         .says(&["LANE_TOKEN of lane A", "AGENT_TOKEN of A/engineer", "plan.toml"])
         .hints("set LANE_TOKEN, URL, AGENT_TOKEN in the environment");
-    let ended = env.lanekeeper_with(&["resume", RUN, "--yes"], |command| {
+    let ended = env.lanewright_with(&["resume", RUN, "--yes"], |command| {
         command.env("OUTER_KEY", OUTER).env("LANE_TOKEN", LANE).env("AGENT_TOKEN", AGENT).env("URL", MATCHED)
     });
     ended.exits(0);

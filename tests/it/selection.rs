@@ -15,7 +15,7 @@ fn with(plan: &str) -> TestEnv {
 /// `execute-lane` of the plan.
 fn execute_lane(env: &TestEnv, lane: &str, run: &str) -> crate::support::Ended {
     let plan = env.path("plan.toml");
-    env.lanekeeper(&["execute-lane", plan.to_str().expect("UTF-8"), lane, "--run-id", run])
+    env.lanewright(&["execute-lane", plan.to_str().expect("UTF-8"), lane, "--run-id", run])
 }
 
 #[test]
@@ -38,9 +38,9 @@ fn the_name_of_a_lane_with_a_matrix_is_answered_with_its_elements() {
     env.execute(&["--lane", "T"]).exits(2).hints(elements);
     env.execute(&[]).exits(0);
     for command in [&["status", "T"][..], &["logs", "r1", "T"], &["retry", "T"], &["diff", "r1", "T"]] {
-        assert!(env.lanekeeper(command).stderr.contains(elements), "{command:?}");
+        assert!(env.lanewright(command).stderr.contains(elements), "{command:?}");
     }
-    env.lanekeeper(&["rollback", "--lane", "T"]).exits(2).hints(elements);
+    env.lanewright(&["rollback", "--lane", "T"]).exits(2).hints(elements);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn fail_fast_stops_the_others_and_begins_nothing_more() {
 #[test]
 fn the_time_limit_of_a_run_stops_it_resumable() {
     let env = with("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n");
-    env.execute(&["--timeout", "1s"]).exits(124).says(&["lanekeeper resume r1"]);
+    env.execute(&["--timeout", "1s"]).exits(124).says(&["lanewright resume r1"]);
     env.write("scratch/go", "");
     // Each life of the run has the same time; on a loaded machine one may not be enough.
     wait_until("the run's end", || env.resume(&[]).code == 0);

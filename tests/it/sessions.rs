@@ -1,10 +1,10 @@
-//! Several Lanekeepers at once: who may work on what, and what becomes of the work of one that died.
+//! Several Lanewrights at once: who may work on what, and what becomes of the work of one that died.
 
 use std::process::Command;
 
-use lanekeeper::event::Owner;
-use lanekeeper::model::{LaneId, PhaseId, ProcessId, RunId, Timestamp};
-use lanekeeper::store::{Holder, LockScope, RunLock, StateDirectory};
+use lanewright::event::Owner;
+use lanewright::model::{LaneId, PhaseId, ProcessId, RunId, Timestamp};
+use lanewright::store::{Holder, LockScope, RunLock, StateDirectory};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn two_work_on_two_lanes_at_once() {
     go(&env, &["A"]);
     a.wait().exits(0);
     assert!(env.holds("main", "a.txt") && !env.holds("main", "b.txt"));
-    env.lanekeeper(&["clean", "--yes", "--logs"]).exits(0);
+    env.lanewright(&["clean", "--yes", "--logs"]).exits(0);
     go(&env, &["B"]);
     b.wait().exits(0);
     lane(&env, &["C", "--run-id", "c"]).wait().exits(0);
@@ -88,8 +88,8 @@ fn a_lane_that_is_held_is_refused_with_who_holds_it_and_what_to_type() {
     let env = with(TWO_AND_ONE);
     let a = at_work(&env, "A");
     let text = lane(&env, &["A", "--run-id", "second"]).wait().exits(4);
-    let text = text.says(&["pid", "session session-a", "run a", "since 20"]).hints("lanekeeper status a --watch");
-    text.hints("lanekeeper stop a").hints("--on-lock-conflict wait");
+    let text = text.says(&["pid", "session session-a", "run a", "since 20"]).hints("lanewright status a --watch");
+    text.hints("lanewright stop a").hints("--on-lock-conflict wait");
     env.execute(&["--run-id", "whole"]).exits(4).says(&["session session-a"]);
     env.execute(&["--run-id", "whole", "--on-lock-conflict", "next"]).exits(4);
     env.execute(&["--run-id", "whole", "--lane", "C"]).exits(4);
@@ -135,11 +135,11 @@ fn a_holder_on_another_machine_is_named_with_its_machine() {
         owner: Owner { session_id: "theirs".to_owned(), process, host: "another-box".to_owned() },
         run: RunId::new("r9").expect("an id"),
         since: Timestamp::from_unix_millis(0),
-        program: vec!["lanekeeper".to_owned()],
+        program: vec!["lanewright".to_owned()],
     };
     let held = RunLock::acquire(&lock, &holder).expect("the lock");
     let refused = lane(&env, &["A"]).wait().exits(4).says(&["pid 4711 on another-box", "session theirs"]);
-    refused.hints("another machine, another-box").hints("lanekeeper stop r9");
+    refused.hints("another machine, another-box").hints("lanewright stop r9");
     drop(held);
     go(&env, &["A"]);
     // What the file says counts for nothing without the kernel's word.
@@ -152,7 +152,7 @@ fn what_an_older_run_took_back_does_not_hide_what_a_newer_one_merged() {
     go(&env, &["A", "B"]);
     lane(&env, &["A", "--run-id", "first"]).wait().exits(0);
     lane(&env, &["B", "--run-id", "b"]).wait().exits(0);
-    env.lanekeeper(&["rollback", "first"]).exits(0);
+    env.lanewright(&["rollback", "first"]).exits(0);
     lane(&env, &["C"]).wait().exits(3).says(&["depends on A, which is not merged"]);
     lane(&env, &["A", "--run-id", "second", "--new-run"]).wait().exits(0);
     lane(&env, &["C", "--run-id", "c"]).wait().exits(0);
@@ -179,7 +179,7 @@ fn a_plain_resume_takes_the_run_of_the_lane_that_is_named() {
     lane(&env, &["A", "--resume"]).wait().exits(0);
     assert!(env.holds("main", "a.txt") && !env.holds("main", "b.txt"));
     lane(&env, &["C", "--resume"]).wait().exits(8);
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
     assert!(env.holds("main", "b.txt"));
 }
 
@@ -189,11 +189,11 @@ fn nothing_is_rolled_back_while_another_session_works_on_the_phase() {
     go(&env, &["A"]);
     lane(&env, &["A", "--run-id", "a"]).wait().exits(0);
     let b = at_work(&env, "B");
-    env.lanekeeper(&["rollback", "a"]).exits(4).says(&["session session-b"]);
+    env.lanewright(&["rollback", "a"]).exits(4).says(&["session session-b"]);
     assert!(env.holds("main", "a.txt"));
     go(&env, &["B"]);
     b.wait().exits(0);
-    env.lanekeeper(&["rollback", "a"]).exits(0);
+    env.lanewright(&["rollback", "a"]).exits(0);
 }
 
 #[test]
@@ -247,12 +247,12 @@ fn a_dead_sessions_lane_is_taken_over_by_a_resume_only() {
     let env = with(TWO_AND_ONE);
     killed(at_work(&env, "A"));
     let refused = lane(&env, &["A", "--run-id", "mine"]).wait().exits(7);
-    refused.says(&["run a", "session session-a", "is gone"]).hints("lanekeeper resume a");
+    refused.says(&["run a", "session session-a", "is gone"]).hints("lanewright resume a");
     let other = at_work(&env, "B");
     go(&env, &["B"]);
     other.wait().exits(0);
     let stuck = lane(&env, &["--next"]).wait().exits(3).says(&["A: belongs to run a", "C: it depends on A"]);
-    stuck.hints("lanekeeper resume a");
+    stuck.hints("lanewright resume a");
     assert_eq!(runs(&env), ["a", "b"]);
     let resumed = env.start_with(&["resume", "a", "--session-id", "heir"], |command| command);
     wait_until("the heir", || !events(&env, "a", "run_resumed").is_empty());
@@ -277,7 +277,7 @@ fn a_session_that_waits_names_the_holder_and_continues_when_it_is_free() {
     let wait = ["--run-id", "w", "--on-lock-conflict", "wait"];
     let waiting = env.path("waiting");
     let log = || std::fs::File::create(&waiting).expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).args(["execute-phase", plan.to_str().expect("UTF-8"), "--lane", "B"]).args(wait);
     let mut waiter = command.stderr(log()).spawn().expect("the binary");
     go(&env, &["B"]);
@@ -285,7 +285,7 @@ fn a_session_that_waits_names_the_holder_and_continues_when_it_is_free() {
     let again = ["A", "--run-id", "w2", "--on-lock-conflict", "wait", "--timeout", "1s"];
     lane(&env, &again).wait().exits(124).says(&["Waiting: lane A", "session-a", "in vain"]);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
         let wish = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "w3", "--on-lock-conflict", "wait"];
         env.pin(&mut command).args(wish);
         let mut waiter = command.stderr(log()).spawn().expect("the binary");

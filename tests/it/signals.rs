@@ -9,7 +9,7 @@ fn at_work(agent: &str) -> (TestEnv, Running) {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\ncommand = '''\n\
-         if [ $LANEKEEPER_ATTEMPT != 1 ]; then cat half.txt > whole.txt; exit 0; fi\n\
+         if [ $LANEWRIGHT_ATTEMPT != 1 ]; then cat half.txt > whole.txt; exit 0; fi\n\
          {agent}\necho half > half.txt; touch \"$SCRATCH/began\"\n\
          while [ -d \"$SCRATCH\" ]; do sleep 0.02; done\n'''\n"
     ));
@@ -23,10 +23,10 @@ const POLITE: &str = "trap 'touch \"$SCRATCH/goodbye\"; exit 1' TERM";
 fn stops(signal: Signal, code: i32) {
     let (env, run) = at_work(POLITE);
     run.signal(signal);
-    run.wait().exits(code).says(&["lanekeeper resume r1"]);
+    run.wait().exits(code).says(&["lanewright resume r1"]);
     assert!(env.path("scratch/goodbye").exists(), "the agent was not asked");
     let kept =
-        env.refs().into_iter().find(|name| name.starts_with("refs/lanekeeper/checkpoint/P1-L/")).expect("a snapshot");
+        env.refs().into_iter().find(|name| name.starts_with("refs/lanewright/checkpoint/P1-L/")).expect("a snapshot");
     assert_eq!(env.file_at(&kept, "half.txt"), "half");
     assert_eq!(env.events("run_finished").last().expect("an end")["code"], code);
     env.resume(&[]).exits(0);
@@ -66,7 +66,7 @@ fn a_stop_of_one_lane_leaves_the_others_alone() {
     );
     let run = env.start(&["--max-parallel", "2"]);
     wait_until("both agents", || env.path("scratch/a").exists() && env.path("scratch/b").exists());
-    env.lanekeeper(&["stop", "r1", "A"]).exits(0);
+    env.lanewright(&["stop", "r1", "A"]).exits(0);
     wait_until("its end", || env.events("job_exited").iter().any(|job| job["lane"] == "A"));
     env.write("scratch/go", "");
     run.wait().exits(3);

@@ -21,7 +21,7 @@ fn agent(calls: &str, wait: &str) -> String {
 
 /// Runs an agent until the run log holds a snapshot for `reason`, and then to the end.
 fn kept_for(env: &TestEnv, reason: &str, settings: &str, calls: &str) -> Vec<Value> {
-    env.write("repo/lanekeeper.toml", settings);
+    env.write("repo/lanewright.toml", settings);
     env.commit("settings");
     env.plan(&agent(calls, "kept"));
     let running = env.start(&["--merge", "none"]);
@@ -47,29 +47,29 @@ fn an_agent_at_work_is_kept_from_time_to_time_and_left_alone() {
     let reference = text(&kept[0], "reference");
     assert_eq!(kept[0]["agent"], "agent");
     assert!(env.holds(reference, "half.txt") && env.holds(reference, "more.txt"), "{:?}", env.files(reference));
-    assert_eq!(env.files("lane/P1/A"), [".gitignore", "README.md", "a.txt", "lanekeeper.toml", "more.txt"]);
+    assert_eq!(env.files("lane/P1/A"), [".gitignore", "README.md", "a.txt", "lanewright.toml", "more.txt"]);
 }
 
 #[test]
 fn a_snapshot_of_an_agent_at_work_is_recorded_by_the_next_life_if_the_last_one_could_not() {
     for ends_alone in [false, true] {
         let env = TestEnv::new();
-        env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\n");
+        env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
         env.commit("settings");
         env.plan(&agent("", "kept"));
         let plan = env.path("plan.toml");
         let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1"];
-        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "kept:1"));
-        let untold = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/checkpoint"]);
-        assert!(untold.starts_with("refs/lanekeeper/checkpoint/P1-A/") && taken(&env, "interval").is_empty());
+        env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", "kept:1"));
+        let untold = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanewright/checkpoint"]);
+        assert!(untold.starts_with("refs/lanewright/checkpoint/P1-A/") && taken(&env, "interval").is_empty());
         // Neither a person's own copy nor what git has lost since is the run's.
-        let own = "refs/lanekeeper/checkpoint/P1-A/my-own";
+        let own = "refs/lanewright/checkpoint/P1-A/my-own";
         env.git(&["update-ref", own, &untold]);
         // Two that were taken within a second may be one commit.
-        let twin = "refs/lanekeeper/checkpoint/P1-A/20260101T000000.000Z";
+        let twin = "refs/lanewright/checkpoint/P1-A/20260101T000000.000Z";
         env.git(&["update-ref", twin, &untold]);
         for lost in ["P1-A", "P1-old-B"] {
-            let place = format!("repo/.git/refs/lanekeeper/checkpoint/{lost}/20250101T000000.000Z");
+            let place = format!("repo/.git/refs/lanewright/checkpoint/{lost}/20250101T000000.000Z");
             env.write(&place, format!("{}\n", "5".repeat(40)));
         }
         env.write("scratch/kept", "");
@@ -81,7 +81,7 @@ fn a_snapshot_of_an_agent_at_work_is_recorded_by_the_next_life_if_the_last_one_c
         let told: Vec<String> = taken(&env, "interval").iter().map(|it| text(it, "reference").to_owned()).collect();
         assert_eq!(told[..2], [twin.to_owned(), untold]);
         assert!(told.iter().all(|name| name != own && !name.contains("20250101")), "{told:?}");
-        let left = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper"]);
+        let left = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanewright"]);
         assert_eq!(left.lines().filter(|name| !name.contains("20250101")).collect::<Vec<_>>(), [own]);
     }
 }
@@ -89,7 +89,7 @@ fn a_snapshot_of_an_agent_at_work_is_recorded_by_the_next_life_if_the_last_one_c
 #[test]
 fn every_so_many_tool_calls_keep_what_is_there() {
     let env = TestEnv::new();
-    let calls = format!("for n in 1 2 3; do echo '{CALL}' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"; done");
+    let calls = format!("for n in 1 2 3; do echo '{CALL}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"; done");
     let settings = "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 3\n";
     let kept = kept_for(&env, "tool_calls", settings, &calls);
     assert_eq!(kept.len(), 1);
@@ -100,7 +100,7 @@ fn every_so_many_tool_calls_keep_what_is_there() {
 fn tool_calls_are_counted_from_one_look_to_the_next() {
     let env = TestEnv::new();
     // Far fewer of them come between two looks than make a snapshot.
-    let call = format!("echo '{CALL}' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"");
+    let call = format!("echo '{CALL}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"");
     let calls = format!("while [ -d \"$SCRATCH\" ] && [ ! -e \"$SCRATCH/kept\" ]; do {call}; sleep 0.02; done");
     let settings = "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 60\n";
     assert!(!kept_for(&env, "tool_calls", settings, &calls).is_empty());
@@ -109,8 +109,8 @@ fn tool_calls_are_counted_from_one_look_to_the_next() {
 #[test]
 fn a_risky_tool_call_takes_a_snapshot_and_rubbish_does_no_harm() {
     let env = TestEnv::new();
-    let calls = "echo 'no json' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"\n\
-                 echo '{\"tool\":\"Bash\",\"input\":{\"command\":\"git reset --hard\"}}' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"";
+    let calls = "echo 'no json' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"\n\
+                 echo '{\"tool\":\"Bash\",\"input\":{\"command\":\"git reset --hard\"}}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"";
     let kept = kept_for(&env, "risky", "checkpoint_every = 'none'\n", calls);
     assert_eq!(kept.len(), 1);
     assert!(env.holds(text(&kept[0], "reference"), "half.txt"));
@@ -120,11 +120,11 @@ fn a_risky_tool_call_takes_a_snapshot_and_rubbish_does_no_harm() {
 fn nothing_is_kept_on_the_way_where_that_is_switched_off_or_nothing_calls_for_it() {
     let env = TestEnv::new();
     env.write(
-        "repo/lanekeeper.toml",
+        "repo/lanewright.toml",
         "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 0\ncheckpoint_before = []\n",
     );
     env.commit("settings");
-    let calls = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo '{\"tool\":\"Bash\",\"input\":\"rm -rf x\"}' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"; done";
+    let calls = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo '{\"tool\":\"Bash\",\"input\":\"rm -rf x\"}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"; done";
     env.plan(&agent(calls, "started"));
     env.write("scratch/started", "");
     env.execute(&["--merge", "none"]).exits(0);
@@ -135,7 +135,7 @@ fn nothing_is_kept_on_the_way_where_that_is_switched_off_or_nothing_calls_for_it
 #[test]
 fn a_snapshot_that_cannot_be_taken_is_reported_and_fails_no_agent() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\n");
+    env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
     env.commit("settings");
     env.plan("[[lane]]\nid = \"A\"\ncommand = '''\nmv .git ../was-git; wait-for told; mv ../was-git .git; echo a > a.txt\n'''\n");
     let running = env.start(&["--merge", "none"]);
@@ -154,13 +154,13 @@ fn a_snapshot_that_cannot_be_taken_is_reported_and_fails_no_agent() {
 #[test]
 fn what_is_kept_on_the_way_is_no_good_point() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\n");
+    env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
     env.commit("settings");
     // The second attempt starts from the last state that passed, not from what was kept of the first.
     env.plan(
         "[gates]\natomic = ['test -e good.txt']\n\
          [[lane]]\nid = \"A\"\nretries = 1\nresume = \"fresh\"\ncommand = '''\n\
-         if [ \"$LANEKEEPER_ATTEMPT\" = 1 ]; then echo bad > bad.txt; wait-for kept; exit 0; fi\n\
+         if [ \"$LANEWRIGHT_ATTEMPT\" = 1 ]; then echo bad > bad.txt; wait-for kept; exit 0; fi\n\
          ls > \"$SCRATCH/seen\"; echo good > good.txt\n'''\n",
     );
     let running = env.start(&["--merge", "none"]);
@@ -186,20 +186,20 @@ fn failed_run() -> TestEnv {
 const WORKTREE: &str = "repo.lanes/r1/A/agents/agent/code";
 
 fn listed(env: &TestEnv) -> Vec<Value> {
-    let shown = env.lanekeeper(&["checkpoints", "list", RUN, "--format", "json"]).exits(0);
+    let shown = env.lanewright(&["checkpoints", "list", RUN, "--format", "json"]).exits(0);
     let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     shown["snapshots"].as_array().expect("a list").clone()
 }
 
 fn json(env: &TestEnv, arguments: &[&str]) -> Value {
-    let ended = env.lanekeeper(&[arguments, &["--format", "json"]].concat()).exits(0);
+    let ended = env.lanewright(&[arguments, &["--format", "json"]].concat()).exits(0);
     serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
 #[test]
 fn a_list_tells_stages_and_snapshots_and_a_snapshot_tells_its_context() {
     let env = failed_run();
-    let shown_text = env.lanekeeper(&["checkpoints", "list", "--lane", "A"]).exits(0).stdout;
+    let shown_text = env.lanewright(&["checkpoints", "list", "--lane", "A"]).exits(0).stdout;
     for part in ["before_lane_start", "after_lane_start", "failed", "ckpt_A_1_", "failure", "1 file changed"] {
         assert!(shown_text.contains(part), "{part} is not in\n{shown_text}");
     }
@@ -209,12 +209,12 @@ fn a_list_tells_stages_and_snapshots_and_a_snapshot_tells_its_context() {
     assert_eq!(context["tail"], serde_json::json!(["no luck"]));
     assert_eq!((&context["next_task"], &shown["changed_files"]), (&Value::from("1"), &serde_json::json!(["one.txt"])));
     assert!(context["blockers"][0].as_str().expect("text").contains("exited with code 3"), "{shown}");
-    let shown_text = env.lanekeeper(&["checkpoints", "show", &name]).exits(0).stdout;
-    for part in ["no luck", "one.txt", &format!("lanekeeper checkpoints restore {name}")] {
+    let shown_text = env.lanewright(&["checkpoints", "show", &name]).exits(0).stdout;
+    for part in ["no luck", "one.txt", &format!("lanewright checkpoints restore {name}")] {
         assert!(shown_text.contains(part), "{part} is not in\n{shown_text}");
     }
-    env.lanekeeper(&["checkpoints", "list", "--lane", "B"]).exits(2).hints("A");
-    env.lanekeeper(&["checkpoints", "show", "ckpt_A_9_never"]).exits(8).says(&["ckpt_A_9_never"]);
+    env.lanewright(&["checkpoints", "list", "--lane", "B"]).exits(2).hints("A");
+    env.lanewright(&["checkpoints", "show", "ckpt_A_9_never"]).exits(8).says(&["ckpt_A_9_never"]);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_snapshot_goes_by_its_name_its_ref_and_the_beginning_of_its_commit() {
     for name in [text(one, "name"), reference, &reference["refs/".len()..], &commit[..8], commit] {
         assert_eq!(json(&env, &["checkpoints", "show", name])["snapshot"]["commit"], one["commit"], "{name}");
     }
-    env.lanekeeper(&["checkpoints", "show", &commit[..3]]).exits(8);
+    env.lanewright(&["checkpoints", "show", &commit[..3]]).exits(8);
 }
 
 #[test]
@@ -235,12 +235,12 @@ fn what_is_restored_over_is_kept_and_can_be_had_back() {
     env.write(&format!("{WORKTREE}/one.txt"), "spoilt\n");
     env.write(&format!("{WORKTREE}/two.txt"), "two\n");
     let head = env.git_at(WORKTREE, &["rev-parse", "HEAD"]);
-    env.lanekeeper(&["checkpoints", "restore", text(&made, "name")]).exits(0);
+    env.lanewright(&["checkpoints", "restore", text(&made, "name")]).exits(0);
     assert_eq!(env.read(&format!("{WORKTREE}/one.txt")), "one\n");
     assert!(!env.path(&format!("{WORKTREE}/two.txt")).exists(), "what the snapshot does not hold is still there");
     assert_eq!(env.git_at(WORKTREE, &["rev-parse", "HEAD"]), head, "the branch moved");
     let kept = &taken(&env, "restore")[0];
-    env.lanekeeper(&["checkpoints", "restore", text(kept, "reference")]).exits(0);
+    env.lanewright(&["checkpoints", "restore", text(kept, "reference")]).exits(0);
     assert_eq!(env.read(&format!("{WORKTREE}/one.txt")), "spoilt\n");
     assert_eq!(env.read(&format!("{WORKTREE}/two.txt")), "two\n");
     assert_eq!(taken(&env, "request").len(), 1);
@@ -253,15 +253,15 @@ fn what_is_restored_over_is_kept_and_can_be_had_back() {
 fn a_snapshot_can_be_had_elsewhere_and_never_over_something() {
     let env = failed_run();
     let name = text(&listed(&env)[0], "name").to_owned();
-    env.lanekeeper(&["checkpoints", "restore", &name, "--to", "../out"]).exits(0);
+    env.lanewright(&["checkpoints", "restore", &name, "--to", "../out"]).exits(0);
     assert_eq!(env.read("out/one.txt"), "one\n");
-    env.lanekeeper(&["checkpoints", "restore", &name, "--to", "../out"]).exits(2).says(&["out"]);
-    env.lanekeeper(&["checkpoints", "restore", &name, "--branch", "saved"]).exits(0);
+    env.lanewright(&["checkpoints", "restore", &name, "--to", "../out"]).exits(2).says(&["out"]);
+    env.lanewright(&["checkpoints", "restore", &name, "--branch", "saved"]).exits(0);
     assert!(env.holds("saved", "one.txt"));
-    let again = env.lanekeeper(&["checkpoints", "restore", &name, "--branch", "main"]);
+    let again = env.lanewright(&["checkpoints", "restore", &name, "--branch", "main"]);
     assert_ne!(again.code, 0);
     assert!(!env.holds("main", "one.txt"));
-    env.lanekeeper(&["checkpoints", "restore", &name, "--branch=-x"]).exits(2);
+    env.lanewright(&["checkpoints", "restore", &name, "--branch=-x"]).exits(2);
 }
 
 #[test]
@@ -272,9 +272,9 @@ fn a_live_run_records_a_snapshot_and_refuses_to_restore_one() {
     wait_until("the agent", || env.path("scratch/began").exists());
     let made = json(&env, &["checkpoints", "create", RUN, "A", "agent"]);
     assert!(env.holds(text(&made, "reference"), "half.txt"));
-    env.lanekeeper(&["checkpoints", "create", RUN, "A"]).exits(0);
-    env.lanekeeper(&["checkpoints", "create", RUN, "A", "nobody"]).exits(2).hints("agent");
-    env.lanekeeper(&["checkpoints", "restore", text(&made, "name")]).exits(4);
+    env.lanewright(&["checkpoints", "create", RUN, "A"]).exits(0);
+    env.lanewright(&["checkpoints", "create", RUN, "A", "nobody"]).exits(2).hints("agent");
+    env.lanewright(&["checkpoints", "restore", text(&made, "name")]).exits(4);
     env.write("scratch/go", "");
     running.wait().exits(0);
     assert_eq!(taken(&env, "request").len(), 2);
@@ -282,7 +282,7 @@ fn a_live_run_records_a_snapshot_and_refuses_to_restore_one() {
 }
 
 #[test]
-fn nothing_is_restored_under_the_hands_of_an_agent_that_outlives_lanekeeper() {
+fn nothing_is_restored_under_the_hands_of_an_agent_that_outlives_lanewright() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
     let running = env.start(&["--merge", "none"]);
@@ -290,9 +290,9 @@ fn nothing_is_restored_under_the_hands_of_an_agent_that_outlives_lanekeeper() {
     let made = json(&env, &["checkpoints", "create", RUN, "A", "agent"]);
     running.signal(rustix::process::Signal::KILL);
     running.wait().exits(137);
-    env.lanekeeper(&["checkpoints", "restore", text(&made, "name")]).exits(4).says(&["still runs"]);
+    env.lanewright(&["checkpoints", "restore", text(&made, "name")]).exits(4).says(&["still runs"]);
     // Another one may be taken all the same.
-    env.lanekeeper(&["checkpoints", "create", RUN, "A", "agent"]).exits(0);
+    env.lanewright(&["checkpoints", "create", RUN, "A", "agent"]).exits(0);
     env.write("scratch/go", "");
     env.resume(&[]).exits(0);
     assert_eq!(taken(&env, "request").len(), 2);
@@ -308,26 +308,26 @@ fn damage(env: &TestEnv, reference: &str, file: &str) {
 #[test]
 fn a_damaged_snapshot_is_named_and_the_next_older_one_is_used() {
     let env = failed_run();
-    env.lanekeeper(&["checkpoints", "create", RUN, "A", "agent"]).exits(0);
+    env.lanewright(&["checkpoints", "create", RUN, "A", "agent"]).exits(0);
     env.write(&format!("{WORKTREE}/three.txt"), "three\n");
     let made = json(&env, &["checkpoints", "create", RUN, "A", "agent"]);
     damage(&env, text(&made, "reference"), "three.txt");
     let found = listed(&env);
     assert!(found[2]["damage"].is_string() && found[1]["damage"].is_null(), "{found:?}");
-    let text_list = env.lanekeeper(&["checkpoints", "list", RUN]).exits(0).stdout;
+    let text_list = env.lanewright(&["checkpoints", "list", RUN]).exits(0).stdout;
     assert_eq!(text_list.matches("DAMAGED").count(), 1, "{text_list}");
-    env.lanekeeper(&["checkpoints", "show", text(&made, "name")]).exits(0);
-    let refused = env.lanekeeper(&["checkpoints", "restore", text(&made, "name"), "--to", "../out"]);
+    env.lanewright(&["checkpoints", "show", text(&made, "name")]).exits(0);
+    let refused = env.lanewright(&["checkpoints", "restore", text(&made, "name"), "--to", "../out"]);
     refused.exits(6).hints("latest:A");
     assert!(!env.path("out").exists());
-    env.lanekeeper(&["checkpoints", "restore", "latest:A/agent", "--branch", "saved"]).exits(0).says(&["damaged"]);
+    env.lanewright(&["checkpoints", "restore", "latest:A/agent", "--branch", "saved"]).exits(0).says(&["damaged"]);
     assert_eq!(env.git(&["rev-parse", "saved"]), text(&found[1], "commit"));
 }
 
 #[test]
 fn pruning_leaves_what_was_put_aside_and_the_newest() {
     let env = TestEnv::new();
-    env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\ncheckpoint_every_tool_calls = 0\n");
+    env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\ncheckpoint_every_tool_calls = 0\n");
     env.commit("settings");
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo x > x.txt; wait-for kept; exit 3'\n");
     let running = env.start(&[]);
@@ -337,20 +337,20 @@ fn pruning_leaves_what_was_put_aside_and_the_newest() {
     env.write("scratch/kept", "");
     running.wait().exits(1);
     let before = listed(&env);
-    env.lanekeeper(&["checkpoints", "prune", RUN]).exits(2).hints("--keep");
+    env.lanewright(&["checkpoints", "prune", RUN]).exits(2).hints("--keep");
     let would = json(&env, &["checkpoints", "prune", RUN, "--keep", "1", "--dry-run"]);
     assert!(would["snapshots"].as_array().expect("a list").iter().any(|one| one["removed"] == true), "{would}");
     assert_eq!(listed(&env), before, "a dry run removed something");
-    env.lanekeeper(&["checkpoints", "prune", RUN, "--older-than", "1h"]).exits(0);
+    env.lanewright(&["checkpoints", "prune", RUN, "--older-than", "1h"]).exits(0);
     assert_eq!(listed(&env), before, "what is young went");
-    env.lanekeeper_with(&["checkpoints", "prune", RUN], |command| command.env("LANEKEEPER_CHECKPOINT_KEEP", "1"))
+    env.lanewright_with(&["checkpoints", "prune", RUN], |command| command.env("LANEWRIGHT_CHECKPOINT_KEEP", "1"))
         .exits(0);
     let left = listed(&env);
     assert_eq!(left, before[before.len() - 1..], "not just the last one, the salvage, is left");
     assert_eq!(left[0]["reason"], "failure");
-    env.lanekeeper(&["checkpoints", "prune", RUN, "--older-than", "0s", "--force"]).exits(0);
+    env.lanewright(&["checkpoints", "prune", RUN, "--older-than", "0s", "--force"]).exits(0);
     assert_eq!(listed(&env), left, "the last one went");
-    env.lanekeeper(&["checkpoints", "show", text(&before[0], "name")]).exits(8).says(&["pruned"]);
+    env.lanewright(&["checkpoints", "show", text(&before[0], "name")]).exits(8).says(&["pruned"]);
 }
 
 #[test]
@@ -358,11 +358,11 @@ fn a_lane_that_holds_no_worktree_has_nothing_to_keep_or_to_restore_into() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.execute(&[]).exits(0);
-    env.lanekeeper(&["checkpoints", "create", RUN, "A"]).exits(8).says(&["no worktree"]);
+    env.lanewright(&["checkpoints", "create", RUN, "A"]).exits(8).says(&["no worktree"]);
     assert_eq!(listed(&env), [] as [Value; 0]);
     let gone = &taken(&env, "task")[0];
-    env.lanekeeper(&["checkpoints", "restore", text(gone, "reference")]).exits(8).says(&["merged"]);
-    env.lanekeeper(&["checkpoints", "create", "never", "A"]).exits(8);
+    env.lanewright(&["checkpoints", "restore", text(gone, "reference")]).exits(8).says(&["merged"]);
+    env.lanewright(&["checkpoints", "create", "never", "A"]).exits(8);
 }
 
 /// Two tasks; the first attempt at the second one takes the blob of `one.txt`, what the first one made, out of git.
@@ -370,9 +370,9 @@ fn with_damage(more: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!(
         "[gates]\natomic = ['test -e one.txt']\n[[lane]]\nid = \"A\"\nretries = 1\nresume = \"fresh\"\ncommand = '''\n\
-         echo \"$LANEKEEPER_TASK $LANEKEEPER_ATTEMPT $(ls)\" | tr '\\n' ' ' >> \"$SCRATCH/done\"; echo >> \"$SCRATCH/done\"\n\
-         if [ \"$LANEKEEPER_TASK\" = 1 ]; then echo only here > one.txt; exit 0; fi\n\
-         if [ \"$LANEKEEPER_ATTEMPT\" = 1 ]; then\n\
+         echo \"$LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT $(ls)\" | tr '\\n' ' ' >> \"$SCRATCH/done\"; echo >> \"$SCRATCH/done\"\n\
+         if [ \"$LANEWRIGHT_TASK\" = 1 ]; then echo only here > one.txt; exit 0; fi\n\
+         if [ \"$LANEWRIGHT_ATTEMPT\" = 1 ]; then\n\
          blob=$(git rev-parse HEAD:one.txt); objects=$(git rev-parse --path-format=absolute --git-common-dir)/objects\n\
          rm -f \"$objects/$(echo $blob | cut -c1-2)/$(echo $blob | cut -c3-)\"\n{more}\nexit 1\nfi\necho two > two.txt\n'''\n\
          [[lane.task]]\nid = \"1\"\nprompt = \"one\"\n[[lane.task]]\nid = \"2\"\nprompt = \"two\"\n"

@@ -30,7 +30,7 @@ fn commands(env: &TestEnv) -> Vec<Vec<String>> {
 }
 
 fn nothing_was_made(env: &TestEnv) {
-    for path in ["repo/.claude", "repo.lanes", "repo/.git/lanekeeper"] {
+    for path in ["repo/.claude", "repo.lanes", "repo/.git/lanewright"] {
         assert!(!env.path(path).exists(), "{path}");
     }
 }
@@ -44,14 +44,14 @@ fn refs_in_a_format_that_libgit2_does_not_read_are_refused_before_anything_is_ma
     env.commit("first");
     for words in commands(&env).iter().chain([&vec!["doctor".to_owned()]]) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        env.lanekeeper(&words).exits(2).says(&["reftable"]).hints("git refs migrate --ref-format=files");
+        env.lanewright(&words).exits(2).says(&["reftable"]).hints("git refs migrate --ref-format=files");
     }
     nothing_was_made(&env);
     env.git_at("", &["clone", "--quiet", "--ref-format=files", "repo", "clone"]);
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8")];
     let clone = env.path("clone");
-    env.lanekeeper_with(&start, |command| command.current_dir(&clone)).exits(0);
+    env.lanewright_with(&start, |command| command.current_dir(&clone)).exits(0);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn a_stale_lock_on_packed_refs_is_named_before_anything_is_made() {
     lock_since_an_hour();
     let before = env.log().len();
     for words in [&["resume", "r1"], &["rollback", "r1"], &["clean", "r1"]] {
-        env.lanekeeper(words).exits(3).says(&["packed-refs.lock"]).hints("delete the file");
+        env.lanewright(words).exits(3).says(&["packed-refs.lock"]).hints("delete the file");
     }
-    let found = env.lanekeeper(&["doctor", "--format", "json"]).exits(6);
+    let found = env.lanewright(&["doctor", "--format", "json"]).exits(6);
     assert!(found.stdout.contains("\"ref-lock\"") && found.stdout.contains("packed-refs.lock"), "{}", found.stdout);
     assert_eq!(env.log().len(), before);
     fs::remove_file(&lock).expect("the lock");
@@ -95,11 +95,11 @@ fn a_lock_on_packed_refs_that_is_new_is_waited_for() {
     let env = with(ONE);
     let (lock, said) = (env.path("repo/.git/packed-refs.lock"), env.path("said"));
     let file = File::create(&lock).expect("the lock");
-    // Lanekeeper would not wait for it any more by the time a loaded machine has come to the next line.
+    // Lanewright would not wait for it any more by the time a loaded machine has come to the next line.
     file.set_modified(SystemTime::now() + Duration::from_secs(3600)).expect("its time");
     let plan = env.path("plan.toml");
     let script = "exec \"$@\" 2> \"$0\"";
-    let words = ["-c", script, said.to_str().expect("UTF-8"), env!("CARGO_BIN_EXE_lanekeeper"), "execute-phase"];
+    let words = ["-c", script, said.to_str().expect("UTF-8"), env!("CARGO_BIN_EXE_lanewright"), "execute-phase"];
     let mut command = Command::new("sh");
     env.pin(&mut command).args(words).arg(plan).args(["--run-id", "r1"]);
     let running = Running::start(command);
@@ -116,18 +116,18 @@ fn a_run_that_died_before_its_first_record_is_started_again_by_the_same_command(
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
     for _ in 0..2 {
-        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "before_sync:1")).exits(137);
+        env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", "before_sync:1")).exits(137);
         assert_eq!(env.read(&format!("repo/{STATE}/r1.jsonl")), "");
     }
-    env.lanekeeper(&start).exits(0);
+    env.lanewright(&start).exits(0);
     assert!(env.holds("main", "x.txt"));
     // What has begun is not.
     let log = env.read(&format!("repo/{STATE}/r1.jsonl"));
-    env.lanekeeper(&start).exits(2).says(&["there was a run r1 already"]);
+    env.lanewright(&start).exits(2).says(&["there was a run r1 already"]);
     assert_eq!(env.read(&format!("repo/{STATE}/r1.jsonl")), log);
     // Nor is a log that lost what the run did.
     env.write(&format!("repo/{STATE}/r1.jsonl"), "");
-    env.lanekeeper(&start).exits(2).says(&["there was a run r1 already"]);
+    env.lanewright(&start).exits(2).says(&["there was a run r1 already"]);
     // Nothing but the lock.
     fs::create_dir(env.path(&format!("repo/{STATE}/r2"))).expect("the run's directory");
     env.write(&format!("repo/{STATE}/r2/run.lock"), "");
@@ -166,7 +166,7 @@ fn supervisors_and_agents_inherit_no_descriptor_of_the_callers() {
     let script = "exec 9> \"$SCRATCH/foreign\"; exec \"$0\" \"$@\"";
     let plan = env.path("plan.toml");
     let mut command = Command::new("sh");
-    env.pin(&mut command).args(["-c", script, env!("CARGO_BIN_EXE_lanekeeper"), "execute-phase"]).arg(plan);
+    env.pin(&mut command).args(["-c", script, env!("CARGO_BIN_EXE_lanewright"), "execute-phase"]).arg(plan);
     Running::start(command).wait().exits(0);
     let descriptors = env.scratch("descriptors");
     assert!(descriptors.contains("output.log") && !descriptors.contains("foreign"), "{descriptors}");

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::support::{Ended, RUN, Running, STATE, TestEnv, all_files, wait_until};
 
 /// The ref of the run's state on the remote.
-pub(crate) const PUSHED: &str = "refs/lanekeeper/state/r1";
+pub(crate) const PUSHED: &str = "refs/lanewright/state/r1";
 
 /// A is quick. B has a first task that is quick and a second one that waits for help, as C does once A is merged. D
 /// comes last.
@@ -21,8 +21,8 @@ id = \"A\"
 command = 'echo began >> \"$SCRATCH/A\" && echo a > a.txt'
 [[lane]]
 id = \"B\"
-command = 'echo began >> \"$SCRATCH/B$LANEKEEPER_TASK\" && { [ \"$LANEKEEPER_TASK\" = 1 ] || wait-for help; } \
-&& echo b > \"b$LANEKEEPER_TASK.txt\"'
+command = 'echo began >> \"$SCRATCH/B$LANEWRIGHT_TASK\" && { [ \"$LANEWRIGHT_TASK\" = 1 ] || wait-for help; } \
+&& echo b > \"b$LANEWRIGHT_TASK.txt\"'
 [[lane.task]]
 id = \"1\"
 [[lane.task]]
@@ -85,10 +85,10 @@ fn wait_for_the_middle(env: &TestEnv) {
     });
 }
 
-/// Everything that runs of the run dies at once, as with its machine: Lanekeeper, supervisors, agents.
-fn kill_everything(env: &TestEnv, below: &str, lanekeeper: Running) {
-    lanekeeper.signal(Signal::KILL);
-    lanekeeper.wait();
+/// Everything that runs of the run dies at once, as with its machine: Lanewright, supervisors, agents.
+fn kill_everything(env: &TestEnv, below: &str, lanewright: Running) {
+    lanewright.signal(Signal::KILL);
+    lanewright.wait();
     for marker in markers(env, below) {
         for who in ["supervisor", "agent"] {
             let pid = marker[who]["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).expect("a pid")));
@@ -117,15 +117,15 @@ fn delete(env: &TestEnv, below: &str) {
 
 pub(crate) fn lost_in_the_middle() -> TestEnv {
     let env = cloned();
-    let lanekeeper = begin(&env);
+    let lanewright = begin(&env);
     wait_for_the_middle(&env);
-    kill_everything(&env, "repo", lanekeeper);
+    kill_everything(&env, "repo", lanewright);
     delete(&env, "repo");
     env
 }
 
-pub(crate) fn lanekeeper_in(env: &TestEnv, below: &str, arguments: &[&str]) -> Ended {
-    env.lanekeeper_with(arguments, |command| command.current_dir(env.path(below)))
+pub(crate) fn lanewright_in(env: &TestEnv, below: &str, arguments: &[&str]) -> Ended {
+    env.lanewright_with(arguments, |command| command.current_dir(env.path(below)))
 }
 
 pub(crate) fn count(env: &TestEnv, name: &str) -> usize {
@@ -136,20 +136,20 @@ pub(crate) fn count(env: &TestEnv, name: &str) -> usize {
 fn goes_on_in(env: &TestEnv, below: &str) {
     let before = branches(env);
     clone_into(env, below);
-    lanekeeper_in(env, below, &["state", "pull"]).exits(0);
-    lanekeeper_in(env, below, &["doctor"]).exits(0);
+    lanewright_in(env, below, &["state", "pull"]).exits(0);
+    lanewright_in(env, below, &["doctor"]).exits(0);
     env.write("scratch/help", "");
-    lanekeeper_in(env, below, &["resume", "--state-remote", "origin"]).exits(0);
+    lanewright_in(env, below, &["resume", "--state-remote", "origin"]).exits(0);
     assert_eq!(["A", "B1", "B2", "C", "D"].map(|lane| count(env, lane)), [1, 1, 2, 2, 1]);
     let files = env.git_at(below, &["ls-tree", "--name-only", "main"]);
     assert_eq!(files, "a.txt\nb1.txt\nb2.txt\nc.txt\nd.txt\nplan.toml");
     assert_eq!(env.git_at(below, &["status", "--porcelain"]), "");
     assert_eq!(branches(env), before, "the remote's branches are the user's");
     assert!(pushed_log(env).iter().any(|record| record["event"] == "run_finished" && record["code"] == 0));
-    lanekeeper_in(env, below, &["doctor"]).exits(0);
+    lanewright_in(env, below, &["doctor"]).exits(0);
     env.git_at(below, &["push", "--quiet", "origin", "main"]);
-    lanekeeper_in(env, below, &["state", "drop"]).exits(0);
-    assert_eq!(env.git_at("origin.git", &["for-each-ref", "refs/lanekeeper"]), "");
+    lanewright_in(env, below, &["state", "drop"]).exits(0);
+    assert_eq!(env.git_at("origin.git", &["for-each-ref", "refs/lanewright"]), "");
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn failed_and_pushed() -> TestEnv {
     env.write("repo/plan.toml", format!("phase = \"P1\"\n[[lane]]\nid = \"A\"\nretries = 0\ncommand = '{command}'\n"));
     env.commit("a plan that fails");
     env.git(&["push", "--quiet", "origin", "main"]);
-    env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
-    env.lanekeeper(&["state", "push"]).exits(0);
+    env.lanewright(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    env.lanewright(&["state", "push"]).exits(0);
     env
 }
 
@@ -191,10 +191,10 @@ fn failed_and_pushed() -> TestEnv {
 fn pushing_and_pulling_again_changes_nothing() {
     let env = failed_and_pushed();
     let first = env.git_at("origin.git", &["rev-parse", PUSHED]);
-    env.lanekeeper(&["state", "push", RUN]).exits(0);
+    env.lanewright(&["state", "push", RUN]).exits(0);
     assert_eq!(env.git_at("origin.git", &["rev-parse", PUSHED]), first);
     let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
-    let ended = env.lanekeeper(&["state", "pull", RUN]).exits(0);
+    let ended = env.lanewright(&["state", "pull", RUN]).exits(0);
     assert!(ended.stdout.contains("here already"), "{}", ended.stdout);
     assert_eq!(env.read(&format!("repo/{STATE}/{RUN}.jsonl")), log);
 }
@@ -203,12 +203,12 @@ fn pushing_and_pulling_again_changes_nothing() {
 fn a_run_of_a_remote_is_named_by_the_beginning_of_its_id() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
-    lanekeeper_in(&env, "other", &["state", "pull", "q1"]).exits(8).hints("did you mean `r1`?");
-    let pulled = lanekeeper_in(&env, "other", &["state", "pull", "r"]).exits(0);
+    lanewright_in(&env, "other", &["state", "pull", "q1"]).exits(8).hints("did you mean `r1`?");
+    let pulled = lanewright_in(&env, "other", &["state", "pull", "r"]).exits(0);
     assert!(pulled.stdout.contains("Pulled run r1"), "{}", pulled.stdout);
-    assert!(env.lanekeeper(&["state", "push", "r"]).exits(0).stdout.contains("Pushed run r1"));
-    env.lanekeeper(&["state", "drop", "r", "--force"]).exits(0);
-    env.lanekeeper(&["state", "drop", "r", "--force"]).exits(8).says(&["r"]);
+    assert!(env.lanewright(&["state", "push", "r"]).exits(0).stdout.contains("Pushed run r1"));
+    env.lanewright(&["state", "drop", "r", "--force"]).exits(0);
+    env.lanewright(&["state", "drop", "r", "--force"]).exits(8).says(&["r"]);
 }
 
 #[test]
@@ -216,16 +216,16 @@ fn a_remote_may_be_given_by_its_address() {
     let env = failed_and_pushed();
     let address = env.path("address.git").display().to_string();
     env.git_at("", &["init", "--quiet", "--bare", "address.git"]);
-    env.lanekeeper(&["state", "push", "--remote", &address]).exits(0);
+    env.lanewright(&["state", "push", "--remote", &address]).exits(0);
     env.write("repo/docs/file", "");
-    let in_docs = |arguments: &[&str]| lanekeeper_in(&env, "repo/docs", arguments);
+    let in_docs = |arguments: &[&str]| lanewright_in(&env, "repo/docs", arguments);
     let listed = in_docs(&["state", "list", "--remote", "../../address.git"]).exits(0).stdout;
     assert!(listed.starts_with("r1 "), "{listed}");
     clone_into(&env, "other");
-    lanekeeper_in(&env, "other", &["state", "pull", "r1", "--remote", "../address.git"]).exits(0);
+    lanewright_in(&env, "other", &["state", "pull", "r1", "--remote", "../address.git"]).exits(0);
     in_docs(&["state", "list", "--remote", "address.git"]).exits(3).says(&["there is no remote `address.git`"]);
     let with_password = ["state", "push", "--remote", "https://me:hunter2@localhost/r.git"];
-    let ended = env.lanekeeper(&with_password).exits(2).says(&["it has a password in it"]);
+    let ended = env.lanewright(&with_password).exits(2).says(&["it has a password in it"]);
     assert!(!ended.stderr.lines().any(|line| line.starts_with("error: remote")), "{}", ended.stderr);
 }
 
@@ -233,58 +233,58 @@ fn a_remote_may_be_given_by_its_address() {
 fn a_run_that_was_started_here_under_the_same_name_is_not_run_over() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
-    lanekeeper_in(&env, "other", &["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
-    lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(4).says(&["does not continue the one here"]);
+    lanewright_in(&env, "other", &["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    lanewright_in(&env, "other", &["state", "pull", RUN]).exits(4).says(&["does not continue the one here"]);
     let log = format!("other/{STATE}/{RUN}.jsonl");
     env.write(&log, "");
-    let refused = lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(4).says(&["nothing was changed"]);
+    let refused = lanewright_in(&env, "other", &["state", "pull", RUN]).exits(4).says(&["nothing was changed"]);
     refused.hints(&format!("rm {}", env.path(&log).display()));
     fs::remove_file(env.path(&log)).expect("a removal");
-    lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(0);
+    lanewright_in(&env, "other", &["state", "pull", RUN]).exits(0);
 }
 
 #[test]
 fn the_second_push_is_refused_with_what_to_do() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
-    lanekeeper_in(&env, "other", &["state", "pull"]).exits(0);
-    lanekeeper_in(&env, "other", &["resume"]).exits(1);
-    lanekeeper_in(&env, "other", &["state", "push"]).exits(0);
+    lanewright_in(&env, "other", &["state", "pull"]).exits(0);
+    lanewright_in(&env, "other", &["resume"]).exits(1);
+    lanewright_in(&env, "other", &["state", "push"]).exits(0);
     let theirs = env.git_at("origin.git", &["rev-parse", PUSHED]);
-    env.lanekeeper(&["resume", RUN]).exits(1);
-    let hint = "lanekeeper state push r1 --remote origin --force";
-    env.lanekeeper(&["state", "push"]).exits(4).says(&["does not continue the one here", hint]);
-    env.lanekeeper(&["state", "pull", RUN]).exits(4).says(&["nothing was changed", "clean r1 --force --logs"]);
+    env.lanewright(&["resume", RUN]).exits(1);
+    let hint = "lanewright state push r1 --remote origin --force";
+    env.lanewright(&["state", "push"]).exits(4).says(&["does not continue the one here", hint]);
+    env.lanewright(&["state", "pull", RUN]).exits(4).says(&["nothing was changed", "clean r1 --force --logs"]);
     assert_eq!(env.git_at("origin.git", &["rev-parse", PUSHED]), theirs);
-    env.lanekeeper(&["state", "push", "--force"]).exits(0);
+    env.lanewright(&["state", "push", "--force"]).exits(0);
     assert_ne!(env.git_at("origin.git", &["rev-parse", PUSHED]), theirs);
 }
 
 #[test]
 fn a_push_whose_answer_was_lost_is_no_conflict() {
     let env = failed_and_pushed();
-    env.git(&["update-ref", "-d", "refs/lanekeeper/remotes/origin/r1"]);
-    env.lanekeeper(&["resume", RUN]).exits(1);
-    env.lanekeeper(&["state", "push"]).exits(0);
+    env.git(&["update-ref", "-d", "refs/lanewright/remotes/origin/r1"]);
+    env.lanewright(&["resume", RUN]).exits(1);
+    env.lanewright(&["state", "push"]).exits(0);
 }
 
 #[test]
 fn a_run_that_is_further_here_is_not_overwritten() {
     let env = failed_and_pushed();
-    env.lanekeeper(&["resume", RUN]).exits(1);
+    env.lanewright(&["resume", RUN]).exits(1);
     let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
-    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
     assert_eq!(env.read(&format!("repo/{STATE}/{RUN}.jsonl")), log);
 }
 
 #[test]
 fn a_run_that_is_at_work_here_is_not_pulled() {
     let env = cloned();
-    let lanekeeper = begin(&env);
+    let lanewright = begin(&env);
     wait_for_the_middle(&env);
-    env.lanekeeper(&["state", "pull", RUN]).exits(4).says(&["is held by"]);
+    env.lanewright(&["state", "pull", RUN]).exits(4).says(&["is held by"]);
     env.write("scratch/help", "");
-    lanekeeper.wait().exits(0);
+    lanewright.wait().exits(0);
 }
 
 #[test]
@@ -294,16 +294,16 @@ fn an_integration_branch_that_went_on_elsewhere_is_refused_before_anything_is_ma
     env.write("repo/mine.txt", "mine\n");
     env.commit("mine");
     let refs = env.refs();
-    env.lanekeeper(&["state", "pull"]).exits(3).says(&["neither continues the other", "git merge"]);
+    env.lanewright(&["state", "pull"]).exits(3).says(&["neither continues the other", "git merge"]);
     assert_eq!(env.refs(), refs);
     assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists());
     // What the hint says fixes it.
     let there = env.git_at("origin.git", &["show", &format!("{PUSHED}:state.json")]);
     let there: Value = serde_json::from_str(&there).expect("JSON");
     env.git(&["merge", "--quiet", "--no-edit", there["integration"].as_str().expect("a commit")]);
-    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
     env.write("scratch/help", "");
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
     assert!(env.holds("main", "mine.txt") && env.holds("main", "d.txt"));
 }
 
@@ -312,7 +312,7 @@ fn work_of_the_users_in_the_checkout_is_not_run_over() {
     let env = lost_in_the_middle();
     clone_into(&env, "repo");
     env.write("repo/a.txt", "mine\n");
-    env.lanekeeper(&["state", "pull"]).exits(3).says(&["a.txt"]);
+    env.lanewright(&["state", "pull"]).exits(3).says(&["a.txt"]);
     assert_eq!(env.read("repo/a.txt"), "mine\n");
     assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists());
 }
@@ -332,7 +332,7 @@ fn refused_after(change: &dyn Fn(&TestEnv), code: i32, says: &str) {
     let env = failed_and_pushed();
     tamper(&env, change);
     clone_into(&env, "other");
-    lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(code).says(&[says]);
+    lanewright_in(&env, "other", &["state", "pull", RUN]).exits(code).says(&[says]);
     assert!(!env.path(&format!("other/{STATE}/{RUN}.jsonl")).exists());
     assert!(!env.path(&format!("other/{STATE}/{RUN}/plan.json")).exists());
     assert_eq!(env.git_at("other", &["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
@@ -428,7 +428,7 @@ fn a_machines_name_cannot_forge_lines() {
         manifest["host"] = "ci\u{1b}[2K\r\nforged".into();
         env.write("tampered/state.json", manifest.to_string());
     });
-    let listed = env.lanekeeper(&["state", "list"]).exits(0).stdout;
+    let listed = env.lanewright(&["state", "list"]).exits(0).stdout;
     assert!(listed.lines().count() == 1 && !listed.contains(['\u{1b}', '\r']), "{listed:?}");
 }
 
@@ -437,11 +437,11 @@ fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
     let env = simple();
     fs::rename(env.path("origin.git"), env.path("away.git")).expect("it is there");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
-    let ended = env.lanekeeper(&arguments).exits(0).says(&["does not have the newest state", "state push r1"]);
+    let ended = env.lanewright(&arguments).exits(0).says(&["does not have the newest state", "state push r1"]);
     assert_eq!(ended.stderr.matches("was not pushed").count(), 1, "it is told once:\n{}", ended.stderr);
     fs::rename(env.path("away.git"), env.path("origin.git")).expect("it is there");
-    env.lanekeeper(&["state", "push", RUN]).exits(0);
-    let listed = env.lanekeeper(&["state", "list", "--format", "json"]).exits(0);
+    env.lanewright(&["state", "push", RUN]).exits(0);
+    let listed = env.lanewright(&["state", "list", "--format", "json"]).exits(0);
     let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
     assert_eq!((&listed["states"][0]["run_id"], &listed["states"][0]["standing"]), (&RUN.into(), &"done".into()));
 }
@@ -449,21 +449,21 @@ fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
 #[test]
 fn nothing_to_pull_and_an_unknown_remote_are_different_errors() {
     let env = simple();
-    env.lanekeeper(&["state", "pull"]).exits(8).says(&["origin has no unfinished run on main"]);
-    env.lanekeeper(&["state", "pull", "r7"]).exits(8).says(&["origin has no state of run r7"]);
-    env.lanekeeper(&["state", "pull", "--remote", "nowhere"]).exits(3).says(&["there is no remote `nowhere`"]);
+    env.lanewright(&["state", "pull"]).exits(8).says(&["origin has no unfinished run on main"]);
+    env.lanewright(&["state", "pull", "r7"]).exits(8).says(&["origin has no state of run r7"]);
+    env.lanewright(&["state", "pull", "--remote", "nowhere"]).exits(3).says(&["there is no remote `nowhere`"]);
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "nowhere"];
-    env.lanekeeper(&arguments).exits(3).says(&["there is no remote `nowhere`"]);
+    env.lanewright(&arguments).exits(3).says(&["there is no remote `nowhere`"]);
     assert!(!env.path(&format!("repo/{STATE}/{RUN}")).exists(), "nothing began");
 }
 
 #[test]
 fn an_unfinished_run_is_dropped_only_by_force() {
     let env = failed_and_pushed();
-    env.lanekeeper(&["state", "drop"]).exits(0);
-    env.lanekeeper(&["state", "drop", RUN]).exits(7).says(&["is failed", "--force"]);
+    env.lanewright(&["state", "drop"]).exits(0);
+    env.lanewright(&["state", "drop", RUN]).exits(7).says(&["is failed", "--force"]);
     assert_ne!(env.git_at("origin.git", &["for-each-ref", PUSHED]), "");
-    env.lanekeeper(&["state", "drop", RUN, "--force"]).exits(0);
+    env.lanewright(&["state", "drop", RUN, "--force"]).exits(0);
     assert_eq!(env.git_at("origin.git", &["for-each-ref", PUSHED]), "");
 }
 
@@ -474,7 +474,7 @@ fn is_on_the_remote(env: &TestEnv) -> bool {
 fn done_and_pushed(more: &[&str]) -> TestEnv {
     let env = simple();
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
-    env.lanekeeper(&[&arguments, more].concat()).exits(0);
+    env.lanewright(&[&arguments, more].concat()).exits(0);
     env
 }
 
@@ -482,20 +482,20 @@ fn done_and_pushed(more: &[&str]) -> TestEnv {
 fn a_run_is_dropped_only_when_the_remotes_branch_holds_its_work() {
     let env = done_and_pushed(&[]);
     clone_into(&env, "other");
-    let ended = env.lanekeeper(&["state", "drop"]).exits(0);
+    let ended = env.lanewright(&["state", "drop"]).exits(0);
     assert!(ended.stdout.contains("kept run r1") && ended.stdout.contains("git push origin main"), "{}", ended.stdout);
-    env.lanekeeper(&["state", "drop", RUN]).exits(3).says(&["git push origin main", "--force"]);
+    env.lanewright(&["state", "drop", RUN]).exits(3).says(&["git push origin main", "--force"]);
     assert!(is_on_the_remote(&env), "the only copy of the work was dropped");
     env.git(&["push", "--quiet", "origin", "main"]);
     env.git(&["switch", "--quiet", "--create", "elsewhere"]);
-    env.lanekeeper(&["state", "drop"]).exits(0);
+    env.lanewright(&["state", "drop"]).exits(0);
     assert!(is_on_the_remote(&env), "it is a run of main");
     // The remote went on, and this clone has heard of nothing.
     env.git(&["switch", "--quiet", "main"]);
     env.write("repo/more.txt", "more");
     env.commit("more");
     env.git(&["push", "--quiet", "origin", "main"]);
-    lanekeeper_in(&env, "other", &["state", "drop"]).exits(0);
+    lanewright_in(&env, "other", &["state", "drop"]).exits(0);
     assert!(!is_on_the_remote(&env));
 }
 
@@ -505,14 +505,14 @@ fn an_unmerged_lane_has_to_be_on_the_remote_before_its_run_is_dropped() {
     env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.commit("a plan of one lane");
     env.git(&["push", "--quiet", "origin", "main"]);
-    env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN, "--merge", "none"]).exits(0);
-    env.lanekeeper(&["state", "push"]).exits(0);
-    let ended = env.lanekeeper(&["state", "drop"]).exits(0);
+    env.lanewright(&["execute-phase", "plan.toml", "--run-id", RUN, "--merge", "none"]).exits(0);
+    env.lanewright(&["state", "push"]).exits(0);
+    let ended = env.lanewright(&["state", "drop"]).exits(0);
     assert!(ended.stdout.contains("git push origin lane/P1/A"), "{}", ended.stdout);
-    env.lanekeeper(&["state", "drop", RUN]).exits(3).says(&["lane/P1/A"]);
+    env.lanewright(&["state", "drop", RUN]).exits(3).says(&["lane/P1/A"]);
     assert!(is_on_the_remote(&env));
     env.git(&["push", "--quiet", "origin", "lane/P1/A"]);
-    env.lanekeeper(&["state", "drop"]).exits(0);
+    env.lanewright(&["state", "drop"]).exits(0);
     assert!(!is_on_the_remote(&env));
 }
 
@@ -522,13 +522,13 @@ fn no_secret_that_an_agent_wrote_is_pushed() {
     env.write(
         "repo/plan.toml",
         "phase = \"P1\"\n[[lane]]\nid = \"A\"\nretries = 0\ncommand = '''\n\
-         printf '{\"status\": \"failed\", \"error\": \"%s\"}' \"$DEPLOY_TOKEN\" > \"$LANEKEEPER_RESULT_FILE\"\n\
-         echo \"with $DEPLOY_TOKEN and ACME-$(echo 0042)\" > \"$(dirname \"$LANEKEEPER_RESULT_FILE\")/env.txt\"\nexit 1\n'''\n",
+         printf '{\"status\": \"failed\", \"error\": \"%s\"}' \"$DEPLOY_TOKEN\" > \"$LANEWRIGHT_RESULT_FILE\"\n\
+         echo \"with $DEPLOY_TOKEN and ACME-$(echo 0042)\" > \"$(dirname \"$LANEWRIGHT_RESULT_FILE\")/env.txt\"\nexit 1\n'''\n",
     );
-    env.write("repo/lanekeeper.toml", "redact = ['ACME-[0-9]+']\n");
+    env.write("repo/lanewright.toml", "redact = ['ACME-[0-9]+']\n");
     env.commit("a plan that tells");
     let with_token =
-        |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.env("DEPLOY_TOKEN", "canary-s3cr3t"));
+        |arguments: &[&str]| env.lanewright_with(arguments, |command| command.env("DEPLOY_TOKEN", "canary-s3cr3t"));
     with_token(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
     with_token(&["state", "push"]).exits(0);
     let files = env.git_at("origin.git", &["ls-tree", "-r", "--name-only", PUSHED]);
@@ -546,7 +546,7 @@ fn a_part_of_the_history_is_not_enough() {
     let env = failed_and_pushed();
     let origin = format!("file://{}", env.path("origin.git").display());
     env.git_at("", &["clone", "--quiet", "--depth", "1", &origin, "shallow"]);
-    lanekeeper_in(&env, "shallow", &["state", "pull"]).exits(3).says(&["fetch-depth: 0"]);
+    lanewright_in(&env, "shallow", &["state", "pull"]).exits(3).says(&["fetch-depth: 0"]);
 }
 
 #[test]
@@ -559,14 +559,14 @@ fn set_up_commands_run_again_in_the_new_worktrees() {
     env.write("repo/.gitignore", "*.log\n");
     env.commit("a plan with set-up commands");
     env.git(&["push", "--quiet", "origin", "main"]);
-    env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
-    env.lanekeeper(&["state", "push"]).exits(0);
+    env.lanewright(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    env.lanewright(&["state", "push"]).exits(0);
     delete(&env, "repo");
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
     assert_eq!(worktree_files(&env, "a.txt").len(), 1, "what the agent left uncommitted came along");
     env.write("scratch/fixed", "");
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
     assert!(env.holds("main", "a.txt"));
 }
 
@@ -584,14 +584,14 @@ fn work_that_was_done_and_not_committed_yet_is_done_again() {
     );
     env.commit("a plan of one lane");
     env.git(&["push", "--quiet", "origin", "main"]);
-    let crash = ("LANEKEEPER_CRASH_POINT", "before_commit_work:1");
+    let crash = ("LANEWRIGHT_CRASH_POINT", "before_commit_work:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN];
-    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
-    env.lanekeeper(&["state", "push"]).exits(0);
+    env.lanewright_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanewright(&["state", "push"]).exits(0);
     delete(&env, "repo");
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
     assert!(env.holds("main", "a.txt"));
     assert_eq!(count(&env, "A"), 2);
     assert_eq!(env.events("failure_noted").len(), 0, "it is not the agent's failure");
@@ -600,14 +600,14 @@ fn work_that_was_done_and_not_committed_yet_is_done_again() {
 #[test]
 fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
     let env = simple();
-    let crash = ("LANEKEEPER_CRASH_POINT", "before_publish_merge:1");
+    let crash = ("LANEWRIGHT_CRASH_POINT", "before_publish_merge:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1"];
-    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
-    env.lanekeeper(&["state", "push"]).exits(0);
+    env.lanewright_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanewright(&["state", "push"]).exits(0);
     delete(&env, "repo");
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
     assert!(env.holds("main", "d.txt"));
     assert_eq!(count(&env, "A"), 1);
 }
@@ -615,14 +615,14 @@ fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
 #[test]
 fn a_lane_whose_merge_another_clone_has_is_not_merged_there_again() {
     let env = simple();
-    let crash = ("LANEKEEPER_CRASH_POINT", "after_publish_merge:1");
+    let crash = ("LANEWRIGHT_CRASH_POINT", "after_publish_merge:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1", "--state-remote", "origin"];
-    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanewright_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
     env.git(&["push", "--quiet", "origin", "main"]);
     delete(&env, "repo");
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
-    env.lanekeeper(&["resume"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
+    env.lanewright(&["resume"]).exits(0);
     assert!(env.holds("main", "d.txt"));
     let merges = env.git(&["log", "--merges", "--format=%s", "--grep=Merge lane A", "main"]);
     assert_eq!((merges.lines().count(), count(&env, "A")), (1, 1), "{merges}");
@@ -632,12 +632,12 @@ fn a_lane_whose_merge_another_clone_has_is_not_merged_there_again() {
 fn a_run_that_another_clone_continued_merges_nothing_here() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
-    lanekeeper_in(&env, "other", &["state", "pull"]).exits(0);
-    lanekeeper_in(&env, "other", &["resume"]).exits(1);
-    lanekeeper_in(&env, "other", &["state", "push"]).exits(0);
+    lanewright_in(&env, "other", &["state", "pull"]).exits(0);
+    lanewright_in(&env, "other", &["resume"]).exits(1);
+    lanewright_in(&env, "other", &["state", "push"]).exits(0);
     let before = env.git(&["rev-parse", "main"]);
     env.write("scratch/passes", "");
-    env.lanekeeper(&["resume", RUN, "--state-remote", "origin"]).says(&["does not continue the one here"]);
+    env.lanewright(&["resume", RUN, "--state-remote", "origin"]).says(&["does not continue the one here"]);
     assert_eq!(env.git(&["rev-parse", "main"]), before);
 }
 
@@ -647,27 +647,27 @@ fn a_slot_that_another_run_holds_here_is_left_to_it() {
     clone_into(&env, "repo");
     env.write("other.toml", "phase = \"P9\"\n[[lane]]\nid = \"Z\"\nretries = 0\ncommand = 'exit 1'\n");
     let other = env.path("other.toml");
-    env.lanekeeper(&["execute-phase", other.to_str().expect("UTF-8"), "--run-id", "r9"]).exits(1);
-    env.lanekeeper(&["state", "pull", RUN]).exits(0);
+    env.lanewright(&["execute-phase", other.to_str().expect("UTF-8"), "--run-id", "r9"]).exits(1);
+    env.lanewright(&["state", "pull", RUN]).exits(0);
     env.write("scratch/help", "");
-    env.lanekeeper(&["resume", RUN]).exits(0);
+    env.lanewright(&["resume", RUN]).exits(0);
     assert!(env.holds("main", "d.txt"));
-    env.lanekeeper(&["doctor", "r9"]).exits(0);
+    env.lanewright(&["doctor", "r9"]).exits(0);
 }
 
 #[test]
 fn a_run_that_was_done_and_not_published_is_pulled_and_a_published_one_is_not() {
     let env = simple();
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
-    env.lanekeeper(&arguments).exits(0);
+    env.lanewright(&arguments).exits(0);
     fs::remove_dir_all(env.path("repo")).expect("it was there");
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
-    env.lanekeeper(&["resume", RUN]).exits(7);
+    env.lanewright(&["state", "pull"]).exits(0);
+    env.lanewright(&["resume", RUN]).exits(7);
     assert!(env.holds("main", "d.txt"));
     env.git(&["push", "--quiet", "origin", "main"]);
     clone_into(&env, "later");
-    lanekeeper_in(&env, "later", &["state", "pull"]).exits(8);
-    env.lanekeeper(&["clean", RUN, "--yes", "--logs"]).exits(0);
-    assert!(env.refs().iter().all(|name| !name.starts_with("refs/lanekeeper/")), "{:?}", env.refs());
+    lanewright_in(&env, "later", &["state", "pull"]).exits(8);
+    env.lanewright(&["clean", RUN, "--yes", "--logs"]).exits(0);
+    assert!(env.refs().iter().all(|name| !name.starts_with("refs/lanewright/")), "{:?}", env.refs());
 }

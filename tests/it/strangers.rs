@@ -1,4 +1,4 @@
-//! States of lanes that no job of Lanekeeper pushed: agents can push what they like.
+//! States of lanes that no job of Lanewright pushed: agents can push what they like.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::placed::{has_begun, in_other};
 use crate::state::forged;
 use crate::support::{Ended, TestEnv, wait_until};
 
-const STATE: &str = "refs/lanekeeper/state/r1.A";
+const STATE: &str = "refs/lanewright/state/r1.A";
 
 /// A lane whose agent waits, and two that go on meanwhile.
 fn waiting() -> TestEnv {
@@ -53,7 +53,7 @@ fn refused(env: &TestEnv, plant: impl Fn(&TestEnv)) -> Ended {
     let ended = run.wait().exits(3);
     assert_eq!(env.git(&["show", "main:b.txt"]).trim(), "b");
     assert_eq!(env.git(&["show", "main:h.txt"]).trim(), "h");
-    ended.says(&["remove that state and resume: git push ", ":refs/lanekeeper/state/r1.A"])
+    ended.says(&["remove that state and resume: git push ", ":refs/lanewright/state/r1.A"])
 }
 
 /// The lane goes on from what was taken over before.
@@ -78,7 +78,7 @@ fn a_lane_with_files_of_others_is_blocked_alone() {
 #[test]
 fn a_lane_with_snapshots_of_others_is_blocked_alone() {
     let env = waiting();
-    let name = "refs/lanekeeper/checkpoint/P1-B/x";
+    let name = "refs/lanewright/checkpoint/P1-B/x";
     let said = refused(&env, |env| {
         let mut manifest = manifest(env);
         manifest["references"][name] = manifest["integration"].clone();
@@ -135,14 +135,14 @@ fn a_pull_takes_no_output_of_jobs_that_were_never_planned() {
     clone(&env);
     env.execute(&["--state-remote", "x"]).exits(1);
     let exchange = "exchange.git";
-    env.git_at(exchange, &["update-ref", STATE, "refs/lanekeeper/state/r1"]);
+    env.git_at(exchange, &["update-ref", STATE, "refs/lanewright/state/r1"]);
     plant(&env, "files/final-1/exit.json", "{}");
-    env.git_at(exchange, &["update-ref", "refs/lanekeeper/state/r1", STATE]);
+    env.git_at(exchange, &["update-ref", "refs/lanewright/state/r1", STATE]);
     in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(0);
     let files = env.path("other/.claude/ai-dev-kit/run-logs/r1");
     assert!(files.join("lanes/A").exists() && !files.join("final-1").exists());
     plant(&env, "files/requests/1.json", "{}");
-    env.git_at(exchange, &["update-ref", "refs/lanekeeper/state/r1", STATE]);
+    env.git_at(exchange, &["update-ref", "refs/lanewright/state/r1", STATE]);
     in_other(&env, &["clean", "r1", "--force", "--logs", "--yes"]).wait().exits(0);
     let pulled = in_other(&env, &["state", "pull", "r1", "--remote", "x"]).wait().exits(6);
     pulled.says(&["`files/requests/1.json` does not belong in it"]);

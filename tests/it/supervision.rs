@@ -34,7 +34,7 @@ kill_after = "200ms"
 id = "L"
 retries = 1
 command = '''
-if [ $LANEKEEPER_ATTEMPT = 2 ]; then echo x > x.txt; exit 0; fi
+if [ $LANEWRIGHT_ATTEMPT = 2 ]; then echo x > x.txt; exit 0; fi
 trap '' TERM
 setsid sh -c 'trap "" TERM; echo $$ > "$SCRATCH/grandchild"; while [ -d "$SCRATCH" ]; do sleep 0.05; done' &
 echo $$ > "$SCRATCH/child"
@@ -61,7 +61,7 @@ agent = "1s"
 id = "L"
 retries = 1
 command = '''
-[ $LANEKEEPER_ATTEMPT = 2 ] && exit 0
+[ $LANEWRIGHT_ATTEMPT = 2 ] && exit 0
 echo half > half.txt
 wait-for never
 '''
@@ -86,7 +86,7 @@ fn what_an_agent_leaves_running_is_ended_with_it() {
 }
 
 #[test]
-fn a_kill_of_lanekeeper_disturbs_no_agent_and_a_resume_takes_its_work() {
+fn a_kill_of_lanewright_disturbs_no_agent_and_a_resume_takes_its_work() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo begun >> \"$SCRATCH/began\"; wait-for go; echo x > x.txt; touch \"$SCRATCH/done\"'\n");
     let run = env.start(&[]);

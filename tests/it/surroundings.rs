@@ -10,7 +10,7 @@ fn variables_of_a_git_hook_reach_neither_git_nor_agents() {
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1", "--base", "main"];
     let git = env.path("repo/.git");
-    env.lanekeeper_with(&arguments, |command| {
+    env.lanewright_with(&arguments, |command| {
         command
             .env("GIT_DIR", &git)
             .env("GIT_INDEX_FILE", git.join("index"))
@@ -46,14 +46,14 @@ fn a_run_can_be_started_from_a_directory_and_from_another_worktree() {
     env.write("repo/deep/down/file.txt", "x\n");
     env.commit("deep");
     env.git(&["worktree", "add", "--quiet", "../linked", "-b", "side"]);
-    let plan = "[[lane]]\nid = \"L\"\ncommand = 'echo \"$LANEKEEPER_RUN_ID\" > $LANEKEEPER_RUN_ID.txt'\n";
+    let plan = "[[lane]]\nid = \"L\"\ncommand = 'echo \"$LANEWRIGHT_RUN_ID\" > $LANEWRIGHT_RUN_ID.txt'\n";
     env.plan(plan);
     for (place, run, base) in [("repo/deep/down", "d1", "main"), ("linked", "d2", "side")] {
         let place = env.path(place);
         let arguments = ["execute-phase", "../plan.toml", "--run-id", run];
         let deep = ["execute-phase", "../../../plan.toml", "--run-id", run];
         let arguments = if run == "d1" { deep } else { arguments };
-        env.lanekeeper_with(&arguments, |command| command.current_dir(&place)).exits(0);
+        env.lanewright_with(&arguments, |command| command.current_dir(&place)).exits(0);
         assert!(env.holds(base, &format!("{run}.txt")), "{run}");
         assert!(
             env.path(&format!("repo/.claude/ai-dev-kit/run-logs/{run}.jsonl")).exists(),
@@ -67,9 +67,9 @@ fn a_run_can_be_started_from_a_directory_and_from_another_worktree() {
 fn a_repository_whose_name_needs_quoting_is_as_good_as_any() {
     let env = TestEnv::new();
     std::fs::rename(env.path("repo"), env.path("it's a répo")).expect("a rename");
-    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo x > x.txt; [ $LANEKEEPER_ATTEMPT = 2 ]'\n");
+    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo x > x.txt; [ $LANEWRIGHT_ATTEMPT = 2 ]'\n");
     let place = env.path("it's a répo");
-    env.lanekeeper_with(&["execute-phase", "../plan.toml"], |command| command.current_dir(&place)).exits(0);
+    env.lanewright_with(&["execute-phase", "../plan.toml"], |command| command.current_dir(&place)).exits(0);
     assert!(place.join("x.txt").exists());
 }
 
@@ -97,7 +97,7 @@ fn a_git_that_is_too_old_is_refused_before_anything_is_made() {
     for words in
         [&["execute-phase", plan] as &[&str], &["execute-lane", plan, "L"], &["resume", "r1"], &["rollback", "r1"]]
     {
-        env.lanekeeper(words).exits(2).says(&["git 2.40.1", "2.41"]).hints("install a newer git");
+        env.lanewright(words).exits(2).says(&["git 2.40.1", "2.41"]).hints("install a newer git");
     }
     assert!(!env.path("repo/.claude").exists() && !env.path("repo.lanes").exists());
 }
@@ -157,7 +157,7 @@ fn work_that_an_agent_stashed_is_kept_and_the_users_stash_is_left() {
         env.git(&["stash"]);
         let mine = env.git(&["rev-parse", "stash@{0}"]);
         env.plan(&format!(
-            "[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo half > README.md; {deed}; exit 1; fi; echo x > x.txt'\n"
+            "[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'if [ $LANEWRIGHT_ATTEMPT = 1 ]; then echo half > README.md; {deed}; exit 1; fi; echo x > x.txt'\n"
         ));
         env.execute(&[]).exits(0);
         let stashes: Vec<String> = env.git(&["stash", "list", "--format=%H"]).lines().map(str::to_owned).collect();

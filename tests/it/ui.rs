@@ -9,7 +9,7 @@ use crate::placed::has_begun;
 use crate::support::{RUN, Terminal, TestEnv, wait_until};
 
 const PLAN: &str = "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
-                    command = 'printf \"first\\ndraft $LANEKEEPER_ATTEMPT\\n\" > work.txt; echo done'\n\
+                    command = 'printf \"first\\ndraft $LANEWRIGHT_ATTEMPT\\n\" > work.txt; echo done'\n\
                     [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n";
 
 fn interface(env: &TestEnv) -> Terminal {
@@ -17,7 +17,7 @@ fn interface(env: &TestEnv) -> Terminal {
 }
 
 fn interface_with(env: &TestEnv, more: impl Fn(&mut Command) -> &mut Command) -> Terminal {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     more(env.pin(&mut command).arg("ui").env("TERM", "xterm-256color"));
     Terminal::asking(command)
 }
@@ -75,7 +75,7 @@ fn a_killed_run_is_shown_as_such_and_resumed_by_a_process_that_outlives_the_inte
     terminal.wait_for("running");
     assert!(!terminal.is_whole() && !terminal.text().contains("not active"));
     run.kill();
-    terminal.wait_for(&format!("not active, resume: lanekeeper resume {RUN}"));
+    terminal.wait_for(&format!("not active, resume: lanewright resume {RUN}"));
     terminal.press("R");
     terminal.wait_for("resume: the run continues");
     // Signals end it in order.
@@ -90,7 +90,7 @@ fn a_killed_run_is_shown_as_such_and_resumed_by_a_process_that_outlives_the_inte
 #[test]
 fn a_panic_leaves_the_terminal_whole_with_its_message() {
     let env = ended();
-    let mut terminal = interface_with(&env, |command| command.env("LANEKEEPER_CRASH_POINT", "panic_drawn:2"));
+    let mut terminal = interface_with(&env, |command| command.env("LANEWRIGHT_CRASH_POINT", "panic_drawn:2"));
     terminal.wait_for("failed");
     terminal.press("j");
     assert_eq!(terminal.end(), Some(101));
@@ -184,7 +184,7 @@ fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
     let env = ended();
     let mut terminal = interface(&env);
     terminal.wait_for("failed");
-    env.lanekeeper(&["clean", RUN, "--force", "--logs", "--yes"]).exits(0);
+    env.lanewright(&["clean", RUN, "--force", "--logs", "--yes"]).exits(0);
     terminal.wait_for("run r1 was removed; showing its last state");
     env.plan("[[lane]]\nid = \"NEW\"\ncommand = 'echo n > n.txt'\n");
     env.execute(&[]).exits(0);
@@ -197,11 +197,11 @@ fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
 #[test]
 fn without_a_terminal_it_names_what_works_there() {
     let env = TestEnv::new();
-    let piped = env.lanekeeper(&["ui", RUN]).exits(2);
+    let piped = env.lanewright(&["ui", RUN]).exits(2);
     piped
         .says(&["needs a terminal", "standard input is not a terminal"])
-        .hints(&format!("elsewhere: lanekeeper status {RUN} --watch"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+        .hints(&format!("elsewhere: lanewright status {RUN} --watch"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).arg("ui").env("TERM", "dumb");
     let mut terminal = Terminal::asking(command);
     assert_eq!(terminal.end(), Some(2));

@@ -7,7 +7,7 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::state::{PUSHED, branches, clone_into, cloned, count, has, lanekeeper_in, lost_in_the_middle, pushed_log};
+use crate::state::{PUSHED, branches, clone_into, cloned, count, has, lanewright_in, lost_in_the_middle, pushed_log};
 use crate::support::{Ended, RUN, Running, TestEnv, all_files, wait_until};
 
 /// Where the run's ref is on the remote; empty: nowhere.
@@ -28,7 +28,7 @@ fn arguments(env: &TestEnv, offer: &str, cache: &str) -> Vec<String> {
 fn work(env: &TestEnv, offer: &str, cache: &str) -> Ended {
     let arguments = arguments(env, offer, cache);
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    env.lanekeeper_with(&words, |command| command.current_dir(env.path("")))
+    env.lanewright_with(&words, |command| command.current_dir(env.path("")))
 }
 
 fn start_work(env: &TestEnv, offer: &str, cache: &str) -> Running {
@@ -55,7 +55,7 @@ fn a_job_works_on_the_run_that_was_offered_and_pushes_its_end() {
     let left = all_files(&env.path("node")).into_iter().filter(|path| path.to_string_lossy().contains("run-logs/r1"));
     assert_eq!(left.count(), 0, "the remote has all of it");
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
     assert!(env.holds("main", "d.txt"));
 }
 
@@ -63,11 +63,11 @@ fn a_job_works_on_the_run_that_was_offered_and_pushes_its_end() {
 fn begun(env: &TestEnv, below: &str, run: &str, lane: &str) {
     let text = format!("phase = \"P1\"\n[[lane]]\nid = \"A\"\n{lane}\n");
     env.write(&format!("{below}/plan.toml"), text);
-    let crash = ("LANEKEEPER_CRASH_POINT", "before_run_job:1");
+    let crash = ("LANEWRIGHT_CRASH_POINT", "before_run_job:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", run];
     let place = env.path(below);
-    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1).current_dir(&place)).exits(137);
-    lanekeeper_in(env, below, &["state", "push", run]).exits(0);
+    env.lanewright_with(&arguments, |command| command.env(crash.0, crash.1).current_dir(&place)).exits(137);
+    lanewright_in(env, below, &["state", "push", run]).exits(0);
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn runs_of_the_same_phase_on_one_node_know_nothing_of_each_other() {
     begun(&env, "repo", RUN, "command = 'echo a > a.txt'");
     begun(&env, "other", "r2", "command = 'echo b > b.txt'");
     work(&env, &offer(&env), "node").exits(0);
-    let reference = "refs/lanekeeper/state/r2";
+    let reference = "refs/lanewright/state/r2";
     let offer = env.git_at("origin.git", &["rev-parse", reference]);
     let mut words = arguments(&env, &offer, "node");
     words[2] = reference.to_owned();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    env.lanekeeper_with(&words, |command| command.current_dir(env.path(""))).exits(0);
+    env.lanewright_with(&words, |command| command.current_dir(env.path(""))).exits(0);
     let text = env.git_at("origin.git", &["show", &format!("{reference}:state.json")]);
     let integration = serde_json::from_str::<Value>(&text).expect("JSON")["integration"].clone();
     let files = env.git_at("origin.git", &["ls-tree", "--name-only", integration.as_str().expect("a commit")]);
@@ -91,11 +91,11 @@ fn runs_of_the_same_phase_on_one_node_know_nothing_of_each_other() {
 
 /// Works on another run than [`RUN`] in the cache `node`.
 fn work_on(env: &TestEnv, run: &str) -> Ended {
-    let reference = format!("refs/lanekeeper/state/{run}");
+    let reference = format!("refs/lanewright/state/{run}");
     let mut words = arguments(env, &env.git_at("origin.git", &["rev-parse", &reference]), "node");
     words[2] = reference;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    env.lanekeeper_with(&words, |command| command.current_dir(env.path("")))
+    env.lanewright_with(&words, |command| command.current_dir(env.path("")))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_a_dead_job_left_is_removed_once_the_exchange_has_its_run_no_more() {
             .expect("an exchange")
             .expect("a name")
             .path();
-        let kept = env.git_in(&place.join("mirror"), &["for-each-ref", &format!("refs/lanekeeper/kept/{run}")]);
+        let kept = env.git_in(&place.join("mirror"), &["for-each-ref", &format!("refs/lanewright/kept/{run}")]);
         (place.join("clones").join(run).exists(), !kept.is_empty())
     };
     work_on(&env, "r2").exits(0);
@@ -134,15 +134,15 @@ fn what_a_dead_job_left_is_removed_once_the_exchange_has_its_run_no_more() {
 }
 
 #[test]
-fn locks_that_dead_processes_left_on_lanekeepers_own_refs_hold_up_nothing() {
+fn locks_that_dead_processes_left_on_lanewrights_own_refs_hold_up_nothing() {
     let env = cloned();
     begun(&env, "repo", RUN, "command = 'echo a > a.txt'");
-    env.write("repo/.git/refs/lanekeeper/remotes/origin/r1.lock", "");
-    env.lanekeeper(&["state", "push", RUN]).exits(0);
+    env.write("repo/.git/refs/lanewright/remotes/origin/r1.lock", "");
+    env.lanewright(&["state", "push", RUN]).exits(0);
     let another = "a".repeat(40);
     work(&env, &another, "node").exits(75);
     let exchange = std::fs::read_dir(env.path("node")).expect("a directory").next().expect("an exchange");
-    let kept = exchange.expect("a name").path().join("mirror/.git/refs/lanekeeper/kept");
+    let kept = exchange.expect("a name").path().join("mirror/.git/refs/lanewright/kept");
     std::fs::create_dir_all(&kept).expect("a directory");
     std::fs::write(kept.join("r1.lock"), "").expect("a file");
     std::fs::write(kept.ancestors().nth(3).expect("a directory").join("config.lock"), "").expect("a file");
@@ -159,7 +159,7 @@ fn a_run_that_cannot_be_begun_here_is_offered_again_as_it_was() {
     assert_eq!(crate::work::offer(&env), offer);
     let words = arguments(&env, &offer, "node");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    env.lanekeeper_with(&words, |command| command.current_dir(env.path("")).env("A_TOKEN", secret)).exits(0);
+    env.lanewright_with(&words, |command| command.current_dir(env.path("")).env("A_TOKEN", secret)).exits(0);
     work(&env, &crate::work::offer(&env), "node").exits(7).says(&["run r1 is complete"]);
 }
 
@@ -168,7 +168,7 @@ fn what_is_no_repository_is_refused_at_once() {
     let env = cloned();
     for exchange in ["", "nowhere.git", "scratch"] {
         let words = ["work", exchange, PUSHED, &"a".repeat(40), "--cache", "node"];
-        env.lanekeeper_with(&words, |command| command.current_dir(env.path("")))
+        env.lanewright_with(&words, |command| command.current_dir(env.path("")))
             .exits(2)
             .says(&["not a git repository"]);
     }
@@ -224,16 +224,16 @@ fn a_claim_that_was_pulled_is_pushed_over_by_force_only() {
     let job = start_work(&env, &offer(&env), "node");
     wait_for_both(&env, 2);
     clone_into(&env, "repo");
-    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanewright(&["state", "pull"]).exits(0);
     // What was pulled is what the remote has.
     job.signal(Signal::STOP);
-    env.git(&["fetch", "--quiet", "origin", &format!("+{PUSHED}:refs/lanekeeper/remotes/origin/{RUN}")]);
-    env.lanekeeper(&["state", "push", RUN]).exits(4).says(&["is worked on by"]).hints("--force");
+    env.git(&["fetch", "--quiet", "origin", &format!("+{PUSHED}:refs/lanewright/remotes/origin/{RUN}")]);
+    env.lanewright(&["state", "push", RUN]).exits(4).says(&["is worked on by"]).hints("--force");
     assert!(manifest(&env)["claim"]["host"].is_string());
     job.signal(Signal::CONT);
-    env.lanekeeper(&["state", "push", RUN, "--force"]).exits(0);
+    env.lanewright(&["state", "push", RUN, "--force"]).exits(0);
     job.wait().exits(75);
-    env.lanekeeper(&["state", "push", RUN]).exits(0);
+    env.lanewright(&["state", "push", RUN]).exits(0);
 }
 
 #[test]

@@ -15,13 +15,13 @@ agent_worktrees = "{mode}"
 tests = 'pwd >> "$SCRATCH/places"; test -e a.txt'
 [[lane.agent]]
 name = "engineer"
-command = 'pwd >> "$SCRATCH/places"; test "$(pwd -P)" = "$LANEKEEPER_WORKTREE"; echo a > a.txt'
+command = 'pwd >> "$SCRATCH/places"; test "$(pwd -P)" = "$LANEWRIGHT_WORKTREE"; echo a > a.txt'
 [[lane.agent]]
 name = "critic"
 round = "review"
 command = '''
 pwd >> "$SCRATCH/places"; test -e a.txt || exit 1
-printf '{{"status": "COMPLETE", "decision": "APPROVED"}}' > "$LANEKEEPER_STATUS_FILE"
+printf '{{"status": "COMPLETE", "decision": "APPROVED"}}' > "$LANEWRIGHT_STATUS_FILE"
 '''
 "#
     ));
@@ -44,12 +44,12 @@ fn the_status_names_the_links_to_the_worktrees_by_lane() {
         "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n",
     );
     env.execute(&[]).exits(1);
-    let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
+    let status = env.lanewright(&["status", "--format", "json"]).exits(0).json();
     let link = PathBuf::from(status["lanes"][0]["worktree"].as_str().expect("a link"));
     assert!(link.ends_with("r1/A/code") && link.is_symlink(), "{}", link.display());
     assert_eq!(
         link.canonicalize().expect("a worktree"),
-        env.path(env.lanekeeper(&["path", "A"]).stdout.trim()).canonicalize().unwrap()
+        env.path(env.lanewright(&["path", "A"]).stdout.trim()).canonicalize().unwrap()
     );
     assert!(link.join(".git").exists() && status["lanes"][1]["worktree"].is_null(), "{status}");
 }
@@ -98,10 +98,10 @@ setup = ["echo set up > ready.log", "test -e .env"]
 env = {{ COLOUR = "blue", LEVEL = 3 }}
 command = '''
 test "$(cat .env)" = KEY=secret && test -e ready.log && test "$COLOUR$LEVEL" = blue3 || exit 1
-echo $LANEKEEPER_PORT > $LANEKEEPER_LANE.port
-test "$LANEKEEPER_RUN_ID $LANEKEEPER_PHASE $LANEKEEPER_AGENT $LANEKEEPER_TASK $LANEKEEPER_ATTEMPT $LANEKEEPER_MAX_RETRIES" = "r1 P1 agent 1 1 0" || exit 2
-test "$(git rev-parse HEAD)" = "$LANEKEEPER_BASE_COMMIT" || exit 3
-grep -q '"lane_id": "{id}"' "$LANEKEEPER_TASK_FILE" || exit 4
+echo $LANEWRIGHT_PORT > $LANEWRIGHT_LANE.port
+test "$LANEWRIGHT_RUN_ID $LANEWRIGHT_PHASE $LANEWRIGHT_AGENT $LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT $LANEWRIGHT_MAX_RETRIES" = "r1 P1 agent 1 1 0" || exit 2
+test "$(git rev-parse HEAD)" = "$LANEWRIGHT_BASE_COMMIT" || exit 3
+grep -q '"lane_id": "{id}"' "$LANEWRIGHT_TASK_FILE" || exit 4
 '''
 "#
         )
@@ -195,9 +195,9 @@ retries = 1
 agent_worktrees = "{mode}"
 tests = "test -e kept.txt"
 command = '''
-if [ $LANEKEEPER_TASK = 1 ]; then echo kept > kept.txt; exit 0; fi
+if [ $LANEWRIGHT_TASK = 1 ]; then echo kept > kept.txt; exit 0; fi
 test -e kept.txt || exit 9
-if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo precious > precious.txt; {deed}; exit 0; fi
+if [ $LANEWRIGHT_ATTEMPT = 1 ]; then echo precious > precious.txt; {deed}; exit 0; fi
 echo x > x.txt
 '''
 [[lane.task]]
@@ -214,11 +214,11 @@ prompt = "two"
 #[test]
 fn an_agent_that_ruins_its_worktree_has_failed_and_tries_again_in_a_new_one() {
     let deeds = [
-        ("removed", "cd /; rm -rf \"$LANEKEEPER_WORKTREE\"; exit 0", false),
-        ("removed, and failed", "cd /; rm -rf \"$LANEKEEPER_WORKTREE\"; exit 1", false),
+        ("removed", "cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"; exit 0", false),
+        ("removed, and failed", "cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"; exit 1", false),
         ("its link removed", "rm .git", true),
         ("another repository", "rm -rf .git; git init --quiet .", true),
-        ("a file", "cd /; rm -rf \"$LANEKEEPER_WORKTREE\"; echo precious > \"$LANEKEEPER_WORKTREE\"; exit 0", true),
+        ("a file", "cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"; echo precious > \"$LANEWRIGHT_WORKTREE\"; exit 0", true),
     ];
     for (name, deed, leaves) in deeds {
         for mode in ["on", "off"] {
@@ -235,7 +235,7 @@ fn an_agent_that_ruins_its_worktree_has_failed_and_tries_again_in_a_new_one() {
                 assert!(holds(path) || holds(&path.join("precious.txt")), "{name} {mode}: it was not kept");
                 let path = path.to_str().expect("UTF-8");
                 assert!(notes.iter().any(|note| note.contains(path)), "{name} {mode}: {notes:?}");
-                let cleaned = env.lanekeeper(&["clean", "--yes", "--logs"]).exits(0);
+                let cleaned = env.lanewright(&["clean", "--yes", "--logs"]).exits(0);
                 assert!(cleaned.stdout.contains(path), "{name} {mode}: {cleaned:?}");
             }
             assert_nothing_prunable(&env);
@@ -281,7 +281,7 @@ fn a_rollback_names_what_is_in_the_place_of_a_worktree() {
     std::fs::remove_dir_all(&slot).expect("a removal");
     std::fs::create_dir(&slot).expect("a directory");
     std::fs::write(slot.join("precious.txt"), "precious\n").expect("a file");
-    let ended = env.lanekeeper(&["rollback", "r1", "--yes"]).exits(0);
+    let ended = env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
     let aside = set_aside(&env);
     assert_eq!(std::fs::read_to_string(aside[0].join("precious.txt")).expect("a file"), "precious\n");
     assert!(ended.stdout.contains(aside[0].to_str().expect("UTF-8")), "{ended:?}");

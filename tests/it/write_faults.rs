@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lanekeeper::fs::fault::WRITE_FAULT_VARIABLE;
+use lanewright::fs::fault::WRITE_FAULT_VARIABLE;
 
 use crate::support::{TestEnv, all_files};
 
@@ -25,13 +25,13 @@ fn init_is_refused(fault: &str, words: &str) -> bool {
     let env = TestEnv::new();
     env.write(SETTINGS, "{\n  \"model\": \"x\"\n}\n");
     let before = checkout(&env);
-    let ended = env.lanekeeper_with(&["init", "--yes"], |command| command.env(WRITE_FAULT_VARIABLE, fault));
+    let ended = env.lanewright_with(&["init", "--yes"], |command| command.env(WRITE_FAULT_VARIABLE, fault));
     let refused = ended.code != 0;
     if refused {
         ended.says(&["cannot ", words]).hints("nothing was written").exits(3);
         assert_eq!(checkout(&env), before, "{fault}");
         assert!(!env.path("repo/.claude/commands").exists(), "{fault}: an empty directory is left");
-        env.lanekeeper(&["init", "--yes"]).exits(0);
+        env.lanewright(&["init", "--yes"]).exits(0);
     }
     assert!(env.read(SETTINGS).contains("\"model\": \"x\"") && env.read(SETTINGS).contains("hooks"), "{fault}");
     assert_eq!(checkout(&env).len(), before.len() + 4, "{fault}");
@@ -55,7 +55,7 @@ fn assert_refused_and_done_later(part: &str, number: usize) {
     let (name, words) = FAULTS[number % FAULTS.len()];
     let fault = format!("{name}:{number}:{part}");
     let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1"];
-    let ended = env.lanekeeper_with(&arguments, |command| command.env(WRITE_FAULT_VARIABLE, &fault));
+    let ended = env.lanewright_with(&arguments, |command| command.env(WRITE_FAULT_VARIABLE, &fault));
     assert_eq!(ended.code, 3, "{fault}: {}", ended.stderr);
     ended.says(&["cannot ", part, words]);
     assert!(temporary(&env).is_empty(), "{fault}: {:?}", temporary(&env));
@@ -95,8 +95,8 @@ fn directories_and_links_of_the_pool_that_are_refused_block_the_lane_until_the_n
 #[test]
 fn state_in_the_repository_that_is_refused_stops_the_run_until_the_next_one() {
     (1..=5).for_each(|number| assert_refused_and_done_later(".git/info/exclude", number));
-    (1..=3).for_each(|number| assert_refused_and_done_later(".git/lanekeeper/published.json", number));
-    for part in [".git/lanekeeper", ".git/lanekeeper/pool.guard", ".git/worktrees/01/lanekeeper.lock", ".git/objects"] {
+    (1..=3).for_each(|number| assert_refused_and_done_later(".git/lanewright/published.json", number));
+    for part in [".git/lanewright", ".git/lanewright/pool.guard", ".git/worktrees/01/lanewright.lock", ".git/objects"] {
         assert_refused_and_done_later(part, 1);
     }
 }

@@ -25,7 +25,7 @@ id = "BASE"
 command = 'sleep 1; echo base > base.txt'
 [[lane]]
 id = "RETRY"
-command = 'if [ "$LANEKEEPER_ATTEMPT" = 1 ]; then echo half > retry.txt; exit 3; fi; sleep 1; echo retry > retry.txt'
+command = 'if [ "$LANEWRIGHT_ATTEMPT" = 1 ]; then echo half > retry.txt; exit 3; fi; sleep 1; echo retry > retry.txt'
 depends_on = ["BASE"]
 tests = ['test -f retry.txt && test -f base.txt']
 [[lane]]
@@ -145,7 +145,7 @@ class Engine:
 class Round:
     def __init__(self, engine, where):
         self.engine, self.where = engine, where
-        self.lanekeeper = engine.options.lanekeeper
+        self.lanewright = engine.options.lanewright
         self.repository, self.exchange = where / "repo", where / "exchange.git"
         self.environment = os.environ | {
             "XDG_CONFIG_HOME": str(where),
@@ -164,7 +164,7 @@ class Round:
         self.git("init", "-q", "--bare", self.exchange, within=self.where)
         self.git("init", "-q", "-b", "main", self.repository, within=self.where)
         settings = f'exchange = "{self.exchange}"\nstate_remote = "x"\n{self.engine.settings(self.where)}'
-        for name, text in {"add": ADD, "shared.txt": "alpha\nzulu\n", "lanekeeper.toml": settings}.items():
+        for name, text in {"add": ADD, "shared.txt": "alpha\nzulu\n", "lanewright.toml": settings}.items():
             (self.repository / name).write_text(text)
         (self.repository / "add").chmod(0o755)
         self.git("add", "-A")
@@ -183,7 +183,7 @@ class Round:
         output.write(f"--- {' '.join(arguments)}\n")
         output.flush()
         process = subprocess.Popen(
-            [self.lanekeeper, *arguments], cwd=self.repository, env=self.environment, stdin=subprocess.DEVNULL,
+            [self.lanewright, *arguments], cwd=self.repository, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=output, stderr=output, start_new_session=True)
         self.started.append(process)
         return process
@@ -198,7 +198,7 @@ class Round:
         return self.wait(self.start(*arguments))
 
     def workers(self):
-        return processes(f"{self.lanekeeper} work", self.exchange)
+        return processes(f"{self.lanewright} work", self.exchange)
 
     def clean_up(self):
         self.engine.remove_jobs()
@@ -216,7 +216,7 @@ class Round:
             raise Wrong("the state cannot be pulled")
 
     def said(self, *arguments):
-        command = [self.lanekeeper, *arguments]
+        command = [self.lanewright, *arguments]
         return subprocess.run(command, cwd=self.repository, env=self.environment, capture_output=True, text=True).stdout
 
     def result(self, code):
@@ -235,7 +235,7 @@ class Round:
         stages["TWO or ONE"] = set.union(*pair)
         return {
             "code": code,
-            "files": [file for file in self.git("ls-tree", "-r", "main").splitlines() if "lanekeeper.toml" not in file],
+            "files": [file for file in self.git("ls-tree", "-r", "main").splitlines() if "lanewright.toml" not in file],
             "merges": merges,
             "states": states,
             "checkpoints": {lane: sorted(of) for lane, of in sorted(stages.items())},
@@ -357,7 +357,7 @@ def attempt(engine, name, disturb, flags=(), expected=None):
 
 def main(kind, usage):
     parser = argparse.ArgumentParser(usage=usage)
-    parser.add_argument("lanekeeper", type=lambda path: str(Path(path).resolve()))
+    parser.add_argument("lanewright", type=lambda path: str(Path(path).resolve()))
     parser.add_argument("directory")
     parser.add_argument("faults", nargs="*")
     parser.add_argument("--rounds", type=int, default=1)

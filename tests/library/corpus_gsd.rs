@@ -1,7 +1,7 @@
 //! GSD phases of real repositories, checked against counts that are made another way.
 //!
-//! They are looked for in the directory that `LANEKEEPER_CORPUS` names, else in `../shared/corpus`; without them
-//! only the mutated plans are read. `LANEKEEPER_FUZZ_SECONDS` has the mutated plans read for that long.
+//! They are looked for in the directory that `LANEWRIGHT_CORPUS` names, else in `../shared/corpus`; without them
+//! only the mutated plans are read. `LANEWRIGHT_FUZZ_SECONDS` has the mutated plans read for that long.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -10,15 +10,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanekeeper::model::{CommandLine, Lane, Plan};
-use lanekeeper::plan::{
+use lanewright::model::{CommandLine, Lane, Plan};
+use lanewright::plan::{
     Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read,
 };
 
 /// The directory of the corpus; `None`, which is said, where there is none.
 fn corpus() -> Option<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    let directory = std::env::var_os("LANEKEEPER_CORPUS").map_or(default, PathBuf::from).join("gsd");
+    let directory = std::env::var_os("LANEWRIGHT_CORPUS").map_or(default, PathBuf::from).join("gsd");
     if directory.is_dir() {
         return Some(directory);
     }
@@ -231,7 +231,7 @@ fn owned_files_are_those_of_the_front_matter() {
 }
 
 /// Repository, file, and: tasks, those that are a person's, gates, lanes that it waits for, truths, artifacts, as a
-/// person counts them. What only Lanekeeper writes is neither a gate nor an artifact.
+/// person counts them. What only Lanewright writes is neither a gate nor an artifact.
 const COUNTED: [(&str, &str, [usize; 6]); 11] = [
     ("off-the-rails", "/05-mod-architecture/05-04-PLAN.md", [3, 0, 14, 1, 5, 3]),
     ("off-the-rails", "/archive/v1/phases/05-professions/05-02-PLAN.md", [3, 0, 0, 1, 5, 0]),
@@ -367,7 +367,7 @@ fn mutated(text: &str, chance: &mut Chance) -> String {
 fn mutated_plans_are_read_without_panic() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/gsd");
     let seeds: Vec<Phase> = phases_in(&own).into_iter().chain(phases()).collect();
-    let seconds = std::env::var("LANEKEEPER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var("LANEWRIGHT_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut chance = Chance(42);
     let mut cases = 0;

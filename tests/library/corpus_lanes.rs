@@ -1,8 +1,8 @@
 //! Real phase plans: what the reader takes from each is what another way of counting finds, and what a person counted.
 //!
-//! The plans are not part of the project: `LANEKEEPER_CORPUS` names their directory, by default `../shared/corpus`
+//! The plans are not part of the project: `LANEWRIGHT_CORPUS` names their directory, by default `../shared/corpus`
 //! beside the manifest's directory or one further up. Without it the tests have nothing to do and say so.
-//! `LANEKEEPER_FUZZ_SECONDS` makes the mutator run for that long.
+//! `LANEWRIGHT_FUZZ_SECONDS` makes the mutator run for that long.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail and says what it leaves out")]
 
@@ -11,17 +11,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanekeeper::model::ownership::Ownership;
-use lanekeeper::model::{CommandLine, LaneIndex, Plan};
-use lanekeeper::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
+use lanewright::model::ownership::Ownership;
+use lanewright::model::{CommandLine, LaneIndex, Plan};
+use lanewright::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
 
 fn corpus() -> Option<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let beside = manifest.ancestors().skip(1).take(2).map(|parent| parent.join("shared/corpus"));
-    let given = std::env::var_os("LANEKEEPER_CORPUS").map(PathBuf::from);
+    let given = std::env::var_os("LANEWRIGHT_CORPUS").map(PathBuf::from);
     let found = given.into_iter().chain(beside).map(|root| root.join("lanes")).find(|root| root.is_dir());
     if found.is_none() {
-        eprintln!("skipped: there is no corpus; LANEKEEPER_CORPUS names one");
+        eprintln!("skipped: there is no corpus; LANEWRIGHT_CORPUS names one");
     }
     found
 }
@@ -135,7 +135,7 @@ fn count_of(plan: &Plan) -> Count {
     let gates: BTreeSet<String> = plan
         .added_edges
         .iter()
-        .filter(|edge| !matches!(edge.origin, lanekeeper::model::plan::EdgeOrigin::Blocks))
+        .filter(|edge| !matches!(edge.origin, lanewright::model::plan::EdgeOrigin::Blocks))
         .map(|edge| format!("{} < {}", id(edge.on), id(edge.lane)))
         .collect();
     let edges = plan.indices().flat_map(|lane| plan.lane(lane).depends_on.iter().map(move |&on| (on, lane)));
@@ -150,7 +150,7 @@ fn count_of(plan: &Plan) -> Count {
 
 /// The tasks that are none because they only run a test of their lane.
 fn only_tested(plan: &Plan) -> usize {
-    let of_lane = |lane: &lanekeeper::model::Lane| {
+    let of_lane = |lane: &lanewright::model::Lane| {
         let tasks = || lane.agents.iter().flat_map(|agent| &agent.tasks);
         lane.tests.iter().filter(|test| !tasks().any(|task| task.verify.contains(test))).count()
     };
@@ -382,7 +382,7 @@ fn mutated_plans_neither_panic_nor_hang() {
         corpus().map(|corpus| plans(&corpus)).unwrap_or_default().into_iter().map(|(_, text)| text).collect();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/lanes");
     seeds.extend(documents(&own).into_iter().map(|(_, text)| text));
-    let seconds = std::env::var("LANEKEEPER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var("LANEWRIGHT_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let (start, mut chance) = (Instant::now(), Chance(0x9e37_79b9_7f4a_7c15));
     let mut cases = 0;
     while seconds.map_or(cases < 300, |seconds| start.elapsed() < Duration::from_secs(seconds)) {

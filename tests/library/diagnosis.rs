@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanekeeper::diagnose::diagnose;
-use lanekeeper::model::{Diagnosis, Finding};
+use lanewright::diagnose::diagnose;
+use lanewright::model::{Diagnosis, Finding};
 
 /// Where the outputs' worktree was.
 const ROOT: &str = "/repo";

@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanekeeper::model::{CommandLine, ExecutorKind, Plan};
-use lanekeeper::plan::explain::explain;
-use lanekeeper::plan::schema::json_schema;
-use lanekeeper::plan::{
+use lanewright::model::{CommandLine, ExecutorKind, Plan};
+use lanewright::plan::explain::explain;
+use lanewright::plan::schema::json_schema;
+use lanewright::plan::{
     Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
 };
 use proptest::prelude::*;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use lanekeeper::diagnose;
-use lanekeeper::model::job::TAIL_LINES;
-use lanekeeper::model::{ExitCause, JobExit, Timestamp};
-use lanekeeper::runner::{Catalogue, Said, Stream};
+use lanewright::diagnose;
+use lanewright::model::job::TAIL_LINES;
+use lanewright::model::{ExitCause, JobExit, Timestamp};
+use lanewright::runner::{Catalogue, Said, Stream};
 
 /// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed.
 fn told(name: &str, exits: &[(&str, i32)]) -> String {

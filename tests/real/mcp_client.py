@@ -1,4 +1,4 @@
-"""Calls the MCP server with the Python SDK: pip install "mcp>=2"; python mcp_client.py LANEKEEPER REPOSITORY [RUN].
+"""Calls the MCP server with the Python SDK: pip install "mcp>=2"; python mcp_client.py LANEWRIGHT REPOSITORY [RUN].
 
 Prints what the server says. With RUN, also the run's status and checkpoints, and what is refused.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted model on the loopback interface, for trying Lanekeeper with the real agent programs.
+"""A scripted model on the loopback interface, for trying Lanewright with the real agent programs.
 
 It answers just enough of four APIs for an agent program to write one file and say that it is done:
 
@@ -136,7 +136,7 @@ def verdict_script(request):
     if not shown:
         return None
     approval = json.dumps({"status": "COMPLETE", "decision": "APPROVED"})
-    return f"git diff --stat {shown[-1]} | grep '|' && printf '%s' '{approval}' > \"$LANEKEEPER_STATUS_FILE\""
+    return f"git diff --stat {shown[-1]} | grep '|' && printf '%s' '{approval}' > \"$LANEWRIGHT_STATUS_FILE\""
 
 
 def uses_shell(scenario, request):

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lanekeeper::event::{Owner, RunOptions, RunStarted};
-use lanekeeper::model::{Budget, CommitId, MergeMode, MustHavesRule, OnOrphan, Plan, ProcessId, RunId};
+use lanewright::event::{Owner, RunOptions, RunStarted};
+use lanewright::model::{Budget, CommitId, MergeMode, MustHavesRule, OnOrphan, Plan, ProcessId, RunId};
 
 pub const BACKOFF: Duration = Duration::from_millis(10);
 
@@ -14,7 +14,7 @@ pub fn owner() -> Owner {
 pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarted {
     RunStarted {
         format: "1.0".into(),
-        lanekeeper: "0".into(),
+        lanewright: "0".into(),
         run_id: RunId::new("r").unwrap(),
         phase: plan.phase.clone(),
         plan_path: "/p".into(),

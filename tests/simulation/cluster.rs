@@ -12,12 +12,12 @@ mod looks;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use lanekeeper::engine::run_loop::RunLoop;
-use lanekeeper::event::{Event, Incoming, Record, RunOutcome, RunStarted};
-use lanekeeper::model::{ExecutorKind, ExecutorSettings, ExitCause, JobExit, LaneIndex, Plan, PlanParts};
-use lanekeeper::model::{JobId, RunId, Timestamp};
-use lanekeeper::placement::lane_log::{continued, lane_run};
-use lanekeeper::schedule::{Action, LaneEnd, RunState};
+use lanewright::engine::run_loop::RunLoop;
+use lanewright::event::{Event, Incoming, Record, RunOutcome, RunStarted};
+use lanewright::model::{ExecutorKind, ExecutorSettings, ExitCause, JobExit, LaneIndex, Plan, PlanParts};
+use lanewright::model::{JobId, RunId, Timestamp};
+use lanewright::placement::lane_log::{continued, lane_run};
+use lanewright::schedule::{Action, LaneEnd, RunState};
 
 use super::beginning::{owner, run_started};
 use super::dice::Dice;

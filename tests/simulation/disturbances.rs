@@ -1,9 +1,9 @@
 //! What disturbs a simulated run: stops, crashes, limits, another machine, rollbacks, skips; and how it continues.
 
-use lanekeeper::engine::run_loop::RunLoop;
-use lanekeeper::event::{Event, Place, Record, RunMoved, StopReason};
-use lanekeeper::model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Timestamp};
-use lanekeeper::schedule::{AgentStep, LaneEnd, RunState};
+use lanewright::engine::run_loop::RunLoop;
+use lanewright::event::{Event, Place, Record, RunMoved, StopReason};
+use lanewright::model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Timestamp};
+use lanewright::schedule::{AgentStep, LaneEnd, RunState};
 
 use super::beginning::owner;
 use super::bugs::{Bug, plan_as_seen, record_as_applied};
@@ -107,7 +107,7 @@ impl Simulation {
         Ok(stopped)
     }
 
-    /// Lanekeeper dies; sometimes the machine with it. What was not durable may be gone, or half of it.
+    /// Lanewright dies; sometimes the machine with it. What was not durable may be gone, or half of it.
     fn crash(&mut self) -> Result<(), String> {
         if self.world.dice.roll(4) == 0 {
             self.world.lose_power();

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanekeeper::event::{Event, LaneStage, Record};
-use lanekeeper::model::{ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
-use lanekeeper::schedule::LaneEnd;
+use lanewright::event::{Event, LaneStage, Record};
+use lanewright::model::{ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
+use lanewright::schedule::LaneEnd;
 
 use super::run::Simulation;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lanekeeper::engine::run_loop::RunLoop;
-use lanekeeper::event::Event;
-use lanekeeper::model::{JobId, Plan};
-use lanekeeper::schedule::RunState;
+use lanewright::engine::run_loop::RunLoop;
+use lanewright::event::Event;
+use lanewright::model::{JobId, Plan};
+use lanewright::schedule::RunState;
 
 use super::beginning::run_started;
 use super::dice::Dice;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// Other seeds than the first ten thousand: `200000` for more of them, `7165..7166` for one that failed.
-const VARIABLE: &str = "LANEKEEPER_SEEDS";
+const VARIABLE: &str = "LANEWRIGHT_SEEDS";
 
 pub fn range() -> Range<u64> {
     let Ok(text) = std::env::var(VARIABLE) else { return 0..10_000 };

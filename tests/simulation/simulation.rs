@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 // The name that the benches, which use these files as well, know it by.
-extern crate lanekeeper_core as lanekeeper;
+extern crate lanewright_core as lanewright;
 
 mod beginning;
 mod bugs;
@@ -58,7 +58,7 @@ fn every_planted_bug_is_caught() {
     }
 }
 
-/// How often Lanekeeper dies in the disturbed run of a seed.
+/// How often Lanewright dies in the disturbed run of a seed.
 fn crashes(seed: u64) -> u32 {
     1 + (seed % 4) as u32
 }
@@ -66,7 +66,7 @@ fn crashes(seed: u64) -> u32 {
 const CLUSTER: cluster::Size = cluster::Size { lanes: 500, nodes: 25, losses: 1 };
 
 /// How many times as many lanes and nodes: `20` for 10,000 lanes on 500 nodes.
-const TIMES: &str = "LANEKEEPER_CLUSTERS";
+const TIMES: &str = "LANEWRIGHT_CLUSTERS";
 
 /// Many more nodes are lost than anywhere.
 const BAD_CLUSTER: cluster::Size = cluster::Size { losses: 20, ..CLUSTER };

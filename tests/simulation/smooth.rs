@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::convert::Infallible;
 
-use lanekeeper::engine::run_loop::{Log, RunLoop};
-use lanekeeper::event::{Event, Idle, Incoming, Record, SnapshotReason, Worktree};
-use lanekeeper::model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
-use lanekeeper::schedule::{Action, RunState};
+use lanewright::engine::run_loop::{Log, RunLoop};
+use lanewright::event::{Event, Idle, Incoming, Record, SnapshotReason, Worktree};
+use lanewright::model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
+use lanewright::schedule::{Action, RunState};
 
 /// A log that keeps nothing: who needs them keeps the records that it is given.
 #[derive(Default)]
@@ -142,12 +142,12 @@ fn job_done(job: &JobId) -> Vec<Event> {
 }
 
 fn snapshot(
-    lane: lanekeeper::model::LaneId,
-    agent: lanekeeper::model::AgentName,
+    lane: lanewright::model::LaneId,
+    agent: lanewright::model::AgentName,
     reason: SnapshotReason,
     commit: &CommitId,
 ) -> Event {
-    let reference = format!("refs/lanekeeper/checkpoint/P1-{lane}/20260101T000000.000Z");
+    let reference = format!("refs/lanewright/checkpoint/P1-{lane}/20260101T000000.000Z");
     Event::SnapshotTaken { lane, agent: Some(agent), reason, commit: commit.clone(), reference }
 }
 

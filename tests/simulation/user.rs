@@ -1,6 +1,6 @@
 //! The user, who works in a checkout of the same repository while a run is in progress.
 
-use lanekeeper::model::CommitId;
+use lanewright::model::CommitId;
 
 use super::dice::Dice;
 

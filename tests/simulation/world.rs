@@ -7,13 +7,13 @@ mod merging;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use lanekeeper::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
-use lanekeeper::model::checkpoint::CommitId;
-use lanekeeper::model::{
+use lanewright::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
+use lanewright::model::checkpoint::CommitId;
+use lanewright::model::{
     ChangeSize, Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
     Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
-use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
+use lanewright::schedule::{Action, Rebuild, RestartFrom, RunState};
 
 use super::bugs::Bug;
 use super::dice::Dice;
@@ -295,7 +295,7 @@ impl World {
         self.plan.lane(lane).id.clone()
     }
 
-    fn agent(&self, lane: LaneIndex, agent: usize) -> lanekeeper::model::AgentName {
+    fn agent(&self, lane: LaneIndex, agent: usize) -> lanewright::model::AgentName {
         self.plan.lane(lane).agents[agent].name.clone()
     }
 

@@ -1,4 +1,4 @@
-//! Arguments of the commands for those who call Lanekeeper from somewhere else than a shell.
+//! Arguments of the commands for those who call Lanewright from somewhere else than a shell.
 
 use std::ffi::OsStr;
 
@@ -26,7 +26,7 @@ pub(crate) struct Init {
     #[arg(long = "for", value_parser = Trimmed::<AgentProgram>::new(), value_name = "PROGRAMS", value_delimiter = ',')]
     #[arg(hide_possible_values = true)]
     pub(crate) programs: Vec<AgentProgram>,
-    /// Write lanekeeper.toml, with every setting as a comment
+    /// Write lanewright.toml, with every setting as a comment
     #[arg(long)]
     pub(crate) config: bool,
     /// Write the slash commands execute-phase and execute-lane
@@ -47,7 +47,7 @@ pub(crate) struct Init {
     /// Write without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Replace also command files that Lanekeeper did not write
+    /// Replace also command files that Lanewright did not write
     #[arg(long)]
     pub(crate) force: bool,
 }

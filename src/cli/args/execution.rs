@@ -412,7 +412,7 @@ mod tests {
     use crate::settings::{Environment, KEYS, Key, Layers, Settings, Surroundings};
 
     fn parsed(flags: &[&str]) -> (GlobalArgs, ExecutionArgs) {
-        let arguments = [&["lanekeeper", "execute-phase", "plan.toml"], flags].concat();
+        let arguments = [&["lanewright", "execute-phase", "plan.toml"], flags].concat();
         let args = Args::try_parse_from(&arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
         match args.command {
             Command::ExecutePhase(phase) => (args.global, phase.execution),

@@ -142,14 +142,14 @@ mod tests {
             for (line, _) in examples {
                 let words = shlex::split(&line.replace("\\\n", "")).unwrap();
                 // A pipe or a file behind it, and what is in front of it, are the shell's.
-                let own = words.iter().position(|word| word == "lanekeeper").unwrap();
+                let own = words.iter().position(|word| word == "lanewright").unwrap();
                 let words: Vec<OsString> = words[own..]
                     .iter()
                     .take_while(|word| !["|", ">"].contains(&word.as_str()))
                     .map(OsString::from)
                     .collect();
-                // `NAME add lanekeeper -- lanekeeper mcp` has the line behind the dashes.
-                let last = words.iter().rposition(|word| word == "lanekeeper").unwrap();
+                // `NAME add lanewright -- lanewright mcp` has the line behind the dashes.
+                let last = words.iter().rposition(|word| word == "lanewright").unwrap();
                 parse(&words[last..]).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
             let short = (!path.is_empty()).then(|| command.render_help());
@@ -174,7 +174,7 @@ mod tests {
     fn short_helps_are_these() {
         let texts = all()
             .into_iter()
-            .map(|(path, mut command)| format!("==== lanekeeper {path}\n\n{}\n", command.render_help()));
+            .map(|(path, mut command)| format!("==== lanewright {path}\n\n{}\n", command.render_help()));
         insta::assert_snapshot!(texts.collect::<String>());
     }
 

@@ -80,7 +80,7 @@ pub(crate) struct Work {
     /// The commit that was offered; any other one is left alone
     #[arg(value_parser = commit)]
     pub(crate) offer: CommitId,
-    /// Where clones and worktrees are kept for later runs [default: ~/.cache/lanekeeper]
+    /// Where clones and worktrees are kept for later runs [default: ~/.cache/lanewright]
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// The shortest time between two pushes of the run's state; the last one is never delayed
@@ -102,7 +102,7 @@ fn offered(text: &str) -> Result<Offered, String> {
     }
     run_of(text)
         .map(Offered::Run)
-        .ok_or_else(|| "it is no ref of a run's state, such as refs/lanekeeper/state/r1".to_owned())
+        .ok_or_else(|| "it is no ref of a run's state, such as refs/lanewright/state/r1".to_owned())
 }
 
 fn commit(text: &str) -> Result<CommitId, String> {

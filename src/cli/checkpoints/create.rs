@@ -47,7 +47,7 @@ fn lane_of(plan: &Plan, lane: &LaneId, agent: Option<&AgentName>) -> Result<Lane
 
 fn nothing_there(target: &Target) -> anyhow::Error {
     let message = format!("{} holds no worktree now, so there is nothing to keep", target.place());
-    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanekeeper status {}", target.run))
+    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanewright status {}", target.run))
 }
 
 /// Has the process that works on the run record the snapshot, or records it if there is none.

@@ -84,7 +84,7 @@ pub(super) fn named(within: &RepositoryContext<'_>, name: &str) -> Result<Found>
         }
         [] => Err(ExitStatus::InvalidState
             .error(format!("there is no snapshot `{name}` here"))
-            .hint("to list them: lanekeeper checkpoints list")),
+            .hint("to list them: lanewright checkpoints list")),
         several => Err(ambiguous(name, &several.iter().map(|(_, reference)| reference.clone()).collect::<Vec<_>>())),
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn started(run: &RunRecords) -> Result<&RunStarted> {
 /// The commands that restore a snapshot.
 pub(super) fn ways_back(name: &str) -> [(&'static str, String); 3] {
     let restore =
-        |more: &[&str]| shell_line(["lanekeeper", "checkpoints", "restore", name].iter().chain(more).copied());
+        |more: &[&str]| shell_line(["lanewright", "checkpoints", "restore", name].iter().chain(more).copied());
     let branch = format!("restored/{name}");
     [
         ("into its worktree, saving its state first", restore(&[])),

@@ -35,7 +35,7 @@ fn stages(within: &RepositoryContext<'_>, run: &RunRecords) -> Vec<CheckpointRec
     let files = RunFiles {
         log_path: run.directory.log(),
         checkpoint_path: within.state.checkpoints(),
-        program: vec!["lanekeeper".to_owned()],
+        program: vec!["lanewright".to_owned()],
         repository: within.repository.main_worktree().to_owned(),
     };
     let mut fold = CheckpointFold::new(files, RunHistory::default());

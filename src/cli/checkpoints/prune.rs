@@ -20,7 +20,7 @@ pub(super) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) 
     let keep = arguments.keep.or(within.settings.checkpoint_keep.value).map(|keep| keep.get());
     let options = PruneOptions { keep, older_than: arguments.older_than, force: arguments.force };
     if (options.keep, options.older_than) == (None, None) {
-        let again = shell_line(["lanekeeper", "checkpoints", "prune", run.run.as_str(), "--keep", "5"]);
+        let again = shell_line(["lanewright", "checkpoints", "prune", run.run.as_str(), "--keep", "5"]);
         return Err(ExitStatus::Usage
             .error("neither --keep nor --older-than nor `checkpoint_keep` says which")
             .hint(format!("for example: {again}")));

@@ -22,7 +22,7 @@ pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint)
     if let Some(damage) = &found.damage {
         let message = format!("{} is damaged and cannot be restored: {damage}", found.snapshot.name);
         let lane = &found.snapshot.lane;
-        let latest = shell_line(["lanekeeper", "checkpoints", "restore", &format!("latest:{lane}")]);
+        let latest = shell_line(["lanewright", "checkpoints", "restore", &format!("latest:{lane}")]);
         return Err(ExitStatus::Corrupted
             .error(message)
             .hint(format!("the newest one of the lane that can be read: {latest}")));
@@ -71,21 +71,21 @@ fn restore_in_place(within: &RepositoryContext<'_>, found: &Found) -> Result<Exi
     let message = format!("{} was restored into {}", it.name, slot.path.display());
     locked.journal.append(now(), &Event::Noted { lane: Some(it.lane.clone()), message })?;
     locked.journal.sync()?;
-    let undo = shell_line(["lanekeeper", "checkpoints", "restore", &before.reference]);
-    let next = shell_line(["lanekeeper", "resume", found.run.as_str()]);
+    let undo = shell_line(["lanewright", "checkpoints", "restore", &before.reference]);
+    let next = shell_line(["lanewright", "resume", found.run.as_str()]);
     let words =
         format!("The previous state is saved as {}\nTo undo this: {undo}\nTo continue: {next}", before.reference);
     report(within, found, "worktree", &slot.path.to_string_lossy(), &words)
 }
 
-/// Agents outlive Lanekeeper: their files are not changed while they run.
+/// Agents outlive Lanewright: their files are not changed while they run.
 fn refuse_at_work(locked: &LockedRun, found: &Found) -> Result<()> {
     let lane = &found.snapshot.lane;
     for job in open_jobs(&locked.records).into_iter().filter(|job| job.lane.as_ref() == Some(lane)) {
         let seen = process::observe(&locked.directory.job(&job));
         if matches!(seen, Ok(Observation::Running(_) | Observation::Starting)) {
-            let message = format!("{job} still runs, though no Lanekeeper does");
-            let stop = shell_line(["lanekeeper", "stop", found.run.as_str()]);
+            let message = format!("{job} still runs, though no Lanewright does");
+            let stop = shell_line(["lanewright", "stop", found.run.as_str()]);
             return Err(ExitStatus::Held.error(message).hint(format!("to stop it: {stop}")));
         }
     }

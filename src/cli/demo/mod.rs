@@ -23,8 +23,8 @@ use crate::process;
 use crate::progress::{Block, choose};
 use scratch::{RUN, Scratch};
 
-/// The attempts at work when Lanekeeper is killed; the beginnings of the lines that they write when they start. The first
-/// one ends while no Lanekeeper runs.
+/// The attempts at work when Lanewright is killed; the beginnings of the lines that they write when they start. The first
+/// one ends while no Lanewright runs.
 const AT_WORK: [(&str, &str); 3] = [("SEARCH", "SEARCH indexer 1"), ("API", "API engineer 2"), ("DOCS", "DOCS ")];
 
 /// One attempt for each of six agents, one more after the failed test, one more after the conflict.
@@ -72,8 +72,8 @@ impl Demo<'_> {
         self.run_until_killed()?;
         self.pause()?;
         scratch.release(AT_WORK[0].0)?;
-        self.wait("an agent ends while no Lanekeeper runs", || scratch.has_ended("SEARCH"))?;
-        self.step("unseen", "SEARCH indexer: finished while no Lanekeeper ran; its exit code waits on disk")?;
+        self.wait("an agent ends while no Lanewright runs", || scratch.has_ended("SEARCH"))?;
+        self.step("unseen", "SEARCH indexer: finished while no Lanewright ran; its exit code waits on disk")?;
         self.pause()?;
         AT_WORK[1..].iter().try_for_each(|(lane, _)| scratch.release(lane))?;
         let mut resumed = self.start("resume", &["resume"])?;
@@ -82,7 +82,7 @@ impl Demo<'_> {
         ensure!(status.success(), "the resume ended with {status}");
         self.check()?;
         self.show("graph", &["git", "log", "--graph", "--oneline", "main"])?;
-        self.show("status", &["lanekeeper", "status", RUN])?;
+        self.show("status", &["lanewright", "status", RUN])?;
         if let Some(report) = scratch.report()? {
             self.step("report", &report.display().to_string())?;
         }
@@ -137,13 +137,13 @@ impl Demo<'_> {
     /// This same program as a child. Its progress is shown to people; programs get the steps only.
     fn start(&self, step: &str, arguments: &[&str]) -> Result<Running> {
         let mut command = self.scratch.command(process::current_program()?);
-        command.arg0("lanekeeper").args(arguments).args(["--progress", self.progress().word()]);
+        command.arg0("lanewright").args(arguments).args(["--progress", self.progress().word()]);
         // A group of its own: Ctrl-C at the terminal is for the demo, which then ends what it has started.
         command.process_group(0).stdout(Stdio::null());
         if self.printer.format() == Format::Json {
             command.stderr(Stdio::null());
         }
-        self.step(step, &shell_line([&["lanekeeper"], arguments].concat()))?;
+        self.step(step, &shell_line([&["lanewright"], arguments].concat()))?;
         Ok(Running(command.spawn().context("cannot start this program again")?))
     }
 
@@ -185,8 +185,8 @@ impl Demo<'_> {
 
     /// A step that is a command with its output.
     fn show(&self, step: &str, words: &[&str]) -> Result<()> {
-        let lanekeeper = process::current_program()?;
-        let program = if words[0] == "git" { words[0].as_ref() } else { lanekeeper.as_os_str() };
+        let lanewright = process::current_program()?;
+        let program = if words[0] == "git" { words[0].as_ref() } else { lanewright.as_os_str() };
         let output = self.scratch.output(program, &words[1..])?;
         self.step(step, &shell_line(words.iter().copied()))?;
         match self.printer.format() {

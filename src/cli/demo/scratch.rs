@@ -37,7 +37,7 @@ const FILES: &[(&str, &str)] = &[
 
 /// Settings of the repository, so that none of the user's matters and none is missing.
 const CONFIGURATION: &[(&str, &str)] = &[
-    ("user.name", "Lanekeeper demo"),
+    ("user.name", "Lanewright demo"),
     ("user.email", "demo@localhost"),
     ("commit.gpgSign", "false"),
     ("core.autocrlf", "false"),
@@ -62,7 +62,7 @@ impl Scratch {
             Some(wanted) => empty_directory(&current.join(wanted))?,
             None => {
                 let mut builder = tempfile::Builder::new();
-                let made = builder.prefix("lanekeeper-demo-").disable_cleanup(arguments.keep).tempdir();
+                let made = builder.prefix("lanewright-demo-").disable_cleanup(arguments.keep).tempdir();
                 temporary.insert(made.context("cannot make a temporary directory")?).path().to_owned()
             }
         };
@@ -147,7 +147,7 @@ impl Scratch {
             return Ok(path.exists().then_some(path));
         }
         let mut builder = tempfile::Builder::new();
-        let made = builder.prefix("lanekeeper-demo-report-").disable_cleanup(true).tempdir();
+        let made = builder.prefix("lanewright-demo-report-").disable_cleanup(true).tempdir();
         let copy = made.context("cannot make a temporary directory")?.path().join("report.html");
         write(&copy, &regular_file::read_text(path)?)?;
         Ok(Some(copy))
@@ -158,7 +158,7 @@ impl Scratch {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            let ours = ["GIT_", "LANEKEEPER_"].iter().any(|prefix| text.starts_with(prefix));
+            let ours = ["GIT_", "LANEWRIGHT_"].iter().any(|prefix| text.starts_with(prefix));
             if ours || ["CLAUDE_SESSION_ID", "SPECIALIST_TIMEOUT"].contains(&&*text) {
                 command.env_remove(&name);
             }

@@ -81,7 +81,7 @@ impl Preflight<'_> {
         match self.probe.push_two(now()) {
             Ok(true) => Line::new(name, Outcome::Ok, format!("{} takes atomic pushes", self.address)),
             Ok(false) => Line::new(name, Outcome::Failed, "refs of the probe were changed by another process".into())
-                .remedy("check what changes refs below refs/lanekeeper there, then repeat".into()),
+                .remedy("check what changes refs below refs/lanewright there, then repeat".into()),
             Err(error) if error.to_string().contains("atomic") => {
                 let message = format!("{} does not take pushes of several refs at once", self.address);
                 let remedy = "use a bare repository of your own, with `git config receive.advertiseAtomic true`";
@@ -92,7 +92,7 @@ impl Preflight<'_> {
     }
 
     fn program(&self) -> &str {
-        self.settings.program.as_deref().unwrap_or("lanekeeper")
+        self.settings.program.as_deref().unwrap_or("lanewright")
     }
 
     fn order(&self, offer: &str) -> Order {
@@ -104,7 +104,7 @@ impl Preflight<'_> {
             .flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]);
         Order {
             name: self.order.clone(),
-            comment: "lanekeeper doctor".to_owned(),
+            comment: "lanewright doctor".to_owned(),
             command: command.into_iter().chain(cache).collect(),
             resources: Resources { memory_mib: NonZeroU32::new(256), time: Some(self.wait), ..Resources::default() },
         }
@@ -178,12 +178,12 @@ impl Preflight<'_> {
     }
 
     fn answered(&self, answer: &ProbeAnswer, took: Duration) -> Vec<Line> {
-        let ProbeAnswer { host, lanekeeper, git } = answer;
+        let ProbeAnswer { host, lanewright, git } = answer;
         let job = Line::new("job", Outcome::Ok, format!("answered after {}", short(took)));
-        let node = format!("{host} has Lanekeeper {lanekeeper} and git {git}");
-        let node = match lanekeeper == VERSION {
+        let node = format!("{host} has Lanewright {lanewright} and git {git}");
+        let node = match lanewright == VERSION {
             true => Line::new("node", Outcome::Ok, node),
-            false => Line::new("node", Outcome::Warning, format!("{node}; this machine has Lanekeeper {VERSION}"))
+            false => Line::new("node", Outcome::Warning, format!("{node}; this machine has Lanewright {VERSION}"))
                 .remedy("install the same version on both".into()),
         };
         vec![job, node]
@@ -199,11 +199,11 @@ impl Preflight<'_> {
         let program = self.program();
         let remedy = match ending {
             Ending::Exited(126 | 127) => format!(
-                "install Lanekeeper on the nodes, or set `program` to its path there: the shell of the job cannot run \
+                "install Lanewright on the nodes, or set `program` to its path there: the shell of the job cannot run \
                  `{program}`"
             ),
             Ending::Exited(2) if output.contains("no ref of a run") => {
-                format!("install Lanekeeper {VERSION} on the nodes; `{program}` is older there")
+                format!("install Lanewright {VERSION} on the nodes; `{program}` is older there")
             }
             Ending::Exited(_) if printed.is_none() => {
                 let node = node.map_or_else(|| "its node".to_owned(), |node| format!("node {node}"));

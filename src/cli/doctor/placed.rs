@@ -111,6 +111,6 @@ impl Look<'_> {
     }
 
     fn command(&self, name: &str) -> String {
-        shell_line(["lanekeeper", name, self.run.run.as_str()])
+        shell_line(["lanewright", name, self.run.run.as_str()])
     }
 }

@@ -65,7 +65,7 @@ fn end(lines: &[Line<'_>], fix: bool) -> String {
     let mut counts = Vec::new();
     counts.extend((repaired > 0).then(|| format!("{repaired} repaired")));
     counts.extend((repairable > 0 && fix).then(|| format!("{repairable} could not be repaired")));
-    counts.extend((repairable > 0 && !fix).then(|| format!("{repairable} can be repaired: lanekeeper doctor --fix")));
+    counts.extend((repairable > 0 && !fix).then(|| format!("{repairable} can be repaired: lanewright doctor --fix")));
     counts.extend((person > 0).then(|| format!("{person} for a person to decide")));
     match (lines.len(), counts.is_empty()) {
         (0, _) => "Nothing is wrong.\n".to_owned(),

@@ -41,7 +41,7 @@ pub(super) fn run(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Ex
     ExitStatus::Done
 }
 
-const HINT: &str = "Claude Code calls it where `lanekeeper init --hooks` was called";
+const HINT: &str = "Claude Code calls it where `lanewright init --hooks` was called";
 
 /// What `work` answers; nothing where it fails in whatever way.
 fn unharmed(work: impl FnOnce() -> Result<Option<Value>>) -> Option<Value> {
@@ -59,7 +59,7 @@ fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Opt
     let context = Context::new(global, printer)?;
     super::diagnostics::start(global, &context.environment, None)?;
     let Some(input) = Input::read() else { return Ok(None) };
-    let in_agent = context.environment.contains_key("LANEKEEPER_RUN_ID");
+    let in_agent = context.environment.contains_key("LANEWRIGHT_RUN_ID");
     match event {
         HookEvent::PostToolUse if in_agent => tool_use::pass_on(&context, &input),
         HookEvent::PostToolUse => tool_use::count(&context, &input),
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn only_a_hook_is_spared_the_faults_in_its_arguments() {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        assert!(is_called(&words(&["lanekeeper", "hook", "nonsense"])));
-        assert!(!is_called(&words(&["lanekeeper", "execute-lane", "hook"])) && !is_called(&[]));
+        assert!(is_called(&words(&["lanewright", "hook", "nonsense"])));
+        assert!(!is_called(&words(&["lanewright", "execute-lane", "hook"])) && !is_called(&[]));
     }
 }

@@ -1,4 +1,4 @@
-//! `hook post-tool-use`: passes tool calls on to the Lanekeeper that runs the agent. In a lane without a live Lanekeeper, it
+//! `hook post-tool-use`: passes tool calls on to the Lanewright that runs the agent. In a lane without a live Lanewright, it
 //! counts them and takes a snapshot of the worktree from time to time (SPEC §5).
 
 use std::path::Path;
@@ -19,9 +19,9 @@ use crate::store::{StateDirectory, tool_calls};
 /// The longest text of a tool's input that is passed on, in characters: enough to see what is risky.
 const LONGEST_TEXT: usize = 4000;
 
-/// Tells the Lanekeeper that runs this agent of a call.
+/// Tells the Lanewright that runs this agent of a call.
 pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>> {
-    let Some(path) = context.environment.get("LANEKEEPER_TOOL_CALLS_FILE").filter(|path| !path.is_empty()) else {
+    let Some(path) = context.environment.get("LANEWRIGHT_TOOL_CALLS_FILE").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
     let patterns = surrounding(context, input)
@@ -81,7 +81,7 @@ fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion
     let words = ["checkpoints", "create", holder.run.as_str()].map(str::to_owned).into_iter();
     let message = format!("--message=by hand: {why}");
     let arguments: Vec<String> = words.chain([message]).chain(lane).chain(agent).collect();
-    let session = [("LANEKEEPER_SESSION_ID", input.session_id.as_str())];
+    let session = [("LANEWRIGHT_SESSION_ID", input.session_id.as_str())];
     let started = process::current_program()
         .and_then(|program| process::start_detached(&program, &arguments, &around.main, Output::Nowhere, &session));
     Ok(started.map(drop)?)

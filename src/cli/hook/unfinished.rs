@@ -69,7 +69,7 @@ impl Here {
         let mut paragraphs: Vec<String> = runs.iter().take(RUNS).map(|run| self.paragraph(run)).collect();
         let more = runs.len().saturating_sub(RUNS);
         if more > 0 {
-            paragraphs.push(format!("{more} more are unfinished; `lanekeeper status` names them."));
+            paragraphs.push(format!("{more} more are unfinished; `lanewright status` names them."));
         }
         paragraphs.push(RULES.to_owned());
         Some(paragraphs.join("\n\n"))
@@ -113,7 +113,7 @@ impl Here {
             .own()
             .into_iter()
             .filter(due)
-            .map(|run| format!("Lanekeeper: {}{}", run.described(), self.ways_on(run)));
+            .map(|run| format!("Lanewright: {}{}", run.described(), self.ways_on(run)));
         let lines: Vec<String> = lines.collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
@@ -132,7 +132,7 @@ impl Here {
 }
 
 /// What an agent needs to know that has never met a run.
-const RULES: &str = "Lanekeeper's runs are moved by its commands only. Do not merge lanes, remove worktrees or edit \
+const RULES: &str = "Lanewright's runs are moved by its commands only. Do not merge lanes, remove worktrees or edit \
 state files by hand, and resume a run only where the user asks for it.";
 
 impl Unfinished {

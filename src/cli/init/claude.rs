@@ -1,4 +1,4 @@
-//! Lanekeeper's hooks in `.claude/settings.json` of Claude Code. Pure.
+//! Lanewright's hooks in `.claude/settings.json` of Claude Code. Pure.
 //!
 //! Everything else in this file stays as it is, byte for byte.
 
@@ -48,7 +48,7 @@ fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     let commands = groups.iter().flat_map(|group| group["hooks"].as_array().into_iter().flatten());
     let mut found = commands
         .filter_map(|hook| hook["command"].as_str())
-        .any(|command| !is_our_line(command, word) && command.contains(&format!("lanekeeper hook {word}")));
+        .any(|command| !is_our_line(command, word) && command.contains(&format!("lanewright hook {word}")));
     let mut emptied = Vec::new();
     for (at, group) in groups.iter_mut().enumerate() {
         let hooks = group.as_object_mut()?.get_mut("hooks")?.as_array_mut()?;
@@ -66,7 +66,7 @@ fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     }
     emptied.iter().rev().for_each(|&at| drop(groups.remove(at)));
     if !found {
-        let hook = json!({"type": "command", "command": format!("lanekeeper hook {word}"), "timeout": TIMEOUT});
+        let hook = json!({"type": "command", "command": format!("lanewright hook {word}"), "timeout": TIMEOUT});
         groups.push(if has_tools { json!({"matcher": "*", "hooks": [hook]}) } else { json!({"hooks": [hook]}) });
     }
     Some(Value::Array(groups))
@@ -98,7 +98,7 @@ mod tests {
     fn hooks_come_into_an_empty_file_once() {
         let once = with_hooks("").unwrap();
         for (event, word, _) in HOOKS {
-            assert_eq!(commands(&once, event), [format!("lanekeeper hook {word}")]);
+            assert_eq!(commands(&once, event), [format!("lanewright hook {word}")]);
         }
         assert_eq!(parsed(&once)["hooks"]["PostToolUse"][0]["matcher"], "*");
         assert_eq!(with_hooks(&once).unwrap(), once);
@@ -116,7 +116,7 @@ mod tests {
         ] {
             assert!(merged.contains(line), "{merged}");
         }
-        assert_eq!(commands(&merged, "Stop"), ["say done", "lanekeeper hook stop"]);
+        assert_eq!(commands(&merged, "Stop"), ["say done", "lanewright hook stop"]);
         let keys: Vec<String> = parsed(&merged).as_object().unwrap().keys().cloned().collect();
         assert_eq!(keys, ["permissions", "hooks", "model"]);
         assert_eq!(with_hooks(&merged).unwrap(), merged);
@@ -125,21 +125,21 @@ mod tests {
     #[test]
     fn our_own_are_known_wherever_the_program_is_and_never_doubled() {
         let old = r#"{"hooks": {"Stop": [
-            {"hooks": [{"type": "command", "command": "/opt/bin/lanekeeper hook stop"}, {"type": "command", "command": "x"}]},
-            {"hooks": [{"type": "command", "command": "lanekeeper hook stop"}]}]}}"#;
+            {"hooks": [{"type": "command", "command": "/opt/bin/lanewright hook stop"}, {"type": "command", "command": "x"}]},
+            {"hooks": [{"type": "command", "command": "lanewright hook stop"}]}]}}"#;
         let merged = with_hooks(old).unwrap();
-        assert_eq!(commands(&merged, "Stop"), ["/opt/bin/lanekeeper hook stop", "x"]);
+        assert_eq!(commands(&merged, "Stop"), ["/opt/bin/lanewright hook stop", "x"]);
         assert_eq!(parsed(&merged)["hooks"]["Stop"][0]["hooks"][0]["timeout"], TIMEOUT);
-        assert!(!is_our_line("echo lanekeeper-hook stop", "stop") && !is_our_line("my-lanekeeper hook stop", "stop"));
+        assert!(!is_our_line("echo lanewright-hook stop", "stop") && !is_our_line("my-lanewright hook stop", "stop"));
     }
 
     #[test]
     fn a_line_of_the_user_that_calls_it_too_is_kept_and_is_enough() {
         let theirs = r#"{"hooks": {"Stop": [{"matcher": "", "hooks": []},
-            {"hooks": [{"type": "command", "command": "lanekeeper hook stop && play", "timeout": 600, "async": true}]}]}}"#;
+            {"hooks": [{"type": "command", "command": "lanewright hook stop && play", "timeout": 600, "async": true}]}]}}"#;
         let merged = with_hooks(theirs).unwrap();
         assert_eq!(parsed(&merged)["hooks"]["Stop"], parsed(theirs)["hooks"]["Stop"]);
-        let own = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "lanekeeper hook stop", "timeout": 600}]}]}}"#;
+        let own = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "lanewright hook stop", "timeout": 600}]}]}}"#;
         assert_eq!(parsed(&with_hooks(own).unwrap())["hooks"]["Stop"][0]["hooks"][0]["timeout"], 600);
     }
 

@@ -37,7 +37,7 @@ pub(super) fn opencode() -> Files {
     [(".opencode/command/execute-phase.md", command(PHASE)), (".opencode/command/execute-lane.md", command(LANE))]
 }
 
-/// Whether Lanekeeper wrote `old`, in any version, as the command that is now `new`: their descriptions are the same.
+/// Whether Lanewright wrote `old`, in any version, as the command that is now `new`: their descriptions are the same.
 pub(super) fn is_earlier(old: &str, new: &str) -> bool {
     [PHASE, LANE].iter().map(|(_, text)| parts(text).0).any(|about| old.contains(about) && new.contains(about))
 }

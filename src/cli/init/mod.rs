@@ -84,7 +84,7 @@ fn changes(root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Ch
 fn command(old: Option<&str>, new: String, force: bool) -> Result<String, String> {
     match old {
         Some(old) if !force && !commands::is_earlier(old, &new) => {
-            Err("Lanekeeper did not write it; rename it, or replace it with --force".to_owned())
+            Err("Lanewright did not write it; rename it, or replace it with --force".to_owned())
         }
         _ => Ok(new),
     }
@@ -99,11 +99,11 @@ fn entered(entry: programs::Entry, old: &str) -> Result<String, String> {
 
 /// The workflows, each with its place in a repository. GitLab reads one file only, which may be there for other jobs.
 const WORKFLOWS: &[(CiService, &str, &str)] = &[
-    (CiService::Github, ".github/workflows/lanekeeper.yml", include_str!("../../../templates/ci/github.yml")),
+    (CiService::Github, ".github/workflows/lanewright.yml", include_str!("../../../templates/ci/github.yml")),
     (CiService::Gitlab, GITLAB, include_str!("../../../templates/ci/gitlab.yml")),
 ];
 
-const GITLAB: &str = ".gitlab/lanekeeper.yml";
+const GITLAB: &str = ".gitlab/lanewright.yml";
 
 /// The needed changes of `all` as a unified diff, which `git apply` takes.
 fn shown(root: &Path, all: &[Change], needed: &[&Change]) -> String {
@@ -138,7 +138,7 @@ fn finish(
         false if needed.is_empty() || arguments.dry_run || can_ask(context) => {}
         false => {
             let error = ExitStatus::Usage.error("nothing written: cannot ask for confirmation without a terminal");
-            return Err(error.hint("to write what is shown: lanekeeper init --yes, with the same flags"));
+            return Err(error.hint("to write what is shown: lanewright init --yes, with the same flags"));
         }
     }
     Ok(())

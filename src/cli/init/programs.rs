@@ -92,6 +92,6 @@ pub(super) fn check_hooks(programs: &[Program]) -> Result<()> {
         return Ok(());
     }
     let names: Vec<&str> = programs.iter().map(|program| program.name).collect();
-    let error = ExitStatus::Usage.error(format!("Lanekeeper has no hooks for {}", names.join(", ")));
-    Err(error.hint("hooks are for Claude Code: lanekeeper init --hooks --for claude"))
+    let error = ExitStatus::Usage.error(format!("Lanewright has no hooks for {}", names.join(", ")));
+    Err(error.hint("hooks are for Claude Code: lanewright init --hooks --for claude"))
 }

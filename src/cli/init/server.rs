@@ -8,22 +8,22 @@ use super::json_text::{get, set, with_line_ends_of};
 
 /// `text`, a `.mcp.json` of Claude Code, with our server in it.
 pub(super) fn claude(text: &str) -> Result<String, String> {
-    with_entry(text, "mcpServers", &json!({"type": "stdio", "command": "lanekeeper", "args": ["mcp"]}))
+    with_entry(text, "mcpServers", &json!({"type": "stdio", "command": "lanewright", "args": ["mcp"]}))
 }
 
 /// `text`, a `settings.json` of Gemini CLI, with our server in it.
 pub(super) fn gemini(text: &str) -> Result<String, String> {
-    with_entry(text, "mcpServers", &json!({"command": "lanekeeper", "args": ["mcp"]}))
+    with_entry(text, "mcpServers", &json!({"command": "lanewright", "args": ["mcp"]}))
 }
 
 /// `text`, an `opencode.json`, with our server in it.
 pub(super) fn opencode(text: &str) -> Result<String, String> {
-    with_entry(text, "mcp", &json!({"type": "local", "command": ["lanekeeper", "mcp"], "enabled": true}))
+    with_entry(text, "mcp", &json!({"type": "local", "command": ["lanewright", "mcp"], "enabled": true}))
 }
 
 /// Text that has our server, wherever the program is, stays as it is.
 fn with_entry(text: &str, key: &str, entry: &Value) -> Result<String, String> {
-    let path = [key, "lanekeeper"];
+    let path = [key, "lanewright"];
     let known = get(text, &path)?.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     if serves(&known) { Ok(text.to_owned()) } else { set(text, &path, entry) }
 }
@@ -36,19 +36,19 @@ fn serves(entry: &Value) -> bool {
 }
 
 pub(super) fn is_ours(program: &str) -> bool {
-    program.rsplit('/').next() == Some("lanekeeper")
+    program.rsplit('/').next() == Some("lanewright")
 }
 
-const CODEX_ENTRY: &str = "[mcp_servers.lanekeeper]\ncommand = \"lanekeeper\"\nargs = [\"mcp\"]\n";
+const CODEX_ENTRY: &str = "[mcp_servers.lanewright]\ncommand = \"lanewright\"\nargs = [\"mcp\"]\n";
 
 /// `text`, a `config.toml` of Codex, with our server as its last table. Existing text is not touched, so an entry of
 /// this name that starts something else is refused.
 pub(super) fn codex(text: &str) -> Result<String, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    let known = table.get("mcp_servers").and_then(|servers| servers.get("lanekeeper"));
+    let known = table.get("mcp_servers").and_then(|servers| servers.get("lanewright"));
     match known.map(|entry| serde_json::to_value(entry).unwrap_or_default()) {
         Some(entry) if serves(&entry) => return Ok(text.to_owned()),
-        Some(_) => return Err("`mcp_servers.lanekeeper` starts another program; remove it".to_owned()),
+        Some(_) => return Err("`mcp_servers.lanewright` starts another program; remove it".to_owned()),
         None => {}
     }
     let gap = match text {
@@ -73,20 +73,20 @@ mod tests {
     fn the_server_is_entered_beside_others_and_known_again() {
         let once = claude("{\"mcpServers\": {\"other\": {\"command\":   \"o\"}}}").unwrap();
         assert!(once.contains("{\"command\":   \"o\"}"), "{once}");
-        assert_eq!(parsed(&once)["mcpServers"]["lanekeeper"]["args"], json!(["mcp"]));
+        assert_eq!(parsed(&once)["mcpServers"]["lanewright"]["args"], json!(["mcp"]));
         assert_eq!(claude(&once).unwrap(), once);
-        let elsewhere = r#"{"mcpServers": {"lanekeeper": {"command": "/opt/lanekeeper", "args": ["-v", "mcp"]}}}"#;
+        let elsewhere = r#"{"mcpServers": {"lanewright": {"command": "/opt/lanewright", "args": ["-v", "mcp"]}}}"#;
         assert_eq!(claude(elsewhere).unwrap(), elsewhere);
-        let stranger = claude(r#"{"mcpServers": {"lanekeeper": {"command": "x"}}}"#).unwrap();
-        assert_eq!(parsed(&stranger)["mcpServers"]["lanekeeper"]["command"], "lanekeeper");
+        let stranger = claude(r#"{"mcpServers": {"lanewright": {"command": "x"}}}"#).unwrap();
+        assert_eq!(parsed(&stranger)["mcpServers"]["lanewright"]["command"], "lanewright");
     }
 
     #[test]
     fn opencode_has_program_and_arguments_in_one_list() {
         let once = opencode("{\"theme\": \"x\"}").unwrap();
-        assert_eq!(parsed(&once)["mcp"]["lanekeeper"]["command"], json!(["lanekeeper", "mcp"]));
+        assert_eq!(parsed(&once)["mcp"]["lanewright"]["command"], json!(["lanewright", "mcp"]));
         assert_eq!(opencode(&once).unwrap(), once);
-        let elsewhere = r#"{"mcp": {"lanekeeper": {"type": "local", "command": ["/opt/lanekeeper", "mcp"]}}}"#;
+        let elsewhere = r#"{"mcp": {"lanewright": {"type": "local", "command": ["/opt/lanewright", "mcp"]}}}"#;
         assert_eq!(opencode(elsewhere).unwrap(), elsewhere);
         assert!(opencode("{\n  // mine\n}").unwrap_err().contains("line 2 column 3"));
         assert!(gemini("{\"mcpServers\": []}").unwrap_err().starts_with("`mcpServers`: "));
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(once, format!("{theirs}\n\n{CODEX_ENTRY}"));
         assert_eq!(codex(&once).unwrap(), once);
         assert_eq!(codex("").unwrap(), CODEX_ENTRY);
-        let elsewhere = "mcp_servers.lanekeeper = { command = \"/opt/lanekeeper\", args = [\"mcp\"] }\n";
+        let elsewhere = "mcp_servers.lanewright = { command = \"/opt/lanewright\", args = [\"mcp\"] }\n";
         assert_eq!(codex(elsewhere).unwrap(), elsewhere);
     }
 
@@ -109,7 +109,7 @@ mod tests {
             ("a = 1\nb = = 2\n", "line 2, column 5"),
             ("mcp_servers = { other = { command = \"o\" } }\n", "`mcp_servers`: "),
             ("mcp_servers = 7\n", "`mcp_servers`: "),
-            ("[mcp_servers.lanekeeper]\ncommand = \"x\"\n", "`mcp_servers.lanekeeper` starts another"),
+            ("[mcp_servers.lanewright]\ncommand = \"x\"\n", "`mcp_servers.lanewright` starts another"),
         ] {
             let refused = codex(text).unwrap_err();
             assert!(refused.contains(fault), "{text}: {refused}");

@@ -18,11 +18,11 @@ use crate::fs::regular_file;
 /// The same for every build. Without blank the title's next part would take its place.
 const NO_DATE: &str = " ";
 
-const SOURCE: &str = concat!("lanekeeper ", env!("CARGO_PKG_VERSION"));
+const SOURCE: &str = concat!("lanewright ", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn completions(context: &Context, shell: clap_complete::Shell) -> Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut args::command(), "lanekeeper", &mut script);
+    clap_complete::generate(shell, &mut args::command(), "lanewright", &mut script);
     context.printer.out(String::from_utf8_lossy(&script))?;
     Ok(ExitStatus::Done)
 }
@@ -40,7 +40,7 @@ fn write_pages(directory: &Path) -> Result<()> {
     let written = write_commands(directory).and_then(|()| {
         let plans = directory_of_plans(directory);
         fs::create_dir_all(&plans)?;
-        regular_file::write_argument(&plans.join("lanekeeper-plan.5"), plan_page::page().as_bytes())
+        regular_file::write_argument(&plans.join("lanewright-plan.5"), plan_page::page().as_bytes())
     });
     written.with_context(|| format!("cannot write manual pages to {}", directory.display()))
 }
@@ -62,8 +62,8 @@ fn write_commands(directory: &Path) -> io::Result<()> {
 fn write_aliases(program: &clap::Command, directory: &Path) -> io::Result<()> {
     for command in program.get_subcommands() {
         for alias in command.get_visible_aliases() {
-            let text = format!(".so man1/lanekeeper-{}.1\n", command.get_name());
-            regular_file::write_argument(&directory.join(format!("lanekeeper-{alias}.1")), text.as_bytes())?;
+            let text = format!(".so man1/lanewright-{}.1\n", command.get_name());
+            regular_file::write_argument(&directory.join(format!("lanewright-{alias}.1")), text.as_bytes())?;
         }
     }
     Ok(())
@@ -78,7 +78,7 @@ fn write_command(command: clap::Command, path: &str, directory: &Path) -> io::Re
     regular_file::write_argument(&file, page(command, path)?.as_bytes())
 }
 
-/// The page of the command with this path below `lanekeeper`.
+/// The page of the command with this path below `lanewright`.
 fn page(command: clap::Command, path: &str) -> io::Result<String> {
     let has_commands = command.has_subcommands();
     let has_codes = command.get_after_long_help().is_some_and(|text| text.to_string().ends_with(&exit_code_table()));
@@ -116,7 +116,7 @@ fn rest(path: &str, has_codes: bool) -> Roff {
         verbatim(&mut page, line);
     }
     if matches!(path, "" | "execute-phase" | "execute-lane") || path.starts_with("plan") {
-        page.control("SH", ["SEE ALSO"]).text([bold("lanekeeper-plan"), roman("(5)")]);
+        page.control("SH", ["SEE ALSO"]).text([bold("lanewright-plan"), roman("(5)")]);
     }
     page
 }

@@ -1,4 +1,4 @@
-//! `lanekeeper-plan(5)`: the keys of native plans, from their JSON Schema.
+//! `lanewright-plan(5)`: the keys of native plans, from their JSON Schema.
 
 use clap_mangen::roff::{Roff, bold, roman};
 use serde_json::Value;
@@ -10,19 +10,19 @@ const EXAMPLE: &str = include_str!("../../../templates/demo/plan.toml");
 
 pub(super) fn page() -> String {
     let mut page = Roff::new();
-    page.control("TH", ["lanekeeper-plan", "5", NO_DATE, SOURCE]);
-    page.control("SH", ["NAME"]).text([roman("lanekeeper-plan - plans in the native format")]);
+    page.control("TH", ["lanewright-plan", "5", NO_DATE, SOURCE]);
+    page.control("SH", ["NAME"]).text([roman("lanewright-plan - plans in the native format")]);
     page.control("SH", ["DESCRIPTION"]).text([roman(DESCRIPTION)]);
     table(&mut page, "", &json_schema());
-    page.control("SH", ["EXAMPLES"]).text([roman("The plan that `lanekeeper demo` runs:")]);
+    page.control("SH", ["EXAMPLES"]).text([roman("The plan that `lanewright demo` runs:")]);
     verbatim(&mut page, EXAMPLE.trim());
-    page.control("SH", ["SEE ALSO"]).text([bold("lanekeeper-plan-check"), roman("(1), ")]);
-    page.text([bold("lanekeeper-plan-schema"), roman("(1), "), bold("lanekeeper-execute-phase"), roman("(1)")]);
+    page.control("SH", ["SEE ALSO"]).text([bold("lanewright-plan-check"), roman("(1), ")]);
+    page.text([bold("lanewright-plan-schema"), roman("(1), "), bold("lanewright-execute-phase"), roman("(1)")]);
     page.render()
 }
 
 const DESCRIPTION: &str = "A plan is a file in TOML, YAML or JSON, recognised by its content. These are its keys; \
-others are errors, except those that begin with `x-`. `lanekeeper plan check` reports every problem of a plan.";
+others are errors, except those that begin with `x-`. `lanewright plan check` reports every problem of a plan.";
 
 /// A section for the table at `path`, and for those within it.
 fn table(page: &mut Roff, path: &str, schema: &Value) {

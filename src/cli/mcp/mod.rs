@@ -61,7 +61,7 @@ impl Server {
 impl Server {
     #[tool(
         name = "ExecutePhase",
-        description = "Start a run of a plan with Lanekeeper: its lanes work in parallel, each in its own git worktree. Answers once the run has begun or was refused; the run itself continues in the background and outlives this session. Only where the user asked for it. Errors: USAGE (no such plan, or it is not valid), INVALID_OPERATION (an unfinished run has these lanes: resume it), HELD (a live session works on them).",
+        description = "Start a run of a plan with Lanewright: its lanes work in parallel, each in its own git worktree. Answers once the run has begun or was refused; the run itself continues in the background and outlives this session. Only where the user asked for it. Errors: USAGE (no such plan, or it is not valid), INVALID_OPERATION (an unfinished run has these lanes: resume it), HELD (a live session works on them).",
         annotations(title = "Start a run", destructive_hint = false, open_world_hint = true)
     )]
     async fn execute_phase(&self, Parameters(wanted): Parameters<ExecutePhase>) -> CallToolResult {
@@ -88,7 +88,7 @@ impl Server {
 
     #[tool(
         name = "ResumeTask",
-        description = "Resume an unfinished run of Lanekeeper. Answers once the run has begun again or was refused; the run itself continues in the background and outlives this session. Errors: INVALID_OPERATION (the run, or the lane, is complete), INVALID_STATE (no such run, or no checkpoint), HELD (a live session works on it), EXTERNAL_CHANGES (files were changed meanwhile).",
+        description = "Resume an unfinished run of Lanewright. Answers once the run has begun again or was refused; the run itself continues in the background and outlives this session. Errors: INVALID_OPERATION (the run, or the lane, is complete), INVALID_STATE (no such run, or no checkpoint), HELD (a live session works on it), EXTERNAL_CHANGES (files were changed meanwhile).",
         annotations(title = "Resume a run", destructive_hint = false, open_world_hint = false)
     )]
     async fn resume_task(&self, Parameters(wanted): Parameters<ResumeTask>) -> CallToolResult {
@@ -173,11 +173,11 @@ fn words(command: &[&str], run: Option<&str>) -> Vec<String> {
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("lanekeeper", env!("CARGO_PKG_VERSION")))
+            .with_server_info(Implementation::new("lanewright", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
     }
 }
 
-const INSTRUCTIONS: &str = "Lanekeeper runs phase plans as parallel lanes in git worktrees. Only its own commands move \
+const INSTRUCTIONS: &str = "Lanewright runs phase plans as parallel lanes in git worktrees. Only its own commands move \
 them: do not merge lanes, remove worktrees or edit state files by hand. Start, resume or roll back only where the user \
-asks for it; an approval is given by the user with `lanekeeper approve`.";
+asks for it; an approval is given by the user with `lanewright approve`.";

@@ -23,7 +23,7 @@ pub(super) struct Abandoned {
     pub(super) started: RunStarted,
     /// The last one.
     pub(super) owner: Owner,
-    /// The words that call Lanekeeper for its files.
+    /// The words that call Lanewright for its files.
     program: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl Survey {
         Err(ExitStatus::Blocked
             .error(message)
             .hint("to begin with a lane that is ready: the same with --next in place of the lane")
-            .hint(format!("to run it with what it depends on: lanekeeper execute-phase PLAN --lane {id}")))
+            .hint(format!("to run it with what it depends on: lanewright execute-phase PLAN --lane {id}")))
     }
 
     /// The first abandoned run that works on one of `lanes`; no lane named: on any.

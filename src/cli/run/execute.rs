@@ -93,7 +93,7 @@ pub(super) fn execute(
     if let Some(Err(error)) = follower.map(|follower| follower.finish(is_forced))
         && taken.is_none()
     {
-        let again = format!("to push it: lanekeeper state push {}", run.started.run_id);
+        let again = format!("to push it: lanewright state push {}", run.started.run_id);
         let reason = CliError::from(error).one_line();
         context.printer.warning(format!("the remote does not have the newest state of the run: {reason}"), &[again]);
     }

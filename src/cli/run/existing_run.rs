@@ -42,7 +42,7 @@ pub(super) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile) -> anyhow:
         Ok(base) => base,
         Err(error) => return error,
     };
-    let start = shell_line(["lanekeeper", "execute-phase", &plan.path.to_string_lossy()]);
+    let start = shell_line(["lanewright", "execute-phase", &plan.path.to_string_lossy()]);
     ExitStatus::InvalidState
         .error(format!("there is no run of phase {} on {base} to resume", plan.plan.phase))
         .hint(format!("to begin one: {start}"))

@@ -121,7 +121,7 @@ pub(crate) fn refuse_unjudged(context: &Context, state: &StateDirectory, run: &R
     let message = format!("lane {lane} was changed by hand after it was judged: {}", described(&plan, change));
     Err(ExitStatus::ExternalChanges
         .error(message)
-        .hint(format!("to have that judged, and be asked again: lanekeeper resume {run} --lane {lane}{consent}")))
+        .hint(format!("to have that judged, and be asked again: lanewright resume {run} --lane {lane}{consent}")))
 }
 
 /// Keeps the worktree, and the commits that its branch no longer has.
@@ -180,7 +180,7 @@ fn work_is_gone(run: &RunId, branch: &str, undone: &[UndoneMerge]) -> anyhow::Er
         true => pick(&mut undone.iter().flat_map(|undone| &undone.picked)),
         false => undone.iter().map(|undone| pick(&mut undone.picked.iter())).collect::<Vec<_>>().join(" && "),
     };
-    let without = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
+    let without = shell_line(["lanewright", "resume", run.as_str(), "--on-conflict", "override"]);
     ExitStatus::ExternalChanges
         .error(message)
         .hint(format!("to restore it, on {branch}: {restore}"))
@@ -191,7 +191,7 @@ fn refusal(run: &RunId, plan: &Plan, changes: &[&ExternalChange]) -> anyhow::Err
     let list: Vec<String> = changes.iter().map(|change| described(plan, change)).collect();
     let message =
         format!("worktrees of run {run} were changed while nothing of it was at work:\n  {}", list.join("\n  "));
-    let go_on = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
+    let go_on = shell_line(["lanewright", "resume", run.as_str(), "--on-conflict", "override"]);
     ExitStatus::ExternalChanges
         .error(message)
         .hint(format!("to save the changes and continue with them: {go_on}"))

@@ -11,7 +11,7 @@ pub(super) const WAIT: &str = "to wait until it is free, repeat the command with
 /// `what` by its live holder.
 pub(super) fn held(what: &str, by: Option<&Holder>) -> anyhow::Error {
     let error = ExitStatus::Held.error(format!("{what} by {}", named(by)));
-    let Some(by) = by else { return error.hint("`lanekeeper status` shows which runs are active").hint(WAIT) };
+    let Some(by) = by else { return error.hint("`lanewright status` shows which runs are active").hint(WAIT) };
     // The lock is the kernel's, so the holder lives; its process id is valid on its own machine only.
     let elsewhere =
         (by.owner.host != host()).then(|| format!("the process lives on another machine, {}", by.owner.host));

@@ -52,7 +52,7 @@ pub(crate) fn adopt(
     let directory = within.state.run(run);
     if !within.state.has(run) {
         let message = format!("there is no run {run} here ({} is not its log)", directory.log().display());
-        return Err(ExitStatus::InvalidState.error(message).hint("lanekeeper status lists the runs"));
+        return Err(ExitStatus::InvalidState.error(message).hint("lanewright status lists the runs"));
     }
     directory.create()?;
     retry_while_held(within.context, &within.settings, || adopt_now(within, run, adoption, reach))

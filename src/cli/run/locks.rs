@@ -18,7 +18,7 @@ pub(super) fn lock_run(within: &RepositoryContext<'_>, run: &RunId) -> Result<Ru
     lock(&within.state.run(run).lock(), &within.holder(run), held)
 }
 
-/// Does `work` while no other Lanekeeper decides what it works on in `phase`.
+/// Does `work` while no other Lanewright decides what it works on in `phase`.
 pub(super) fn choosing<T>(state: &StateDirectory, phase: &PhaseId, work: impl FnOnce() -> Result<T>) -> Result<T> {
     lock::exclusively(&state.lock(LockScope::Choice(phase))?, work)?
 }

@@ -68,7 +68,7 @@ impl Pinning<'_> {
             return Err(ExitStatus::Corrupted
                 .error(message)
                 .hint(format!(
-                    "to write it again from the plan file, if that is as it was: lanekeeper doctor {run} --fix"
+                    "to write it again from the plan file, if that is as it was: lanewright doctor {run} --fix"
                 ))
                 .hint(accept_hint(run)));
         }
@@ -105,7 +105,7 @@ impl Pinning<'_> {
             );
             return Err(ExitStatus::Usage
                 .error(message)
-                .hint("resume it with the Lanekeeper that began it, or ignore them: --allow-unknown"));
+                .hint("resume it with the Lanewright that began it, or ignore them: --allow-unknown"));
         }
         Ok(parsed)
     }
@@ -206,7 +206,7 @@ fn ids(plan: &Plan) -> impl Iterator<Item = &LaneId> {
 
 fn accept_hint(run: &RunId) -> String {
     format!(
-        "to continue with the plan file as it is now, or with plan.json if there is no plan file: lanekeeper resume {run} \
+        "to continue with the plan file as it is now, or with plan.json if there is no plan file: lanewright resume {run} \
          --accept-plan-change (rollback takes the flag, too)"
     )
 }

@@ -100,7 +100,7 @@ impl PlanText {
         reading
     }
 
-    /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanekeeper itself cannot
+    /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanewright itself cannot
     /// parse.
     fn faulty_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
         let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
@@ -148,7 +148,7 @@ impl PlanText {
     fn unknown_option(&self, lane: &Lane, agent: &Agent, name: &str) -> Diagnostic {
         let message =
             format!("{} of lane {} does not get `{name}`: its runner has no option for it", agent.name, lane.id);
-        let help = format!("`[runners.{}.options]` in lanekeeper.toml can add one; see docs/runners.md", agent.runner);
+        let help = format!("`[runners.{}.options]` in lanewright.toml can add one; see docs/runners.md", agent.runner);
         // A lane of a matrix has values behind the id in the text.
         let ids = std::iter::successors(Some(lane.id.as_str()), |id| id.rsplit_once('-').map(|(id, _)| id));
         let found = ids.flat_map(|id| self.files.iter().map(move |file| (id, file))).find_map(|(id, (path, text))| {

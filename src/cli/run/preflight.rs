@@ -34,7 +34,7 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
         return Err(ExitStatus::Usage
             .error(message)
             .hint("choose one for this run: --runner claude (or codex, gemini, opencode, aider, or one of your own)")
-            .hint("or for all runs: `runner = \"claude\"` in lanekeeper.toml"));
+            .hint("or for all runs: `runner = \"claude\"` in lanewright.toml"));
     }
     let Some((_, first)) = missing.pop_first() else { return Ok(()) };
     let mut error = ExitStatus::Blocked.error(first.what).hint(first.remedy);
@@ -103,7 +103,7 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
         let lanes = if without.len() == 1 { "lane has" } else { "lanes have" };
         let (count, names) = (without.len(), listed(&without, NAMED));
         let message = format!("{count} {lanes} no gate, so only the agent says that the work is done: {names}");
-        let hint = format!("add `tests` to {first}, or `[gates]` to the plan; `lanekeeper plan show` lists every gate");
+        let hint = format!("add `tests` to {first}, or `[gates]` to the plan; `lanewright plan show` lists every gate");
         context.printer.warning(message, &[hint]);
     }
     let all = plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| lane.own_gates());
@@ -150,7 +150,7 @@ impl Setting<'_> {
         let name = &self.agent.runner;
         let remedy = match &runner.install {
             Some(install) => format!("to install it: {install}"),
-            None => format!("install it, or correct the `command` of `[runners.{name}]` in lanekeeper.toml"),
+            None => format!("install it, or correct the `command` of `[runners.{name}]` in lanewright.toml"),
         };
         let title = runner.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
         Some(Problem {
@@ -179,7 +179,7 @@ impl Setting<'_> {
         let both = [named(&key.variables, "set"), named(&key.files, "create")];
         let both: Vec<String> = both.into_iter().flatten().collect();
         let what = format!("no credentials for runner `{name}`; {}", both.join("; or "));
-        let otherwise = format!("set `key = {{}}` under `[runners.{name}]` in lanekeeper.toml if none is needed");
+        let otherwise = format!("set `key = {{}}` under `[runners.{name}]` in lanewright.toml if none is needed");
         let remedy = match key.obtain.as_str() {
             "" => otherwise,
             obtain => format!("get one with `{obtain}`, or {otherwise}"),

@@ -10,7 +10,7 @@ use crate::plan::{Diagnostic, MAX_TEXT, Severity};
 use crate::prompt::{self, PromptError};
 use crate::settings::{Origin, Setting, nearest};
 
-const HELP: &str = "see docs/prompts.md; `lanekeeper plan show PLAN --prompts` prints every prompt";
+const HELP: &str = "see docs/prompts.md; `lanewright plan show PLAN --prompts` prints every prompt";
 
 /// The templates of the directory by name, and what is wrong with their files.
 pub(super) fn read(place: &Setting<PathBuf>) -> (BTreeMap<String, String>, Vec<Diagnostic>) {

@@ -176,10 +176,10 @@ mod tests {
     use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
 
     fn request(arguments: &[&str], config: &str) -> (RunRequest, Settings) {
-        let arguments = [&["lanekeeper"], arguments].concat();
+        let arguments = [&["lanewright"], arguments].concat();
         let settings = |execution: &ExecutionArgs| {
             let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
-            let file = ConfigFile { path: "/r/lanekeeper.toml".into(), text: config.to_owned() };
+            let file = ConfigFile { path: "/r/lanewright.toml".into(), text: config.to_owned() };
             let layer = execution.layer(&surroundings.directory);
             Layers::read(layer, &Environment::new(), &[file], &surroundings).unwrap().resolve(None)
         };

@@ -283,7 +283,7 @@ fn refused(refusal: ResumeError, state: &StateDirectory) -> anyhow::Error {
     anyhow::Error::from(refusal).hint(hint)
 }
 
-/// Records the answers that users gave just before the last Lanekeeper died, as far as it did not record them. Requests to
+/// Records the answers that users gave just before the last Lanewright died, as far as it did not record them. Requests to
 /// stop it are dropped.
 fn record_answers(run: &RunId, locked: &mut LockedRun) -> Result<()> {
     requests::take(&locked.directory.requests())?;

@@ -48,7 +48,7 @@ pub(super) fn roll_back(
         rollback.lanes.iter().filter(was_placed).map(|it| phase_plan.lane(it.lane).id.clone()).collect();
     let executor = within.executor(&started, &phase_plan)?;
     let behind = |error: String| {
-        let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];
+        let hints = ["the run log is complete; `lanewright resume` writes the others again".to_owned()];
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &hints);
     };
     let writer = within.projections(&started, &phase_plan, locked.records.clone());

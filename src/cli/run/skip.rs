@@ -92,7 +92,7 @@ fn refuse(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, ind
     Ok(())
 }
 
-/// Whether the lane's work is on the integration branch, also if Lanekeeper died before it could record that.
+/// Whether the lane's work is on the integration branch, also if Lanewright died before it could record that.
 fn is_published(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> Result<bool> {
     let Some(staged) = locked.state.lane(lane).staged() else { return Ok(false) };
     let tip = within.repository.branch_commit(&locked.started.base_branch)?;

@@ -129,7 +129,7 @@ impl Selection<'_> {
         let is_phase = self.request.alone == Alone::No;
         let lane = self.named.first().filter(|_| !is_phase);
         let what = if is_phase { "execute-phase" } else { "execute-lane" };
-        let words = ["lanekeeper", what, &plan].into_iter().chain(lane.map(LaneId::as_str)).chain(["--new-run"]);
+        let words = ["lanewright", what, &plan].into_iter().chain(lane.map(LaneId::as_str)).chain(["--new-run"]);
         Err(ExitStatus::InvalidOperation
             .error(format!("phase {phase} on {base} holds {abandoned}"))
             .hint(format!("to resume it: {} (or the same as now with --resume)", abandoned.resume()))
@@ -149,7 +149,7 @@ impl Selection<'_> {
         let options = request.run_options(&within.settings);
         let started = RunStarted {
             format: run_log::FORMAT.to_owned(),
-            lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
+            lanewright: env!("CARGO_PKG_VERSION").to_owned(),
             run_id: (*run).clone(),
             phase: plan.plan.phase.clone(),
             plan_path: plan.path.clone(),
@@ -222,7 +222,7 @@ fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<()> {
     Err(ExitStatus::Usage
         .error(message)
         .hint("choose another name with --run-id, or leave it out")
-        .hint(format!("to remove what it left: lanekeeper clean {run} --logs, or its directory if its log is gone")))
+        .hint(format!("to remove what it left: lanewright clean {run} --logs, or its directory if its log is gone")))
 }
 
 /// The lanes that were asked for: with what they depend on for `execute-phase`, alone for `execute-lane`.

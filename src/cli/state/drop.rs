@@ -98,7 +98,7 @@ fn only_there(remote: &Remote, run: &RunId, missing: &[String]) -> anyhow::Error
     ExitStatus::Blocked
         .error(message)
         .hint(format!("{}; then drop it again", publish(name, missing)))
-        .hint(format!("where that work is not here: lanekeeper state pull {run}"))
+        .hint(format!("where that work is not here: lanewright state pull {run}"))
         .hint("to drop it all the same: --force")
 }
 
@@ -106,6 +106,6 @@ fn unfinished(offer: &Offer) -> anyhow::Error {
     let message = format!("run {} is {}, so it was not dropped", offer.run, standing(offer));
     ExitStatus::InvalidOperation
         .error(message)
-        .hint(format!("to resume it: lanekeeper state pull {0}, then lanekeeper resume {0}", offer.run))
+        .hint(format!("to resume it: lanewright state pull {0}, then lanewright resume {0}", offer.run))
         .hint("to drop it all the same: --force")
 }

@@ -35,7 +35,7 @@ pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &P
         let written = adopt(within, &run, &Adoption::default(), Reach::Own);
         written.and_then(|locked| complete_files(within, &locked)).unwrap_or_else(|error| {
             let message = format!("checkpoints.json or task.json is behind: {}", CliError::from(error).message);
-            within.context.printer.warning(message, &["`lanekeeper resume` writes them".to_owned()]);
+            within.context.printer.warning(message, &["`lanewright resume` writes them".to_owned()]);
         });
     }
     report(within, &received, restored.as_ref())
@@ -64,7 +64,7 @@ fn only_unfinished(within: &RepositoryContext<'_>, remote: &Remote) -> Result<Ru
             let message = format!("{} has no unfinished run{on}", remote.name());
             Err(ExitStatus::InvalidState
                 .error(message)
-                .hint(format!("to list its runs: lanekeeper state list --remote {}", remote.name())))
+                .hint(format!("to list its runs: lanewright state list --remote {}", remote.name())))
         }
         count => {
             let names: Vec<&str> = found.iter().map(|offer| offer.run.as_str()).collect();

@@ -42,8 +42,8 @@ pub(super) fn run(context: &Context, arguments: &args::Work) -> Result<ExitStatu
 /// Answers a probe with what this machine has.
 fn answer(exchange: &Exchange, reference: String, offer: &CommitId) -> Result<ExitStatus> {
     let probe = Probe::at(&exchange.mirror, &exchange.remote, reference);
-    let lanekeeper = env!("CARGO_PKG_VERSION").to_owned();
-    let answered = probe.answer(offer, &ProbeAnswer { host: host(), lanekeeper, git: git::version()? }, now());
+    let lanewright = env!("CARGO_PKG_VERSION").to_owned();
+    let answered = probe.answer(offer, &ProbeAnswer { host: host(), lanewright, git: git::version()? }, now());
     probe.forget()?;
     if answered? { Ok(ExitStatus::Done) } else { Err(ExitStatus::NotOffered.error("the probe was withdrawn")) }
 }
@@ -75,7 +75,7 @@ fn refuse_done(offered: &ReceivedState) -> Result<()> {
         false => Ok(()),
         true => {
             let message = format!("run {} is complete; there is nothing to work on", offered.manifest.run_id);
-            Err(ExitStatus::InvalidOperation.error(message).hint("to have it here: lanekeeper state pull"))
+            Err(ExitStatus::InvalidOperation.error(message).hint("to have it here: lanewright state pull"))
         }
     }
 }
@@ -228,7 +228,7 @@ fn directory_name(exchange: &str) -> String {
 
 fn cache(context: &Context, named: Option<&Path>) -> Result<PathBuf> {
     let of = |name: &str| context.environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = || of(XDG_CACHE_HOME).or_else(|| Some(of(HOME)?.join(".cache"))).map(|cache| cache.join("lanekeeper"));
+    let usual = || of(XDG_CACHE_HOME).or_else(|| Some(of(HOME)?.join(".cache"))).map(|cache| cache.join("lanewright"));
     let cache = named.map(|named| absolute(&context.directory, named)).or_else(usual);
     cache.ok_or_else(|| {
         ExitStatus::Usage.error("there is no home directory to keep clones in").hint("name one with --cache DIR")

@@ -47,5 +47,5 @@ fn require_terminal(context: &Context, run: Option<&Name>) -> Result<()> {
     };
     let run = run.map(|run| format!(" {run}")).unwrap_or_default();
     let error = ExitStatus::Usage.error(format!("the interface needs a terminal that can move its cursor: {why}"));
-    Err(error.hint(format!("elsewhere: lanekeeper status{run} --watch")))
+    Err(error.hint(format!("elsewhere: lanewright status{run} --watch")))
 }

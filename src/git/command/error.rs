@@ -15,7 +15,7 @@ pub enum GitError {
     Program(#[from] ProgramError),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("git {found} is too old, Lanekeeper needs {needed} or newer")]
+    #[error("git {found} is too old, Lanewright needs {needed} or newer")]
     TooOld { found: String, needed: String },
     #[error("{from} is not inside a git repository")]
     NotARepository { from: PathBuf },
@@ -23,8 +23,8 @@ pub enum GitError {
     Bare { path: PathBuf },
     #[error("{common} does not say where its main worktree is")]
     NoMainWorktree { common: PathBuf },
-    /// The repository's refs are not in the format that libgit2 and Lanekeeper read.
-    #[error("{path} stores its refs as `{format}`, which Lanekeeper does not support")]
+    /// The repository's refs are not in the format that libgit2 and Lanewright read.
+    #[error("{path} stores its refs as `{format}`, which Lanewright does not support")]
     RefFormat { path: PathBuf, format: String },
     #[error("{path} has no commit yet")]
     UnbornHead { path: PathBuf },
@@ -58,8 +58,8 @@ pub enum GitError {
         .on.as_ref().map_or_else(|| "no branch".to_owned(), |on| format!("branch `{on}`"))
     )]
     Astray { worktree: PathBuf, head: CommitId, on: Option<String>, branch: String },
-    /// Something that Lanekeeper did not make is where a thing of its own should be.
-    #[error("{path} is not Lanekeeper's own")]
+    /// Something that Lanewright did not make is where a thing of its own should be.
+    #[error("{path} is not Lanewright's own")]
     NotOurs { path: PathBuf },
     #[error("{path} is damaged ({reason})")]
     BadClaim { path: PathBuf, reason: String },
@@ -103,7 +103,7 @@ impl GitError {
             Self::BranchInTheWay { branch, .. } => {
                 format!("rename or delete it (`git branch -m {branch} NEW-NAME`), or start with --new-run")
             }
-            Self::BranchMissing { .. } => "`lanekeeper doctor --fix` restores one of a lane or an agent, and \
+            Self::BranchMissing { .. } => "`lanewright doctor --fix` restores one of a lane or an agent, and \
                  `git reflog` may list the commits of others"
                 .to_owned(),
             Self::Unreadable { .. } => "give read permission or shorten the path, or remove it".to_owned(),

@@ -145,7 +145,7 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanekeeper keeps the lock.
+    /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanewright keeps the lock.
     pub(crate) fn stdin(mut self, lock: &'a File) -> Self {
         self.stdin = Some(lock);
         self

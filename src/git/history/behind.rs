@@ -84,7 +84,7 @@ fn earlier_tips(repository: &Repository, tip: &CommitId) -> Result<Vec<CommitId>
 }
 
 fn file(repository: &Repository) -> PathBuf {
-    repository.common_dir().join("lanekeeper").join("published.json")
+    repository.common_dir().join("lanewright").join("published.json")
 }
 
 fn read(repository: &Repository) -> Result<Published> {

@@ -34,7 +34,7 @@ fn write_stream(stream: &mut Vec<u8>, reference: &str, bundle: &Bundle<'_>) -> s
     let seconds = bundle.at.unix_millis().div_euclid(1000);
     writeln!(stream, "commit {reference}")?;
     writeln!(stream, "mark :1")?;
-    writeln!(stream, "committer Lanekeeper <lanekeeper@localhost> {seconds} +0000")?;
+    writeln!(stream, "committer Lanewright <lanewright@localhost> {seconds} +0000")?;
     write_data(stream, bundle.message.as_bytes())?;
     for (at, commit) in bundle.commits.iter().enumerate() {
         writeln!(stream, "{} {commit}", if at == 0 { "from" } else { "merge" })?;

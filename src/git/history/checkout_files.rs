@@ -1,4 +1,4 @@
-//! Moving the files of a user's checkout, whose index Lanekeeper has locked, with a copy of that index.
+//! Moving the files of a user's checkout, whose index Lanewright has locked, with a copy of that index.
 //!
 //! Every file is written whole in git's directory and renamed into its place, or written there by git. What git leaves
 //! when it dies or the disk is full is the beginning of a file, and holds nothing that is not in the commit.
@@ -30,7 +30,7 @@ pub(crate) struct Move {
 
 impl Checkout<'_> {
     pub(crate) fn own(&self, what: &str) -> PathBuf {
-        self.directory.join(format!("lanekeeper.{what}"))
+        self.directory.join(format!("lanewright.{what}"))
     }
 
     pub(crate) fn own_index(&self) -> PathBuf {

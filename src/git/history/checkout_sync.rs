@@ -46,7 +46,7 @@ fn texts(paths: &[Vec<u8>]) -> Vec<String> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Advance {
     /// For people who look into the lock.
-    lanekeeper: String,
+    lanewright: String,
     pub(crate) branch: String,
     pub(crate) onto: CommitId,
     pub(crate) commit: CommitId,
@@ -64,8 +64,8 @@ pub(crate) enum SyncOutcome {
 
 impl Advance {
     pub(crate) fn new(branch: &str, onto: &CommitId, commit: &CommitId) -> Self {
-        let lanekeeper = "moves this checkout along with its branch; `lanekeeper resume` finishes that".to_owned();
-        Self { lanekeeper, branch: branch.to_owned(), onto: onto.clone(), commit: commit.clone() }
+        let lanewright = "moves this checkout along with its branch; `lanewright resume` finishes that".to_owned();
+        Self { lanewright, branch: branch.to_owned(), onto: onto.clone(), commit: commit.clone() }
     }
 
     /// What is under way in the checkout whose git directory is `directory`: its index is locked by one of ours.
@@ -98,7 +98,7 @@ pub(crate) fn advance_checkout(
     }
 }
 
-/// Finishes what a dead Lanekeeper began in `worktree`. Returns what the user changed there since, of what was to be moved:
+/// Finishes what a dead Lanewright began in `worktree`. Returns what the user changed there since, of what was to be moved:
 /// that is left as it is, and the index is unlocked.
 pub(crate) fn finish(
     repository: &Repository,
@@ -231,7 +231,7 @@ impl<'a> Checkout<'a> {
     fn move_branch(&self, advance: &Advance) -> Result<Option<SyncOutcome>> {
         let name = &branch_reference(&advance.branch);
         let (old, to) = (Some(&advance.onto), &advance.commit);
-        let update = RefUpdate { name, old, to, why: "lanekeeper: publish" };
+        let update = RefUpdate { name, old, to, why: "lanewright: publish" };
         if libgit2::set_reference(self.repository, self.worktree, &update).is_some() {
             return durable::reference(self.repository, name).map(|()| None);
         }

@@ -1,4 +1,4 @@
-//! In whose name Lanekeeper's commits are made.
+//! In whose name Lanewright's commits are made.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::git::repo::{Repository, commit_id};
 use crate::model::CommitId;
 
 /// The author of a commit where the user has not configured a name.
-const NAME: &str = "Lanekeeper";
-const EMAIL: &str = "lanekeeper@localhost";
+const NAME: &str = "Lanewright";
+const EMAIL: &str = "lanewright@localhost";
 
-/// Runs `git`, which makes a commit, in the user's name or, where none is configured, in Lanekeeper's.
+/// Runs `git`, which makes a commit, in the user's name or, where none is configured, in Lanewright's.
 pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
     // Without this setting git invents an address from the machine's name.
     let git = git.configured("user.useConfigOnly=true");
@@ -35,7 +35,7 @@ pub(crate) struct Author {
     pub(crate) date: Option<String>,
 }
 
-/// Makes a commit of a person's or an agent's work on top of `parent`, in the name that the user has configured, or in Lanekeeper's;
+/// Makes a commit of a person's or an agent's work on top of `parent`, in the name that the user has configured, or in Lanewright's;
 /// not yet durable.
 pub(crate) fn make_commit_of(
     repository: &Repository,
@@ -67,7 +67,7 @@ impl Repository {
 const VARIABLES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"];
 const SETTINGS: &[&str] = &["author.name", "author.email", "committer.name", "committer.email", "i18n.commitencoding"];
 
-/// Makes a commit in the name that the user has configured for `worktree`, or in Lanekeeper's; not yet durable.
+/// Makes a commit in the name that the user has configured for `worktree`, or in Lanewright's; not yet durable.
 pub(crate) fn make_commit(
     repository: &Repository,
     worktree: &Path,

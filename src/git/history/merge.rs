@@ -109,7 +109,7 @@ pub(crate) fn revert(
 /// How git itself begins the message of a commit that undoes another.
 const UNDOES: &str = "This reverts commit ";
 
-/// The commit up to `tip` that undoes `commit` and is not undone itself: Lanekeeper's, or one of the user's.
+/// The commit up to `tip` that undoes `commit` and is not undone itself: Lanewright's, or one of the user's.
 fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Result<Option<CommitId>> {
     let git = repository.git().args(["rev-list", "--fixed-strings"]);
     let git = git.arg(format!("--grep={UNDOES}{commit}")).arg(format!("{commit}..{tip}"));

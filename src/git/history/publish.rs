@@ -178,7 +178,7 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
     }
 }
 
-/// Finishes what Lanekeepers that died left half-way in any checkout. Returns what prevents that for the one of `branch`.
+/// Finishes what Lanewrights that died left half-way in any checkout. Returns what prevents that for the one of `branch`.
 fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
     let mut found = None;
     for (worktree, advance) in repository.half_moved()? {
@@ -235,7 +235,7 @@ fn tip(repository: &Repository, branch: &str) -> Result<CommitId> {
 
 fn compare_and_set(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<Publication> {
     let name = &branch_reference(branch);
-    let update = RefUpdate { name, old: Some(onto), to: commit, why: "lanekeeper: publish" };
+    let update = RefUpdate { name, old: Some(onto), to: commit, why: "lanewright: publish" };
     let moved = set_reference(repository, repository.main_worktree(), &update)?;
     if moved { Ok(Publication::Published) } else { Ok(Publication::Moved(tip(repository, branch)?)) }
 }

@@ -14,13 +14,13 @@ use crate::git::fast::{durable, libgit2};
 use crate::git::repo::{Guarded, Repository, branch_reference, git_directory, read_line};
 use crate::model::CommitId;
 
-/// Moves `branch`, one of Lanekeeper's, from one commit to another; done already is as good.
+/// Moves `branch`, one of Lanewright's, from one commit to another; done already is as good.
 ///
 /// # Errors
 /// [`GitError::ReferenceMoved`] when the branch is at neither of them.
 pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &CommitId) -> Result<()> {
     let name = branch_reference(branch);
-    let update = RefUpdate { name: &name, old: Some(from), to, why: "lanekeeper: move" };
+    let update = RefUpdate { name: &name, old: Some(from), to, why: "lanewright: move" };
     if set_own_reference(repository, repository.main_worktree(), &update)? {
         return Ok(());
     }
@@ -30,7 +30,7 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
     }
 }
 
-/// Sets a ref, one of Lanekeeper's, which `worktree` may have checked out. `false`: it is not where it must be.
+/// Sets a ref, one of Lanewright's, which `worktree` may have checked out. `false`: it is not where it must be.
 ///
 /// Without a process where possible: one that dies in the middle leaves a lock on the ref, which the next to change it
 /// recognizes, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
@@ -41,7 +41,7 @@ pub(crate) fn set_own_reference(repository: &Repository, worktree: &Path, update
     })
 }
 
-/// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
+/// Removes the locks of Lanewrights that died while they set the refs of snapshots.
 pub fn remove_dead_reference_locks(repository: &Repository) -> Result<()> {
     repository.holding(Guarded::References, |_| {
         SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name), &|_| true))
@@ -55,8 +55,8 @@ pub fn remove_dead_locks_on(repository: &Repository, spaces: &[String], names: &
     spaces.iter().try_for_each(|space| remove_locks_below(&repository.common_dir().join(space), &is_wanted))
 }
 
-/// Where no later change of a ref removes such a lock; one on a branch of Lanekeeper's goes with the branch.
-pub(crate) const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
+/// Where no later change of a ref removes such a lock; one on a branch of Lanewright's goes with the branch.
+pub(crate) const SNAPSHOTS: &[&str] = &["refs/lanewright/checkpoint", "refs/tags/checkpoint"];
 
 fn remove_locks_below(place: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result<()> {
     for path in directory::entries(place).unwrap_or_default() {
@@ -71,13 +71,13 @@ fn remove_locks_below(place: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result
     Ok(())
 }
 
-/// Removes what is left of a branch of Lanekeeper's that is gone: the process that deleted it may have died before git's
+/// Removes what is left of a branch of Lanewright's that is gone: the process that deleted it may have died before git's
 /// lock on it was gone, too.
 pub(crate) fn forget_branch(repository: &Repository, branch: &str) -> Result<()> {
     alone(repository, &branch_reference(branch), |_| Ok(()))
 }
 
-/// Runs `act` while no other process of Lanekeeper changes a branch. Git's own lock on the ref `name` is then a dead
+/// Runs `act` while no other process of Lanewright changes a branch. Git's own lock on the ref `name` is then a dead
 /// process's, and is removed.
 fn alone<T>(repository: &Repository, name: &str, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     repository.holding(Guarded::References, |lock| {
@@ -115,7 +115,7 @@ pub(crate) fn index_lock(worktree: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Removes git's locks on the index of `worktree`, on its head and on the branch it has checked out. Their owners, gits of
-/// Lanekeeper's or of an agent, are known to be dead.
+/// Lanewright's or of an agent, are known to be dead.
 pub(crate) fn remove_dead_locks(worktree: &Path) -> Result<()> {
     let own = git_directory(worktree)?;
     for name in ["index.lock", "HEAD.lock"] {
@@ -162,7 +162,7 @@ fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Resu
     Ok(false)
 }
 
-/// Sets the ref `name` to `commit`, wherever it was. A lock that a dead process left on one that only Lanekeeper sets is
+/// Sets the ref `name` to `commit`, wherever it was. A lock that a dead process left on one that only Lanewright sets is
 /// removed; a branch may be the user's.
 pub(crate) fn point_reference(repository: &Repository, name: &str, commit: &CommitId) -> Result<()> {
     let set = |git: Git<'_>| {
@@ -175,8 +175,8 @@ pub(crate) fn point_reference(repository: &Repository, name: &str, commit: &Comm
     }
 }
 
-/// Refs that only Lanekeeper sets.
-const OWN: &str = "refs/lanekeeper/";
+/// Refs that only Lanewright sets.
+const OWN: &str = "refs/lanewright/";
 
 pub(crate) fn forget_reference(repository: &Repository, name: &str) -> Result<()> {
     repository.commit_at(name)?.map_or(Ok(()), |commit| delete_reference(repository, name, &commit))
@@ -194,7 +194,7 @@ pub fn delete_references(repository: &Repository, references: &[(String, CommitI
     Ok(kept)
 }
 
-/// Deletes `branch`, one of Lanekeeper's, if it is at a commit that one of `into` holds, and no worktree has it checked out;
+/// Deletes `branch`, one of Lanewright's, if it is at a commit that one of `into` holds, and no worktree has it checked out;
 /// gone already is as good.
 ///
 /// # Errors

@@ -294,17 +294,17 @@ mod tests {
 
     #[test]
     fn a_lost_race_differs_from_a_server_that_cannot_write() {
-        let stale = refusal("To /x\n!\tabc:refs/lanekeeper/a\t[rejected] (stale info)\nDone\n").unwrap();
+        let stale = refusal("To /x\n!\tabc:refs/lanewright/a\t[rejected] (stale info)\nDone\n").unwrap();
         assert_eq!(Refused::of(&stale, ""), Refused::Moved);
         let last = "!\ta:r/o\t[rejected] (atomic push failed)\n!\ta:r/a\t[rejected] (atomic push failed)\n\
                     !\ta:r/b\t[rejected] (stale info)\n";
         assert_eq!(Refused::of(&refusal(last).unwrap(), ""), Refused::Moved);
         let hook = refusal("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n").unwrap();
         assert_eq!(Refused::of(&hook, ""), Refused::Otherwise);
-        let race = refusal("!\tabc:refs/lanekeeper/a\t[remote rejected] (failed to update ref)\n").unwrap();
-        let said = "remote: error: cannot lock ref 'refs/lanekeeper/a': is at b but expected c";
+        let race = refusal("!\tabc:refs/lanewright/a\t[remote rejected] (failed to update ref)\n").unwrap();
+        let said = "remote: error: cannot lock ref 'refs/lanewright/a': is at b but expected c";
         assert_eq!(Refused::of(&race, said), Refused::MovedOrLocked);
-        let denied = "remote: error: cannot lock ref 'refs/lanekeeper/a': Unable to create 'a.lock': Permission denied";
+        let denied = "remote: error: cannot lock ref 'refs/lanewright/a': Unable to create 'a.lock': Permission denied";
         assert_eq!(Refused::of(&race, denied), Refused::Otherwise);
     }
 }

@@ -151,16 +151,16 @@ pub(crate) fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<Strin
 }
 
 fn notes(worktree: &Path) -> Result<PathBuf> {
-    Ok(git_directory(worktree)?.join("lanekeeper.hook"))
+    Ok(git_directory(worktree)?.join("lanewright.hook"))
 }
 
 fn leftovers(worktree: &Path) -> Result<PathBuf> {
-    Ok(git_directory(worktree)?.join("lanekeeper.left"))
+    Ok(git_directory(worktree)?.join("lanewright.left"))
 }
 
 /// Where is noted what was uncommitted when the last gate ended.
 fn at_the_end(worktree: &Path) -> Result<PathBuf> {
-    Ok(git_directory(worktree)?.join("lanekeeper.uncommitted"))
+    Ok(git_directory(worktree)?.join("lanewright.uncommitted"))
 }
 
 fn note(place: &Path, found: &Contents) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Locks between threads and between Lanekeeper processes. They are the kernel's, so they cannot go stale.
+//! Locks between threads and between Lanewright processes. They are the kernel's, so they cannot go stale.
 //!
 //! Order, where more than one is taken: one worktree, then pool, then admin, references or publish, then settings.
 
@@ -16,7 +16,7 @@ pub(crate) enum Guarded {
     Admin,
     /// The claims on slots.
     Pool,
-    /// Lanekeeper's branches and snapshots, where they are moved or deleted.
+    /// Lanewright's branches and snapshots, where they are moved or deleted.
     References,
     /// Moving the integration branch.
     Publish,
@@ -38,17 +38,17 @@ impl Repository {
         holding(&self.own_directory()?.join(name), act)
     }
 
-    /// `<common>/lanekeeper`, made if it does not exist.
+    /// `<common>/lanewright`, made if it does not exist.
     pub(crate) fn own_directory(&self) -> Result<PathBuf> {
-        let path = self.common_dir().join("lanekeeper");
+        let path = self.common_dir().join("lanewright");
         directory::create_directory(&path)?;
         Ok(path)
     }
 }
 
-/// Runs `act` while no other thread or process of Lanekeeper works on the index or the files of `worktree`.
+/// Runs `act` while no other thread or process of Lanewright works on the index or the files of `worktree`.
 pub(crate) fn holding_worktree<T>(worktree: &Path, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
-    holding(&git_directory(worktree)?.join("lanekeeper.lock"), act)
+    holding(&git_directory(worktree)?.join("lanewright.lock"), act)
 }
 
 /// Runs `act` while no other thread or process holds the lock `path`.

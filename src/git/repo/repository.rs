@@ -75,7 +75,7 @@ impl Repository {
         Self::locate(directory)
     }
 
-    /// Every other extension that git knows changes no file that Lanekeeper reads or writes itself: where libgit2
+    /// Every other extension that git knows changes no file that Lanewright reads or writes itself: where libgit2
     /// refuses one, the git program is asked.
     fn refuse_foreign_ref_format(&self) -> Result<()> {
         match self.configuration()?.get("extensions.refstorage") {

@@ -23,7 +23,7 @@ pub(crate) enum Start {
 
 /// The tree that `worktree` would be.
 pub(crate) fn tree_of(worktree: &Path, start: Start) -> Result<String> {
-    let file = git_directory(worktree)?.join("lanekeeper.snapshot");
+    let file = git_directory(worktree)?.join("lanewright.snapshot");
     holding(&with_suffix(&file, ".guard"), |guard| {
         // A git that died may have left them.
         atomic::remove(&with_suffix(&file, ".lock"))?;

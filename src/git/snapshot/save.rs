@@ -31,13 +31,13 @@ pub struct Snapshot {
     pub reference: String,
 }
 
-/// The name of a snapshot's ref (SPEC §4), of Lanekeeper's own or, with `tags`, a tag.
+/// The name of a snapshot's ref (SPEC §4), of Lanewright's own or, with `tags`, a tag.
 pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, tags: bool) -> String {
     format!("{}/{phase}-{lane}/{}", space(tags), at.compact())
 }
 
 fn space(tags: bool) -> &'static str {
-    if tags { "refs/tags/checkpoint" } else { "refs/lanekeeper/checkpoint" }
+    if tags { "refs/tags/checkpoint" } else { "refs/lanewright/checkpoint" }
 }
 
 /// Keeps everything in a worktree that is tracked, or untracked and not ignored. Branch, index and files stay as they
@@ -97,7 +97,7 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
     let mut name = reference.to_owned();
     let mut number = 1;
     loop {
-        let update = RefUpdate { name: &name, old: None, to: &commit, why: "lanekeeper: snapshot" };
+        let update = RefUpdate { name: &name, old: None, to: &commit, why: "lanewright: snapshot" };
         if set_own_reference(repository, repository.main_worktree(), &update)? {
             return Ok(Snapshot { commit, reference: name });
         }

@@ -25,7 +25,7 @@ pub(crate) enum WorktreeState {
     Forgotten(PathBuf),
     /// Its files; git has another place for them on record, where nothing is.
     Misplaced,
-    /// Something that is not Lanekeeper's.
+    /// Something that is not Lanewright's.
     Foreign,
     Present(Present),
 }
@@ -131,8 +131,8 @@ impl Repository {
             if entry.worktree == path {
                 return Ok(self.neighbours(path).into_iter().find(|it| leads_to(it, &entry.directory)));
             }
-            // A worktree of the user's may have the branch; Lanekeeper's have a lock file.
-            let ours = entry.directory.join("lanekeeper.lock").exists();
+            // A worktree of the user's may have the branch; Lanewright's have a lock file.
+            let ours = entry.directory.join("lanewright.lock").exists();
             if ours && !branch.is_empty() && entry.holds(branch) && leads_to(&entry.worktree, &entry.directory) {
                 return Ok(Some(entry.worktree));
             }
@@ -145,7 +145,7 @@ impl Repository {
         places.flat_map(|place| directory::directories(place).unwrap_or_default()).collect()
     }
 
-    /// Git's lock on the index of `worktree`, if there is one. One of Lanekeeper's is no finding: `resume` finishes its work.
+    /// Git's lock on the index of `worktree`, if there is one. One of Lanewright's is no finding: `resume` finishes its work.
     pub(crate) fn index_lock_in(&self, worktree: &Path) -> Result<Option<PathBuf>> {
         let ours = |lock: &PathBuf| lock.parent().is_some_and(|directory| Advance::under_way(directory).is_some());
         Ok(index_lock(worktree)?.filter(|lock| !ours(lock)))

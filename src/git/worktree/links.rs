@@ -36,7 +36,7 @@ impl Pool {
     }
 
     /// Removes the directory of a lane: links and files in it and in its agents' directories. Returns what was kept: a
-    /// directory that is neither the lane's nor an agent's is not Lanekeeper's.
+    /// directory that is neither the lane's nor an agent's is not Lanewright's.
     pub fn remove_lane_directory(&self, run: &RunId, lane: &LaneId) -> Result<Vec<PathBuf>> {
         let directory = self.root().join(run.as_str()).join(lane.as_str());
         let mut kept = Vec::new();

@@ -127,7 +127,7 @@ impl Pool {
             if let Some(entry) = self.repository.own_entry(&path)
                 && claim.progress != Progress::Claimed
             {
-                // A git that outlives a killed Lanekeeper holds this lock.
+                // A git that outlives a killed Lanewright holds this lock.
                 holding_worktree(&path, |lock| match claim.progress.is_opened() && !is_untouched(&path, &entry) {
                     true => self.detach(&path, kept_by, lock),
                     false => self.repository.holding(Guarded::Admin, |_| self.discard(&path, &entry)),

@@ -1,4 +1,4 @@
-//! Restoring what another program removed or replaced of Lanekeeper's worktrees, claims and branches. Nothing here is
+//! Restoring what another program removed or replaced of Lanewright's worktrees, claims and branches. Nothing here is
 //! discarded, and every step that is repeated detects that it is done.
 
 use std::fs;
@@ -273,7 +273,7 @@ impl Repository {
                 atomic::remove_durably(&file)?;
             }
         }
-        let update = RefUpdate { name: &name, old: None, to: commit, why: "lanekeeper: doctor" };
+        let update = RefUpdate { name: &name, old: None, to: commit, why: "lanewright: doctor" };
         set_reference(self, self.main_worktree(), &update).map(drop)
     }
 
@@ -292,20 +292,20 @@ impl Repository {
         Ok(commit)
     }
 
-    /// Removes git's locks on the index and the head of a worktree of Lanekeeper's; the caller knows that no git is at work
+    /// Removes git's locks on the index and the head of a worktree of Lanewright's; the caller knows that no git is at work
     /// in it.
     pub(crate) fn remove_locks_in(&self, worktree: &Path) -> Result<()> {
         self.vouch_for(worktree)?;
         holding_worktree(worktree, |_| remove_dead_locks(worktree))
     }
 
-    /// Makes git's index of a worktree of Lanekeeper's again from its head; no file changes. The caller knows that no git is
+    /// Makes git's index of a worktree of Lanewright's again from its head; no file changes. The caller knows that no git is
     /// at work in it.
     pub(crate) fn make_index(&self, worktree: &Path) -> Result<()> {
         self.vouch_for(worktree)?;
         holding_worktree(worktree, |lock| {
             let directory = git_directory(worktree)?;
-            let staged = directory.join("lanekeeper.index");
+            let staged = directory.join("lanewright.index");
             atomic::remove_durably(&staged)?;
             let git = Git::new(worktree).without_hooks().stdin(lock).variable("GIT_INDEX_FILE", &staged);
             git.args(["read-tree", "HEAD"]).run()?;

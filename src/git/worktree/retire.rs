@@ -148,7 +148,7 @@ fn delete_trash(trash: &Path, until: Option<Instant>) -> Vec<Kept> {
     let kept = directory::directories(trash).unwrap_or_default().into_iter().filter_map(|path| {
         let reason = match delete(&path, until).err()? {
             late if late.kind() == io::ErrorKind::TimedOut => {
-                "takes long to delete; `lanekeeper clean` does it".to_owned()
+                "takes long to delete; `lanewright clean` does it".to_owned()
             }
             error => format!("cannot be deleted: {error}"),
         };

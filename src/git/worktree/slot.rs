@@ -1,4 +1,4 @@
-//! One slot of the pool: whether it contains a worktree of Lanekeeper's, and whether that may be taken over or removed.
+//! One slot of the pool: whether it contains a worktree of Lanewright's, and whether that may be taken over or removed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -51,7 +51,7 @@ pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
 }
 
 impl Repository {
-    /// Git's directory for the worktree at `path`, if that is the one that Lanekeeper made there.
+    /// Git's directory for the worktree at `path`, if that is the one that Lanewright made there.
     pub(crate) fn own_entry(&self, path: &Path) -> Option<PathBuf> {
         match occupant(self, path) {
             Occupant::Ours(entry) => Some(entry),
@@ -104,7 +104,7 @@ pub(crate) const SET_ASIDE: &str = "was in the place of a worktree that an agent
     and delete it";
 
 /// The note in the reflog of a slot that was given back: its head was in something that is kept.
-pub(crate) const RELEASED: &str = "lanekeeper: release";
+pub(crate) const RELEASED: &str = "lanewright: release";
 
 /// Whether nothing happened in a worktree since it was given back with `head`: what held that commit then, such as the
 /// snapshots of a merged lane, was removed on purpose.

@@ -11,7 +11,7 @@ use crate::git::repo::{Repository, branch_reference, git_directory, holding_work
 use crate::model::CommitId;
 
 /// The file in git's directory for a worktree that names the commit to which it is being updated.
-const UPDATE: &str = "lanekeeper.update";
+const UPDATE: &str = "lanewright.update";
 
 /// Brings `worktree`, whose agent may have detached its head or switched branches, back to `branch`: where its head
 /// continues the branch, the branch moves there; files, index and uncommitted work stay as they are. The agent is gone.
@@ -34,7 +34,7 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
         move_branch(repository, branch, &tip, &head.commit)?;
         let full = branch_reference(branch);
         let git = Git::new(worktree).without_hooks().stdin(lock);
-        git.args(["symbolic-ref", "-m", "lanekeeper: back to the branch", "HEAD", &full]).run()?;
+        git.args(["symbolic-ref", "-m", "lanewright: back to the branch", "HEAD", &full]).run()?;
         Ok(head.commit)
     })
 }

@@ -52,7 +52,7 @@ impl Commands {
     pub(in crate::plan) fn warn(&self, place: impl Into<Span>, faults: &Faults<'_>) {
         let place = place.into();
         for (command, why) in &self.others {
-            // `set -e` is Lanekeeper's own.
+            // `set -e` is Lanewright's own.
             let (message, help) = why.explain(command.strip_prefix("set -e\n").unwrap_or(command));
             faults.warning(place, message, help);
         }

@@ -29,7 +29,7 @@ pub(in crate::plan) enum Why {
     Placeholder,
     /// It names files of another machine.
     Elsewhere,
-    /// It looks at a file that only Lanekeeper changes.
+    /// It looks at a file that only Lanewright changes.
     Kept,
     /// The plan expects another outcome than success.
     Turned,
@@ -57,7 +57,7 @@ impl Why {
             Self::Windows => ("is not written for a POSIX shell".to_owned(), "write it for `sh`"),
             Self::Placeholder => ("has a part that is still to be filled in".to_owned(), "fill it in"),
             Self::Elsewhere => ("names files of another machine".to_owned(), "name files from the repository's root"),
-            Self::Kept => ("looks at a file that Lanekeeper keeps".to_owned(), "check files of the lane"),
+            Self::Kept => ("looks at a file that Lanewright keeps".to_owned(), "check files of the lane"),
             Self::Turned => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
         };
         (format!("{} {fault}", quoted(command)), format!("{help}; it is not a gate, and the agent is shown it"))

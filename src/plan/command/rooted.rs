@@ -7,7 +7,7 @@ use crate::plan::source_text::File;
 use crate::shell::edited;
 
 /// The directory of a worktree, for everything that its lane runs.
-const WORKTREE: &str = "$LANEKEEPER_WORKTREE";
+const WORKTREE: &str = "$LANEWRIGHT_WORKTREE";
 
 /// Directories that are no repository.
 const ELSEWHERE: [&str; 10] = ["/tmp", "/var", "/etc", "/usr", "/opt", "/dev", "/proc", "/sys", "/bin", "/lib"];
@@ -132,8 +132,8 @@ mod tests {
         let text = "cd /home/x/app && make && cd /home/x/app/web && npm test\n(cd '/home/x/app/a b' && ls)";
         let source = SourceText::new("p", text);
         assert_eq!(root(source.files(), &[]), Some("/home/x/app"));
-        let expected = "cd \"$LANEKEEPER_WORKTREE\" && make && cd \"$LANEKEEPER_WORKTREE\"/web && npm test\n\
-                        (cd \"$LANEKEEPER_WORKTREE\"'/a b' && ls)";
+        let expected = "cd \"$LANEWRIGHT_WORKTREE\" && make && cd \"$LANEWRIGHT_WORKTREE\"/web && npm test\n\
+                        (cd \"$LANEWRIGHT_WORKTREE\"'/a b' && ls)";
         assert_eq!(relocated(text, Some("/home/x/app")).as_deref(), Some(expected));
         let script = SourceText::new("p", "cd C:/src/app\nmake");
         assert_eq!(root(script.files(), &[]), Some("C:/src/app"));
@@ -155,7 +155,7 @@ mod tests {
         }
         assert_eq!(
             relocated("cd /u/x/invest/app && npm test", Some("/u/x/invest")).as_deref(),
-            Some("cd \"$LANEKEEPER_WORKTREE\"/app && npm test")
+            Some("cd \"$LANEWRIGHT_WORKTREE\"/app && npm test")
         );
     }
 
@@ -165,12 +165,12 @@ mod tests {
         let cases = [
             ("ls /home/x/app/src/a.rs", root, Some("ls src/a.rs")),
             ("grep -q 'y' '/home/x/app/b' /home/x/app /home/x/app/", root, Some("grep -q 'y' 'b' . .")),
-            ("cd web && ls /home/x/app/b", root, Some("cd web && ls \"$LANEKEEPER_WORKTREE\"/b")),
-            ("cd web && ls \"/home/x/app/b\"", root, Some("cd web && ls \"$LANEKEEPER_WORKTREE/b\"")),
-            ("cd web && ls '/home/x/app/b'", root, Some("cd web && ls \"$LANEKEEPER_WORKTREE\"'/b'")),
-            ("cd '/home/x/app' && ls", root, Some("cd \"$LANEKEEPER_WORKTREE\" && ls")),
-            ("bash -c 'cd /home/x/app && ls'", root, Some("bash -c 'cd '\"$LANEKEEPER_WORKTREE\"' && ls'")),
-            ("cd /home/x/app\nls", root, Some("cd \"$LANEKEEPER_WORKTREE\"\nls")),
+            ("cd web && ls /home/x/app/b", root, Some("cd web && ls \"$LANEWRIGHT_WORKTREE\"/b")),
+            ("cd web && ls \"/home/x/app/b\"", root, Some("cd web && ls \"$LANEWRIGHT_WORKTREE/b\"")),
+            ("cd web && ls '/home/x/app/b'", root, Some("cd web && ls \"$LANEWRIGHT_WORKTREE\"'/b'")),
+            ("cd '/home/x/app' && ls", root, Some("cd \"$LANEWRIGHT_WORKTREE\" && ls")),
+            ("bash -c 'cd /home/x/app && ls'", root, Some("bash -c 'cd '\"$LANEWRIGHT_WORKTREE\"' && ls'")),
+            ("cd /home/x/app\nls", root, Some("cd \"$LANEWRIGHT_WORKTREE\"\nls")),
             ("ls /home/x/other", root, None),
             ("ls /home/x/app2", root, None),
             ("ls /Users/y/a", None, None),

@@ -9,7 +9,7 @@ use super::keys::{Key, Shape, Table};
 pub fn json_schema() -> Value {
     let mut schema = table(PlanDraft::keys(), &[]);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "Lanekeeper plan".into();
+    schema["title"] = "Lanewright plan".into();
     schema["properties"]["$schema"] = json!({ "type": "string" });
     schema["properties"]["lane"]["minItems"] = 1.into();
     schema

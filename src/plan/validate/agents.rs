@@ -187,7 +187,7 @@ fn prompt(draft: &PromptDraft, context: &Context<'_>) -> Option<String> {
 fn written(prompt: String, span: Span, context: &Context<'_>) -> String {
     if is_starter_prompt(&prompt) {
         let help = "write what the agent is to do, and how it can see that it is done";
-        context.faults.error_with(span, "this is still the prompt that `lanekeeper plan new` wrote", help);
+        context.faults.error_with(span, "this is still the prompt that `lanewright plan new` wrote", help);
     }
     if prompt.trim().is_empty() {
         let help = "write what the agent is to do, or remove the key";

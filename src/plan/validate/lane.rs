@@ -91,7 +91,7 @@ fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
             format!("executor {} is not defined; lane {} is to work on it", quoted(&named.value), called(lane));
         match known {
             [] => {
-                let help = format!("describe it as [executors.{}] in lanekeeper.toml", named.value);
+                let help = format!("describe it as [executors.{}] in lanewright.toml", named.value);
                 faults.error_with(named.span, message, help);
             }
             known => unknown(&named, &message, known.iter().map(|(name, _)| *name).chain([HERE]), faults),

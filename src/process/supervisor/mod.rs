@@ -1,4 +1,4 @@
-//! The supervisor: a small process that runs one job, outlives the Lanekeeper that started it, and leaves the exit.
+//! The supervisor: a small process that runs one job, outlives the Lanewright that started it, and leaves the exit.
 //!
 //! It has one thread and one loop. Whatever may be asked of it twice, it does once: the lock of the job directory lets
 //! one supervisor in, and the marker that it leaves there before the first step says to every later one that the job
@@ -32,7 +32,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a supervisor tries to write the exit, on a full disk for example.
 const EXIT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Supervises the job whose directory is `job_directory`: what `lanekeeper supervise` runs.
+/// Supervises the job whose directory is `job_directory`: what `lanewright supervise` runs.
 ///
 /// The exit code says whether the supervisor did its work, not how the job ended.
 pub fn main(job_directory: &Path) -> ExitCode {

@@ -53,7 +53,7 @@ pub(super) struct Runner<'a> {
     marker: Marker,
     output: File,
     status: Option<&'a mut StatusFile>,
-    /// The Lanekeeper whose death ends the job, if one does.
+    /// The Lanewright whose death ends the job, if one does.
     launcher: Option<ProcessId>,
     /// When the job began, as the machine's uptime.
     began: Duration,
@@ -169,7 +169,7 @@ impl<'a> Runner<'a> {
         command.args(rest).current_dir(&self.spec.directory).process_group(0);
         command.stdin(input).stdout(self.output.try_clone()?).stderr(self.output.try_clone()?);
         set_environment(&mut command, &self.spec.environment, &self.marker.token);
-        // Some programs believe it rather than ask the kernel, and would work where Lanekeeper was started.
+        // Some programs believe it rather than ask the kernel, and would work where Lanewright was started.
         command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
         command.spawn()
     }
@@ -244,7 +244,7 @@ impl<'a> Runner<'a> {
         let mut requests = self.signals.requests();
         if self.launcher.is_some_and(|launcher| !launcher.is_alive()) {
             self.launcher = None;
-            self.notes.push("the Lanekeeper that started it died".into());
+            self.notes.push("the Lanewright that started it died".into());
             requests.push(StopRequest::Stop);
         }
         let mut signals: Vec<Signal> =

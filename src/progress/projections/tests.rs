@@ -36,7 +36,7 @@ impl Scene {
         let files = RunFiles {
             log_path: self.path("run.jsonl"),
             checkpoint_path: self.path("checkpoints.json"),
-            program: vec!["lanekeeper".to_owned()],
+            program: vec!["lanewright".to_owned()],
             repository: self.root.path().to_owned(),
         };
         let plan = plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]);

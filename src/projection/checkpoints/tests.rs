@@ -53,8 +53,8 @@ fn a_retry_record_holds_every_field_of_seed_004() {
 fn hints_can_be_pasted_anywhere_in_the_repository() {
     let record = last(&Story::begun().opened(LANE, 1));
     let run = "'/repo/plans/phase 1.toml' --run-id P1-SL-AUTH-20251227";
-    assert_eq!(*record.resume_hint, *format!("lanekeeper execute-phase {run} --resume"));
-    assert_eq!(*record.rollback_hint, *format!("lanekeeper execute-phase {run} --lane SL-AUTH --rollback"));
+    assert_eq!(*record.resume_hint, *format!("lanewright execute-phase {run} --resume"));
+    assert_eq!(*record.rollback_hint, *format!("lanewright execute-phase {run} --lane SL-AUTH --rollback"));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn many(count: usize) -> String {
 
 #[test]
 fn six_failed_lanes_and_forty_fit_on_a_screen() {
-    for (count, more) in [(6, None), (40, Some("and 34 more: lanekeeper status P1-SL-AUTH-20251227"))] {
+    for (count, more) in [(6, None), (40, Some("and 34 more: lanewright status P1-SL-AUTH-20251227"))] {
         let text = many(count);
         assert!(text.lines().count() <= 24, "{} lines:\n{text}", text.lines().count());
         assert!(text.lines().all(|line| cells(line) <= 80), "{text}");
@@ -57,13 +57,13 @@ fn a_failed_run_names_the_lane_the_finding_and_the_commands() {
       had done
       src/sl-1.rs:12:5: mismatched types: expected `u32`, found `&str` because of a
         long explanation (and 2 more)
-      lanekeeper status P1-SL-AUTH-20251227 SL-1
+      lanewright status P1-SL-AUTH-20251227 SL-1
 
     P1 Billing failed · 1 failed · 1 blocked · 1 merged
     28s elapsed
-      lanekeeper retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
-      lanekeeper resume P1-SL-AUTH-20251227
-      lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1
+      lanewright retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
+      lanewright resume P1-SL-AUTH-20251227
+      lanewright rollback P1-SL-AUTH-20251227 --lane SL-1
     ");
 }
 
@@ -86,16 +86,16 @@ fn questions_come_first_and_reasons_with_a_remedy_are_whole() {
     let story = story.moved("SL-3", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
     insta::assert_snapshot!(ended(&lanes, &story.finished(RunOutcome::Blocked, 3), 80), @"
     SL-3 waits for your approval of its changes.
-      lanekeeper diff P1-SL-AUTH-20251227 SL-3
-      lanekeeper approve P1-SL-AUTH-20251227 SL-3 --gate changes
-      lanekeeper reject P1-SL-AUTH-20251227 SL-3 --gate changes -m 'what to change'
+      lanewright diff P1-SL-AUTH-20251227 SL-3
+      lanewright approve P1-SL-AUTH-20251227 SL-3 --gate changes
+      lanewright reject P1-SL-AUTH-20251227 SL-3 --gate changes -m 'what to change'
     SL-1, SL-2 blocked: main is checked out in /repo/checkout and dirty: commit or
       stash what is changed there, then resume
-      lanekeeper status P1-SL-AUTH-20251227 SL-1
+      lanewright status P1-SL-AUTH-20251227 SL-1
 
     P1 Billing blocked · 1 needs approval · 2 blocked
     12s elapsed, 1s waiting for you
-      lanekeeper resume P1-SL-AUTH-20251227
+      lanewright resume P1-SL-AUTH-20251227
     ");
 }
 
@@ -118,7 +118,7 @@ fn a_stopped_run_can_be_resumed_or_rolled_back() {
     P1 Billing stopped · 1 stopped
     9s elapsed
     The run is stopped; no work is lost. Resume it, or roll it back:
-      lanekeeper resume P1-SL-AUTH-20251227
-      lanekeeper rollback P1-SL-AUTH-20251227
+      lanewright resume P1-SL-AUTH-20251227
+      lanewright rollback P1-SL-AUTH-20251227
     ");
 }

@@ -51,7 +51,7 @@ pub struct RunFacts {
     /// Where the final gate runs.
     pub workplace: Workplace,
     pub notes: Vec<NoteView>,
-    /// When no process worked on the run, neither Lanekeeper nor a job that outlived it.
+    /// When no process worked on the run, neither Lanewright nor a job that outlived it.
     pub rests: Vec<Span>,
     /// When git worked for no lane.
     pub git: Vec<Span>,
@@ -174,7 +174,7 @@ impl RunFacts {
         }
     }
 
-    /// A job that outlived Lanekeeper worked on the run until its end.
+    /// A job that outlived Lanewright worked on the run until its end.
     fn worked_on(&mut self, exit: &JobExit) {
         // Nothing is known of the end of a lost job.
         if matches!(exit.cause, ExitCause::Lost | ExitCause::NotStarted) {

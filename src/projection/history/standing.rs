@@ -22,7 +22,7 @@ pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
     }
     let halted = run.finished.is_some() || ((run.stop.is_some() || lane.stopping) && lane.jobs.running.is_empty());
     match state_by_stage(lane) {
-        // A question stays open, whether or not Lanekeeper still runs.
+        // A question stays open, whether or not Lanewright still runs.
         LaneState::NeedsApproval(gate) if !lane.stopping => LaneState::NeedsApproval(gate),
         LaneState::NeedsPerson if !lane.stopping => LaneState::NeedsPerson,
         LaneState::Waiting if !lane.stopping => LaneState::Waiting,

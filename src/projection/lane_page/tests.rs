@@ -47,13 +47,13 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
 
     What you can do:
     1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
-       lanekeeper resume P1-SL-AUTH-20251227
+       lanewright resume P1-SL-AUTH-20251227
     2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.
-       lanekeeper retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
+       lanewright retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
     3. Start the lane over. Its work is saved first; rollback prints where.
-       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1
+       lanewright rollback P1-SL-AUTH-20251227 --lane SL-1
     4. Leave the lane out: what depends on it goes on without its work, which is kept.
-       lanekeeper skip P1-SL-AUTH-20251227 SL-1
+       lanewright skip P1-SL-AUTH-20251227 SL-1
     ");
 }
 
@@ -75,7 +75,7 @@ fn a_lane_at_work_shows_what_runs() {
       | Test failed: AuthService.register
       | 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 …
 
-      lanekeeper logs P1-SL-AUTH-20251227 SL-1
+      lanewright logs P1-SL-AUTH-20251227 SL-1
     ");
 }
 

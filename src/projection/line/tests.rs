@@ -44,7 +44,7 @@ fn a_run_reads_as_a_story() {
     12:02:16 SL-1 engineer: attempt 2 (task 1) finished in 1m 00s
     12:02:18 SL-1: tests started
     12:03:19 SL-1: tests passed in 1m 00s
-    12:03:20 SL-1: waits for your approval of its changes (lanekeeper diff P1-SL-AUTH-20251227 SL-1)
+    12:03:20 SL-1: waits for your approval of its changes (lanewright diff P1-SL-AUTH-20251227 SL-1)
     12:03:21 SL-1: changes approved: schöne Arbeit weiter so
     12:03:22 SL-1 engineer: changed 1 file
     12:03:23 SL-1 engineer: merged into the lane at cccccccccc
@@ -60,7 +60,7 @@ fn what_goes_wrong_is_shown_with_its_place() {
     let conflict = Failure { paths: vec!["src/a.rs".into()], ..Failure::new(FailureKind::Conflict, "merge conflict") };
     let noted = Event::FailureNoted { lane: lane("SL-1"), agent: None, task: None, failure: conflict };
     let stop = Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false };
-    let kept = vec!["refs/lanekeeper/checkpoint/P1-SL-1/x".to_owned()];
+    let kept = vec!["refs/lanewright/checkpoint/P1-SL-1/x".to_owned()];
     let paths = vec![".git/config".to_owned(), "日本/設計.md".to_owned()];
     let story = Story::begun()
         .then(noted)
@@ -95,7 +95,7 @@ fn what_goes_wrong_is_shown_with_its_place() {
     12:00:04 SL-1: no snapshot could be taken: No space left on device
     12:00:05 SL-1: blocked: main is checked out in /repo and dirty
     12:00:06 run: stopping after Ctrl-C; agents are asked to stop and their work is kept
-    12:00:07 SL-1: rolled back, kept refs/lanekeeper/checkpoint/P1-SL-1/x
+    12:00:07 SL-1: rolled back, kept refs/lanewright/checkpoint/P1-SL-1/x
     "#);
 }
 

@@ -45,7 +45,7 @@ fn it_tells_what_was_done_and_how_to_go_on() {
         "- [x] ",
         "- [ ] ",
         "\n## Checkpoints\n\n- 2025-12-27 10:00:01 UTC `before_lane_start`\n",
-        "- put the lane back: `lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1`\n",
+        "- put the lane back: `lanewright rollback P1-SL-AUTH-20251227 --lane SL-1`\n",
     ] {
         assert!(text.1.contains(part), "{part} is missing:\n{}", text.1);
     }

@@ -48,8 +48,8 @@ fn shown(mut all: Vec<Annotation>) -> Vec<Annotation> {
     if all.len() > SHOWN {
         let more = all.len() - SHOWN + 1;
         all.truncate(SHOWN - 1);
-        let (severity, title) = (all[0].severity, "Lanekeeper".to_owned());
-        let message = format!("and {more} more of these: see the job summary, or lanekeeper report");
+        let (severity, title) = (all[0].severity, "Lanewright".to_owned());
+        let message = format!("and {more} more of these: see the job summary, or lanewright report");
         all.push(Annotation { severity, title, message, file: None, line: None, column: None });
     }
     all

@@ -17,7 +17,7 @@ pub(super) fn report(report: &ExecutionReport<'_>) -> Value {
     let start = run.start.as_deref();
     json!({
         "version": VERSION,
-        "lanekeeper": start.map(|start| &start.lanekeeper),
+        "lanewright": start.map(|start| &start.lanewright),
         "run_id": run.run_id(),
         "phase": run.phase,
         "title": run.title,

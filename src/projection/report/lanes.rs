@@ -45,7 +45,7 @@ pub struct LaneTimes {
     pub active_ms: u64,
     /// While git worked for it.
     pub git_ms: u64,
-    /// While it waited for something other than Lanekeeper.
+    /// While it waited for something other than Lanewright.
     pub waited_ms: u64,
     /// While no job of it ran, git did not work for it, and it waited for nothing.
     pub overhead_ms: u64,

@@ -33,7 +33,7 @@ pub fn markdown(report: &ExecutionReport<'_>, limit: usize) -> String {
 }
 
 /// The end of a report that did not fit.
-const CUT: &str = "\n*More did not fit in here: `lanekeeper report --format json` tells everything.*\n";
+const CUT: &str = "\n*More did not fit in here: `lanewright report --format json` tells everything.*\n";
 
 /// A page that grows block by block up to its limit.
 struct Page {

@@ -74,7 +74,7 @@ pub(super) fn times(report: &ExecutionReport<'_>) -> Vec<String> {
             time(times.critical_path_ms),
         ),
         format!(
-            "Agents and gates: {} ({} %); otherwise retry delays {}, git {}, Lanekeeper {} ({} %).",
+            "Agents and gates: {} ({} %); otherwise retry delays {}, git {}, Lanewright {} ({} %).",
             time(times.busy_ms),
             percent(times.busy_ms),
             time(times.delayed_ms),

@@ -78,7 +78,7 @@ pub struct Times {
     pub delayed_ms: u64,
     /// While none ran, no retry was delayed and git worked.
     pub git_ms: u64,
-    /// All the rest: Lanekeeper itself, and the disk.
+    /// All the rest: Lanewright itself, and the disk.
     pub overhead_ms: u64,
     /// How long lanes were active, all of them together.
     pub lanes_ms: u64,

@@ -53,9 +53,9 @@ fn a_run_that_goes_on_tells_who_works_and_who_waits() {
     1h 26m elapsed, 1h 25m of work, 1s waiting for you
 
     SL-API waits for your approval of its changes.
-      lanekeeper diff P1-SL-AUTH-20251227 SL-API
-      lanekeeper approve P1-SL-AUTH-20251227 SL-API --gate changes
-      lanekeeper reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'
+      lanewright diff P1-SL-AUTH-20251227 SL-API
+      lanewright approve P1-SL-AUTH-20251227 SL-API --gate changes
+      lanewright reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'
     ");
 }
 
@@ -77,14 +77,14 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     3m 40s elapsed, 3m 00s of work
 
     SL-WEB failed. See why, then retry, resume or roll back:
-      lanekeeper status P1-SL-AUTH-20251227 SL-WEB
-      lanekeeper retry P1-SL-AUTH-20251227 SL-WEB -m 'what to change'
-      lanekeeper resume P1-SL-AUTH-20251227
-      lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-WEB
+      lanewright status P1-SL-AUTH-20251227 SL-WEB
+      lanewright retry P1-SL-AUTH-20251227 SL-WEB -m 'what to change'
+      lanewright resume P1-SL-AUTH-20251227
+      lanewright rollback P1-SL-AUTH-20251227 --lane SL-WEB
 
     SL-API: blocked: main is checked out in /repo/会計 and dirty: commit or stash,
     then resume
-      lanekeeper status P1-SL-AUTH-20251227 SL-API
+      lanewright status P1-SL-AUTH-20251227 SL-API
     ");
 }
 
@@ -104,10 +104,10 @@ fn many_failed_lanes_do_not_fill_the_screen() {
     assert!(steps[0].reason.starts_with("SL-SCHEMA, SL-API, SL-DOCS and 1 more failed."), "{}", steps[0].reason);
     let commands: Vec<String> = steps.iter().flat_map(NextStep::shell_lines).collect();
     insta::assert_snapshot!(commands.join("\n"), @"
-    lanekeeper status P1-SL-AUTH-20251227 SL-SCHEMA
-    lanekeeper retry P1-SL-AUTH-20251227 SL-SCHEMA -m 'what to change'
-    lanekeeper resume P1-SL-AUTH-20251227
-    lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-SCHEMA
+    lanewright status P1-SL-AUTH-20251227 SL-SCHEMA
+    lanewright retry P1-SL-AUTH-20251227 SL-SCHEMA -m 'what to change'
+    lanewright resume P1-SL-AUTH-20251227
+    lanewright rollback P1-SL-AUTH-20251227 --lane SL-SCHEMA
     ");
 }
 
@@ -122,8 +122,8 @@ fn every_command_is_shown_once_and_a_lane_that_waits_for_a_failed_one_needs_none
         ["SL-WEB failed. See why, then retry, resume or roll back: 4", "SL-API: blocked: the disk is full 2"]
     );
     let text = text(&story, false);
-    assert_eq!(text.matches("  lanekeeper resume P1-SL-AUTH-20251227\n").count(), 1, "{text}");
-    assert!(text.contains("  lanekeeper status P1-SL-AUTH-20251227 SL-API\n"), "{text}");
+    assert_eq!(text.matches("  lanewright resume P1-SL-AUTH-20251227\n").count(), 1, "{text}");
+    assert!(text.contains("  lanewright status P1-SL-AUTH-20251227 SL-API\n"), "{text}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     assert!(text(&story, true).contains(" · stopping · "));
     let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
     assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in implementation\n"), "{stopped}");
-    assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
+    assert!(stopped.contains("The run is stopped") && stopped.contains("  lanewright resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
     assert!(interrupted.contains("The run was interrupted; no work is lost."));
@@ -187,7 +187,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
         task: task("1"),
     });
     let asks = text(&asks, false);
-    assert!(asks.contains("waits for you") && asks.contains("  lanekeeper resume "), "{asks}");
+    assert!(asks.contains("waits for you") && asks.contains("  lanewright resume "), "{asks}");
     // Nothing needs to be typed while somebody works on it.
     assert!(summary(&schema_merged(), true).next_steps.is_empty());
 }
@@ -214,7 +214,7 @@ fn every_width_is_kept_but_for_commands() {
     let story = schema_merged().opened("SL-WEB", 1);
     let story = story.then(Event::LaneFailed { lane: lane("SL-WEB"), failure });
     for width in [1, 10, 20, 33, 40, 80, 200] {
-        for line in text_at(&story, width).lines().filter(|line| !line.starts_with("  lanekeeper")) {
+        for line in text_at(&story, width).lines().filter(|line| !line.starts_with("  lanewright")) {
             let fits = super::super::cells::width(line) <= width.max(21);
             assert!(fits, "{width}: {line}");
         }
@@ -255,6 +255,6 @@ fn the_json_form_holds_what_the_table_holds() {
     assert_eq!(json["lanes"][3]["retries"][0]["reason"], "TypeError: undefined is not a function");
     assert_eq!(
         json["next_steps"][0]["commands"][0],
-        serde_json::json!(["lanekeeper", "resume", "P1-SL-AUTH-20251227"])
+        serde_json::json!(["lanewright", "resume", "P1-SL-AUTH-20251227"])
     );
 }

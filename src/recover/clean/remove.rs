@@ -71,7 +71,7 @@ fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &C
         Thing::LaneDirectory(lane, _) => {
             let kept = around.pool.remove_lane_directory(&run.started.run_id, lane)?;
             let names: Vec<String> = kept.iter().map(|it| it.display().to_string()).collect();
-            ensure!(names.is_empty(), "it holds what is not Lanekeeper's: {}", names.join(", "));
+            ensure!(names.is_empty(), "it holds what is not Lanewright's: {}", names.join(", "));
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ fn run(facts: &RunFacts) -> Vec<Finding> {
     if facts.held {
         let place = facts.directory.join("run.lock");
         let held = Finding::at(Kind::RunHeld, Severity::Note, &place, "a live session works on the run");
-        let stop = shell_line(["lanekeeper", "stop", facts.run.as_str()]);
+        let stop = shell_line(["lanewright", "stop", facts.run.as_str()]);
         return vec![
             held.of_run(&facts.run).hint(format!("it is not looked at while it is worked on; to stop it: {stop}")),
         ];
@@ -40,7 +40,7 @@ fn run(facts: &RunFacts) -> Vec<Finding> {
 }
 
 fn jobs(facts: &RunFacts) -> Vec<Finding> {
-    let resume = shell_line(["lanekeeper", "resume", facts.run.as_str()]);
+    let resume = shell_line(["lanewright", "resume", facts.run.as_str()]);
     let mut findings = Vec::new();
     for (job, directory, seen) in &facts.jobs {
         let finding = match seen {

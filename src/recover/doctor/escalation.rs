@@ -46,7 +46,7 @@ pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Esca
         current_state: state,
         recovery_attempts: attempts(facts),
         impact: "nothing in git is lost: every branch, snapshot and worktree stays as it is; what is lost is what \
-                 Lanekeeper knew of the run"
+                 Lanewright knew of the run"
             .to_owned(),
         options: [begin_again(facts, remains, &merged), reconstruct(facts, remains), leave(&facts.run, remains)],
     }
@@ -84,7 +84,7 @@ fn attempts(facts: &RunFacts) -> String {
 
 fn begin_again(facts: &RunFacts, remains: &Remains, merged: &[String]) -> WayOut {
     let path = remains.plan.as_deref().map_or("PLAN".into(), Path::to_string_lossy);
-    let mut words = vec!["lanekeeper", "execute-phase", &path, "--new-run"];
+    let mut words = vec!["lanewright", "execute-phase", &path, "--new-run"];
     let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
     let mut open: Vec<&str> = match plan {
         Some(plan) => plan.lanes.iter().map(|lane| lane.id.as_str()).collect(),
@@ -152,7 +152,7 @@ fn option(what: impl Into<String>, judgement: &str, commands: Vec<String>) -> Wa
 }
 
 fn fix_and_resume(run: &str) -> [String; 2] {
-    [shell_line(["lanekeeper", "doctor", run, "--fix"]), shell_line(["lanekeeper", "resume", run])]
+    [shell_line(["lanewright", "doctor", run, "--fix"]), shell_line(["lanewright", "resume", run])]
 }
 
 fn listed(names: &[String]) -> String {
@@ -174,7 +174,7 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
             option(
                 "run the phase again, in a new run beside this one",
                 "for: certain; against: agents do their work again",
-                vec![shell_line(["lanekeeper", "execute-phase", &plan, "--new-run"])],
+                vec![shell_line(["lanewright", "execute-phase", &plan, "--new-run"])],
             ),
             option(
                 format!("put {plan} back as it was (SHA-256 {}), then repair", facts.plan.source_sha256),
@@ -200,7 +200,7 @@ pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String
     let accept = option(
         what,
         "for: the run continues; against: its lanes may get other instructions than before",
-        vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
+        vec![shell_line(["lanewright", "resume", facts.run.as_str(), "--accept-plan-change"])],
     );
     Escalation { options: [accept, put_back, again], ..contradiction }
 }
@@ -219,8 +219,8 @@ pub(super) fn worktree(
     state.extend(seen.branch.as_ref().map(|at| format!("branch {} is at {at}", worktree.branch)));
     state.extend(seen.snapshot.as_ref().map(|name| format!("{name} keeps what was there")));
     let lane = seen.owned.0.as_ref();
-    let rollback = lane.map(|lane| shell_line(["lanekeeper", "rollback", run, "--lane", lane.as_str()]));
-    let resume = shell_line(["lanekeeper", "resume", run]);
+    let rollback = lane.map(|lane| shell_line(["lanewright", "rollback", run, "--lane", lane.as_str()]));
+    let resume = shell_line(["lanewright", "resume", run]);
     Escalation {
         issue,
         current_state: state,

@@ -48,7 +48,7 @@ pub struct RunFacts {
 #[derive(Debug, Default)]
 pub struct NewestCheckpoints {
     pub records: Vec<CheckpointRecord>,
-    /// Whether a file that differs is one that a killed Lanekeeper had not brought up to date.
+    /// Whether a file that differs is one that a killed Lanewright had not brought up to date.
     pub late: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct TaskSeen {
     /// Its contents, if they are valid.
     pub found: Option<TaskFile>,
     pub expected: TaskFile,
-    /// Whether a file that differs is one that a killed Lanekeeper had not brought up to date.
+    /// Whether a file that differs is one that a killed Lanewright had not brought up to date.
     pub late: bool,
 }
 

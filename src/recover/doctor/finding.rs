@@ -154,7 +154,7 @@ impl Finding {
         self
     }
 
-    /// The same, which `--fix` repairs and the next resume does, too: a Lanekeeper that was killed leaves it.
+    /// The same, which `--fix` repairs and the next resume does, too: a Lanewright that was killed leaves it.
     pub(super) fn repaired_by_resume(self, repair: Repair) -> Self {
         self.optional("the next resume repairs it", repair)
     }

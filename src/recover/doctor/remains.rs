@@ -70,7 +70,7 @@ pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[Checkpoint
             for prefix in [format!("refs/heads/lane/{phase}/{lane}"), format!("refs/heads/lane-agent/{phase}/{lane}")] {
                 remains.branches.extend(scope.repository.references(&prefix)?);
             }
-            for space in ["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"] {
+            for space in ["refs/lanewright/checkpoint", "refs/tags/checkpoint"] {
                 remains.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
             }
         }

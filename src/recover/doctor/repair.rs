@@ -190,7 +190,7 @@ fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now:
     };
     let rescued = match (staged, &target.holder.lane) {
         (Some(commit), Some(_)) => {
-            let name = format!("refs/lanekeeper/checkpoint/{}/{}", rescue_name(&worktree.branch), now.compact());
+            let name = format!("refs/lanewright/checkpoint/{}/{}", rescue_name(&worktree.branch), now.compact());
             Some(git::keep(repository, &name, commit)?.reference)
         }
         _ => None,

@@ -129,11 +129,11 @@ fn stray_references(
             known.extend(records.filter_map(|it| Some(format!("{}-{}", it.phase, it.lane.as_ref()?))));
         }
     }
-    let all = scope.repository.references("refs/lanekeeper/checkpoint")?;
+    let all = scope.repository.references("refs/lanewright/checkpoint")?;
     Ok(all.into_iter().filter(|(name, _)| lane_part(name).is_none_or(|part| !known.contains(part))).collect())
 }
 
-/// `P1-SL-1` of `refs/lanekeeper/checkpoint/P1-SL-1/<timestamp>`.
+/// `P1-SL-1` of `refs/lanewright/checkpoint/P1-SL-1/<timestamp>`.
 fn lane_part(reference: &str) -> Option<&str> {
     Some(reference.split_once("/checkpoint/")?.1.split_once('/')?.0)
 }

@@ -189,7 +189,7 @@ fn expected_checkpoints(
     let files = RunFiles {
         log_path: log_path.to_owned(),
         checkpoint_path: scope.state.checkpoints(),
-        program: vec!["lanekeeper".to_owned()],
+        program: vec!["lanewright".to_owned()],
         repository: scope.repository.main_worktree().to_owned(),
     };
     let mut fold = CheckpointFold::new(files, RunHistory::default());

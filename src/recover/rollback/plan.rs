@@ -106,7 +106,7 @@ fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record],
     LaneToRollBack { lane, stage, standing, merge, owns_branches, head, pull_request, kept }
 }
 
-/// The merge that a record names. A staged one may have been published by a Lanekeeper that died before it could say so.
+/// The merge that a record names. A staged one may have been published by a Lanewright that died before it could say so.
 fn merge_in(record: &Record) -> Option<MergeToRevert> {
     match &record.event {
         Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {

@@ -126,7 +126,7 @@ fn a_merge_that_may_have_been_published_is_looked_for_and_one_that_brought_nothi
 #[test]
 fn what_an_earlier_life_of_the_lane_left_is_not_counted_again() {
     let kept = |story: Story, digit: char| {
-        let reference = format!("refs/lanekeeper/checkpoint/P1-SL-1/{digit}");
+        let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{digit}");
         let (lane, agent) = (lane("SL-1"), Some(agent("engineer")));
         story.then(Event::SnapshotTaken { lane, agent, reason: SnapshotReason::Stop, commit: commit(digit), reference })
     };

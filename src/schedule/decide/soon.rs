@@ -1,6 +1,6 @@
 //! Lanes that can begin in a moment: places are kept for those that are more urgent than what could begin now.
 //!
-//! Between an agent's exit and the merge of its lane Lanekeeper itself is at work for less than a second. Whoever gives
+//! Between an agent's exit and the merge of its lane Lanewright itself is at work for less than a second. Whoever gives
 //! the place away meanwhile, for minutes, has the lanes wait that the merge is about to let begin.
 
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ use crate::schedule::state::gate::Gate;
 use crate::schedule::state::lane::LaneState;
 
 impl RunState {
-    /// Lanes that wait only for lanes whose merge nothing but Lanekeeper itself is needed for, the longest remaining
+    /// Lanes that wait only for lanes whose merge nothing but Lanewright itself is needed for, the longest remaining
     /// path first.
     pub(crate) fn ready_soon(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
         let coming = self.coming();
@@ -27,7 +27,7 @@ impl RunState {
         soon.map(|&lane| (Reverse(self.indexes.path(lane)), lane)).collect()
     }
 
-    /// How many lanes Lanekeeper alone is at work on. They are about to return their worktrees; creating others takes longer.
+    /// How many lanes Lanewright alone is at work on. They are about to return their worktrees; creating others takes longer.
     pub(crate) fn leaving(&self) -> usize {
         let is_merged = |lane: &&LaneIndex| {
             let state = self.lane(**lane);

@@ -136,7 +136,7 @@ impl RunState {
         let started = self.started.as_ref()?;
         let budget = &started.options.budget;
         let exhausted = budget.exhausted_by(&self.used)?;
-        let words = ["lanekeeper", "resume", started.run_id.as_str()].map(str::to_owned).into_iter();
+        let words = ["lanewright", "resume", started.run_id.as_str()].map(str::to_owned).into_iter();
         Some(format!("{exhausted}; to continue: `{}`", shell_line(words.chain(budget.flags_for_more(&self.used)))))
     }
 

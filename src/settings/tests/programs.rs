@@ -15,7 +15,7 @@ fn runners_are_read_and_the_repositorys_win() {
         runners["mine"].value.command.clone().unwrap(),
         CommandLine::Arguments(vec!["agent".into(), "--fast".into()])
     );
-    assert_eq!(runners["mine"].origin.to_string(), "/home/u/repo/lanekeeper.toml:2:11");
+    assert_eq!(runners["mine"].origin.to_string(), "/home/u/repo/lanewright.toml:2:11");
     assert_eq!(runners["home"].value.command.clone().unwrap(), CommandLine::Shell("echo $HOME".into()));
 }
 
@@ -62,7 +62,7 @@ fn executors_are_read_and_the_repositorys_win() {
         "kind": "slurm", "partition": "main", "arguments": ["--gres=gpu:1"], "max_lanes": 4,
         "environment": { "API_KEY": "$API_KEY", "MODE": "fast" },
     });
-    assert_eq!((row.value, row.origin.to_string().as_str()), (shown, "/home/u/repo/lanekeeper.toml:1:12"));
+    assert_eq!((row.value, row.origin.to_string().as_str()), (shown, "/home/u/repo/lanewright.toml:1:12"));
 }
 
 #[test]

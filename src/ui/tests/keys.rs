@@ -266,7 +266,7 @@ fn a_stop_is_confirmed() {
     );
     assert_eq!(words(&interface.press("lg")), [""; 0]);
     interface.held = false;
-    assert_eq!(words(&interface.press("sy")), [format!("copy lanekeeper diff {run} API")], "nothing to stop: y copies");
+    assert_eq!(words(&interface.press("sy")), [format!("copy lanewright diff {run} API")], "nothing to stop: y copies");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
     interface.state.running = None;
     assert_eq!(words(&interface.press("jt\n")), [format!("detached retry {run} DB {flags}")]);
     interface.state.running = None;
-    assert_eq!(words(&interface.press("Gty")), [format!("copy lanekeeper logs {run} CORE")], "nothing is asked");
+    assert_eq!(words(&interface.press("Gty")), [format!("copy lanewright logs {run} CORE")], "nothing is asked");
     interface.press("gj");
     assert_eq!(words(&interface.press("ttyr⌫y\n")), [format!("detached retry {run} DB --message=tyy {flags}")]);
 }
@@ -297,7 +297,7 @@ fn a_budget_is_not_raised_without_a_question() {
     interface.history.run.budget.tokens = Some(0);
     assert_eq!(words(&interface.press("R")), [""; 0]);
     let text = interface.text(160, 24);
-    assert!(text.contains("y: lanekeeper resume P1-SL-AUTH-20251227 --max-tokens 1, any other key: no"), "{text}");
+    assert!(text.contains("y: lanewright resume P1-SL-AUTH-20251227 --max-tokens 1, any other key: no"), "{text}");
     assert_eq!(words(&interface.press("n")), [""; 0]);
     let raised = "--yes --progress=plain --on-lock-conflict=fail --max-tokens 1";
     assert_eq!(words(&interface.press("Ry")), [format!("detached resume P1-SL-AUTH-20251227 {raised}")]);
@@ -309,11 +309,11 @@ fn programs_get_the_terminal_and_commands_are_copied() {
     let run = "P1-SL-AUTH-20251227";
     assert_eq!(words(&interface.press("e")), [format!("terminal open {run} API")]);
     assert_eq!(words(&interface.press("!")), [format!("terminal open {run} API --with exec \"${{SHELL:-sh}}\"")]);
-    assert_eq!(words(&interface.press("y")), [format!("copy lanekeeper diff {run} API")]);
-    assert!(interface.text(80, 24).contains("copied: lanekeeper diff"));
-    assert_eq!(words(&interface.press("jjy")), [format!("copy lanekeeper logs {run} UI")]);
+    assert_eq!(words(&interface.press("y")), [format!("copy lanewright diff {run} API")]);
+    assert!(interface.text(80, 24).contains("copied: lanewright diff"));
+    assert_eq!(words(&interface.press("jjy")), [format!("copy lanewright logs {run} UI")]);
     interface.held = false;
-    assert_eq!(words(&interface.press("ky")), [format!("copy lanekeeper resume {run}")], "what is to be decided");
+    assert_eq!(words(&interface.press("ky")), [format!("copy lanewright resume {run}")], "what is to be decided");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn a_run_that_no_process_works_on_says_how_to_resume_it() {
     for (width, height) in [(80, 24), (60, 10)] {
         let text = interface.text(width, height);
         let second = text.lines().nth(1).unwrap_or_default();
-        assert!(second.starts_with("not active, resume: lanekeeper resume P1-SL-AUTH-2025"), "{text}");
+        assert!(second.starts_with("not active, resume: lanewright resume P1-SL-AUTH-2025"), "{text}");
     }
 }
 

@@ -22,7 +22,7 @@ fn things<'a>(cleaned: &'a Value, kind: &str) -> Vec<(&'a str, &'a str)> {
 
 /// Everything goes, logs too, without being asked.
 fn clean(scratch: &TestEnv, more: &[&str]) -> Value {
-    scratch.lanekeeper(&[&["clean", "--format", "json", "--yes", "--logs"], more].concat()).exits(0).json()
+    scratch.lanewright(&[&["clean", "--format", "json", "--yes", "--logs"], more].concat()).exits(0).json()
 }
 
 fn run_directory(scratch: &TestEnv) -> std::path::PathBuf {
@@ -46,7 +46,7 @@ fn a_finished_run_leaves_nothing_but_its_work_and_its_records() {
     assert!(!scratch.log_file().exists() && !run_directory(&scratch).exists());
     assert!(!scratch.path("repo.lanes").exists());
     assert_eq!((scratch.main(), fs::read(&records).unwrap()), (tip, before));
-    let again = scratch.lanekeeper(&["clean"]).exits(0);
+    let again = scratch.lanewright(&["clean"]).exits(0);
     assert_eq!(again.stdout, "There is nothing to clean.\n");
 }
 
@@ -54,13 +54,13 @@ fn a_finished_run_leaves_nothing_but_its_work_and_its_records() {
 fn nothing_is_removed_without_a_yes() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
-    scratch.write("repo/lanekeeper.toml", "keep_pool = true\n");
+    scratch.write("repo/lanewright.toml", "keep_pool = true\n");
     scratch.execute(&[]).exits(0);
     let before = everything(&scratch);
-    let refused = scratch.lanekeeper(&["clean", "r1", "--force"]).exits(2);
-    assert!(refused.stderr.contains("lanekeeper clean r1 --force --yes"), "{}", refused.stderr);
+    let refused = scratch.lanewright(&["clean", "r1", "--force"]).exits(2);
+    assert!(refused.stderr.contains("lanewright clean r1 --force --yes"), "{}", refused.stderr);
     assert_eq!(everything(&scratch), before);
-    scratch.lanekeeper(&["clean", "r1", "--force", "--yes"]).exits(0);
+    scratch.lanewright(&["clean", "r1", "--force", "--yes"]).exits(0);
     assert_ne!(everything(&scratch), before);
 }
 
@@ -68,16 +68,16 @@ fn nothing_is_removed_without_a_yes() {
 fn the_records_of_a_cleaned_run_stay_and_are_still_shown() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
-    scratch.write("repo/lanekeeper.toml", "keep_pool = true\n");
+    scratch.write("repo/lanewright.toml", "keep_pool = true\n");
     scratch.execute(&[]).exits(0);
     let log = fs::read(scratch.log_file()).unwrap();
-    scratch.lanekeeper(&["clean", "--yes"]).exits(0);
+    scratch.lanewright(&["clean", "--yes"]).exits(0);
     assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1);
     assert_eq!(fs::read(scratch.log_file()).unwrap(), log);
     for words in [["status", "r1"], ["report", "r1"], ["doctor", "r1"]] {
-        scratch.lanekeeper(&words).exits(0);
+        scratch.lanewright(&words).exits(0);
     }
-    assert_eq!(scratch.lanekeeper(&["clean"]).exits(0).stdout, "There is nothing to clean.\n");
+    assert_eq!(scratch.lanewright(&["clean"]).exits(0).stdout, "There is nothing to clean.\n");
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn lanes_whose_unmerged_work_was_removed_begin_again() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD, ("SL-2", &[], "mkdir -p SL-2 && echo two > SL-2/b; [ -e $SCRATCH/help ]")]);
     scratch.execute(&[]).exits(1);
-    scratch.lanekeeper(&["clean", "r1", "--force", "--yes"]).exits(0);
+    scratch.lanewright(&["clean", "r1", "--force", "--yes"]).exits(0);
     assert_eq!((scratch.kept(), scratch.branches()), (vec![], "main".to_owned()));
-    scratch.lanekeeper(&["doctor", "r1"]).exits(0);
-    let status = scratch.lanekeeper(&["status", "r1"]).exits(0).stdout;
+    scratch.lanewright(&["doctor", "r1"]).exits(0);
+    let status = scratch.lanewright(&["status", "r1"]).exits(0).stdout;
     assert!(status.contains("rolled back"), "{status}");
     fs::write(scratch.path("scratch/help"), "").unwrap();
     scratch.resume(&["--accept-plan-change"]).exits(0);
@@ -99,7 +99,7 @@ fn lanes_whose_unmerged_work_was_removed_begin_again() {
 fn a_dry_run_names_what_would_go_and_changes_nothing() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
-    scratch.write("repo/lanekeeper.toml", "keep_pool = true\n");
+    scratch.write("repo/lanewright.toml", "keep_pool = true\n");
     scratch.execute(&[]).exits(0);
     let before = everything(&scratch);
     let listed = clean(&scratch, &["--dry-run"]);
@@ -122,8 +122,8 @@ fn an_unfinished_run_is_left_alone() {
     let before = everything(&scratch);
     let all = clean(&scratch, &["--force"]);
     assert_eq!(all["runs"][0]["left_alone"], "it is not finished");
-    let named = scratch.lanekeeper(&["clean", "r1"]).exits(7);
-    assert!(named.stderr.contains("lanekeeper resume r1"), "{}", named.stderr);
+    let named = scratch.lanewright(&["clean", "r1"]).exits(7);
+    assert!(named.stderr.contains("lanewright resume r1"), "{}", named.stderr);
     assert_eq!(everything(&scratch), before);
 }
 
@@ -147,7 +147,7 @@ fn work_that_was_rolled_back_stays_without_force() {
     let scratch = TestEnv::new();
     scratch.lanes(&[BAD]);
     scratch.execute(&[]).exits(1);
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     let kept = scratch.kept();
     assert!(!kept.is_empty());
     let cleaned = clean(&scratch, &[]);
@@ -164,7 +164,7 @@ fn an_unmerged_branch_stays_until_it_is_merged() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
     let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none", "--merge", "none"];
-    scratch.lanekeeper(&arguments).exits(0);
+    scratch.lanewright(&arguments).exits(0);
     let tip = scratch.git(&["rev-parse", "lane/P1/SL-1"]);
     let cleaned = clean(&scratch, &[]);
     assert!(things(&cleaned, "branch").contains(&("kept", "lane/P1/SL-1")), "{cleaned:#}");
@@ -179,7 +179,7 @@ fn an_unmerged_branch_stays_until_it_is_merged() {
 fn uncommitted_work_in_a_worktree_stays() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
-    scratch.write("repo/lanekeeper.toml", "keep_pool = true\n");
+    scratch.write("repo/lanewright.toml", "keep_pool = true\n");
     scratch.execute(&[]).exits(0);
     let slot = scratch.path("repo.lanes/slots/01");
     fs::write(slot.join("mine"), "by hand\n").unwrap();
@@ -193,13 +193,13 @@ fn a_run_that_is_held_is_left_alone_and_so_is_one_whose_agents_still_run() {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW]);
     let running = scratch.execute_until("scratch/slow");
-    let held = scratch.lanekeeper(&["clean", "r1", "--force"]).exits(4);
-    assert!(held.stderr.contains("lanekeeper stop r1"), "{}", held.stderr);
+    let held = scratch.lanewright(&["clean", "r1", "--force"]).exits(4);
+    assert!(held.stderr.contains("lanewright stop r1"), "{}", held.stderr);
     running.signal(Signal::KILL);
     running.wait().exits(137);
     let before = everything(&scratch);
-    let orphaned = scratch.lanekeeper(&["clean", "r1", "--force"]).exits(4);
-    assert!(orphaned.stderr.contains("lanekeeper rollback r1"), "{}", orphaned.stderr);
+    let orphaned = scratch.lanewright(&["clean", "r1", "--force"]).exits(4);
+    assert!(orphaned.stderr.contains("lanewright rollback r1"), "{}", orphaned.stderr);
     assert_eq!(everything(&scratch), before);
     fs::write(scratch.path("scratch/may-end"), "").unwrap();
     scratch.resume(&["--accept-plan-change"]).exits(0);
@@ -212,16 +212,16 @@ fn the_branches_of_another_run_of_the_same_phase_stay() {
     scratch.execute(&[]).exits(0);
     scratch.lanes(&[("SL-1", &[], "mkdir -p SL-1; touch $SCRATCH/slow; sleep 1; exit 3")]);
     let again = ["execute-phase", "../plan.toml", "--run-id", "r2", "--progress", "none"];
-    scratch.lanekeeper(&again).exits(1);
+    scratch.lanewright(&again).exits(1);
     wait_until("r2 left its branch", || scratch.branches().contains("lane/P1/SL-1"));
     let branches = scratch.branches();
     clean(&scratch, &["r1", "--force"]);
     assert_eq!(scratch.branches(), branches);
-    scratch.lanekeeper(&["resume", "r2", "--progress", "none"]).exits(1);
+    scratch.lanewright(&["resume", "r2", "--progress", "none"]).exits(1);
 }
 
 #[test]
 fn no_such_run_is_bad_luck() {
     let scratch = TestEnv::new();
-    scratch.lanekeeper(&["clean", "r9"]).exits(8);
+    scratch.lanewright(&["clean", "r9"]).exits(8);
 }

@@ -30,7 +30,7 @@ const SETTINGS: &[&str] = &["status", "--settings", "--format", "json"];
 #[test]
 fn help_goes_to_standard_output_and_lists_every_exit_code() {
     for arguments in [["--help"].as_slice(), &["execute-phase", "--help"], &["help", "execute-lane"]] {
-        let help = TestEnv::without_repository().lanekeeper(arguments);
+        let help = TestEnv::without_repository().lanewright(arguments);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{arguments:?}");
         let table = help.stdout.split("Exit codes:").nth(1).expect("a table of exit codes");
         for code in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "75", "124", "130", "143"] {
@@ -58,7 +58,7 @@ fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
         &[],
     ];
     for arguments in cases {
-        let ended = TestEnv::without_repository().lanekeeper(arguments);
+        let ended = TestEnv::without_repository().lanewright(arguments);
         assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{arguments:?}: {ended:?}");
         assert!(!ended.stderr.is_empty(), "{arguments:?}");
     }
@@ -69,15 +69,15 @@ fn run_is_short_for_execute_phase() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     let plan = env.path("plan.toml");
-    let ended = env.lanekeeper(&["run", plan.to_str().expect("text"), "--dry-run"]);
+    let ended = env.lanewright(&["run", plan.to_str().expect("text"), "--dry-run"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let help = env.lanekeeper(&["--help"]).stdout;
+    let help = env.lanewright(&["--help"]).stdout;
     assert!(help.lines().any(|line| line.contains("execute-phase") && line.contains("[alias: run]")), "{help}");
 }
 
 #[test]
 fn a_default_that_depends_on_the_machine_shows_its_rule() {
-    let ended = TestEnv::new().lanekeeper(&["status", "--settings"]);
+    let ended = TestEnv::new().lanewright(&["status", "--settings"]);
     let line = ended.stdout.lines().find(|line| line.starts_with("max_parallel")).expect("the setting");
     assert!(line.ends_with("default: twice the number of processors, at least 4"), "{line}");
     let limit = ended.stdout.lines().find(|line| line.starts_with("task_timeout")).expect("the setting");
@@ -86,7 +86,7 @@ fn a_default_that_depends_on_the_machine_shows_its_rule() {
 
 #[test]
 fn an_unknown_command_names_the_nearest() {
-    let ended = TestEnv::without_repository().lanekeeper(&["statsu"]);
+    let ended = TestEnv::without_repository().lanewright(&["statsu"]);
     assert_eq!(ended.code, 2);
     assert!(
         ended.stderr.contains("tip: some similar subcommands exist:") && ended.stderr.contains("'status'"),
@@ -104,7 +104,7 @@ fn errors_have_a_machine_form_whatever_kind_they_are() {
         (&outside, "is not inside a git repository", "git init"),
     ];
     for (arguments, message, hint) in cases {
-        let ended = TestEnv::without_repository().lanekeeper(arguments);
+        let ended = TestEnv::without_repository().lanewright(arguments);
         let error: Value = serde_json::from_str(&ended.stderr).expect("one JSON object on standard error");
         assert_eq!((ended.code, &error["code"], &error["kind"]), (2, &2.into(), &"usage".into()));
         assert!(error["message"].as_str().is_some_and(|text| text.contains(message)), "{error}");
@@ -114,7 +114,7 @@ fn errors_have_a_machine_form_whatever_kind_they_are() {
 
 #[test]
 fn hints_are_lines_of_their_own() {
-    let ended = TestEnv::without_repository().lanekeeper(&["status", "--settings"]);
+    let ended = TestEnv::without_repository().lanewright(&["status", "--settings"]);
     let lines: Vec<_> = ended.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{}", ended.stderr);
     assert!(lines[0].starts_with("error: ") && lines[1].starts_with("hint: "), "{}", ended.stderr);
@@ -123,20 +123,20 @@ fn hints_are_lines_of_their_own() {
 #[test]
 fn settings_come_from_flagless_layers_in_their_order() {
     let scratch = with_repository();
-    scratch.write("repo/lanekeeper.toml", "retries = 1\nworktree_root = \"../elsewhere\"\n");
-    scratch.write("config/lanekeeper/config.toml", "retries = 2\nbackoff = \"9s\"\nrunner = \"mine\"\n");
-    let ended = scratch.lanekeeper_with(SETTINGS, |command| {
-        command.env_remove("LANEKEEPER_BACKOFF").env("LANEKEEPER_RUNNER", "theirs")
+    scratch.write("repo/lanewright.toml", "retries = 1\nworktree_root = \"../elsewhere\"\n");
+    scratch.write("config/lanewright/config.toml", "retries = 2\nbackoff = \"9s\"\nrunner = \"mine\"\n");
+    let ended = scratch.lanewright_with(SETTINGS, |command| {
+        command.env_remove("LANEWRIGHT_BACKOFF").env("LANEWRIGHT_RUNNER", "theirs")
     });
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
-    let repository_file = scratch.path("repo/lanekeeper.toml").display().to_string();
-    let user_file = scratch.path("config/lanekeeper/config.toml").display().to_string();
+    let repository_file = scratch.path("repo/lanewright.toml").display().to_string();
+    let user_file = scratch.path("config/lanewright/config.toml").display().to_string();
     let elsewhere = scratch.path("elsewhere").display().to_string();
     for (key, value, layer, origin) in [
         ("retries", Value::from(1), "file", format!("{repository_file}:1:11")),
         ("worktree_root", elsewhere.into(), "file", format!("{repository_file}:2:17")),
         ("backoff", "9s".into(), "file", format!("{user_file}:2:11")),
-        ("runner", "theirs".into(), "environment", "LANEKEEPER_RUNNER".to_owned()),
+        ("runner", "theirs".into(), "environment", "LANEWRIGHT_RUNNER".to_owned()),
         ("heartbeat", "5s".into(), "default", "default".to_owned()),
     ] {
         assert_eq!(setting(&ended, key), (value, layer.to_owned(), origin));
@@ -146,13 +146,13 @@ fn settings_come_from_flagless_layers_in_their_order() {
 #[test]
 fn the_repositorys_file_counts_from_every_directory_and_worktree_of_it() {
     let scratch = with_repository();
-    scratch.write("repo/lanekeeper.toml", "retries = 7\n");
+    scratch.write("repo/lanewright.toml", "retries = 7\n");
     fs::create_dir_all(scratch.path("repo/deep/er")).expect("a directory");
     let git_directory = scratch.path("repo/.git");
     for directory in ["repo/deep/er", "linked", "repo"] {
         let there = scratch.path(directory);
         let there = there.to_str().expect("UTF-8");
-        let ended = scratch.lanekeeper_with(&[SETTINGS, &["-C", there]].concat(), |command| {
+        let ended = scratch.lanewright_with(&[SETTINGS, &["-C", there]].concat(), |command| {
             // What a git hook leaks must not lead us to another repository.
             command.env("GIT_DIR", "/nonexistent").env("GIT_INDEX_FILE", &git_directory)
         });
@@ -166,11 +166,11 @@ fn the_repositorys_file_counts_from_every_directory_and_worktree_of_it() {
 #[test]
 fn a_faulty_configuration_exits_with_2_and_tells_all_faults_with_their_places() {
     let scratch = with_repository();
-    scratch.write("repo/lanekeeper.toml", "retries = \"x\"\nmerg = \"local\"\n");
-    scratch.write("config/lanekeeper/config.toml", "\nprogress = \"loud\"\n");
-    let ended = scratch.lanekeeper(&["status", "--settings"]);
+    scratch.write("repo/lanewright.toml", "retries = \"x\"\nmerg = \"local\"\n");
+    scratch.write("config/lanewright/config.toml", "\nprogress = \"loud\"\n");
+    let ended = scratch.lanewright(&["status", "--settings"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
-    for expected in ["(3 errors)", "repo/lanekeeper.toml:1:11: `retries`", "config.toml:2:12: `progress`"] {
+    for expected in ["(3 errors)", "repo/lanewright.toml:1:11: `retries`", "config.toml:2:12: `progress`"] {
         assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
     }
     assert!(ended.stderr.contains("\nhint: did you mean `merge`?\n"), "{}", ended.stderr);
@@ -179,9 +179,9 @@ fn a_faulty_configuration_exits_with_2_and_tells_all_faults_with_their_places() 
 #[test]
 fn an_unknown_key_is_an_error_unless_it_is_allowed_and_then_the_data_stays_clean() {
     let scratch = with_repository();
-    scratch.write("repo/lanekeeper.toml", "retrys = 1\n");
-    assert_eq!(scratch.lanekeeper(SETTINGS).code, 2);
-    let ended = scratch.lanekeeper(&[SETTINGS, &["--allow-unknown"]].concat());
+    scratch.write("repo/lanewright.toml", "retrys = 1\n");
+    assert_eq!(scratch.lanewright(SETTINGS).code, 2);
+    let ended = scratch.lanewright(&[SETTINGS, &["--allow-unknown"]].concat());
     assert_eq!(ended.code, 0);
     let warning: Value = serde_json::from_str(&ended.stderr).expect("one JSON object on standard error");
     assert_eq!(warning["kind"], "warning");
@@ -193,7 +193,7 @@ fn an_unknown_key_is_an_error_unless_it_is_allowed_and_then_the_data_stays_clean
 fn colour_is_for_those_who_ask_for_it() {
     let scratch = TestEnv::without_repository();
     let styled = |arguments: &[&str], variables: &[(&str, &str)]| {
-        let ended = scratch.lanekeeper_with(arguments, |command| command.envs(variables.iter().copied()));
+        let ended = scratch.lanewright_with(arguments, |command| command.envs(variables.iter().copied()));
         ended.stderr.contains('\u{1b}')
     };
     let ask = ["status", "--settings"];
@@ -209,7 +209,7 @@ fn a_reader_who_goes_away_is_no_failure() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let scratch = TestEnv::without_repository();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     let child = scratch.pin(&mut command).arg("man").stdout(writer).stderr(Stdio::piped()).spawn();
     let output = child.and_then(std::process::Child::wait_with_output).expect("the binary ends");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
@@ -220,7 +220,7 @@ fn a_reader_who_goes_away_is_no_failure() {
 fn a_full_disk_is_a_failure() {
     let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
     let scratch = TestEnv::without_repository();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     let child = scratch.pin(&mut command).arg("man").stdout(full).stderr(Stdio::piped()).spawn();
     let output = child.and_then(std::process::Child::wait_with_output).expect("the binary ends");
     assert_eq!(output.status.code(), Some(1));
@@ -231,11 +231,11 @@ fn a_full_disk_is_a_failure() {
 fn completions_are_made_for_every_shell_and_bash_can_read_its_own() {
     let scratch = TestEnv::without_repository();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let ended = scratch.lanekeeper(&["completions", shell]);
+        let ended = scratch.lanewright(&["completions", shell]);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
         assert!(ended.stdout.contains("execute-phase"), "{shell}");
     }
-    let script = scratch.lanekeeper(&["completions", "bash"]).stdout;
+    let script = scratch.lanewright(&["completions", "bash"]).stdout;
     scratch.write("completions.bash", &script);
     let checked = Command::new("bash").arg("-n").arg(scratch.path("completions.bash")).output().expect("bash");
     assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
@@ -243,7 +243,7 @@ fn completions_are_made_for_every_shell_and_bash_can_read_its_own() {
 
 /// What fish is offered for the last of `words`.
 fn offered(scratch: &TestEnv, words: &[&str]) -> Vec<String> {
-    let ended = scratch.lanekeeper_in(&[&["--", "lanekeeper"], words].concat(), &[("COMPLETE", "fish")]).exits(0);
+    let ended = scratch.lanewright_in(&[&["--", "lanewright"], words].concat(), &[("COMPLETE", "fish")]).exits(0);
     let names = ended.stdout.lines().filter_map(|line| line.split('\t').next());
     names.filter(|name| !name.starts_with('-')).map(str::to_owned).collect()
 }
@@ -270,42 +270,42 @@ fn a_shell_completes_runs_lanes_and_agents() {
 #[test]
 fn the_manual_page_has_its_sections_and_there_is_one_for_every_command() {
     let scratch = TestEnv::without_repository();
-    let page = scratch.lanekeeper(&["man"]);
+    let page = scratch.lanewright(&["man"]);
     assert_eq!((page.code, page.stderr.as_str()), (0, ""));
     for part in
-        [".TH lanekeeper 1", ".SH NAME", ".SH SYNOPSIS", ".SH SUBCOMMANDS", ".SH \"EXIT STATUS\"", ".SH EXAMPLES"]
+        [".TH lanewright 1", ".SH NAME", ".SH SYNOPSIS", ".SH SUBCOMMANDS", ".SH \"EXIT STATUS\"", ".SH EXAMPLES"]
     {
         assert!(page.stdout.contains(part), "{part}");
     }
-    assert_eq!(scratch.lanekeeper(&["man", "--dir", "pages"]).code, 0);
-    let alias = fs::read_to_string(scratch.path("repo/pages/lanekeeper-run.1")).expect("a page");
-    assert_eq!(alias, ".so man1/lanekeeper-execute-phase.1\n");
+    assert_eq!(scratch.lanewright(&["man", "--dir", "pages"]).code, 0);
+    let alias = fs::read_to_string(scratch.path("repo/pages/lanewright-run.1")).expect("a page");
+    assert_eq!(alias, ".so man1/lanewright-execute-phase.1\n");
     let sentence = "Work as if started in this directory";
     assert!(page.stdout.contains(sentence), "also what short help leaves out");
     for command in ["", "-execute-phase", "-plan-check", "-rollback"] {
-        let page = scratch.path(&format!("repo/pages/lanekeeper{command}.1"));
+        let page = scratch.path(&format!("repo/pages/lanewright{command}.1"));
         let text = fs::read_to_string(&page).expect("a page");
         assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH EXAMPLES"), "{}", page.display());
     }
-    let plans = scratch.path("repo/pages/lanekeeper-plan.5");
+    let plans = scratch.path("repo/pages/lanewright-plan.5");
     assert!(fs::read_to_string(&plans).expect("a page").contains("THE TABLE lane"), "{}", plans.display());
-    assert_eq!(scratch.lanekeeper(&["man", "--dir", "share/man1"]).code, 0);
-    assert!(scratch.path("repo/share/man5/lanekeeper-plan.5").is_file(), "where `man` looks for it");
+    assert_eq!(scratch.lanewright(&["man", "--dir", "share/man1"]).code, 0);
+    assert!(scratch.path("repo/share/man5/lanewright-plan.5").is_file(), "where `man` looks for it");
 }
 
 #[test]
 fn diagnostics_are_written_for_those_who_ask_and_never_among_the_data() {
     let scratch = with_repository();
-    scratch.write("repo/lanekeeper.toml", "");
+    scratch.write("repo/lanewright.toml", "");
     let stderr = |more: &[&str], filter: &str| {
         let ended =
-            scratch.lanekeeper_with(&[SETTINGS, more].concat(), |command| command.env("LANEKEEPER_LOG", filter));
+            scratch.lanewright_with(&[SETTINGS, more].concat(), |command| command.env("LANEWRIGHT_LOG", filter));
         assert!(ended.json().is_array());
         ended.stderr
     };
     assert_eq!(stderr(&[], ""), "");
     assert_eq!(stderr(&["-v"], "debug"), "", "a flag is stronger than a variable");
-    for told in [stderr(&["-vv"], ""), stderr(&[], "lanekeeper::cli=debug")] {
+    for told in [stderr(&["-vv"], ""), stderr(&[], "lanewright::cli=debug")] {
         assert!(told.contains("configuration file read"), "{told}");
     }
     let line: Value = serde_json::from_str(&stderr(&["-vv", "--log-format=json"], "")).expect("one JSON object");
@@ -315,15 +315,15 @@ fn diagnostics_are_written_for_those_who_ask_and_never_among_the_data() {
 #[test]
 fn a_wrong_filter_for_diagnostics_is_refused() {
     let ended =
-        TestEnv::without_repository().lanekeeper_with(&["man"], |command| command.env("LANEKEEPER_LOG", "a=b=c"));
+        TestEnv::without_repository().lanewright_with(&["man"], |command| command.env("LANEWRIGHT_LOG", "a=b=c"));
     assert_eq!(ended.code, 2);
-    assert!(ended.stderr.starts_with("error: `LANEKEEPER_LOG` cannot be understood"), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: `LANEWRIGHT_LOG` cannot be understood"), "{}", ended.stderr);
 }
 
 #[test]
 fn showing_settings_leaves_no_trace() {
     let scratch = with_repository();
-    scratch.lanekeeper(SETTINGS);
+    scratch.lanewright(SETTINGS);
     let is_empty = |path: &Path| fs::read_dir(path).expect("a directory").next().is_none();
     assert!(is_empty(&scratch.path("home")) && is_empty(&scratch.path("config")));
     assert!(!scratch.path("repo/.claude").exists(), "reading settings made state");

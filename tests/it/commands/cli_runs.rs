@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lanekeeper::event::*;
-use lanekeeper::model::*;
-use lanekeeper::plan::{self, Source, SourceFile};
-use lanekeeper::process::{self, Observation};
-use lanekeeper::store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
+use lanewright::event::*;
+use lanewright::model::*;
+use lanewright::plan::{self, Source, SourceFile};
+use lanewright::process::{self, Observation};
+use lanewright::store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
 
 use crate::support::TestEnv;
 
@@ -37,7 +37,7 @@ pub(super) fn state(env: &TestEnv) -> StateDirectory {
 }
 
 fn start(env: &TestEnv, arguments: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command)
         .args(arguments)
         .stdout(Stdio::piped())
@@ -212,7 +212,7 @@ pub(super) fn attempt() -> JobRole {
 fn started(run_id: RunId) -> Event {
     Event::RunStarted(Box::new(RunStarted {
         format: "1.0".into(),
-        lanekeeper: "0.1.0".into(),
+        lanewright: "0.1.0".into(),
         run_id,
         phase: PhaseId::new("P1").expect("an id"),
         plan_path: "/plan.toml".into(),
@@ -244,7 +244,7 @@ fn started(run_id: RunId) -> Event {
             next_phases: None,
             placed_by: None,
             plan_format: None,
-            budget: lanekeeper::model::Budget::default(),
+            budget: lanewright::model::Budget::default(),
         },
     }))
 }
@@ -272,12 +272,12 @@ fn status_shows_the_only_unfinished_run_and_changes_nothing() {
     done.checkpoint();
     done.finished(RunOutcome::Done);
     let before = files(&state(&scratch).path());
-    let ended = scratch.lanekeeper(&["status"]);
+    let ended = scratch.lanewright(&["status"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
     assert!(ended.stdout.starts_with("P1 Billing · interrupted"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("lanekeeper approve r-waiting SL-1 --gate plan\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("lanewright approve r-waiting SL-1 --gate plan\n"), "{}", ended.stdout);
     let _lock = run.hold();
-    let json = scratch.lanekeeper(&["status", "r-waiting", "--format", "json"]).stdout;
+    let json = scratch.lanewright(&["status", "r-waiting", "--format", "json"]).stdout;
     let summary: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&summary["run_id"], &summary["held"]), (&"r-waiting".into(), &true.into()));
     assert_eq!(summary["lanes"][0]["stage"], "SYNTHESIS");
@@ -292,24 +292,24 @@ fn status_of_several_unfinished_runs_shows_the_newest_and_names_the_others() {
     waiting_run(&scratch, "old");
     let mut new = Run::begun(&scratch, "new", 9);
     new.checkpoint();
-    let ended = scratch.lanekeeper(&["status"]);
+    let ended = scratch.lanewright(&["status"]);
     assert!(ended.stdout.contains("run new\n"), "{}", ended.stdout);
-    assert!(ended.stdout.ends_with("Other unfinished runs: old. See: lanekeeper status RUN\n"), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with("Other unfinished runs: old. See: lanewright status RUN\n"), "{}", ended.stdout);
 }
 
 #[test]
 fn a_run_that_is_not_there_is_named_with_those_that_are() {
     let scratch = TestEnv::new();
-    let ended = scratch.lanekeeper(&["status"]);
+    let ended = scratch.lanewright(&["status"]);
     assert_eq!(ended.code, 8);
     assert!(ended.stderr.contains("no runs in this repository yet\nhint: start one: "), "{}", ended.stderr);
     waiting_run(&scratch, "billing-1");
     for command in [&["status", "biling-1"][..], &["logs", "biling-1"], &["stop", "biling-1"]] {
-        let ended = scratch.lanekeeper(command);
+        let ended = scratch.lanewright(command);
         assert_eq!(ended.code, 8);
         assert!(ended.stderr.contains("did you mean `billing-1`?"), "{}", ended.stderr);
     }
-    assert!(scratch.lanekeeper(&["status", "x"]).stderr.contains("the newest runs: billing-1"));
+    assert!(scratch.lanewright(&["status", "x"]).stderr.contains("the newest runs: billing-1"));
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn status_tells_of_damage_and_shows_the_rest() {
     let mut lines: Vec<&str> = log.lines().collect();
     lines[4] = "{\"rotten\":";
     fs::write(run.directory.log(), lines.join("\n") + "\n").unwrap();
-    let ended = scratch.lanekeeper(&["status", "r"]);
+    let ended = scratch.lanewright(&["status", "r"]);
     assert_eq!(ended.code, 0);
     assert!(ended.stderr.contains("r.jsonl is damaged: line 5:"), "{}", ended.stderr);
     assert!(
@@ -379,7 +379,7 @@ fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
     run.exited(&first, 3);
     run.job("SL-1", JobRole::Tests, "three\n");
     run.job("SL-1", attempt(), "");
-    let ended = scratch.lanekeeper(&["logs", "r"]);
+    let ended = scratch.lanewright(&["logs", "r"]);
     let lines: Vec<&str> = ended.stdout.lines().collect();
     let without_times: Vec<&str> = lines.iter().map(|line| line.get(9..).unwrap_or(line)).collect();
     let expected = [
@@ -394,29 +394,29 @@ fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
     assert_eq!((ended.code, without_times.as_slice()), (0, &expected[..]));
     let has_time = |line: &&str| line.as_bytes()[2] == b':' && line.as_bytes()[5] == b':';
     assert_eq!(lines.iter().filter(|line| has_time(line)).count(), 4, "{lines:?}");
-    let one = scratch.lanekeeper(&["logs", "r", "SL-2"]).stdout;
+    let one = scratch.lanewright(&["logs", "r", "SL-2"]).stdout;
     assert_eq!(one, "==> SL-2/engineer/1 attempt 1 · exit 3 <==\none\ntwo\n");
-    let tail = scratch.lanekeeper(&["logs", "r", "SL-2", "SL-1", "--tail", "1"]).stdout;
+    let tail = scratch.lanewright(&["logs", "r", "SL-2", "SL-1", "--tail", "1"]).stdout;
     assert!(tail.contains("| two\n") && tail.contains("| three\n") && !tail.contains("| one\n"), "{tail}");
     assert!(tail.lines().filter(|line| line.contains("==>")).all(|line| has_time(&line)), "{tail}");
-    let since = |since: &str| scratch.lanekeeper(&["logs", "r", "--since", since]).stdout;
+    let since = |since: &str| scratch.lanewright(&["logs", "r", "--since", since]).stdout;
     assert!(!since("1s").contains("two") && since("1s").contains("three"), "{}", since("1s"));
     assert!(since("2020-01-31T14:30:00Z").contains("two"));
-    let none = scratch.lanekeeper(&["logs", "r", "SL-2", "--since", "1s"]);
+    let none = scratch.lanewright(&["logs", "r", "SL-2", "--since", "1s"]);
     assert!(none.stderr.contains("without --since there are 1"), "{}", none.stderr);
-    let none = scratch.lanekeeper(&["logs", "r", "SL-2", "--tail", "0"]);
+    let none = scratch.lanewright(&["logs", "r", "SL-2", "--tail", "0"]);
     assert!(none.stderr.contains("--tail 0 shows no lines"), "{}{}", none.stdout, none.stderr);
-    assert_eq!(scratch.lanekeeper(&["logs", "r", "--since", "soon"]).code, 2);
-    assert_eq!(scratch.lanekeeper(&["logs", "r", "SL-1", "engineer"]).stdout.lines().count(), 1);
-    let json = scratch.lanekeeper(&["logs", "r", "SL-2", "--format", "json"]).stdout;
+    assert_eq!(scratch.lanewright(&["logs", "r", "--since", "soon"]).code, 2);
+    assert_eq!(scratch.lanewright(&["logs", "r", "SL-1", "engineer"]).stdout.lines().count(), 1);
+    let json = scratch.lanewright(&["logs", "r", "SL-2", "--format", "json"]).stdout;
     let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[1]["line"], &lines[1]["job"]["lane"]), (&"two".into(), &"SL-2".into()));
     assert_eq!((&lines[1]["lane"], &lines[1]["agent"]), (&"SL-2".into(), &"engineer".into()));
     assert_eq!(lines[1].get("time"), Some(&serde_json::Value::Null), "nobody saw when it was written");
-    let wrong = scratch.lanekeeper(&["logs", "r", "SL-3"]);
+    let wrong = scratch.lanewright(&["logs", "r", "SL-3"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("the run has no lane `SL-3`\nhint: did you mean `SL-"), "{}", wrong.stderr);
-    let wrong = scratch.lanekeeper(&["logs", "r", "SL-1", "enginer"]);
+    let wrong = scratch.lanewright(&["logs", "r", "SL-1", "enginer"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("did you mean `engineer`?"), "{}", wrong.stderr);
 }
@@ -468,10 +468,10 @@ fn a_live_run_is_asked_to_stop() {
 }
 
 #[test]
-fn what_goes_on_without_lanekeeper_is_stopped_and_the_log_left_alone() {
+fn what_goes_on_without_lanewright_is_stopped_and_the_log_left_alone() {
     let scratch = TestEnv::new();
     let mut run = waiting_run(&scratch, "r");
-    assert_eq!(scratch.lanekeeper(&["stop", "r"]).stdout, "Run r is not running.\n");
+    assert_eq!(scratch.lanewright(&["stop", "r"]).stdout, "Run r is not running.\n");
     let job = run.job("SL-1", attempt(), "");
     let directory = run.directory.job(&job);
     let spec = JobSpec {
@@ -487,11 +487,11 @@ fn what_goes_on_without_lanekeeper_is_stopped_and_the_log_left_alone() {
         on_orphan: OnOrphan::Continue,
         redact: Vec::new(),
     };
-    let launched = process::launch(Path::new(env!("CARGO_BIN_EXE_lanekeeper")), &directory, &spec).unwrap();
+    let launched = process::launch(Path::new(env!("CARGO_BIN_EXE_lanewright")), &directory, &spec).unwrap();
     let log = fs::read(run.directory.log()).unwrap();
-    assert_eq!(scratch.lanekeeper(&["stop", "r", "SL-2"]).stdout, "Lane SL-2 of run r is not running.\n");
+    assert_eq!(scratch.lanewright(&["stop", "r", "SL-2"]).stdout, "Lane SL-2 of run r is not running.\n");
     until("the job", || matches!(process::observe(&directory).unwrap(), Observation::Running(_)).then_some(()));
-    let ended = scratch.lanekeeper(&["stop", "r"]);
+    let ended = scratch.lanewright(&["stop", "r"]);
     assert_eq!(ended.stdout, "Run r was not running; 1 job that went on without it stopped.\n", "{}", ended.stderr);
     let exit = process::wait(&directory, Some(launched)).unwrap();
     assert_eq!(exit.cause, ExitCause::Stopped);
@@ -503,18 +503,18 @@ fn an_answer_without_a_live_process_is_written_into_the_log() {
     let scratch = TestEnv::new();
     let mut run = waiting_run(&scratch, "r");
     run.finished(RunOutcome::Blocked);
-    let ended = scratch.lanekeeper(&["reject", "r", "SL-1", "-m", "smaller steps"]);
+    let ended = scratch.lanewright(&["reject", "r", "SL-1", "-m", "smaller steps"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert_eq!(
         ended.stdout,
-        "The plan of SL-1 was rejected; the run is not active; continue with:\n  lanekeeper resume r\n"
+        "The plan of SL-1 was rejected; the run is not active; continue with:\n  lanewright resume r\n"
     );
     let message = "smaller steps".to_owned();
     assert_eq!(
         run.last(),
         Event::GateAnswered { lane: lane("SL-1"), gate: Approval::Plan.into(), approved: false, message }
     );
-    let again = scratch.lanekeeper(&["approve", "r", "SL-1"]);
+    let again = scratch.lanewright(&["approve", "r", "SL-1"]);
     assert_eq!(again.code, 7);
     assert!(again.stderr.contains("its plan was rejected already"), "{}", again.stderr);
 }
@@ -531,7 +531,7 @@ fn an_answer_without_a_question_is_refused_and_not_written() {
     ];
     for lock in [None, Some(run.hold())] {
         for (command, code, message) in &refused {
-            let ended = scratch.lanekeeper(command);
+            let ended = scratch.lanewright(command);
             assert_eq!(ended.code, *code, "held: {}: {}", lock.is_some(), ended.stderr);
             assert!(ended.stderr.contains(message), "{}", ended.stderr);
         }
@@ -567,7 +567,7 @@ fn an_answer_whose_hearer_dies_is_written_and_no_request_is_left() {
     drop(lock);
     let ended = approve.wait();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    assert!(ended.stdout.contains("lanekeeper resume r"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("lanewright resume r"), "{}", ended.stdout);
     assert!(matches!(run.last(), Event::GateAnswered { approved: true, .. }));
     assert_eq!(fs::read_dir(run.directory.requests()).unwrap().count(), 0, "a later resume would hear it twice");
 }

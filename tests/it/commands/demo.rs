@@ -33,14 +33,14 @@ impl Machine {
             .env("TMPDIR", self.path("tmp"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             // What a user's settings say must not change what is shown.
-            .env("LANEKEEPER_RETRIES", "0")
-            .env("LANEKEEPER_MERGE", "none")
+            .env("LANEWRIGHT_RETRIES", "0")
+            .env("LANEWRIGHT_MERGE", "none")
             .current_dir(self.path("work"))
             .stdin(Stdio::null())
     }
 
     fn demo(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
         self.pin(command.args(["demo", "--fast"]).args(arguments)).output().unwrap()
     }
 
@@ -85,10 +85,10 @@ fn the_demo_happens_as_announced_and_leaves_nothing_behind() {
     assert_in_order(
         &told,
         &[
-            "\nstart     lanekeeper execute-phase plan.toml",
+            "\nstart     lanewright execute-phase plan.toml",
             "\nkill -9   process ",
             "\nunseen    SEARCH indexer: ",
-            "\nresume    lanekeeper resume",
+            "\nresume    lanewright resume",
             "\nchecked   nothing ran twice: 8 attempts",
             "\nchecked   main holds",
             "\ngraph     ",
@@ -140,7 +140,7 @@ fn a_directory_that_holds_something_is_left_alone() {
 #[test]
 fn ctrl_c_stops_what_the_demo_has_started() {
     let machine = Machine::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     let command = machine.pin(command.args(["demo", "--fast"])).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut demo = command.spawn().unwrap();
     let mut told = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);

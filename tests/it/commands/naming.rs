@@ -1,6 +1,6 @@
 //! How runs, lanes and agents are named on the command line, on run logs made by hand.
 
-use lanekeeper::event::{Event, RunOutcome};
+use lanewright::event::{Event, RunOutcome};
 
 use super::cli_runs::{Run, attempt, waiting_run};
 use crate::support::TestEnv;
@@ -23,7 +23,7 @@ const SHOWN: &str = "Run newer-2, the newest unfinished one. Others: old-1.\n";
 fn a_run_is_an_id_the_beginning_of_one_the_latest_or_the_newest_unfinished() {
     let (scratch, _runs) = three_runs();
     let reported = |arguments: &[&str]| {
-        let ended = scratch.lanekeeper(&[&["report", "--format", "json"], arguments].concat()).exits(0);
+        let ended = scratch.lanewright(&[&["report", "--format", "json"], arguments].concat()).exits(0);
         (ended.json()["run_id"].as_str().expect("a run").to_owned(), ended.stderr)
     };
     for (named, run, note) in
@@ -51,8 +51,8 @@ fn without_an_unfinished_run_every_command_means_the_newest_as_if_it_was_named()
         (&["approve"], 7),
         (&["rollback"], 0),
     ] {
-        let unnamed = scratch.lanekeeper(words).exits(code);
-        let named = scratch.lanekeeper(&[words, &["b"]].concat());
+        let unnamed = scratch.lanewright(words).exits(code);
+        let named = scratch.lanewright(&[words, &["b"]].concat());
         assert_eq!(
             (unnamed.code, unnamed.stdout, unnamed.stderr),
             (named.code, named.stdout, named.stderr),
@@ -67,12 +67,12 @@ fn a_beginning_of_several_ids_is_refused_with_all_of_them() {
     for (name, day) in [("P1-a", 0), ("P1-b", 1), ("P1", 2)] {
         Run::begun(&scratch, name, day).checkpoint();
     }
-    let ambiguous = scratch.lanekeeper(&["status", "P1-"]).exits(2).says(&["beginning of 2 runs"]).hints("P1-b, P1-a");
+    let ambiguous = scratch.lanewright(&["status", "P1-"]).exits(2).says(&["beginning of 2 runs"]).hints("P1-b, P1-a");
     assert!(!ambiguous.stderr.contains("the newest unfinished one"), "{}", ambiguous.stderr);
-    let whole = scratch.lanekeeper(&["status", "P1"]).exits(0).stdout;
+    let whole = scratch.lanewright(&["status", "P1"]).exits(0).stdout;
     assert!(whole.contains("run P1\n"), "an id is itself, whatever else begins like it: {whole}");
-    scratch.lanekeeper(&["status", "P2-a"]).exits(8).hints("did you mean `P1-a`?");
-    scratch.lanekeeper(&["status", "@newest"]).exits(2).says(&["not with `@`"]);
+    scratch.lanewright(&["status", "P2-a"]).exits(8).hints("did you mean `P1-a`?");
+    scratch.lanewright(&["status", "@newest"]).exits(2).says(&["not with `@`"]);
 }
 
 #[test]
@@ -88,38 +88,38 @@ fn every_command_that_takes_a_run_takes_the_beginning_of_its_id() {
         &["clean", "don", "--dry-run"],
         &["approve", "old", "SL-1"],
     ] {
-        let ended = scratch.lanekeeper(command).exits(0);
+        let ended = scratch.lanewright(command).exits(0);
         assert!(!ended.stdout.contains("newer-2"), "{command:?}: {}", ended.stdout);
     }
-    scratch.lanekeeper(&["doctor", "old"]).says(&[]);
-    scratch.lanekeeper(&["doctor", "olf-1"]).exits(8).hints("did you mean `old-1`?");
+    scratch.lanewright(&["doctor", "old"]).says(&[]);
+    scratch.lanewright(&["doctor", "olf-1"]).exits(8).hints("did you mean `old-1`?");
 }
 
 #[test]
 fn a_lane_without_a_run_is_one_of_the_default_run() {
     let (scratch, [_, mut newer, _]) = three_runs();
     newer.job("SL-2", attempt(), "of the newer run\n");
-    let ended = scratch.lanekeeper(&["logs", "SL-2", "engineer"]).exits(0);
+    let ended = scratch.lanewright(&["logs", "SL-2", "engineer"]).exits(0);
     assert!(ended.stdout.contains("of the newer run"), "{}", ended.stdout);
     assert_eq!(ended.stderr, SHOWN);
-    let ended = scratch.lanekeeper(&["logs", "old", "SL-2", "engineer"]).exits(0);
+    let ended = scratch.lanewright(&["logs", "old", "SL-2", "engineer"]).exits(0);
     assert!(!ended.stdout.contains("of the newer run"), "{}", ended.stdout);
     scratch
-        .lanekeeper(&["logs", "SL-22"])
+        .lanewright(&["logs", "SL-22"])
         .exits(8)
         .says(&["run newer-2 has no such lane"])
         .hints("did you mean `SL-2`?");
-    scratch.lanekeeper(&["logs", "SL-2", "engineer", "x"]).exits(2).says(&["no lane `engineer`"]);
-    scratch.lanekeeper(&["logs", "SL-2", "enginer"]).exits(2).hints("did you mean `engineer`?");
-    scratch.lanekeeper(&["logs", "@lates"]).exits(2).says(&["the newest run is @latest"]);
+    scratch.lanewright(&["logs", "SL-2", "engineer", "x"]).exits(2).says(&["no lane `engineer`"]);
+    scratch.lanewright(&["logs", "SL-2", "enginer"]).exits(2).hints("did you mean `engineer`?");
+    scratch.lanewright(&["logs", "@lates"]).exits(2).says(&["the newest run is @latest"]);
 }
 
 #[test]
 fn a_command_for_one_lane_refuses_two() {
     let (scratch, _runs) = three_runs();
     for command in ["approve", "status", "stop", "skip"] {
-        scratch.lanekeeper(&[command, "SL-1", "SL-2"]).exits(2).says(&["SL-1 and SL-2 are two lanes"]);
-        scratch.lanekeeper(&[command, "SL-1", "engineer"]).exits(2).says(&["unexpected argument `engineer`"]);
+        scratch.lanewright(&[command, "SL-1", "SL-2"]).exits(2).says(&["SL-1 and SL-2 are two lanes"]);
+        scratch.lanewright(&[command, "SL-1", "engineer"]).exits(2).says(&["unexpected argument `engineer`"]);
     }
 }
 
@@ -132,7 +132,7 @@ fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id()
     longer.job("SL-2", attempt(), "in run SL-2-long\n");
     longer.job("SL-1", attempt(), "in its other lane\n");
     longer.checkpoint();
-    let logs = |words: &[&str]| scratch.lanekeeper(&[&["logs"], words].concat()).exits(0).stdout;
+    let logs = |words: &[&str]| scratch.lanewright(&[&["logs"], words].concat()).exits(0).stdout;
     assert!(logs(&["SL-1"]).contains("in run SL-1"));
     assert!(logs(&["SL-2"]).contains("in run SL-2-long") && !logs(&["SL-2"]).contains("in its other lane"));
     assert!(logs(&["SL-2-"]).contains("in its other lane"));
@@ -143,13 +143,13 @@ fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id()
 #[test]
 fn an_answer_finds_the_run_in_which_the_lane_waits_and_the_lane_that_waits() {
     let (scratch, [old, ..]) = three_runs();
-    scratch.lanekeeper(&["approve", "SL-1", "-m", "yes"]).exits(0);
+    scratch.lanewright(&["approve", "SL-1", "-m", "yes"]).exits(0);
     assert!(matches!(old.last(), Event::GateAnswered { approved: true, .. }));
-    scratch.lanekeeper(&["approve", "SL-1"]).exits(7).says(&["lane SL-1 does not wait for an answer"]);
-    scratch.lanekeeper(&["approve"]).exits(7).says(&["no lane of run newer-2 waits"]);
+    scratch.lanewright(&["approve", "SL-1"]).exits(7).says(&["lane SL-1 does not wait for an answer"]);
+    scratch.lanewright(&["approve"]).exits(7).says(&["no lane of run newer-2 waits"]);
     let other = waiting_run(&scratch, "other");
-    scratch.lanekeeper(&["reject", "other"]).exits(2).says(&["needs a reason"]).hints("reject other SL-1 -m");
-    scratch.lanekeeper(&["reject", "other", "-m", "smaller"]).exits(0);
+    scratch.lanewright(&["reject", "other"]).exits(2).says(&["needs a reason"]).hints("reject other SL-1 -m");
+    scratch.lanewright(&["reject", "other", "-m", "smaller"]).exits(0);
     assert!(matches!(other.last(), Event::GateAnswered { approved: false, .. }));
 }
 
@@ -158,8 +158,8 @@ fn an_answer_to_a_lane_that_waits_in_several_runs_is_refused() {
     let scratch = TestEnv::new();
     waiting_run(&scratch, "one");
     let two = waiting_run(&scratch, "two");
-    scratch.lanekeeper(&["approve", "SL-1"]).exits(2).says(&["in several runs"]).hints("two, one");
-    scratch.lanekeeper(&["approve", "two", "SL-1"]).exits(0);
+    scratch.lanewright(&["approve", "SL-1"]).exits(2).says(&["in several runs"]).hints("two, one");
+    scratch.lanewright(&["approve", "two", "SL-1"]).exits(0);
     assert!(matches!(two.last(), Event::GateAnswered { approved: true, .. }));
-    scratch.lanekeeper(&["approve", "SL-1"]).exits(0);
+    scratch.lanewright(&["approve", "SL-1"]).exits(0);
 }

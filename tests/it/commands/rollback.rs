@@ -42,11 +42,11 @@ fn a_merged_lane_is_undone_by_a_commit_on_top_and_can_be_run_again() {
     scratch.execute(&[]).exits(0);
     let (merged, tree) = (scratch.main(), scratch.tree("main"));
     let only_one = scratch.tree("main~1");
-    let rolled_back = scratch.lanekeeper(&["rollback", "r1", "--lane", "SL-2"]).exits(0);
+    let rolled_back = scratch.lanewright(&["rollback", "r1", "--lane", "SL-2"]).exits(0);
     assert_eq!(scratch.tree("main"), only_one);
     assert_eq!(scratch.git(&["rev-parse", "main~1"]), merged, "history only grows");
     assert_eq!(scratch.git(&["status", "--porcelain"]), "", "the checkout moved along");
-    assert!(rolled_back.stdout.contains("lanekeeper resume r1"), "{}", rolled_back.stdout);
+    assert!(rolled_back.stdout.contains("lanewright resume r1"), "{}", rolled_back.stdout);
     assert!(rolled_back.stderr.contains("Checkpoints: "), "{}", rolled_back.stderr);
     assert!(rolled_back.stdout.contains(&format!("git revert {}", scratch.main())), "{}", rolled_back.stdout);
     let kept = scratch.kept();
@@ -69,7 +69,7 @@ fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
     assert!(manifest.iter().any(|(file, _)| file == "SL-3/untracked"), "{manifest:?}");
     let (merged, head) = (scratch.main(), scratch.git_in(&worktree, &["rev-parse", "HEAD"]));
 
-    let first = scratch.lanekeeper(&["rollback", "r1", "--format", "json"]).exits(0).json();
+    let first = scratch.lanewright(&["rollback", "r1", "--format", "json"]).exits(0).json();
     let order: Vec<&str> = first["lanes"].as_array().unwrap().iter().map(|it| it["lane"].as_str().unwrap()).collect();
     let place = |lane: &str| order.iter().position(|it| *it == lane).unwrap();
     assert!(place("SL-2") < place("SL-1"), "{order:?}");
@@ -84,7 +84,7 @@ fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
     assert!(!scratch.path("repo.lanes/r1/SL-3/code").is_symlink());
 
     let (tip, kept) = (scratch.main(), scratch.kept());
-    let second = scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    let second = scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert!(second.stdout.contains("SL-1, SL-2, SL-3: never began"), "{}", second.stdout);
     assert_eq!((scratch.main(), scratch.kept()), (tip, kept));
 
@@ -99,7 +99,7 @@ fn what_is_kept_can_be_restored_with_the_command_that_is_printed() {
     scratch.lanes(&[MESSY]);
     scratch.execute(&[]).exits(1);
     let manifest = scratch.manifest(&scratch.code("SL-3"));
-    let told = scratch.lanekeeper(&["rollback", "r1", "--format", "json"]).exits(0).json();
+    let told = scratch.lanewright(&["rollback", "r1", "--format", "json"]).exits(0).json();
     let kept = told["lanes"][0]["kept"].as_array().unwrap().last().unwrap().clone();
     let restore = kept["restore"].as_str().unwrap().replace("git ", "");
     let words: Vec<&str> = restore.split(' ').collect();
@@ -108,14 +108,14 @@ fn what_is_kept_can_be_restored_with_the_command_that_is_printed() {
 }
 
 #[test]
-fn a_live_agent_is_stopped_and_its_work_kept_after_lanekeeper_was_killed() {
+fn a_live_agent_is_stopped_and_its_work_kept_after_lanewright_was_killed() {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW, ONE]);
     scratch.execute_and_kill_at("scratch/slow.pid");
     let pid: i32 = fs::read_to_string(scratch.path("scratch/slow.pid")).unwrap().trim().parse().unwrap();
     assert!(is_alive(pid));
     let manifest = scratch.manifest(&scratch.code("SL-4"));
-    let rolled_back = scratch.lanekeeper(&["rollback", "--lane", "SL-4"]).exits(0);
+    let rolled_back = scratch.lanewright(&["rollback", "--lane", "SL-4"]).exits(0);
     assert!(!is_alive(pid), "{}", rolled_back.stderr);
     let exits = scratch.events("job_exited");
     assert!(exits.iter().any(|exit| exit["lane"] == "SL-4"), "{exits:?}");
@@ -132,8 +132,8 @@ fn a_run_that_is_held_is_left_alone() {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW]);
     let running = scratch.execute_until("scratch/slow.pid");
-    let (log, refused) = (scratch.events("lane_moved"), scratch.lanekeeper(&["rollback", "r1"]).exits(4));
-    assert!(refused.stderr.contains("lanekeeper stop r1"), "{}", refused.stderr);
+    let (log, refused) = (scratch.events("lane_moved"), scratch.lanewright(&["rollback", "r1"]).exits(4));
+    assert!(refused.stderr.contains("lanewright stop r1"), "{}", refused.stderr);
     assert_eq!(scratch.events("lane_moved"), log);
     fs::write(scratch.path("scratch/may-end"), "").unwrap();
     running.wait().exits(0);
@@ -145,9 +145,9 @@ fn a_lane_that_others_were_built_on_does_not_go_alone() {
     scratch.lanes(&[ONE, TWO]);
     scratch.execute(&[]).exits(0);
     let before = (scratch.main(), fs::read(scratch.log_file()).unwrap());
-    let refused = scratch.lanekeeper(&["rollback", "r1", "--lane", "SL-1"]).exits(2);
+    let refused = scratch.lanewright(&["rollback", "r1", "--lane", "SL-1"]).exits(2);
     assert!(refused.stderr.contains("SL-2"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("lanekeeper rollback r1 --lane SL-1 --lane SL-2"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("lanewright rollback r1 --lane SL-1 --lane SL-2"), "{}", refused.stderr);
     assert_eq!((scratch.main(), fs::read(scratch.log_file()).unwrap()), before);
 }
 
@@ -157,11 +157,11 @@ fn bad_usage_is_an_error_and_changes_nothing() {
     scratch.lanes(&[ONE]);
     scratch.execute(&[]).exits(0);
     let before = fs::read(scratch.log_file()).unwrap();
-    let stage = scratch.lanekeeper(&["rollback", "r1", "--to", "pre_pr"]).exits(2);
+    let stage = scratch.lanewright(&["rollback", "r1", "--to", "pre_pr"]).exits(2);
     assert!(stage.stderr.contains("before_lane_start"), "{}", stage.stderr);
-    let lane = scratch.lanekeeper(&["rollback", "r1", "--lane", "SL-11"]).exits(2);
+    let lane = scratch.lanewright(&["rollback", "r1", "--lane", "SL-11"]).exits(2);
     assert!(lane.stderr.contains("did you mean `SL-1`"), "{}", lane.stderr);
-    scratch.lanekeeper(&["rollback", "nowhere"]).exits(8);
+    scratch.lanewright(&["rollback", "nowhere"]).exits(8);
     assert_eq!(fs::read(scratch.log_file()).unwrap(), before);
 }
 
@@ -174,7 +174,7 @@ fn what_was_changed_again_since_is_left_to_a_person() {
     scratch.write("repo/SL-1/a", "somebody else's\n");
     scratch.git(&["commit", "--quiet", "--all", "--message=later"]);
     let before = (scratch.main(), fs::read(scratch.log_file()).unwrap());
-    let refused = scratch.lanekeeper(&["rollback", "r1"]).exits(3);
+    let refused = scratch.lanewright(&["rollback", "r1"]).exits(3);
     assert!(refused.stderr.contains("SL-1/a"), "{}", refused.stderr);
     assert!(refused.stderr.contains(&format!("git revert -m 1 {merge}")), "{}", refused.stderr);
     assert_eq!((scratch.main(), fs::read(scratch.log_file()).unwrap()), before);
@@ -187,7 +187,7 @@ fn what_was_changed_again_since_is_left_to_a_person() {
     scratch.git(&["add", "SL-1/a"]);
     scratch.git(&["commit", "--quiet", "--message=again"]);
     let tip = scratch.main();
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert_eq!(scratch.main(), tip);
 }
 
@@ -198,7 +198,7 @@ fn a_dirty_checkout_of_the_base_is_refused_before_anything_is_stopped() {
     scratch.execute(&[]).exits(0);
     scratch.write("repo/SL-1/a", "in the middle of something\n");
     let before = (scratch.main(), fs::read(scratch.log_file()).unwrap());
-    let refused = scratch.lanekeeper(&["rollback", "r1"]).exits(3);
+    let refused = scratch.lanewright(&["rollback", "r1"]).exits(3);
     assert!(refused.stderr.contains("commit or stash"), "{}", refused.stderr);
     assert_eq!((scratch.main(), fs::read(scratch.log_file()).unwrap()), before);
     assert_eq!(fs::read_to_string(scratch.path("repo/SL-1/a")).unwrap(), "in the middle of something\n");
@@ -214,7 +214,7 @@ fn a_checkout_of_another_branch_is_not_touched() {
     scratch.write("repo/notes", "untracked\n");
     let mine = || (scratch.git(&["status", "--porcelain"]), scratch.git(&["rev-parse", "mine"]));
     let before = mine();
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert_eq!(mine(), before);
     assert!(scratch.path("repo/SL-1/a").exists() && !scratch.tree("main").contains("SL-1/a"));
 }
@@ -229,11 +229,11 @@ fn a_branch_that_a_person_has_checked_out_is_not_taken_away() {
     scratch.git_in(&code, &["checkout", "--quiet", "--detach"]);
     scratch.git(&["worktree", "add", "--quiet", other.to_str().unwrap(), "lane-agent/P1/SL-3/engineer"]);
     let before = fs::read(scratch.log_file()).unwrap();
-    let refused = scratch.lanekeeper(&["rollback", "r1"]).exits(3);
+    let refused = scratch.lanewright(&["rollback", "r1"]).exits(3);
     assert!(refused.stderr.contains(other.to_str().unwrap()), "{}", refused.stderr);
     assert_eq!(fs::read(scratch.log_file()).unwrap(), before);
     scratch.git_in(&other, &["checkout", "--quiet", "--detach"]);
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert_eq!(scratch.branches(), "main");
 }
 
@@ -243,10 +243,10 @@ fn the_branches_of_another_run_of_the_same_phase_stay() {
     scratch.lanes(&[ONE]);
     scratch.execute(&[]).exits(0);
     scratch.lanes(&[("SL-1", &[], "mkdir -p SL-1; echo other > SL-1/a; exit 3")]);
-    scratch.lanekeeper(&["execute-phase", "../plan.toml", "--run-id", "r2", "--progress", "none"]).exits(1);
+    scratch.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2", "--progress", "none"]).exits(1);
     let branches = scratch.branches();
     assert!(branches.contains("lane/P1/SL-1"), "{branches}");
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert_eq!(scratch.branches(), branches);
 }
 
@@ -256,11 +256,11 @@ fn a_repository_within_a_worktree_is_not_lost() {
     scratch.lanes(&[("SL-5", &[], "mkdir SL-5; git init -q SL-5/own; echo x > SL-5/own/x; exit 3")]);
     scratch.execute(&[]).exits(1);
     let own = scratch.code("SL-5").join("SL-5/own");
-    let refused = scratch.lanekeeper(&["rollback", "r1"]).exits(3);
+    let refused = scratch.lanewright(&["rollback", "r1"]).exits(3);
     assert!(refused.stderr.contains("SL-5/own"), "{}", refused.stderr);
     assert!(own.join("x").exists());
     fs::rename(&own, scratch.path("saved")).unwrap();
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn checkpoint_records_of_the_lane_say_that_it_was_rolled_back() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE, MESSY]);
     scratch.execute(&[]).exits(1);
-    scratch.lanekeeper(&["execute-phase", "../plan.toml", "--rollback", "--run-id", "r1", "--lane", "SL-3"]).exits(0);
+    scratch.lanewright(&["execute-phase", "../plan.toml", "--rollback", "--run-id", "r1", "--lane", "SL-3"]).exits(0);
     let records = checkpoints(&scratch);
     let status = |record: &&serde_json::Value| record["status"] == "rolled_back";
     let of = |lane: &str| records.iter().filter(|record| record["lane"] == lane).collect::<Vec<_>>();
@@ -289,12 +289,12 @@ fn dies_at(crash: &str) {
     let manifest = scratch.manifest(&scratch.code("SL-4"));
     let merged = scratch.main();
 
-    let died = scratch.lanekeeper_in(&["rollback", "r1"], &[("LANEKEEPER_CRASH_POINT", crash)]);
+    let died = scratch.lanewright_in(&["rollback", "r1"], &[("LANEWRIGHT_CRASH_POINT", crash)]);
     assert_eq!(died.code, 137, "{crash} was not reached: {}{}", died.stdout, died.stderr);
     let half_way = scratch.resume(&["--accept-plan-change"]).exits(3);
-    assert!(half_way.stderr.contains("lanekeeper rollback r1"), "{}", half_way.stderr);
+    assert!(half_way.stderr.contains("lanewright rollback r1"), "{}", half_way.stderr);
 
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert_eq!(scratch.tree("main"), before);
     assert_eq!(scratch.git(&["rev-list", "--count", &format!("{merged}..main")]), "1", "undone once");
     assert_eq!(scratch.branches(), "main");
@@ -332,17 +332,17 @@ fn a_merge_that_was_published_and_not_written_down_is_undone_too() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE]);
     let before = scratch.tree("main");
-    let crash = [("LANEKEEPER_CRASH_POINT", "after_publish_merge:1")];
+    let crash = [("LANEWRIGHT_CRASH_POINT", "after_publish_merge:1")];
     let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"];
-    assert_eq!(scratch.lanekeeper_in(&arguments, &crash).code, 137);
+    assert_eq!(scratch.lanewright_in(&arguments, &crash).code, 137);
     assert_ne!(scratch.tree("main"), before);
     assert!(scratch.events("lane_merged").is_empty());
-    scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert_eq!(scratch.tree("main"), before);
     scratch.resume(&["--accept-plan-change"]).exits(0);
 }
 
-/// Kills git and the Lanekeeper that runs it while git writes the files of a slot, as long as `die` exists.
+/// Kills git and the Lanewright that runs it while git writes the files of a slot, as long as `die` exists.
 const DYING: &str = "if [ -e $SCRATCH/die ]; then \
     kill -9 $(cut -d' ' -f4 /proc/$PPID/stat) $PPID; fi; cat";
 
@@ -360,7 +360,7 @@ fn a_slot_whose_checkout_was_cut_short_is_rolled_back() {
     let claim = fs::read_to_string(scratch.path("repo.lanes/slots/01.claim")).unwrap();
     assert!(claim.contains("\"started\""), "{claim}");
     fs::remove_file(scratch.path("scratch/die")).unwrap();
-    let rolled_back = scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    let rolled_back = scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert!(rolled_back.stdout.contains("SL-1: rolled back"), "{}", rolled_back.stdout);
     assert_eq!(scratch.kept(), Vec::<String>::new(), "half a checkout is no work");
     assert_eq!((scratch.branches().as_str(), scratch.git(&["worktree", "list"]).lines().count()), ("main", 1));

@@ -1,7 +1,7 @@
 //! The doctor contradicts no state that a run makes: while the run is worked on, after it was stopped, and after it was
 //! killed anywhere. What it repairs there changes nothing about the end of the run.
 
-use lanekeeper::executor::crash::CrashPoint;
+use lanewright::executor::crash::CrashPoint;
 use rustix::process::Signal;
 
 use super::end_state::{EndState, assert_ended_as, assert_nothing_began_twice, undisturbed, undisturbed_run_with};
@@ -19,7 +19,7 @@ fn doctor_agrees(world: &World) {
         let (code, told) = world.output(arguments);
         assert_eq!(code, Some(0), "{arguments:?}: {told}\n{}", world.story());
     }
-    // A git that outlives its Lanekeeper may still create one.
+    // A git that outlives its Lanewright may still create one.
     let after = branches();
     let moved: Vec<&str> = before.lines().filter(|branch| !after.lines().any(|now| now == *branch)).collect();
     assert!(moved.is_empty(), "{moved:?} moved: {after}\n{}", world.story());
@@ -63,14 +63,14 @@ fn after_a_death_between_any_two_records() {
 #[test]
 fn at_any_moment_of_a_run() {
     let world = World::new(&EVERYTHING);
-    let mut lanekeeper = world.go_on(None);
-    while !lanekeeper.has_ended() {
+    let mut lanewright = world.go_on(None);
+    while !lanewright.has_ended() {
         for arguments in [["doctor"].as_slice(), &["doctor", "--fix"]] {
             let (code, told) = world.output(arguments);
             assert_eq!(code, Some(0), "{arguments:?}: {told}\n{}", world.story());
         }
     }
-    assert_eq!(lanekeeper.wait().code, 0, "{}", world.story());
+    assert_eq!(lanewright.wait().code, 0, "{}", world.story());
     assert_ended_as(undisturbed(), &world);
 }
 
@@ -88,7 +88,7 @@ fn while_a_run_waits_for_people() {
     assert_ended_as(&expected, &world);
 }
 
-/// How a Lanekeeper ends whose lane is at its tests on the merged result, in a worktree on no branch.
+/// How a Lanewright ends whose lane is at its tests on the merged result, in a worktree on no branch.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Stopped,
@@ -110,22 +110,22 @@ fn while_the_merged_result_is_tested() {
         |end| format!("{end:?}"),
         |end| {
             let world = World::new(&MOVED);
-            let mut lanekeeper = world.go_on(None);
+            let mut lanewright = world.go_on(None);
             wait_until("the tests of the merged result", || world.path("merged-tests").exists());
             wait_until("their record", || world.supervisors().len() == 1);
             doctor_agrees(&world);
             let supervisor = world.supervisors()[0];
             match end {
-                End::Stopped => signal(lanekeeper.pid(), Signal::TERM),
-                End::Killed => lanekeeper.kill(),
+                End::Stopped => signal(lanewright.pid(), Signal::TERM),
+                End::Killed => lanewright.kill(),
                 End::MachineLost => {
                     let all = tree_of(supervisor.pid);
-                    lanekeeper.kill();
+                    lanewright.kill();
                     all.iter().for_each(|&pid| signal(u32::try_from(pid).unwrap(), Signal::KILL));
                     wait_until("the end of the supervisor", || !supervisor.is_alive());
                 }
             }
-            drop(lanekeeper.wait());
+            drop(lanewright.wait());
             doctor_agrees(&world);
             world.release("merged-may-end");
             world.finish();

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use lanekeeper::event::{Event, Record};
-use lanekeeper::model::{JobId, LaneId, ProcessId, Stage};
-use lanekeeper::process::{Observation, observe};
-use lanekeeper::store::checkpoints::{self, CheckpointEntry};
-use lanekeeper::store::run_log;
+use lanewright::event::{Event, Record};
+use lanewright::model::{JobId, LaneId, ProcessId, Stage};
+use lanewright::process::{Observation, observe};
+use lanewright::store::checkpoints::{self, CheckpointEntry};
+use lanewright::store::run_log;
 
 use super::plans::{EVERYTHING, PlanText};
 use super::world::{World, files_below, older_version};
@@ -49,7 +49,7 @@ impl EndState {
 fn in_git(world: &World) -> Vec<String> {
     let mut files = files_below(&world.work().join(".git"), &["objects", "logs", "index", "ORIG_HEAD"]);
     if older_version().is_some() {
-        files.retain(|file| !file.starts_with("lanekeeper/index."));
+        files.retain(|file| !file.starts_with("lanewright/index."));
     }
     files
 }

@@ -17,7 +17,7 @@ fn a_full_disk_stops_a_run_and_loses_no_work() {
         return eprintln!("skipped: mounting a small disk needs privileges");
     };
     let world = World::inside(scratch, &HELD);
-    let lanekeeper = world.go_on(None);
+    let lanewright = world.go_on(None);
     world.until_agents_began(3);
     let (run, _) = world.run().unwrap();
     let work = world.path(&format!("disk/work.lanes/{run}/alpha/agents/maker/code/alpha/maker-1.txt"));
@@ -25,7 +25,7 @@ fn a_full_disk_stops_a_run_and_loses_no_work() {
     let filler = world.path("disk/filler");
     fill(&filler);
     world.release("agents-may-end");
-    let ended = lanekeeper.wait();
+    let ended = lanewright.wait();
     assert_eq!(ended.code, 3, "{ended:?}\n{}", world.story());
     assert!(ended.stderr.contains("No space left on device"), "{ended:?}");
     assert_eq!(fs::read_to_string(&work).unwrap(), "maker 1\n");

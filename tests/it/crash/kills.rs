@@ -1,10 +1,10 @@
-//! Deaths at random moments, of Lanekeeper alone or of everything that it started.
+//! Deaths at random moments, of Lanewright alone or of everything that it started.
 
 use std::fs;
 
-use lanekeeper::event::Event;
-use lanekeeper::model::{JobRole, ProcessId};
-use lanekeeper::process::{Observation, observe};
+use lanewright::event::Event;
+use lanewright::model::{JobRole, ProcessId};
+use lanewright::process::{Observation, observe};
 use rustix::process::Signal;
 
 use super::end_state::{
@@ -22,10 +22,10 @@ fn a_run_that_is_killed_at_any_moment_comes_to_its_end() {
         let world = World::new(&EVERYTHING);
         for _ in 0..1 + dice.roll(3) {
             let enough = world.log_lines() + dice.roll(if world.log_lines() == 0 { 120 } else { 40 });
-            let mut lanekeeper = world.go_on(None);
-            wait_until("records", || world.log_lines() >= enough || lanekeeper.has_ended());
-            lanekeeper.kill();
-            drop(lanekeeper.wait());
+            let mut lanewright = world.go_on(None);
+            wait_until("records", || world.log_lines() >= enough || lanewright.has_ended());
+            lanewright.kill();
+            drop(lanewright.wait());
             assert_order(&world);
             if world.is_done() {
                 break;
@@ -46,13 +46,13 @@ fn a_run_with_timeouts_outages_and_questions_that_is_killed_at_any_moment_comes_
         let world = World::new(&TROUBLE);
         for _ in 0..1 + dice.roll(4) {
             let enough = world.log_lines() + dice.roll(if world.log_lines() == 0 { 90 } else { 30 });
-            let mut lanekeeper = world.go_on(None);
-            wait_until("records", || world.log_lines() >= enough || lanekeeper.has_ended());
+            let mut lanewright = world.go_on(None);
+            wait_until("records", || world.log_lines() >= enough || lanewright.has_ended());
             if dice.roll(2) == 0 {
                 world.answer(&QUESTIONS);
             }
-            lanekeeper.kill();
-            drop(lanekeeper.wait());
+            lanewright.kill();
+            drop(lanewright.wait());
             assert_order(&world);
             if world.is_done() {
                 break;
@@ -78,9 +78,9 @@ impl Dice {
 /// A run whose agents all wait to be released.
 fn held() -> (World, Running) {
     let world = World::new(&HELD);
-    let lanekeeper = world.go_on(None);
+    let lanewright = world.go_on(None);
     world.until_agents_began(3);
-    (world, lanekeeper)
+    (world, lanewright)
 }
 
 fn release(world: &World) {
@@ -91,20 +91,20 @@ fn release(world: &World) {
 #[test]
 fn agents_that_are_alive_at_a_kill_finish_undisturbed() {
     let expected = undisturbed_run_of(&HELD);
-    let (world, mut lanekeeper) = held();
+    let (world, mut lanewright) = held();
     for _ in 0..2 {
-        lanekeeper.kill();
-        assert!(lanekeeper.wait().was_killed());
+        lanewright.kill();
+        assert!(lanewright.wait().was_killed());
         let before = world.supervisors();
         assert_eq!(before.len(), 3);
         assert!(before.iter().all(|supervisor| supervisor.is_alive()));
-        lanekeeper = world.go_on(None);
+        lanewright = world.go_on(None);
         let resumes = world.resumes();
         wait_until("the resume", || world.resumes() > resumes);
         assert_eq!(world.supervisors(), before);
     }
     release(&world);
-    assert_eq!(lanekeeper.wait().code, 0, "{}", world.story());
+    assert_eq!(lanewright.wait().code, 0, "{}", world.story());
     assert_ended_as(&expected, &world);
     assert_nothing_began_twice(&world);
     assert_eq!(world.lines_of_agents("begin").len(), 4);
@@ -113,16 +113,16 @@ fn agents_that_are_alive_at_a_kill_finish_undisturbed() {
 #[test]
 fn a_machine_that_is_lost_is_no_failure_of_its_agents() {
     let expected = undisturbed_run_of(&HELD);
-    let (world, lanekeeper) = held();
-    lose_machine(&world, lanekeeper);
+    let (world, lanewright) = held();
+    lose_machine(&world, lanewright);
     world.release("agents-may-end");
-    let lanekeeper = world.go_on(None);
+    let lanewright = world.go_on(None);
     let testing = |world: &World| {
         let tests = |event: &Event| matches!(event, Event::JobStarted { job, .. } if job.role == JobRole::Tests);
         world.records().iter().filter(|record| tests(&record.event)).count() == 2
     };
     wait_until("two lanes that run their tests", || testing(&world));
-    lose_machine(&world, lanekeeper);
+    lose_machine(&world, lanewright);
     world.release("tests-may-end");
     world.finish();
     assert_ended_as(&expected, &world);
@@ -131,15 +131,15 @@ fn a_machine_that_is_lost_is_no_failure_of_its_agents() {
     assert_eq!(world.lines_of_agents("begin").len(), 3 + 4);
 }
 
-/// Kills Lanekeeper and everything that it has started, all of it at once.
-fn lose_machine(world: &World, mut lanekeeper: Running) {
+/// Kills Lanewright and everything that it has started, all of it at once.
+fn lose_machine(world: &World, mut lanewright: Running) {
     wait_until("two supervisors", || world.supervisors().len() > 1);
     let supervisors = world.supervisors();
     let everything: Vec<i32> = supervisors.iter().flat_map(|supervisor| tree_of(supervisor.pid)).collect();
     assert!(everything.len() > supervisors.len(), "{everything:?}");
-    lanekeeper.kill();
+    lanewright.kill();
     everything.iter().for_each(|&pid| signal(u32::try_from(pid).unwrap(), Signal::KILL));
-    assert!(lanekeeper.wait().was_killed());
+    assert!(lanewright.wait().was_killed());
     wait_until("the end of all processes", || {
         everything.iter().all(|&pid| ProcessId::of(pid).is_none_or(|id| !id.is_alive()))
     });

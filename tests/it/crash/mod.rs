@@ -1,7 +1,7 @@
 //! Whatever dies, and whenever: a resume brings the run to the end that it would have come to undisturbed.
 //!
 //! The real binary in scratch repositories, with agents that write down, outside of the repository, when they begin and
-//! when they finish. `LANEKEEPER_TEST_ROUNDS=100` makes it a hundred kills, each in a run of its own.
+//! when they finish. `LANEWRIGHT_TEST_ROUNDS=100` makes it a hundred kills, each in a run of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

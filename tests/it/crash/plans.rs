@@ -28,10 +28,10 @@ impl PlanText {
 }
 
 const COMMON: &str = r#"set -eu
-say() { echo "$1 $LANEKEEPER_LANE $LANEKEEPER_AGENT $LANEKEEPER_TASK $LANEKEEPER_ATTEMPT" >>ROOT/agents.log; }
+say() { echo "$1 $LANEWRIGHT_LANE $LANEWRIGHT_AGENT $LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT" >>ROOT/agents.log; }
 # Waits until a command succeeds, as long as the test lives.
 until_true() { until eval "$1" 2>/dev/null; do test -d ROOT/disk/work; sleep 0.02; done; }
-write() { mkdir -p "$LANEKEEPER_LANE"; echo "$LANEKEEPER_AGENT $LANEKEEPER_TASK" >"$LANEKEEPER_LANE/$LANEKEEPER_AGENT-$LANEKEEPER_TASK.txt"; }
+write() { mkdir -p "$LANEWRIGHT_LANE"; echo "$LANEWRIGHT_AGENT $LANEWRIGHT_TASK" >"$LANEWRIGHT_LANE/$LANEWRIGHT_AGENT-$LANEWRIGHT_TASK.txt"; }
 say begin
 "#;
 
@@ -109,11 +109,11 @@ allow_empty = true
 "#,
     // Gamma begins before beta is merged, and works on the same file at the same time: a conflict, every time.
     agent: r#"
-case "$LANEKEEPER_LANE/$LANEKEEPER_AGENT/$LANEKEEPER_ATTEMPT" in
+case "$LANEWRIGHT_LANE/$LANEWRIGHT_AGENT/$LANEWRIGHT_ATTEMPT" in
 beta/left/*) until_true 'grep -q "^begin gamma" ROOT/agents.log'; echo beta >>shared.txt; write ;;
 gamma/maker/1) echo half-done >left-behind.txt; exit 1 ;;
 gamma/maker/*) until_true 'git -C ROOT/disk/work cat-file -e main:shared.txt'; echo gamma >>shared.txt; write ;;
-delta/reviewer/*) printf '{"status":"COMPLETE","decision":"APPROVED","feedback":""}' >"$LANEKEEPER_STATUS_FILE" ;;
+delta/reviewer/*) printf '{"status":"COMPLETE","decision":"APPROVED","feedback":""}' >"$LANEWRIGHT_STATUS_FILE" ;;
 epsilon/*) ;;
 *) write ;;
 esac
@@ -255,7 +255,7 @@ id = "1"
 prompt = "one"
 "#,
     agent: r#"
-case "$LANEKEEPER_LANE/$LANEKEEPER_TASK/$LANEKEEPER_ATTEMPT" in
+case "$LANEWRIGHT_LANE/$LANEWRIGHT_TASK/$LANEWRIGHT_ATTEMPT" in
 alpha/1/1) trap '' TERM; until_true false ;;
 delta/1/1) echo "API Error: 429 Too Many Requests"; exit 1 ;;
 delta/1/2) write; touch broken.txt ;;
@@ -321,6 +321,6 @@ prompt = "one"
 "#,
     agent: r#"
 write
-test "$LANEKEEPER_ATTEMPT" != 1
+test "$LANEWRIGHT_ATTEMPT" != 1
 "#,
 };

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use lanekeeper::executor::crash::CrashPoint;
+use lanewright::executor::crash::CrashPoint;
 
 use super::end_state::{assert_ended_as, assert_nothing_began_twice, assert_order, undisturbed, undisturbed_run_of};
 use super::plans::{EVERYTHING, HELD, LITTERING};
@@ -96,7 +96,7 @@ fn a_resume_fixes_a_death_on_the_way_of_any_merge_style() {
 }
 
 #[test]
-fn what_gates_left_is_kept_once_however_often_lanekeeper_dies() {
+fn what_gates_left_is_kept_once_however_often_lanewright_dies() {
     let expected = undisturbed_run_of(&LITTERING);
     assert_eq!(expected.references, "refs/heads/main\n", "what was put aside outlived the merge");
     let certain = ["after_merge_agent:2", "after_release_agent:1", "after_release_agent:2", "kept:1", "kept:4"];
@@ -126,7 +126,7 @@ const MOST_SYNCS: u32 = 35;
 fn a_death_right_after_the_end_leaves_no_file_behind() {
     let world = World::new(&EVERYTHING);
     world.finish();
-    // What a Lanekeeper leaves that dies between the last record and the files that follow from the log.
+    // What a Lanewright leaves that dies between the last record and the files that follow from the log.
     fs::write(world.state_directory().join("checkpoints.json"), "[]").unwrap();
     world.finish();
     assert_ended_as(undisturbed(), &world);
@@ -140,10 +140,10 @@ fn a_resume_fixes_a_death_while_agents_are_stopped() {
         |name| (*name).to_owned(),
         |name| {
             let world = World::new(&HELD);
-            let lanekeeper = world.go_on(Some(&format!("{name}:1")));
+            let lanewright = world.go_on(Some(&format!("{name}:1")));
             world.until_agents_began(3);
-            signal(lanekeeper.pid(), rustix::process::Signal::TERM);
-            assert!(lanekeeper.wait().was_killed(), "no run comes to {name}");
+            signal(lanewright.pid(), rustix::process::Signal::TERM);
+            assert!(lanewright.wait().was_killed(), "no run comes to {name}");
             let told_and_running =
                 || world.jobs().into_iter().any(|job| job.join("stop").exists() && !job.join("exit.json").exists());
             // One whose stop was written down and that was not signalled any more goes on: nobody disturbs it.

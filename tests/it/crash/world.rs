@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lanekeeper::event::{Event, Record, RunOutcome};
-use lanekeeper::executor::crash::CRASH_POINT_VARIABLE;
-use lanekeeper::model::ownership::RUN_LOG_DIRECTORY;
-use lanekeeper::model::{ProcessId, RunId};
-use lanekeeper::process::{Observation, observe};
-use lanekeeper::store::{RunDirectory, StateDirectory, run_log};
+use lanewright::event::{Event, Record, RunOutcome};
+use lanewright::executor::crash::CRASH_POINT_VARIABLE;
+use lanewright::model::ownership::RUN_LOG_DIRECTORY;
+use lanewright::model::{ProcessId, RunId};
+use lanewright::process::{Observation, observe};
+use lanewright::store::{RunDirectory, StateDirectory, run_log};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plans::PlanText;
 use crate::support::{Running, wait_until};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_lanekeeper");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_lanewright");
 
 /// The plan, from the main worktree.
 pub const PLAN: &str = "../../plan.toml";
@@ -70,11 +70,11 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits until every git that a dead Lanekeeper began has ended: each holds the lock that it was begun under, if any.
+    /// Waits until every git that a dead Lanewright began has ended: each holds the lock that it was begun under, if any.
     pub fn wait_for_orphans(&self) {
         wait_until("the end of every git", || !self.has_git());
         for name in ["pool", "admin", "references", "publish", "settings"] {
-            if let Ok(guard) = fs::File::open(self.work().join(format!(".git/lanekeeper/{name}.guard"))) {
+            if let Ok(guard) = fs::File::open(self.work().join(format!(".git/lanewright/{name}.guard"))) {
                 guard.lock().unwrap();
             }
         }
@@ -90,7 +90,7 @@ impl World {
         processes.into_iter().any(|process| is_git(&process) && is_here(&process))
     }
 
-    /// How many worktrees there are. A git that a dead Lanekeeper began may be about to add one, which others cannot
+    /// How many worktrees there are. A git that a dead Lanewright began may be about to add one, which others cannot
     /// read at that moment.
     pub fn count_worktrees(&self) -> usize {
         let mut listing = None;
@@ -112,8 +112,8 @@ impl World {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("LC_ALL", "C")
-            .env("LANEKEEPER_BACKOFF", "10ms")
-            .env("LANEKEEPER_PROGRESS", "none")
+            .env("LANEWRIGHT_BACKOFF", "10ms")
+            .env("LANEWRIGHT_PROGRESS", "none")
             .current_dir(self.work())
             .stdin(Stdio::null());
         for who in ["AUTHOR", "COMMITTER"] {
@@ -127,7 +127,7 @@ impl World {
         command
     }
 
-    /// Starts the program, to die at `crash_point` (`NAME:N`) if one is given. With `LANEKEEPER_TEST_OLDER=PATH` that one
+    /// Starts the program, to die at `crash_point` (`NAME:N`) if one is given. With `LANEWRIGHT_TEST_OLDER=PATH` that one
     /// is the debug build of an earlier version, whose run this version resumes.
     pub fn spawn(&self, arguments: &[&str], crash_point: Option<&str>) -> Running {
         let variable = crash_point.map(|point| (CRASH_POINT_VARIABLE, point));
@@ -326,14 +326,14 @@ pub fn for_each<T: Sync>(cases: &[T], name: impl Fn(&T) -> String + Sync, check:
 /// A run waits for its disk and its agents most of the time.
 const AT_ONCE: usize = 3;
 
-/// The program that begins the runs which this version resumes: `LANEKEEPER_TEST_OLDER`, where it is set.
+/// The program that begins the runs which this version resumes: `LANEWRIGHT_TEST_OLDER`, where it is set.
 pub fn older_version() -> Option<String> {
-    std::env::var("LANEKEEPER_TEST_OLDER").ok()
+    std::env::var("LANEWRIGHT_TEST_OLDER").ok()
 }
 
-/// How often the tests go round: `LANEKEEPER_TEST_ROUNDS`, where it is set.
+/// How often the tests go round: `LANEWRIGHT_TEST_ROUNDS`, where it is set.
 pub fn rounds() -> Option<u32> {
-    std::env::var("LANEKEEPER_TEST_ROUNDS").ok()?.parse().ok()
+    std::env::var("LANEWRIGHT_TEST_ROUNDS").ok()?.parse().ok()
 }
 
 /// `pid` and everything that comes from it.

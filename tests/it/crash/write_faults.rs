@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use lanekeeper::fs::fault::WRITE_FAULT_VARIABLE;
+use lanewright::fs::fault::WRITE_FAULT_VARIABLE;
 
 use super::end_state::{EndState, assert_ended_as, assert_nothing_began_twice, assert_order, undisturbed_run_of};
 use super::plans::RETRIED;
@@ -38,7 +38,7 @@ fn a_run_whose_files_are_refused_at_any_write_says_so_and_is_resumed() {
 }
 
 /// Parts of the paths of files that are refused one time or another.
-const FILES: [&str; 5] = [".jsonl", "/plan.json", "/.git/info/exclude", "/.git/lanekeeper", "/task.json"];
+const FILES: [&str; 5] = [".jsonl", "/plan.json", "/.git/info/exclude", "/.git/lanewright", "/task.json"];
 
 #[test]
 fn a_resume_whose_files_are_refused_at_any_write_says_so_and_is_resumed_itself() {
@@ -96,7 +96,7 @@ fn refused_and_resumed(fault: &str, words: &str, begin: Begin, expected: &EndSta
 /// No temporary file is left in the repository or the pool. Supervisors may be writing the files of their jobs.
 fn assert_nothing_is_half_written(world: &World) {
     let slots = entries(&world.path("disk")).into_iter().flat_map(|path| entries(&path.join("slots")));
-    let git = ["", "info", "lanekeeper"].into_iter().flat_map(|below| entries(&world.work().join(".git").join(below)));
+    let git = ["", "info", "lanewright"].into_iter().flat_map(|below| entries(&world.work().join(".git").join(below)));
     let is_temporary = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(".unfinished-") || name.ends_with(".tmp")

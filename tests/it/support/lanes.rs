@@ -22,7 +22,7 @@ impl TestEnv {
         self.plan(&format!("base_branch = \"main\"\n\n{}", lanes.iter().map(lane).collect::<String>()));
     }
 
-    /// Starts run [`RUN`] and kills Lanekeeper, and nothing else, once `sign` exists.
+    /// Starts run [`RUN`] and kills Lanewright, and nothing else, once `sign` exists.
     pub(crate) fn execute_and_kill_at(&self, sign: &str) {
         let running = self.execute_until(sign);
         running.signal(Signal::KILL);
@@ -48,8 +48,8 @@ impl TestEnv {
     }
 
     /// Runs the binary with these variables.
-    pub(crate) fn lanekeeper_in(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
-        self.lanekeeper_with(arguments, |command| command.envs(variables.iter().copied()))
+    pub(crate) fn lanewright_in(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+        self.lanewright_with(arguments, |command| command.envs(variables.iter().copied()))
     }
 
     pub(crate) fn main(&self) -> String {
@@ -67,7 +67,7 @@ impl TestEnv {
 
     /// The refs of snapshots.
     pub(crate) fn kept(&self) -> Vec<String> {
-        self.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper"]).lines().map(str::to_owned).collect()
+        self.git(&["for-each-ref", "--format=%(refname)", "refs/lanewright"]).lines().map(str::to_owned).collect()
     }
 
     /// Every object that a ref reaches.

@@ -46,7 +46,7 @@ impl TestEnv {
 
     /// With a home, room for a plan, and an empty directory `repo`.
     pub(crate) fn without_repository() -> Self {
-        let directory = tempfile::Builder::new().prefix("lanekeeper-it").tempdir().expect("a temporary directory");
+        let directory = tempfile::Builder::new().prefix("lanewright-it").tempdir().expect("a temporary directory");
         let root = fs::canonicalize(directory.path()).expect("its real path");
         let env = Self { root, _directory: directory };
         for below in ["home", "config", "bin", "scratch", "repo"] {
@@ -122,22 +122,22 @@ impl TestEnv {
 
     /// Goes on with run [`RUN`].
     pub(crate) fn resume(&self, flags: &[&str]) -> Ended {
-        self.lanekeeper(&[&["resume", RUN], flags].concat())
+        self.lanewright(&[&["resume", RUN], flags].concat())
     }
 
     /// Runs the binary in the repository.
-    pub(crate) fn lanekeeper(&self, arguments: &[&str]) -> Ended {
-        self.lanekeeper_with(arguments, |command| command)
+    pub(crate) fn lanewright(&self, arguments: &[&str]) -> Ended {
+        self.lanewright_with(arguments, |command| command)
     }
 
     /// The same with more said about the process.
-    pub(crate) fn lanekeeper_with(&self, arguments: &[&str], more: impl Fn(&mut Command) -> &mut Command) -> Ended {
+    pub(crate) fn lanewright_with(&self, arguments: &[&str], more: impl Fn(&mut Command) -> &mut Command) -> Ended {
         self.start_with(arguments, more).wait()
     }
 
     /// Starts the binary in the repository.
     pub(crate) fn start_with(&self, arguments: &[&str], more: impl Fn(&mut Command) -> &mut Command) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
         self.pin(&mut command).args(arguments);
         more(&mut command);
         Running::start(command)
@@ -157,7 +157,7 @@ impl TestEnv {
             .env("TZ", "UTC")
             .env("LC_ALL", "C")
             .env("SCRATCH", self.path("scratch"))
-            .env("LANEKEEPER_BACKOFF", "1ms")
+            .env("LANEWRIGHT_BACKOFF", "1ms")
             .current_dir(self.path("repo"))
             .stdin(Stdio::null())
     }
@@ -251,8 +251,8 @@ impl TestEnv {
         let worktrees = self.git(&["worktree", "list", "--porcelain"]);
         assert_eq!(worktrees.matches("worktree ").count(), 1, "stray worktrees:\n{worktrees}");
         assert!(!self.path("repo.lanes").exists() || all_files(&self.path("repo.lanes")).is_empty(), "stray files");
-        // Lanekeeper's own are held through the kernel: that they are there says nothing.
-        let own = self.path("repo/.git/lanekeeper");
+        // Lanewright's own are held through the kernel: that they are there says nothing.
+        let own = self.path("repo/.git/lanewright");
         let is_lock =
             |path: &PathBuf| path.extension().is_some_and(|extension| extension == "lock") && !path.starts_with(&own);
         let locks: Vec<PathBuf> = all_files(&self.path("repo/.git")).into_iter().filter(is_lock).collect();

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use lanekeeper::git::{Publication, publish, settle_checkouts, settle_switches};
-use lanekeeper::model::CommitId;
+use lanewright::git::{Publication, publish, settle_checkouts, settle_switches};
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 
@@ -42,7 +42,7 @@ fn end_switch(world: &World) {
 }
 
 fn note(world: &World) -> bool {
-    world.main.join(".git/lanekeeper/published.json").exists()
+    world.main.join(".git/lanewright/published.json").exists()
 }
 
 pinned_tests! {

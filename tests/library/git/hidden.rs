@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lanekeeper::git::{
+use lanewright::git::{
     Checkout, CommitRequest, GitError, Mode, SnapshotRequest, commit_all, has_changes, snapshot, uncommitted_paths,
 };
-use lanekeeper::model::CommitId;
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 
@@ -15,7 +15,7 @@ use crate::git::support::*;
 fn kept(world: &World, worktree: &Path, head: &CommitId, path: &str) -> String {
     let request = SnapshotRequest {
         worktree,
-        reference: "refs/lanekeeper/checkpoint/P1-A/1",
+        reference: "refs/lanewright/checkpoint/P1-A/1",
         message: "kept",
         head,
         since: head,
@@ -79,7 +79,7 @@ pinned_tests! {
         git(&slot.path, &["rm", "--quiet", "--cached", "link"]);
         write(&slot.path.join("link"), "work\n");
         assert_eq!(kept(&world, &slot.path, &slot.head, "link"), "work");
-        let snapshots = git(&world.main, &["for-each-ref", "--format=%(objectname)", "refs/lanekeeper/checkpoint"]);
+        let snapshots = git(&world.main, &["for-each-ref", "--format=%(objectname)", "refs/lanewright/checkpoint"]);
         let modes: Vec<String> =
             snapshots.lines().map(|name| git(&world.main, &["ls-tree", name, "link"])[..6].to_owned()).collect();
         assert!(modes.contains(&"100644".to_owned()), "{modes:?}");

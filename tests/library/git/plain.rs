@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanekeeper::event::Worktree;
-use lanekeeper::git::{CommitRequest, Committed, Repository, SnapshotRequest, commit_all, snapshot_of_head};
+use lanewright::event::Worktree;
+use lanewright::git::{CommitRequest, Committed, Repository, SnapshotRequest, commit_all, snapshot_of_head};
 
 use crate::git::support::*;
 
@@ -44,7 +44,7 @@ pinned_tests! {
         let (slot, repository) = (lane(&world), world.repository());
         let trace = traced();
         let committed = commit_in(&repository, &slot);
-        let reference = "refs/lanekeeper/checkpoint/P1-A/1";
+        let reference = "refs/lanewright/checkpoint/P1-A/1";
         let keep = |head| {
             let request = SnapshotRequest { worktree: &slot.path, reference, message: "kept", head, since: head };
             snapshot_of_head(&repository, &request).unwrap()
@@ -63,9 +63,9 @@ pinned_tests! {
         assert_eq!(git(worktree, &["log", "-1", "--walk-reflogs", "--format=%gs"]), "commit: work");
         assert_eq!(git(worktree, &["show", "HEAD:new/text.txt"]), "one\r\ntwo");
         // Something else is there by now, or another commit is meant.
-        write(&world.main.join(".git/worktrees/01/lanekeeper.hook"), "0123 file\0");
+        write(&world.main.join(".git/worktrees/01/lanewright.hook"), "0123 file\0");
         assert_eq!(keep(&committed.head), None);
-        fs::remove_file(world.main.join(".git/worktrees/01/lanekeeper.hook")).unwrap();
+        fs::remove_file(world.main.join(".git/worktrees/01/lanewright.hook")).unwrap();
         assert_eq!(keep(&world.head()), None);
     }
 
@@ -75,7 +75,7 @@ pinned_tests! {
         git(&world.main, &["config", "extensions.worktreeConfig", "true"]);
         git(&slot.path, &["config", "--worktree", "user.name", "Agent"]);
         let head = commit_in(&repository, &slot).head;
-        let (worktree, reference) = (&slot.path, "refs/lanekeeper/checkpoint/P1-A/1");
+        let (worktree, reference) = (&slot.path, "refs/lanewright/checkpoint/P1-A/1");
         let request = SnapshotRequest { worktree, reference, message: "kept", head: &head, since: &head };
         let kept = snapshot_of_head(&repository, &request).unwrap().unwrap();
         for commit in [&head, &kept.commit] {

@@ -4,13 +4,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Barrier;
 
-use lanekeeper::git::{Checkout, GitError, Holder, Mode, Pool};
+use lanewright::git::{Checkout, GitError, Holder, Mode, Pool};
 
 use crate::git::support::*;
 
 fn no_locks_below(path: &Path) {
     for (name, _) in contents(path).into_iter().filter(|(name, _)| name.extension().is_some_and(|it| it == "lock")) {
-        assert!(name.starts_with("lanekeeper") || name.ends_with("lanekeeper.lock"), "{} is left", name.display());
+        assert!(name.starts_with("lanewright") || name.ends_with("lanewright.lock"), "{} is left", name.display());
     }
 }
 
@@ -208,7 +208,7 @@ pinned_tests! {
         let world = World::new();
         let (base, pool, held_by) = (world.head(), world.pool(1), holder("A", None));
         let slot = pool.open(&held_by, &fresh("lane/P1/A", &base)).unwrap();
-        let release = |kept_by: &[lanekeeper::model::CommitId]| pool.release(&held_by, kept_by);
+        let release = |kept_by: &[lanewright::model::CommitId]| pool.release(&held_by, kept_by);
         write(&slot.path.join("work"), "x");
         assert!(matches!(release(std::slice::from_ref(&base)), Err(GitError::Dirty { .. })));
         let work = commit(&slot.path, "work");
@@ -291,7 +291,7 @@ pinned_tests! {
         let slot = pool.open(&holder("A", None), &detached(&base)).unwrap();
         pool.release(&holder("A", None), std::slice::from_ref(&base)).unwrap();
         let kept = pool.empty(&run_id("r1"), Some(std::time::Duration::ZERO)).unwrap();
-        assert!(kept.len() == 1 && kept[0].reason.contains("`lanekeeper clean`"), "{kept:?}");
+        assert!(kept.len() == 1 && kept[0].reason.contains("`lanewright clean`"), "{kept:?}");
         assert!(kept[0].path.join("src/b.rs").exists() && !slot.path.exists());
         assert_eq!(world.worktrees(), [""; 0], "git still knows the worktree");
         assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
@@ -333,7 +333,7 @@ pinned_tests! {
 
     fn a_lanes_directory_goes_without_what_its_links_lead_to() {
         let world = World::new();
-        let (pool, run, lane) = (world.pool(1), run_id("r1"), lanekeeper::model::LaneId::new("A").unwrap());
+        let (pool, run, lane) = (world.pool(1), run_id("r1"), lanewright::model::LaneId::new("A").unwrap());
         let outside = world.main.with_file_name("outside");
         write(&outside.join("precious"), "x");
         let directory = world.root().join("r1/A");

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use lanekeeper::git::Pool;
-use lanekeeper::model::CommitId;
+use lanewright::git::Pool;
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 

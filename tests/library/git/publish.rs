@@ -4,8 +4,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lanekeeper::git::{GitError, Publication, changes_where_checked_out, publish};
-use lanekeeper::model::CommitId;
+use lanewright::git::{GitError, Publication, changes_where_checked_out, publish};
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 
@@ -270,13 +270,13 @@ const BESIDE: [(&str, Beside); 7] = [
     }),
 ];
 
-/// The lock that a Lanekeeper leaves which dies while it moves the checkout from `onto` to `commit`.
+/// The lock that a Lanewright leaves which dies while it moves the checkout from `onto` to `commit`.
 fn left_lock(world: &World, onto: &CommitId, commit: &CommitId) {
-    let lock = serde_json::json!({"lanekeeper": "", "branch": "main", "onto": onto, "commit": commit});
+    let lock = serde_json::json!({"lanewright": "", "branch": "main", "onto": onto, "commit": commit});
     fs::write(world.main.join(".git/index.lock"), lock.to_string()).unwrap();
 }
 
-/// What a dead Lanekeeper left in the checkout, given the commit it was moving to.
+/// What a dead Lanewright left in the checkout, given the commit it was moving to.
 type Leave = fn(&World, &CommitId);
 
 fn move_some(world: &World) {
@@ -286,7 +286,7 @@ fn move_some(world: &World) {
 }
 
 fn move_all(world: &World, to: &CommitId) {
-    let own = world.main.join(".git/lanekeeper.index");
+    let own = world.main.join(".git/lanewright.index");
     fs::copy(world.main.join(".git/index"), &own).unwrap();
     let mut command = std::process::Command::new("git");
     command.arg("-C").arg(&world.main).env("GIT_INDEX_FILE", own).args(["read-tree", "-m", "-u", "HEAD", to.as_str()]);
@@ -295,7 +295,7 @@ fn move_all(world: &World, to: &CommitId) {
 
 const DEATHS: [(&str, Leave); 9] = [
     ("with nothing but the lock", |_, _| {}),
-    ("with an index of its own", |world, _| write(&world.main.join(".git/lanekeeper.index"), "cut sh")),
+    ("with an index of its own", |world, _| write(&world.main.join(".git/lanewright.index"), "cut sh")),
     ("among the files", |world, _| move_some(world)),
     ("in the middle of a file", |world, _| {
         move_some(world);
@@ -317,7 +317,7 @@ const DEATHS: [(&str, Leave); 9] = [
     ("after the index", |world, to| {
         move_all(world, to);
         git(&world.main, &["update-ref", "refs/heads/main", to.as_str()]);
-        fs::rename(world.main.join(".git/lanekeeper.index"), world.main.join(".git/index")).unwrap();
+        fs::rename(world.main.join(".git/lanewright.index"), world.main.join(".git/index")).unwrap();
     }),
 ];
 
@@ -338,7 +338,7 @@ pinned_tests! {
         assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
         assert_eq!((files.map(|file| fs::read(world.main.join(file)).unwrap()), files_of_git(&world)), before);
         assert_eq!(status(&world.main), "");
-        assert!(git(&world.main, &["reflog", "-1", "HEAD"]).contains("lanekeeper: publish"));
+        assert!(git(&world.main, &["reflog", "-1", "HEAD"]).contains("lanewright: publish"));
     }
 
     fn what_a_death_left_half_way_is_finished() {
@@ -471,16 +471,16 @@ pinned_tests! {
     }
 }
 
-/// Lanekeeper and its gits are killed at many moments of a publication; the next one finishes it.
+/// Lanewright and its gits are killed at many moments of a publication; the next one finishes it.
 #[test]
 fn killed_at_any_moment_a_publication_is_finished() {
     const NAME: &str = concat!(module_path!(), "::killed_at_any_moment_a_publication_is_finished");
-    const SAYS: &str = "LANEKEEPER_GIT_TEST_VICTIM";
+    const SAYS: &str = "LANEWRIGHT_GIT_TEST_VICTIM";
     fn body() {
         if let Some(words) = std::env::var_os(SAYS) {
             let words = words.into_string().unwrap();
             let [main, base, next] = words.split('\n').collect::<Vec<_>>().try_into().unwrap();
-            let repository = lanekeeper::git::Repository::discover(std::path::Path::new(main)).unwrap();
+            let repository = lanewright::git::Repository::discover(std::path::Path::new(main)).unwrap();
             fs::write(std::path::Path::new(main).with_file_name("begun"), "").unwrap();
             let [base, next] = [base, next].map(|name| CommitId::new(name).unwrap());
             assert_eq!(publish(&repository, "main", &base, &next).unwrap(), Publication::Published);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lanekeeper::git::{CommitRequest, commit_all, is_half_updated, move_branch, set_worktree_to};
+use lanewright::git::{CommitRequest, commit_all, is_half_updated, move_branch, set_worktree_to};
 
 use crate::git::support::*;
 
@@ -48,7 +48,7 @@ pinned_tests! {
     fn no_ref_is_missed_that_is_packed_at_the_same_moment() {
         let world = World::new();
         let (repository, head) = (world.repository(), world.head());
-        let names: Vec<String> = (0..20).map(|number| format!("refs/lanekeeper/checkpoint/P1-A/{number:02}")).collect();
+        let names: Vec<String> = (0..20).map(|number| format!("refs/lanewright/checkpoint/P1-A/{number:02}")).collect();
         let (loose, packed) = (|name: &String| world.main.join(".git").join(name), world.main.join(".git/packed-refs"));
         let replace = |path: &Path, text: String| {
             write(&path.with_extension("lock"), text);
@@ -71,7 +71,7 @@ pinned_tests! {
                     names.iter().for_each(|name| fs::remove_file(loose(name)).unwrap());
                 });
                 while !packer.is_finished() {
-                    let found = repository.references("refs/lanekeeper/checkpoint").unwrap();
+                    let found = repository.references("refs/lanewright/checkpoint").unwrap();
                     assert_eq!(found.len(), names.len(), "round {round}");
                 }
             });

@@ -3,8 +3,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lanekeeper::git::{GitError, PushRequest, Remote};
-use lanekeeper::model::CommitId;
+use lanewright::git::{GitError, PushRequest, Remote};
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 
@@ -20,7 +20,7 @@ fn remote(world: &World) -> Remote {
     Remote::named(&world.repository(), "origin").unwrap()
 }
 
-const STATE: &str = "refs/lanekeeper/state/r1";
+const STATE: &str = "refs/lanewright/state/r1";
 
 fn push(world: &World, commit: &CommitId, expected: Option<&CommitId>) -> Result<bool, GitError> {
     remote(world).push(&PushRequest {
@@ -50,7 +50,7 @@ pinned_tests! {
         assert!(push(&world, &second, Some(&first)).unwrap());
         assert!(!push(&world, &aside, Some(&first)).unwrap());
         assert!(push(&world, &aside, Some(&second)).unwrap(), "it need not be a fast-forward");
-        let listed = remote(&world).references(&["refs/lanekeeper/"]).unwrap();
+        let listed = remote(&world).references(&["refs/lanewright/"]).unwrap();
         assert_eq!(listed, [(STATE.to_owned(), aside)]);
     }
 
@@ -92,7 +92,7 @@ pinned_tests! {
         push(&world, &world.head(), None).unwrap();
         assert_eq!(git(&origin, &["for-each-ref", "--format=%(refname)"]), STATE);
         let before = git(&world.main, &["for-each-ref"]);
-        remote(&world).fetch(&[format!("{STATE}:refs/lanekeeper/fetched")]).unwrap();
+        remote(&world).fetch(&[format!("{STATE}:refs/lanewright/fetched")]).unwrap();
         let after = git(&world.main, &["for-each-ref"]);
         assert_eq!(after.lines().filter(|line| !before.contains(line)).count(), 1, "{after}");
         assert!(!world.main.join(".git/FETCH_HEAD").exists());

@@ -1,6 +1,6 @@
 use std::fs;
 
-use lanekeeper::git::{GitError, Repository, delete_branch_if_merged, move_branch, remove_dead_reference_locks};
+use lanewright::git::{GitError, Repository, delete_branch_if_merged, move_branch, remove_dead_reference_locks};
 
 use crate::git::support::*;
 
@@ -58,14 +58,14 @@ pinned_tests! {
         let pool = world.pool(2);
         let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &base)).unwrap();
         write(&slot.path.join("new"), "x");
-        let request = lanekeeper::git::CommitRequest {
+        let request = lanewright::git::CommitRequest {
             worktree: &slot.path, branch: &slot.branch, message: "work", trailers: &[], since: &base,
         };
-        let head = lanekeeper::git::commit_all(&repository, &request).unwrap().head;
+        let head = lanewright::git::commit_all(&repository, &request).unwrap().head;
         assert_eq!(repository.changed_paths(&base, &head).unwrap(), ["new"]);
         assert!(repository.is_ancestor(&base, &head).unwrap() && !repository.is_ancestor(&head, &base).unwrap());
-        let other = lanekeeper::git::publish(&repository, "main", &base, &head).unwrap();
-        assert_eq!(other, lanekeeper::git::Publication::Published);
+        let other = lanewright::git::publish(&repository, "main", &base, &head).unwrap();
+        assert_eq!(other, lanewright::git::Publication::Published);
         assert_eq!(repository.branch_commit("main").unwrap(), Some(head.clone()));
         pool.release(&holder("A", None), &[head]).unwrap();
         assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
@@ -79,7 +79,7 @@ pinned_tests! {
         assert_eq!(repository.changed_paths(&first, &second).unwrap(), ["a.txt", "b.txt"]);
         assert!(repository.is_ancestor(&first, &first).unwrap());
         assert!(!repository.is_ancestor(&second, &first).unwrap());
-        let absent = lanekeeper::model::CommitId::new(&"1".repeat(40)).unwrap();
+        let absent = lanewright::model::CommitId::new(&"1".repeat(40)).unwrap();
         assert!(repository.is_ancestor(&first, &absent).is_err());
         assert_eq!(repository.branch_commit("absent").unwrap(), None);
         assert_eq!(repository.branch_commit("main").unwrap(), Some(second));
@@ -136,7 +136,7 @@ pinned_tests! {
 
     fn what_the_dead_were_writing_goes_when_it_is_written_again() {
         let world = World::new();
-        let halves = ["lanekeeper", "info"].map(|directory| world.main.join(".git").join(directory).join(".half.01900000000070008000000000000001.tmp"));
+        let halves = ["lanewright", "info"].map(|directory| world.main.join(".git").join(directory).join(".half.01900000000070008000000000000001.tmp"));
         halves.iter().for_each(|half| write(half, "half"));
         let repository = world.repository();
         repository.ensure_excluded(&["/.claude/"]).unwrap();
@@ -148,7 +148,7 @@ pinned_tests! {
     fn the_lock_of_who_died_deleting_a_branch_goes_and_others_stay() {
         let world = World::new();
         let lock = |name: &str| world.main.join(".git/refs").join(format!("{name}.lock"));
-        let dead = ["heads/lane/P1/A", "lanekeeper/checkpoint/P1-A/1", "tags/checkpoint/P1-A/2"];
+        let dead = ["heads/lane/P1/A", "lanewright/checkpoint/P1-A/1", "tags/checkpoint/P1-A/2"];
         let alive = ["heads/lane/P1/B", "heads/lane-agent/P1/A/e", "heads/lanes", "tags/v1"];
         dead.iter().chain(&alive).for_each(|name| write(&lock(name), ""));
         remove_dead_reference_locks(&world.repository()).unwrap();
@@ -174,22 +174,22 @@ fn variables_of_a_hook_do_not_mislead() {
 }
 
 #[test]
-fn without_a_name_commits_are_lanekeepers() {
+fn without_a_name_commits_are_lanewrights() {
     fn body() {
         let world = World::new();
         fs::write(std::env::var_os("GIT_CONFIG_GLOBAL").unwrap(), "").unwrap();
         write(&world.main.join("a.txt"), "b\n");
         let base = world.head();
-        let request = lanekeeper::git::CommitRequest {
+        let request = lanewright::git::CommitRequest {
             worktree: &world.main,
             branch: "main",
             message: "work",
             trailers: &[("Run", "r1")],
             since: &base,
         };
-        lanekeeper::git::commit_all(&world.repository(), &request).unwrap();
+        lanewright::git::commit_all(&world.repository(), &request).unwrap();
         let shown = git(&world.main, &["show", "-s", "--format=%an <%ae> %cn <%ce>%n%(trailers)"]);
-        assert_eq!(shown, "Lanekeeper <lanekeeper@localhost> Lanekeeper <lanekeeper@localhost>\nRun: r1");
+        assert_eq!(shown, "Lanewright <lanewright@localhost> Lanewright <lanewright@localhost>\nRun: r1");
     }
-    pinned(concat!(module_path!(), "::without_a_name_commits_are_lanekeepers"), &[], body);
+    pinned(concat!(module_path!(), "::without_a_name_commits_are_lanewrights"), &[], body);
 }

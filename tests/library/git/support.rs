@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use lanekeeper::git::{Checkout, Holder, Mode, Pool, Repository};
-use lanekeeper::model::{AgentName, CommitId, LaneId, RunId};
+use lanewright::git::{Checkout, Holder, Mode, Pool, Repository};
+use lanewright::model::{AgentName, CommitId, LaneId, RunId};
 use tempfile::TempDir;
 
 /// Set in the process that runs a test's body.
-const PINNED: &str = "LANEKEEPER_GIT_TEST_PINNED";
+const PINNED: &str = "LANEWRIGHT_GIT_TEST_PINNED";
 
 /// Declares tests, each of which runs in a process of its own with pinned git settings.
 macro_rules! pinned_tests {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lanekeeper::event::Worktree;
-use lanekeeper::git::{Checkout, ClaimFound, CommitRequest, Pool, Repository, SnapshotRequest, commit_all, snapshot};
-use lanekeeper::model::CommitId;
+use lanewright::event::Worktree;
+use lanewright::git::{Checkout, ClaimFound, CommitRequest, Pool, Repository, SnapshotRequest, commit_all, snapshot};
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 
@@ -175,7 +175,7 @@ pinned_tests! {
     }
 }
 
-/// Writes the claim of the slot at `path` as a Lanekeeper leaves it that is killed before the checkout is complete.
+/// Writes the claim of the slot at `path` as a Lanewright leaves it that is killed before the checkout is complete.
 fn set_state(path: &std::path::Path, state: &str) {
     let claim = path.with_extension("claim");
     let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&claim).unwrap()).unwrap();
@@ -184,18 +184,18 @@ fn set_state(path: &std::path::Path, state: &str) {
     fs::write(&claim, record.to_string()).unwrap();
 }
 
-/// A Lanekeeper is killed while its git checks out; that git goes on. Whoever asks next has to wait for it.
+/// A Lanewright is killed while its git checks out; that git goes on. Whoever asks next has to wait for it.
 #[test]
-fn a_git_that_outlives_its_lanekeeper_keeps_its_slot() {
-    const NAME: &str = concat!(module_path!(), "::a_git_that_outlives_its_lanekeeper_keeps_its_slot");
+fn a_git_that_outlives_its_lanewright_keeps_its_slot() {
+    const NAME: &str = concat!(module_path!(), "::a_git_that_outlives_its_lanewright_keeps_its_slot");
     fn victim(main: &Path) {
-        let repository = lanekeeper::git::Repository::discover(main).unwrap();
+        let repository = lanewright::git::Repository::discover(main).unwrap();
         let start = head(main);
         let pool = Pool::new(repository, &main.with_file_name("repo.lanes"), 1, false);
         pool.open(&holder("A", None), &fresh("lane/P1/A", &start)).unwrap();
     }
     fn body() {
-        if let Some(main) = std::env::var_os("LANEKEEPER_GIT_TEST_VICTIM") {
+        if let Some(main) = std::env::var_os("LANEWRIGHT_GIT_TEST_VICTIM") {
             return victim(Path::new(&main));
         }
         let world = World::new();
@@ -211,7 +211,7 @@ fn a_git_that_outlives_its_lanekeeper_keeps_its_slot() {
         write(&world.main.join(".gitattributes"), "*.slow filter=slow\n");
         write(&world.main.join("x.slow"), "x\n");
         let base = commit(&world.main, "slow");
-        let more = [("LANEKEEPER_GIT_TEST_VICTIM", world.main.to_str().unwrap())];
+        let more = [("LANEWRIGHT_GIT_TEST_VICTIM", world.main.to_str().unwrap())];
         let mut victim = command_for(NAME, world.directory.path(), &more);
         let mut victim = victim.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         wait_until("the checkout to begin", || at("running").exists());
@@ -243,7 +243,7 @@ fn whole_life(main: &Path, base: &CommitId) {
         let want = Checkout { adopt: true, ..fresh(&branch, base) };
         let slot = pool.open(&held_by, &want).unwrap();
         write(&slot.path.join("work"), name);
-        let reference = "refs/lanekeeper/checkpoint/P1-A/1";
+        let reference = "refs/lanewright/checkpoint/P1-A/1";
         let request = SnapshotRequest { worktree: &slot.path, reference, message: "kept", head: base, since: base };
         snapshot(&repository, &request).unwrap();
         let (worktree, branch) = (&slot.path, &slot.branch);
@@ -255,13 +255,13 @@ fn whole_life(main: &Path, base: &CommitId) {
     assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
 }
 
-/// Lanekeeper and every git of its own are killed at many moments; whoever asks again gets it all done.
+/// Lanewright and every git of its own are killed at many moments; whoever asks again gets it all done.
 #[test]
 fn killed_at_any_moment_all_is_done_when_asked_again() {
     const NAME: &str = concat!(module_path!(), "::killed_at_any_moment_all_is_done_when_asked_again");
     fn body() {
-        if let Some(main) = std::env::var_os("LANEKEEPER_GIT_TEST_VICTIM") {
-            let base = CommitId::new(&std::env::var("LANEKEEPER_GIT_TEST_BASE").unwrap()).unwrap();
+        if let Some(main) = std::env::var_os("LANEWRIGHT_GIT_TEST_VICTIM") {
+            let base = CommitId::new(&std::env::var("LANEWRIGHT_GIT_TEST_BASE").unwrap()).unwrap();
             return whole_life(Path::new(&main), &base);
         }
         let (mut delay, mut finished) = (Duration::ZERO, false);
@@ -269,8 +269,8 @@ fn killed_at_any_moment_all_is_done_when_asked_again() {
             let world = World::new();
             let (base, before) = (world.head(), world.users_state());
             let more = [
-                ("LANEKEEPER_GIT_TEST_VICTIM", world.main.to_str().unwrap()),
-                ("LANEKEEPER_GIT_TEST_BASE", base.as_str()),
+                ("LANEWRIGHT_GIT_TEST_VICTIM", world.main.to_str().unwrap()),
+                ("LANEWRIGHT_GIT_TEST_BASE", base.as_str()),
             ];
             let mut victim = command_for(NAME, world.directory.path(), &more);
             let mut victim = victim.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();

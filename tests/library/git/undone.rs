@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use lanekeeper::git::{Undone, undone};
-use lanekeeper::model::CommitId;
+use lanewright::git::{Undone, undone};
+use lanewright::model::CommitId;
 
 use crate::git::support::*;
 

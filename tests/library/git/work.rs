@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use lanekeeper::event::Worktree;
-use lanekeeper::git::{
+use lanewright::event::Worktree;
+use lanewright::git::{
     CommitRequest, Committed, GitError, Merge, Reserved, Snapshot, SnapshotRequest, adopt_head,
     changes_where_checked_out, commit_all, copy_ignored, delete_references, head_of, merge, move_branch,
     reference_name, restore, set_worktree_to, snapshot,
 };
-use lanekeeper::model::{CommitId, LaneId, PhaseId, Timestamp};
+use lanewright::model::{CommitId, LaneId, PhaseId, Timestamp};
 
 use crate::git::support::*;
 
@@ -29,12 +29,12 @@ fn commit_in(world: &World, slot: &Worktree) -> Result<Committed, GitError> {
     commit_all(&world.repository(), &request)
 }
 
-const REFERENCE: &str = "refs/lanekeeper/checkpoint/P1-A/1";
+const REFERENCE: &str = "refs/lanewright/checkpoint/P1-A/1";
 
 fn snapshot_of(world: &World, worktree: &Path, head: &CommitId) -> Snapshot {
     let request = SnapshotRequest { worktree, reference: REFERENCE, message: "kept", head, since: head };
     let kept = snapshot(&world.repository(), &request).unwrap();
-    let index = git(worktree, &["rev-parse", "--git-path", "lanekeeper.snapshot"]);
+    let index = git(worktree, &["rev-parse", "--git-path", "lanewright.snapshot"]);
     assert!(!worktree.join(index).exists(), "the private index stays");
     kept
 }
@@ -167,7 +167,7 @@ pinned_tests! {
         // A crash in the middle: some files are the new ones, the index is not.
         git(&slot.path, &["read-tree", slot.head.as_str()]);
         write(&slot.path.join("src/b.rs"), "b\n");
-        fs::write(world.main.join(".git/worktrees/01/lanekeeper.update"), merged.as_str()).unwrap();
+        fs::write(world.main.join(".git/worktrees/01/lanewright.update"), merged.as_str()).unwrap();
         fs::write(world.main.join(".git/worktrees/01/index.lock"), "").unwrap();
         follow().unwrap();
         assert_eq!(status(&slot.path), "?? untracked");
@@ -353,12 +353,12 @@ pinned_tests! {
         asked[0].1 = world.head();
         assert_eq!(delete_references(&world.repository(), &asked).unwrap(), [references[0].0.clone()]);
         assert_eq!(delete_references(&world.repository(), &references).unwrap(), [""; 0]);
-        assert_eq!(git(&world.main, &["for-each-ref", "refs/lanekeeper"]), "");
+        assert_eq!(git(&world.main, &["for-each-ref", "refs/lanewright"]), "");
     }
 
     fn a_ref_that_is_packed_while_it_is_deleted_does_not_come_back() {
         let world = World::new();
-        let (head, name) = (world.head(), "refs/lanekeeper/checkpoint/P1-L/1");
+        let (head, name) = (world.head(), "refs/lanewright/checkpoint/P1-L/1");
         git(&world.main, &["update-ref", name, head.as_str()]);
         let (lock, loose) = (world.main.join(".git/packed-refs.lock"), world.main.join(".git").join(name));
         fs::write(&lock, format!("# pack-refs with: peeled fully-peeled sorted \n{head} {name}\n")).unwrap();
@@ -370,7 +370,7 @@ pinned_tests! {
             });
             delete_references(&world.repository(), &[(name.to_owned(), head.clone())]).unwrap();
         });
-        assert_eq!(git(&world.main, &["for-each-ref", "refs/lanekeeper"]), "");
+        assert_eq!(git(&world.main, &["for-each-ref", "refs/lanewright"]), "");
     }
 
     fn a_snapshot_is_restored_as_it_was() {
@@ -525,7 +525,7 @@ fn a_reference_name_is_one_that_git_accepts() {
     let (phase, lane) = (PhaseId::new("P1").unwrap(), LaneId::new("SL-1").unwrap());
     let at = Timestamp::from_unix_millis(1_769_860_800_000);
     let ours = reference_name(&phase, &lane, at, false);
-    assert_eq!(ours, "refs/lanekeeper/checkpoint/P1-SL-1/20260131T120000.000Z");
+    assert_eq!(ours, "refs/lanewright/checkpoint/P1-SL-1/20260131T120000.000Z");
     assert_eq!(reference_name(&phase, &lane, at, true), "refs/tags/checkpoint/P1-SL-1/20260131T120000.000Z");
     assert!(git_output(Path::new("/"), &["check-ref-format", &ours]).status.success());
 }

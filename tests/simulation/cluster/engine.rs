@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lanekeeper::engine::run_loop::RunLoop;
-use lanekeeper::event::{Event, Place, Record, RunMoved, RunOutcome};
-use lanekeeper::model::{JobId, LaneIndex, Plan, PlanParts};
-use lanekeeper::schedule::RunState;
+use lanewright::engine::run_loop::RunLoop;
+use lanewright::event::{Event, Place, Record, RunMoved, RunOutcome};
+use lanewright::model::{JobId, LaneIndex, Plan, PlanParts};
+use lanewright::schedule::RunState;
 
 use super::super::plans::empty_plan;
 use super::super::smooth::{Forgetful, Smooth};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lanekeeper::event::{Event, Incoming, RunOutcome};
-use lanekeeper::model::{ExitCause, JobId, LaneIndex, Plan, PlanParts};
-use lanekeeper::placement::lane_log::news;
-use lanekeeper::schedule::{Action, RunState};
+use lanewright::event::{Event, Incoming, RunOutcome};
+use lanewright::model::{ExitCause, JobId, LaneIndex, Plan, PlanParts};
+use lanewright::placement::lane_log::news;
+use lanewright::schedule::{Action, RunState};
 
 use super::super::plans::empty_plan;
 use super::{Cluster, PlacingBug, State, lost};

@@ -1,6 +1,6 @@
-//! Lanekeeper's scheduler and what it needs, compiled once more for the simulator.
+//! Lanewright's scheduler and what it needs, compiled once more for the simulator.
 
-#![allow(dead_code, reason = "other modules of Lanekeeper use the rest")]
+#![allow(dead_code, reason = "other modules of Lanewright use the rest")]
 
 pub use sources::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanekeeper::event::{Event, Record};
-use lanekeeper::model::{AgentName, JobRole, LaneId, Plan, Timestamp};
+use lanewright::event::{Event, Record};
+use lanewright::model::{AgentName, JobRole, LaneId, Plan, Timestamp};
 
 #[derive(Default)]
 pub struct Beginnings {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lanekeeper::event::{Event, RunOutcome};
-use lanekeeper::model::{ExitCause, JobRole, LaneId, Plan};
+use lanewright::event::{Event, RunOutcome};
+use lanewright::model::{ExitCause, JobRole, LaneId, Plan};
 
 #[derive(Default)]
 pub struct Finish {

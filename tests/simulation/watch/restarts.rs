@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use lanekeeper::event::Event;
-use lanekeeper::model::plan::RetryFrom;
-use lanekeeper::model::{AgentName, JobRole, Lane, LaneId, Plan, RetryLevel, Round};
+use lanewright::event::Event;
+use lanewright::model::plan::RetryFrom;
+use lanewright::model::{AgentName, JobRole, Lane, LaneId, Plan, RetryLevel, Round};
 
 type Worker = (LaneId, AgentName);
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lanekeeper::event::Event;
-use lanekeeper::model::LaneId;
+use lanewright::event::Event;
+use lanewright::model::LaneId;
 
 /// What was asked to stop since the run was last resumed, and whether by force; `None` is the run.
 #[derive(Default)]

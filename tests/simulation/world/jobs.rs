@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use lanekeeper::event::{AgentReport, Event, Reading};
-use lanekeeper::model::{CommitId, ExitCause, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage};
-use lanekeeper::schedule::RunState;
+use lanewright::event::{AgentReport, Event, Reading};
+use lanewright::model::{CommitId, ExitCause, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage};
+use lanewright::schedule::RunState;
 
 use super::super::bugs::Bug;
 use super::{End, SimJob, World, exit};

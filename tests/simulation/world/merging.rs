@@ -1,10 +1,10 @@
 //! How lanes reach the integration branch or the forge of the simulated world.
 
-use lanekeeper::event::Event;
-use lanekeeper::model::{
+use lanewright::event::Event;
+use lanewright::model::{
     CommitId, Failure, FailureKind, LaneIndex, MergeMode, MustHavesRule, Outage, OutageKind, PullRequest, Round, Stage,
 };
-use lanekeeper::schedule::RunState;
+use lanewright::schedule::RunState;
 
 use super::super::bugs::Bug;
 use super::World;

@@ -10,7 +10,7 @@ use crate::plan::source_text::{At, Span};
 use crate::plan::tree::{Entry, Node, Value};
 
 use super::header::{sentence, texts};
-use super::names::is_kept_by_lanekeeper;
+use super::names::is_kept_by_lanewright;
 
 /// How many paths are compared with how many files.
 const MAX_COMPARED: usize = 1_000;
@@ -100,7 +100,7 @@ fn exports(node: &Node, faults: &Faults<'_>) -> Vec<String> {
 /// The path of an artifact. One that cannot be checked is something that must be true.
 fn path(written: &At<String>, found: &mut MustHaves, faults: &Faults<'_>) -> Option<String> {
     let why = match listed(&written.value) {
-        Ok(Some(path)) if is_kept_by_lanekeeper(&path) => "Lanekeeper keeps this file itself",
+        Ok(Some(path)) if is_kept_by_lanewright(&path) => "Lanewright keeps this file itself",
         Ok(Some(path)) => return Some(path),
         Ok(None) => "it names no file",
         Err(why) => {
@@ -145,11 +145,11 @@ fn key_link(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
     found.key_links.push(checkable(link, item.span, faults));
 }
 
-/// A link whose pattern can be looked for: what it comes from is one file, and not one that Lanekeeper keeps.
+/// A link whose pattern can be looked for: what it comes from is one file, and not one that Lanewright keeps.
 fn checkable(link: KeyLink, span: Span, faults: &Faults<'_>) -> KeyLink {
     let from = clean(&link.from);
     match listed(&from) {
-        Ok(Some(path)) if !is_kept_by_lanekeeper(&path) && (path.contains('/') || is_file_name(&path)) => {
+        Ok(Some(path)) if !is_kept_by_lanewright(&path) && (path.contains('/') || is_file_name(&path)) => {
             KeyLink { from: path, ..link }
         }
         _ if link.pattern.is_none() => KeyLink { from, ..link },

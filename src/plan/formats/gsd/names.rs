@@ -43,8 +43,8 @@ fn plan_word(base: &str) -> Option<usize> {
     upper.rmatch_indices("PLAN").map(|(at, _)| at).find(|&at| stands_alone(at))
 }
 
-/// Whether `path` is a file that Lanekeeper alone changes while a phase runs.
-pub(super) fn is_kept_by_lanekeeper(path: &str) -> bool {
+/// Whether `path` is a file that Lanewright alone changes while a phase runs.
+pub(super) fn is_kept_by_lanewright(path: &str) -> bool {
     let path = path.trim_start_matches(['@', '.', '/']);
     matches!(path, "planning/STATE.md" | "planning/ROADMAP.md" | "STATE.md" | "ROADMAP.md")
 }

@@ -194,7 +194,7 @@ pub(super) fn add_closing(text: &mut String, closing: &str, truths: &[String]) {
 /// Says who keeps the files that track the project's state, where the prompt speaks of them.
 pub(super) fn add_tracking(text: &mut String) {
     if text.contains("STATE.md") || text.contains("ROADMAP.md") {
-        let rule = "Do not change `.planning/STATE.md` or `.planning/ROADMAP.md`: Lanekeeper keeps them.";
+        let rule = "Do not change `.planning/STATE.md` or `.planning/ROADMAP.md`: Lanewright keeps them.";
         paragraph(text, rule);
     }
 }

@@ -13,7 +13,7 @@ use crate::plan::markdown::inline::{dedent, one_line};
 use crate::plan::markdown::{clean, without_marker};
 use crate::plan::source_text::{File, Span};
 
-use super::names::is_kept_by_lanekeeper;
+use super::names::is_kept_by_lanewright;
 
 const MAX_COMMANDS: usize = 100;
 
@@ -153,7 +153,7 @@ fn unwrapped(script: &str) -> String {
 
 /// Whether a command looks at a file that agents may not change.
 fn is_kept(script: &str) -> bool {
-    script.split(|c: char| c.is_whitespace() || "\"';|&()".contains(c)).any(is_kept_by_lanekeeper)
+    script.split(|c: char| c.is_whitespace() || "\"';|&()".contains(c)).any(is_kept_by_lanewright)
 }
 
 /// A block of code without its fence, or a command without its backticks.

@@ -134,7 +134,7 @@ pub(super) fn program(context: &Context<'_>, policy: &Policy, id: &str) -> (Prog
         return (ProgramDraft { runner: Some(At::new(runner, *span)), ..none }, false);
     }
     let message = format!("lane {} is for {}, and there is no such runner", quoted(id), quoted(name));
-    let help = format!("describe it under `[runners.{}]` in lanekeeper.toml", as_id(name).unwrap_or_default());
+    let help = format!("describe it under `[runners.{}]` in lanewright.toml", as_id(name).unwrap_or_default());
     let faulty = policy.get("unsupported").is_some_and(|value| value.value.eq_ignore_ascii_case("block"));
     if faulty {
         context.faults.error_with(*span, message, format!("{help}, or write `unsupported=inherit_default`"));
@@ -158,7 +158,7 @@ fn known_runner(name: &str, runners: &Runners<'_>) -> Option<String> {
 
 /// What the policy passes to the runner. A model is the executor's own: `another` runner would not know it.
 pub(super) fn environment(policy: &Policy, another: bool) -> Vec<(At<String>, String)> {
-    let keys = [("model", "LANEKEEPER_MODEL"), ("effort", "LANEKEEPER_EFFORT"), ("work-unit", "LANEKEEPER_WORK_UNIT")];
+    let keys = [("model", "LANEWRIGHT_MODEL"), ("effort", "LANEWRIGHT_EFFORT"), ("work-unit", "LANEWRIGHT_WORK_UNIT")];
     let pair = |(key, name): &(&str, &str)| {
         let At { value, span } = policy.get(key)?;
         Some((At::new((*name).to_owned(), *span), value.clone()))

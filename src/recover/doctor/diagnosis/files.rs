@@ -36,7 +36,7 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
         Some(source) => finding.repaired_by(repair(source)),
         None if expected.done() => {
             let undo = shell_line(["git", "revert", "-m", "1", "MERGE"]);
-            let rollback = shell_line(["lanekeeper", "rollback", facts.run.as_str(), "--accept-plan-change"]);
+            let rollback = shell_line(["lanewright", "rollback", facts.run.as_str(), "--accept-plan-change"]);
             finding.hint(format!(
                 "the run is complete; to roll it back with the plan file as it is now: {rollback}, or by hand: {undo}"
             ))
@@ -153,7 +153,7 @@ pub(super) fn status(facts: &RunFacts, seen: &StatusSeen) -> Finding {
     let finding = finding.of_run(&facts.run).of(&(Some(seen.lane.clone()), Some(seen.agent.clone())));
     match seen.open {
         true => {
-            let resume = shell_line(["lanekeeper", "resume", facts.run.as_str()]);
+            let resume = shell_line(["lanewright", "resume", facts.run.as_str()]);
             finding.hint(format!("the agent may be writing it; a resume judges it when the job has ended: {resume}"))
         }
         false => finding.repaired_by(Repair::SetAside(seen.path.clone())),

@@ -16,7 +16,7 @@ pub(super) fn findings(facts: &RunFacts) -> Vec<Finding> {
         LogSeen::Empty => Some(empty(facts)),
         LogSeen::Newer(format) => Some(
             of_log(Kind::LogNewerFormat, format!("it has format {format}, which this program does not read"))
-                .for_a_person("use the Lanekeeper that began the run, or a newer one; the log is never touched"),
+                .for_a_person("use the Lanewright that began the run, or a newer one; the log is never touched"),
         ),
         LogSeen::Unreadable(reason) => {
             Some(of_log(Kind::LogUnreadable, reason.clone()).for_a_person("make the file readable"))

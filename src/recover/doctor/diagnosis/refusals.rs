@@ -27,7 +27,7 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     }));
     found.extend(facts.plan.changed.then(|| {
         let path = &expected.started.plan_path;
-        let resume = shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"]);
+        let resume = shell_line(["lanewright", "resume", facts.run.as_str(), "--accept-plan-change"]);
         Finding::at(Kind::PlanChanged, Severity::Warning, path, "it has changed since the run started")
             .for_a_person(format!("restore it, or resume with the new one: {resume}"))
     }));
@@ -43,21 +43,21 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
 
 fn rollback_unfinished(facts: &RunFacts, run: RunId, lanes: Vec<LaneId>) -> Finding {
     let names = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
-    let finish = shell_line(["lanekeeper", "rollback", run.as_str()].into_iter().chain(names));
+    let finish = shell_line(["lanewright", "rollback", run.as_str()].into_iter().chain(names));
     let evidence = ResumeError::HalfRolledBack { run, lanes: lanes.clone() }.to_string();
     Finding::at(Kind::RollbackUnfinished, Severity::Error, &facts.log_path, evidence)
         .for_a_person(format!("to finish it: {finish}"))
 }
 
 fn not_begun(facts: &RunFacts, expected: &Expected, error: &ResumeError) -> Finding {
-    let start = shell_line(["lanekeeper", "execute-phase", &expected.started.plan_path.to_string_lossy()]);
+    let start = shell_line(["lanewright", "execute-phase", &expected.started.plan_path.to_string_lossy()]);
     Finding::at(Kind::RunNotBegun, Severity::Note, &facts.log_path, error.to_string())
         .hint(format!("there is nothing to resume; to start the phase: {start}"))
 }
 
 /// A blocked lane is not damage; the reason names what has to change before the next resume.
 fn blocked(facts: &RunFacts, reason: &str) -> Finding {
-    let resume = shell_line(["lanekeeper", "resume", facts.run.as_str()]);
+    let resume = shell_line(["lanewright", "resume", facts.run.as_str()]);
     Finding::at(Kind::LaneBlocked, Severity::Note, &facts.log_path, format!("blocked: {reason}"))
         .hint(format!("change that, then: {resume}"))
 }
@@ -69,7 +69,7 @@ pub(super) fn held_phases(facts: &Facts) -> Vec<Finding> {
         let Some(started) = run.expected.as_ref().filter(|it| !it.done()).map(|it| &it.started) else { continue };
         let Some(holder) = facts.shared.held_phases.get(&started.phase) else { continue };
         if started.options.branch_suffix.is_empty() && *holder != run.run {
-            let stop = shell_line(["lanekeeper", "stop", holder.as_str()]);
+            let stop = shell_line(["lanewright", "stop", holder.as_str()]);
             let evidence = format!("run {holder} of the same phase is held by a live session");
             let finding = Finding::at(Kind::PhaseHeld, Severity::Note, &run.log_path, evidence).of_run(&run.run);
             found.push(finding.hint(format!(

@@ -64,7 +64,7 @@ fn checkpoints(facts: &Facts) -> Vec<Finding> {
 }
 
 fn while_held(run: &RunId) -> String {
-    format!("a live session writes it too; stop it first: {}", shell_line(["lanekeeper", "stop", run.as_str()]))
+    format!("a live session writes it too; stop it first: {}", shell_line(["lanewright", "stop", run.as_str()]))
 }
 
 fn behind(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<Finding> {
@@ -162,5 +162,5 @@ fn disk(path: &std::path::Path, free: u64, all: u64) -> Option<Finding> {
     }
     let evidence = format!("{} MB are free of {} MB", free >> 20, all >> 20);
     let finding = Finding::at(Kind::DiskNearlyFull, Severity::Warning, path, evidence);
-    Some(finding.hint("a full disk stops a run, and loses nothing; to make room: lanekeeper clean --logs"))
+    Some(finding.hint("a full disk stops a run, and loses nothing; to make room: lanewright clean --logs"))
 }

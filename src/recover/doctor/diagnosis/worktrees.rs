@@ -53,7 +53,7 @@ impl Case<'_> {
     fn unless_busy(&self, finding: Finding, repair: Repair) -> Finding {
         match &self.seen.busy {
             Some(job) => {
-                let stop = shell_line(["lanekeeper", "rollback", self.facts.run.as_str()]);
+                let stop = shell_line(["lanewright", "rollback", self.facts.run.as_str()]);
                 finding.for_a_person(format!("{job} still runs there: wait until it ends, or stop and keep it: {stop}"))
             }
             None => finding.repaired_by(repair),
@@ -102,7 +102,7 @@ impl Case<'_> {
                 Some(self.lost(Kind::WorktreeForgotten, evidence, None))
             }
             WorktreeState::Foreign => {
-                let evidence = "something else is there, which is not Lanekeeper's".to_owned();
+                let evidence = "something else is there, which is not Lanewright's".to_owned();
                 let place = worktree.path.to_string_lossy().into_owned();
                 Some(self.foreign(evidence, shell_line(["mv", &place, &format!("{place}.foreign")])))
             }
@@ -140,7 +140,7 @@ impl Case<'_> {
     fn foreign(&self, evidence: String, away: String) -> Finding {
         let path = self.seen.holding.worktree.path.display();
         let issue = format!("{path} is not the worktree that the run log says is there");
-        let tried = "it was looked at; what is not Lanekeeper's is never moved or deleted";
+        let tried = "it was looked at; what is not Lanewright's is never moved or deleted";
         let escalation = escalation::worktree(self.facts, self.seen, issue, tried, vec![away]);
         self.finding(Kind::WorktreeForeign, Severity::Error, evidence).escalated(escalation)
     }
@@ -163,7 +163,7 @@ impl Case<'_> {
             Claimed::Damaged(reason) => (Kind::ClaimDamaged, reason.clone()),
             Claimed::ByAnother(run) => {
                 let evidence = format!("run {run} holds the slot");
-                let finish = shell_line(["lanekeeper", "resume", run]);
+                let finish = shell_line(["lanewright", "resume", run]);
                 return Some(self.foreign(evidence, finish));
             }
         };

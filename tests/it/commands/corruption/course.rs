@@ -41,10 +41,10 @@ fn undisturbed() -> &'static str {
 #[track_caller]
 pub fn way_out(patient: &Patient, manifest: &BlobManifest) -> String {
     for question in [["status", "r1"].as_slice(), &["status", "--format", "json"], &["logs", "r1"], &["doctor"]] {
-        says_something(&patient.scratch.lanekeeper(question));
+        says_something(&patient.scratch.lanewright(question));
     }
     // Without `--accept-plan-change`, by which the plan file takes the place of a damaged `plan.json`.
-    let resumed = patient.scratch.lanekeeper(&["resume", "r1", "--progress", "none"]);
+    let resumed = patient.scratch.lanewright(&["resume", "r1", "--progress", "none"]);
     says_something(&resumed);
     is_kept(patient, manifest);
     let fixed = patient.fix();
@@ -94,10 +94,10 @@ fn resumed_with_what_it_asks_for(patient: &Patient) -> bool {
             // What failed before the damage is found to have failed.
             None if resumed.code == 1 => {}
             None => {
-                assert!(!was_put_back && said.contains("lanekeeper status r1 SL-2"), "{said}");
-                let page = patient.scratch.lanekeeper(&["status", "r1", "SL-2"]).stdout;
-                assert!(page.contains("lanekeeper rollback r1 --lane SL-2"), "{page}");
-                follow(patient, &["lanekeeper rollback r1 --lane SL-2".to_owned()]);
+                assert!(!was_put_back && said.contains("lanewright status r1 SL-2"), "{said}");
+                let page = patient.scratch.lanewright(&["status", "r1", "SL-2"]).stdout;
+                assert!(page.contains("lanewright rollback r1 --lane SL-2"), "{page}");
+                follow(patient, &["lanewright rollback r1 --lane SL-2".to_owned()]);
                 was_put_back = true;
             }
         }

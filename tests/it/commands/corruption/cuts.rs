@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanekeeper::model::RunId;
-use lanekeeper::store::checkpoints;
-use lanekeeper::store::run_log;
-use lanekeeper::store::salvage;
+use lanewright::model::RunId;
+use lanewright::store::checkpoints;
+use lanewright::store::run_log;
+use lanewright::store::salvage;
 
 use super::course::{job, says_something};
 use crate::commands::doctor::patient::Patient;

@@ -126,7 +126,7 @@ fn is_left_alone(words: &str, damage: impl FnOnce(&Patient, &str)) {
     let log = fs::read_to_string(patient.scratch.log_file()).unwrap();
     damage(&patient, &log);
     for command in [["resume", "r1"].as_slice(), &["doctor", "--fix"], &["rollback", "r1"]] {
-        let ended = patient.scratch.lanekeeper(command);
+        let ended = patient.scratch.lanewright(command);
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!([3, 6].contains(&ended.code) && said.contains(words), "{command:?}: {ended:?}");
     }

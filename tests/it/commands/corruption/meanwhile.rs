@@ -1,4 +1,4 @@
-//! Damage while Lanekeeper, or an agent without it, is at work.
+//! Damage while Lanewright, or an agent without it, is at work.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn is_survived(damage: impl FnOnce(&Patient)) {
     comes_to_its_end(&patient, ended.code == 0);
 }
 
-/// Kills Lanekeeper while an agent works, damages the run, and lets the agent end.
+/// Kills Lanewright while an agent works, damages the run, and lets the agent end.
 #[track_caller]
 fn is_survived_by_what_is_left(damage: impl FnOnce(&Patient)) {
     let scratch = TestEnv::new();
@@ -45,7 +45,7 @@ fn comes_to_its_end(patient: &Patient, is_done: bool) {
     let roots = [patient.scratch.path("repo.lanes")];
     let manifest = BlobManifest::take(&patient.scratch.path("repo"), &roots);
     if is_done {
-        says_something(&patient.scratch.lanekeeper(&["status", "r1"]));
+        says_something(&patient.scratch.lanewright(&["status", "r1"]));
         says_something(&patient.fix());
     } else {
         way_out(patient, &manifest);
@@ -85,7 +85,7 @@ ways! { is_survived:
     };
 }
 
-mod without_lanekeeper {
+mod without_lanewright {
     use super::*;
 
     ways! { is_survived_by_what_is_left:
@@ -116,7 +116,7 @@ fn a_clock_that_was_set_back_keeps_no_retry_waiting() {
     let plan = fs::read_to_string(scratch.path("plan.toml")).unwrap();
     scratch.write("plan.toml", plan.replace("retries = 0", "retries = 1"));
     let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"];
-    scratch.lanekeeper_in(&arguments, &[("LANEKEEPER_BACKOFF", "1ms")]).exits(1);
+    scratch.lanewright_in(&arguments, &[("LANEWRIGHT_BACKOFF", "1ms")]).exits(1);
     let patient = Patient { scratch };
     let log = fs::read_to_string(patient.scratch.log_file()).unwrap();
     let ahead = |line: &str| {
@@ -127,6 +127,6 @@ fn a_clock_that_was_set_back_keeps_no_retry_waiting() {
     fs::write(patient.scratch.log_file(), resealed(&log, ahead)).unwrap();
     // The files that follow from the log have the other times.
     patient.fix().exits(0);
-    patient.shell("LANEKEEPER_BACKOFF=1ms timeout --kill-after=5 60 lanekeeper resume r1 --progress none").exits(0);
+    patient.shell("LANEWRIGHT_BACKOFF=1ms timeout --kill-after=5 60 lanewright resume r1 --progress none").exits(0);
     assert!(patient.scratch.tree("main").contains("SL-1/a"));
 }

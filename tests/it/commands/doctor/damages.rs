@@ -158,7 +158,7 @@ fn the_worktree_of_an_agent_that_is_gone_and_what_was_staged_in_it() {
     patient.is_found(&["worktree-missing"]);
     let fixed = patient.is_repaired();
     let told = patient.finding(&fixed, "worktree-missing")["told"].as_str().unwrap().to_owned();
-    assert!(told.contains("refs/lanekeeper/checkpoint/P1-SL-2/"), "{told}");
+    assert!(told.contains("refs/lanewright/checkpoint/P1-SL-2/"), "{told}");
     manifest.assert_all_there();
     patient.goes_on();
     manifest.assert_all_there();

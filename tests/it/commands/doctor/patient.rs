@@ -21,7 +21,7 @@ const OPEN: (&str, &[&str], &str) = (
      [ -e $SCRATCH/may-pass ] && echo done > SL-2/done",
 );
 
-/// What a Lanekeeper or a git of its own leaves that is killed.
+/// What a Lanewright or a git of its own leaves that is killed.
 const REPAIRED_BY_RESUME: [&str; 3] = ["log-torn", "index-lock", "worktree-prunable"];
 
 /// A run with something to lose.
@@ -42,12 +42,12 @@ impl Patient {
 
     /// `doctor --format json`, which writes nothing.
     pub fn look(&self) -> Ended {
-        self.scratch.lanekeeper(&["doctor", "--format", "json"])
+        self.scratch.lanewright(&["doctor", "--format", "json"])
     }
 
     /// `doctor --fix --format json`.
     pub fn fix(&self) -> Ended {
-        self.scratch.lanekeeper(&["doctor", "--fix", "--format", "json"])
+        self.scratch.lanewright(&["doctor", "--fix", "--format", "json"])
     }
 
     /// Runs commands that were printed.
@@ -60,7 +60,7 @@ impl Patient {
 
     /// What becomes of a line that a person types.
     pub fn shell(&self, line: &str) -> Ended {
-        let program = Path::new(env!("CARGO_BIN_EXE_lanekeeper")).parent().unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_lanewright")).parent().unwrap();
         let mut shell = Command::new("sh");
         let path =
             format!("{}:{}:{}", program.display(), self.scratch.path("bin").display(), std::env::var("PATH").unwrap());
@@ -129,7 +129,7 @@ impl Patient {
             assert!(found.iter().any(|it| it == kind), "{kind} is not among {found:?}: {}", looked.stdout);
         }
         assert!(found.iter().all(|it| kinds.contains(&it.as_str())), "{found:?} for {kinds:?}: {}", looked.stdout);
-        self.scratch.lanekeeper(&["doctor"]).exits(code);
+        self.scratch.lanewright(&["doctor"]).exits(code);
         let after = self.everything();
         let changed: Vec<&PathBuf> =
             before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path)).collect();

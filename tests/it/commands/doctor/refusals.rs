@@ -27,7 +27,7 @@ fn escalates(patient: &Patient, kind: &str) -> Vec<Vec<String>> {
     for field in ["issue", "current_state", "recovery_attempts", "impact"] {
         assert!(!escalation[field].is_null(), "{escalation}");
     }
-    let text = patient.scratch.lanekeeper(&["doctor"]).exits(6).stdout;
+    let text = patient.scratch.lanewright(&["doctor"]).exits(6).stdout;
     assert!(text.contains("Options:") && text.contains("  3. "), "{text}");
     let options = escalation["options"].as_array().unwrap();
     assert_eq!(options.len(), 3, "{escalation}");
@@ -63,7 +63,7 @@ fn a_log_that_is_gone_is_escalated_with_what_git_holds() {
     patient.is_found(&["log-missing"]);
     let ways = escalates(&patient, "log-missing");
     let by_hand = ways[1].join("\n");
-    for held in ["lane/P1/SL-2", "lane-agent/P1/SL-2/engineer", "refs/lanekeeper/checkpoint/P1-SL-2/", "worktree add"] {
+    for held in ["lane/P1/SL-2", "lane-agent/P1/SL-2/engineer", "refs/lanewright/checkpoint/P1-SL-2/", "worktree add"] {
         assert!(by_hand.contains(held), "{held} is not in {by_hand}");
     }
     patient.paste(&ways[1]);
@@ -112,7 +112,7 @@ fn the_records_of_a_run_that_was_cleaned_are_no_damage() {
     let scratch = TestEnv::new();
     scratch.lanes(&[("SL-1", &[], "mkdir -p SL-1; echo one > SL-1/a")]);
     scratch.execute(&[]).exits(0);
-    scratch.lanekeeper(&["clean", "--yes", "--logs"]).exits(0);
+    scratch.lanewright(&["clean", "--yes", "--logs"]).exits(0);
     let looked = Patient { scratch }.look().exits(0);
     assert!(!looked.stdout.contains("log-missing"), "{}", looked.stdout);
 }
@@ -197,7 +197,7 @@ fn what_needs_nothing_done_is_reported_and_is_no_failure() {
     patient.scratch.git(&["worktree", "lock", "--reason", "mine", slot.to_str().unwrap()]);
     patient.scratch.git(&["worktree", "add", "--quiet", "--detach", free.to_str().unwrap()]);
     fs::write(free.join("work"), "by hand\n").unwrap();
-    patient.scratch.git(&["update-ref", "refs/lanekeeper/checkpoint/P9-X/20260101T000000Z", "main"]);
+    patient.scratch.git(&["update-ref", "refs/lanewright/checkpoint/P9-X/20260101T000000Z", "main"]);
     let kinds = ["worktree-locked", "slot-holds-work", "ref-without-run"];
     patient.is_named(&kinds, 0);
     let manifest = patient.manifest();
@@ -292,8 +292,8 @@ fn a_run_that_is_held_is_refused_and_not_looked_at() {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW]);
     let running = scratch.execute_until("scratch/slow");
-    let refused = scratch.lanekeeper(&["doctor", "r1", "--fix"]).exits(4);
-    assert!(refused.stderr.contains("lanekeeper stop r1"), "{}", refused.stderr);
+    let refused = scratch.lanewright(&["doctor", "r1", "--fix"]).exits(4);
+    assert!(refused.stderr.contains("lanewright stop r1"), "{}", refused.stderr);
     let patient = Patient { scratch };
     assert_eq!(patient.kinds(&patient.look().exits(0)), ["run-held"]);
     fs::write(patient.state("checkpoints.json"), "[{").unwrap();
@@ -305,7 +305,7 @@ fn a_run_that_is_held_is_refused_and_not_looked_at() {
     patient.is_repaired();
 }
 
-/// Begins run `r1` and kills Lanekeeper; answers the supervisor's pid and its job's directory.
+/// Begins run `r1` and kills Lanewright; answers the supervisor's pid and its job's directory.
 fn orphaned() -> (Patient, Pid, PathBuf) {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW]);
@@ -329,7 +329,7 @@ fn a_job_whose_supervisor_is_gone_is_left_to_a_resume() {
     patient.is_named(&["job-without-supervisor"], 0);
     let looked = patient.look();
     let finding = patient.finding(&looked, "job-without-supervisor");
-    assert!(finding["remedy"].as_str().unwrap().contains("lanekeeper resume r1"), "{finding}");
+    assert!(finding["remedy"].as_str().unwrap().contains("lanewright resume r1"), "{finding}");
     fs::write(job.join("supervisor.json"), "{").unwrap();
     let looked = patient.look().exits(6);
     let remedy = patient.finding(&looked, "job-damaged")["remedy"].as_str().unwrap().to_owned();
@@ -371,7 +371,7 @@ fn a_supervisor_of_an_unknown_run_is_named() {
 #[test]
 fn an_unknown_run_is_an_error() {
     let patient = Patient::new();
-    patient.scratch.lanekeeper(&["doctor", "r9"]).exits(8);
+    patient.scratch.lanewright(&["doctor", "r9"]).exits(8);
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn dies_after(kind: &str) {
     fs::remove_dir_all(patient.lane_slot()).unwrap();
     patient.scratch.git(&["update-ref", "-d", "refs/heads/lane-agent/P1/SL-2/engineer"]);
     let crash = format!("doctor_{kind}:1");
-    let died = patient.scratch.lanekeeper_in(&["doctor", "--fix"], &[("LANEKEEPER_CRASH_POINT", &crash)]);
+    let died = patient.scratch.lanewright_in(&["doctor", "--fix"], &[("LANEWRIGHT_CRASH_POINT", &crash)]);
     assert_eq!(died.code, 137, "{kind} was not reached: {}{}", died.stdout, died.stderr);
     patient.is_repaired();
     manifest.assert_all_there();

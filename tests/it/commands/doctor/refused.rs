@@ -35,16 +35,16 @@ fn is_sound(patient: &Patient) {
 #[test]
 fn a_rollback_that_was_not_finished() {
     let patient = Patient::new();
-    let dies = [("LANEKEEPER_CRASH_POINT", "rollback_release:1")];
-    assert_eq!(patient.scratch.lanekeeper_in(&["rollback", "r1", "--lane", "SL-2"], &dies).code, 137);
-    patient.scratch.lanekeeper(&RESUME).exits(3);
+    let dies = [("LANEWRIGHT_CRASH_POINT", "rollback_release:1")];
+    assert_eq!(patient.scratch.lanewright_in(&["rollback", "r1", "--lane", "SL-2"], &dies).code, 137);
+    patient.scratch.lanewright(&RESUME).exits(3);
     patient.is_named(&["rollback-unfinished"], 6);
     let finish = command(&patient, "rollback-unfinished");
     assert!(finish.ends_with("rollback r1 --lane SL-2"), "{finish}");
     patient.paste(&[finish]);
     is_sound(&patient);
     fs::write(patient.scratch.path("scratch/may-pass"), "").unwrap();
-    patient.scratch.lanekeeper(&RESUME).exits(0);
+    patient.scratch.lanewright(&RESUME).exits(0);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_plan_whose_file_has_changed() {
     let plan = patient.scratch.path("plan.toml");
     let text = fs::read_to_string(&plan).unwrap();
     fs::write(&plan, text.replace("retries = 0", "retries = 2")).unwrap();
-    patient.scratch.lanekeeper(&RESUME).exits(2);
+    patient.scratch.lanewright(&RESUME).exits(2);
     patient.is_named(&["plan-changed"], 6);
     fs::write(&plan, format!("# a remark\n{text}")).unwrap();
     is_sound(&patient);
@@ -69,13 +69,13 @@ fn an_integration_branch_that_is_gone() {
     let merged = patient.scratch.main();
     patient.scratch.git(&["checkout", "--quiet", "--detach"]);
     patient.scratch.git(&["branch", "-D", "main"]);
-    patient.scratch.lanekeeper(&["rollback", "r1"]).exits(3);
+    patient.scratch.lanewright(&["rollback", "r1"]).exits(3);
     patient.is_named(&["base-missing"], 6);
     patient.paste(&[command(&patient, "base-missing")]);
     assert_eq!(patient.scratch.main(), merged, "with the lane that was merged");
     is_sound(&patient);
     fs::write(patient.scratch.path("scratch/may-pass"), "").unwrap();
-    patient.scratch.lanekeeper(&RESUME).exits(0);
+    patient.scratch.lanewright(&RESUME).exits(0);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn a_run_of_which_no_lane_has_begun() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
     let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"];
-    assert_eq!(scratch.lanekeeper_in(&arguments, &[("LANEKEEPER_CRASH_POINT", "after_sync:1")]).code, 137);
+    assert_eq!(scratch.lanewright_in(&arguments, &[("LANEWRIGHT_CRASH_POINT", "after_sync:1")]).code, 137);
     let patient = Patient { scratch };
-    patient.scratch.lanekeeper(&RESUME).exits(8);
+    patient.scratch.lanewright(&RESUME).exits(8);
     patient.is_named(&["run-not-begun"], 0);
     patient.paste(&[command(&patient, "run-not-begun")]);
     assert!(patient.scratch.tree("main").contains("SL-1/a"));
@@ -96,28 +96,28 @@ fn a_run_whose_phase_a_live_session_works_on() {
     let scratch = TestEnv::new();
     scratch.lanes(&[("SL-0", &[], "exit 3"), SLOW]);
     let lane = |lane, run| ["execute-lane", "../plan.toml", lane, "--run-id", run, "--progress", "none"];
-    scratch.lanekeeper(&lane("SL-0", "r0")).exits(1);
+    scratch.lanewright(&lane("SL-0", "r0")).exits(1);
     let running = scratch.start_until(&lane("SL-1", "r1"), "scratch/slow");
-    scratch.lanekeeper(&["rollback", "r0"]).exits(4);
+    scratch.lanewright(&["rollback", "r0"]).exits(4);
     let patient = Patient { scratch };
-    let looked = patient.scratch.lanekeeper(&["doctor", "r0", "--format", "json"]).exits(0);
+    let looked = patient.scratch.lanewright(&["doctor", "r0", "--format", "json"]).exits(0);
     assert!(patient.kinds(&looked).contains(&"phase-held".to_owned()), "{}", looked.stdout);
     let remedy = patient.finding(&looked, "phase-held")["remedy"].as_str().unwrap().to_owned();
     patient.paste(&[remedy.rsplit_once(": ").unwrap().1.to_owned()]);
     running.wait();
-    patient.scratch.lanekeeper(&["rollback", "r0"]).exits(0);
+    patient.scratch.lanewright(&["rollback", "r0"]).exits(0);
 }
 
 #[test]
 fn a_worktree_with_a_repository_in_it_that_no_rollback_takes() {
     let patient = patient(&[("SL-1", &[], "mkdir SL-1; git init -q SL-1/own; echo x > SL-1/own/x; exit 3")], 1);
-    patient.scratch.lanekeeper(&["rollback", "r1"]).exits(3);
+    patient.scratch.lanewright(&["rollback", "r1"]).exits(3);
     patient.is_named(&["rollback-refused"], 0);
     let looked = patient.look();
     assert!(patient.finding(&looked, "rollback-refused")["evidence"].as_str().unwrap().contains("SL-1/own"));
     fs::rename(patient.scratch.code("SL-1").join("SL-1/own"), patient.scratch.path("saved")).unwrap();
     is_sound(&patient);
-    patient.scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    patient.scratch.lanewright(&["rollback", "r1"]).exits(0);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_lane_that_something_of_the_users_blocks() {
     let root = patient.scratch.path("repo.lanes");
     let _ = fs::remove_dir(&root);
     fs::write(&root, "a file").unwrap();
-    patient.scratch.lanekeeper(&RESUME).exits(3);
+    patient.scratch.lanewright(&RESUME).exits(3);
     patient.is_named(&["lane-blocked", "resume-refused"], 6);
     fs::remove_file(&root).unwrap();
     patient.paste(&[command(&patient, "lane-blocked")]);
@@ -145,10 +145,10 @@ fn a_lane_that_something_of_the_users_blocks() {
 fn a_complete_run_whose_plan_is_gone() {
     let patient = patient(&[GOOD], 0);
     fs::remove_file(patient.state("r1/plan.json")).unwrap();
-    patient.scratch.lanekeeper(&["rollback", "r1"]).exits(6);
+    patient.scratch.lanewright(&["rollback", "r1"]).exits(6);
     patient.is_named(&["plan-missing"], 0);
     patient.fix().exits(0);
-    patient.scratch.lanekeeper(&["rollback", "r1"]).exits(0);
+    patient.scratch.lanewright(&["rollback", "r1"]).exits(0);
     assert!(!patient.scratch.tree("main").contains("SL-1/a"));
 }
 
@@ -158,7 +158,7 @@ fn a_file_in_place_of_the_worktrees() {
     let root = patient.scratch.path("repo.lanes");
     fs::rename(&root, patient.scratch.path("away")).unwrap();
     fs::write(&root, "a file").unwrap();
-    patient.scratch.lanekeeper(&RESUME).exits(3);
+    patient.scratch.lanewright(&RESUME).exits(3);
     let looked = patient.look().exits(6);
     assert!(patient.kinds(&looked).iter().any(|kind| kind == "worktree-missing"), "{}", looked.stdout);
     fs::remove_file(&root).unwrap();
@@ -173,19 +173,19 @@ fn a_runner_without_its_key() {
     let script = "[ -e $SCRATCH/may-pass ] && mkdir -p SL-1 && echo one > SL-1/a";
     let runner =
         format!("[runners.mine]\ncommand = [\"sh\", \"-c\", {script:?}]\nkey = {{ variables = [\"MINE_KEY\"] }}\n");
-    scratch.write("repo/lanekeeper.toml", &runner);
+    scratch.write("repo/lanewright.toml", &runner);
     let lane = "[[lane]]\nid = \"SL-1\"\nretries = 0\nrunner = \"mine\"\nprompt = \"one\"\n";
     scratch.write("plan.toml", format!("phase = \"P1\"\nbase_branch = \"main\"\n{lane}"));
     let key = [("MINE_KEY", "secret")];
     let start = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"];
-    scratch.lanekeeper_in(&start, &key).exits(1);
+    scratch.lanewright_in(&start, &key).exits(1);
     let patient = Patient { scratch };
-    patient.scratch.lanekeeper(&RESUME).exits(3);
+    patient.scratch.lanewright(&RESUME).exits(3);
     patient.is_named(&["resume-refused"], 6);
     let looked = patient.look();
     assert!(patient.finding(&looked, "resume-refused")["evidence"].as_str().unwrap().contains("MINE_KEY"));
-    patient.scratch.lanekeeper_in(&["doctor"], &key).exits(0);
+    patient.scratch.lanewright_in(&["doctor"], &key).exits(0);
     fs::write(patient.scratch.path("scratch/may-pass"), "").unwrap();
-    patient.scratch.lanekeeper_in(&RESUME, &key).exits(0);
+    patient.scratch.lanewright_in(&RESUME, &key).exits(0);
     is_sound(&patient);
 }
