@@ -10,7 +10,7 @@ use crate::git::{self, GitError, Repository, Undone};
 use crate::model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
 use crate::projection::RunHistory;
 use crate::projection::history::{LaneHistory, Workplace};
-use crate::schedule::{LaneEnd, RunState};
+use crate::schedule::RunState;
 
 /// A worktree that changed since it was last known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(crate) fn external_changes(
 ) -> Result<ExternalChanges, GitError> {
     let mut found = ExternalChanges::default();
     let plan = state.plan();
-    for at in plan.indices().filter(|&at| wanted(&plan.lane(at).id) && is_at_rest(state, at)) {
+    for at in plan.indices().filter(|&at| wanted(&plan.lane(at).id) && state.is_changed_by_others_only(at)) {
         let Some(lane) = history.lane(&plan.lane(at).id) else { continue };
         let mut workplaces: Vec<_> = lane.workplaces().collect();
         workplaces.sort_by_key(|(agent, _)| *agent);
@@ -209,17 +209,4 @@ fn integration_moved(repository: &Repository, state: &RunState) -> Result<Option
         let (branch, from, to) = (&started.base_branch, known.short(), now.short());
         format!("{branch} moved from {from} to {to}; lanes are merged into it as it is now")
     }))
-}
-
-/// Whether no step of Lanewright can have been interrupted in the lane.
-fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
-    let lane_state = state.lane(lane);
-    if lane_state.merged().is_some() || lane_state.is_interrupted() {
-        return false;
-    }
-    match lane_state.end() {
-        Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped | LaneEnd::Returned) => false,
-        Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => lane_state.is_quiet(),
-        None => lane_state.is_quiet() && (state.finished().is_some() || lane_state.is_parked(state.plan().lane(lane))),
-    }
 }

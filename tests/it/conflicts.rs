@@ -1,6 +1,6 @@
 //! Work that does not fit together (SPEC §7, merge conflict).
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, wait_until};
 
 /// Makes the file, or adds to it where it is there.
 const SHARED: &str = "echo \"$LANEWRIGHT_LANE $LANEWRIGHT_AGENT\" >> shared.txt";
@@ -106,4 +106,31 @@ fn a_lane_whose_tests_fail_on_the_merged_result_is_fixed_there() {
     let context = env.attempt_file("B", "agent", 2, "failure_context.json");
     assert!(context.contains("they clash") && context.contains("merged"), "{context}");
     env.assert_nothing_left(&["main"]);
+}
+
+/// Says that the reset of lane B is under way, which comes to its end once that lane was asked to stop.
+const RESETTING: &str = "#!/bin/sh\nif [ -e \"$SCRATCH/worked\" ] && [ \"$(git symbolic-ref HEAD)\" = refs/heads/lane/P1/B ] \\\n\
+    && [ \"$(git rev-parse HEAD)\" = \"$(git rev-parse main)\" ]; then\n\
+    touch \"$SCRATCH/resetting\"; until [ -e \"$SCRATCH/stopped\" ]; do sleep 0.02; done; fi\n";
+
+#[test]
+fn reset_of_a_stopped_lane_that_a_kill_hid_is_not_taken_for_work() {
+    let env = TestEnv::new();
+    let hook = env.path("repo/.git/hooks/post-checkout");
+    env.write("repo/.git/hooks/post-checkout", RESETTING);
+    std::fs::set_permissions(hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    let after_a = "until git cat-file -e main:shared.txt; do sleep 0.02; done; touch \"$SCRATCH/worked\"";
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\ncommand = '{SHARED}'\n[[lane]]\nid = \"B\"\ncommand = '{SHARED}; {after_a}'\n"
+    ));
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--max-parallel", "2"];
+    let running = env.start_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", "after_reset_lane:1"));
+    wait_until("lane B is reset", || env.path("scratch/resetting").exists());
+    env.lanewright(&["stop", "r1", "B"]).exits(0);
+    wait_until("the stop is recorded", || !env.events("stop_requested").is_empty());
+    env.write("scratch/stopped", "");
+    assert!(running.wait().was_killed());
+    env.resume(&[]).exits(0);
+    assert_eq!(sorted_lines(&env.file_at("main", "shared.txt")), ["A agent", "B agent"]);
+    assert!(env.events("branch_moved").is_empty(), "nobody else moved the branch");
 }

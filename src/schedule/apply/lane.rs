@@ -358,9 +358,13 @@ impl LaneState {
     /// It stays as it is while others go on: what has not ended and does not wait for the user counts as stopped.
     /// `crashed`: the run had not ended.
     pub(super) fn set_aside(&mut self, plan: &Lane, crashed: bool) {
-        if self.end.is_none() && self.merged().is_none() && !self.is_parked(plan) {
+        if self.merged().is_some() {
+            return;
+        }
+        let was_at_work = self.end.is_none() && !self.is_parked(plan);
+        self.interrupted |= crashed && (was_at_work || self.has_unrecorded_step(plan));
+        if was_at_work {
             self.stopping = Some(false);
-            self.interrupted |= crashed;
         }
     }
 

@@ -288,6 +288,17 @@ impl LaneState {
         self.interrupted
     }
 
+    /// Whether a step that moves a branch or changes a worktree of it was wanted and is not recorded as done. If the
+    /// process died, also after a stop or a failure, the step may be done all the same.
+    pub(crate) fn has_unrecorded_step(&self, plan: &Lane) -> bool {
+        let is_unrecorded = |(at, agent): (usize, &AgentState)| match agent.step {
+            AgentStep::Merging | AgentStep::Committing => true,
+            AgentStep::Done => agent.worktree.is_some() && !plan.shares_worktree(at),
+            _ => agent.restart != RestartFrom::Here,
+        };
+        self.rebuild().is_some() || self.agents.iter().enumerate().any(is_unrecorded)
+    }
+
     /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged. An
     /// agent that ends the lane once the others rest does nothing more either.
     pub(crate) fn is_at_rest(&self, plan: &Lane) -> bool {

@@ -28,7 +28,7 @@ use crate::model::{
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
 use crate::schedule::state::indexes::LaneIndexes;
-use crate::schedule::state::lane::{LaneState, approval_at, current_round};
+use crate::schedule::state::lane::{LaneEnd, LaneState, approval_at, current_round};
 
 /// A run, folded from its events.
 #[derive(Debug, Clone)]
@@ -222,6 +222,21 @@ impl RunState {
         gates.retain(|gate| state.answers.get(gate).is_none());
         gates.dedup();
         gates
+    }
+
+    /// Whether no step of Lanewright can have been interrupted in the lane: what differs there from the run log was
+    /// changed by somebody else.
+    pub fn is_changed_by_others_only(&self, index: LaneIndex) -> bool {
+        let (lane, plan) = (self.lane(index), self.plan().lane(index));
+        if lane.merged().is_some() || lane.is_interrupted() || !lane.is_quiet() {
+            return false;
+        }
+        let has_ended = self.finished().is_some();
+        match lane.end() {
+            Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => has_ended || !lane.has_unrecorded_step(plan),
+            Some(_) => false,
+            None => has_ended || lane.is_parked(plan) && !lane.has_unrecorded_step(plan),
+        }
     }
 
     /// Whether a lane waits for an answer of the user.

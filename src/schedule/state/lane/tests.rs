@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use super::*;
-use crate::model::{CommandLine, FailureKind};
-use crate::schedule::sample_plans::{commit, lane, moment};
+use crate::model::{CommandLine, FailureKind, LaneIndex};
+use crate::schedule::RunState;
+use crate::schedule::sample_plans::{self, commit, lane, moment};
 use crate::schedule::state::agent::{OutageState, PastFailure};
 
 fn failure() -> Failure {
@@ -114,4 +117,28 @@ fn a_merge_is_tested_only_where_it_holds_what_no_test_saw() {
     };
     assert!(under_test(true, &["t"]));
     assert!(!under_test(false, &["t"]) && !under_test(true, &[]));
+}
+
+#[test]
+fn an_unrecorded_step_hides_who_changed_a_lane() {
+    let plan = lane("A", &[], 1, &[]);
+    let changed_by_others_only = |change: fn(&mut LaneState)| {
+        let mut run = RunState::new(Arc::new(sample_plans::plan(vec![plan.clone()], &[])));
+        let lane = &mut run.lanes[0];
+        (lane.stage, lane.stopping) = (LaneStage::Implementation, Some(false));
+        change(lane);
+        run.is_changed_by_others_only(LaneIndex(0))
+    };
+    assert!(changed_by_others_only(|_| {}), "it was stopped between two steps");
+    assert!(!changed_by_others_only(|lane| lane.stopping = None), "it was at work");
+    assert!(!changed_by_others_only(|lane| lane.merging.rebuild = Some(Rebuild::OnIntegration)));
+    for step in [AgentStep::Merging, AgentStep::Committing] {
+        let mut state = LaneState { stopping: Some(false), ..LaneState::new(&plan, 0) };
+        state.agents[0].step = step;
+        assert!(state.has_unrecorded_step(&plan));
+    }
+    assert!(!changed_by_others_only(|lane| lane.agents[0].restart = RestartFrom::LastGood));
+    assert!(!changed_by_others_only(|lane| {
+        (lane.end, lane.merging.rebuild) = (Some(LaneEnd::Failed(failure())), Some(Rebuild::OnIntegration));
+    }));
 }
