@@ -124,12 +124,13 @@ impl Bug {
 
 /// The plan as a scheduler with that bug sees it.
 pub fn plan_as_seen(plan: &Arc<Plan>, bug: Option<Bug>) -> Arc<Plan> {
+    let Some(bug) = bug else { return plan.clone() };
     let mut parts = PlanParts::from((**plan).clone());
     match bug {
-        Some(Bug::EdgeForgotten) => parts.lanes.iter_mut().for_each(|lane| lane.depends_on.clear()),
-        Some(Bug::PoolIgnored) => parts.lanes.iter_mut().for_each(|lane| lane.uses.clear()),
-        Some(Bug::ExclusionIgnored) => parts.exclusions.clear(),
-        Some(Bug::SequenceIgnored) => parts.sequences.clear(),
+        Bug::EdgeForgotten => parts.lanes.iter_mut().for_each(|lane| lane.depends_on.clear()),
+        Bug::PoolIgnored => parts.lanes.iter_mut().for_each(|lane| lane.uses.clear()),
+        Bug::ExclusionIgnored => parts.exclusions.clear(),
+        Bug::SequenceIgnored => parts.sequences.clear(),
         _ => return plan.clone(),
     }
     Arc::new(Plan::new(parts).unwrap())

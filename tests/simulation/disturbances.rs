@@ -16,7 +16,7 @@ const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git o
 const MOST_RESUMES: u32 = 100;
 
 /// How often a run is disturbed, and the limits that it has at first.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Disturbances {
     pub crashes: u32,
     /// How often the user asks the run, or one of its lanes, to stop.
@@ -109,9 +109,11 @@ impl Simulation {
 
     /// Lanewright dies; sometimes the machine with it. What was not durable may be gone, or half of it.
     fn crash(&mut self) -> Result<(), String> {
-        if self.world.dice.roll(4) == 0 {
+        let power = self.world.dice.roll(4) == 0;
+        if power {
             self.world.lose_power();
         }
+        self.story.note(self.world.now, || format!("Lanewright dies, the machine with it: {power}"));
         let log = self.run_loop.log();
         let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
         let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
@@ -188,6 +190,7 @@ impl Simulation {
         let mut events = Vec::new();
         for lane in plan.indices().filter(|&lane| goes_on(&plan.lane(lane).id) && rests(state, lane)) {
             if commits {
+                self.story.note(self.world.now, || format!("a person commits on the branch of {}", plan.lane(lane).id));
                 self.world.commit_by_hand(lane);
             }
             let moved = self.world.moved_branch(lane, state).filter(|_| self.world.bug != Some(Bug::HandsNotSeen));
@@ -216,19 +219,24 @@ impl Simulation {
             let forgotten = bug == Some(Bug::NamesReused)
                 && matches!(record.event, Event::JobPlanned { .. } | Event::JobExited { .. });
             if !forgotten {
-                let record = record_as_applied(record.clone(), bug);
-                state.apply(&record).map_err(|fault| format!("replay: {fault}"))?;
+                let applied = match bug {
+                    Some(_) => state.apply(&record_as_applied(record.clone(), bug)),
+                    None => state.apply(record),
+                };
+                applied.map_err(|fault| format!("replay: {fault}"))?;
             }
         }
         Ok(state)
     }
 
     /// Appends to the log of a run that is not in progress.
-    fn write(&self, records: &mut Vec<Record>, events: impl IntoIterator<Item = Event>) {
+    fn write(&mut self, records: &mut Vec<Record>, events: impl IntoIterator<Item = Event>) {
+        let written = records.len();
         for event in events {
             let seq = records.last().map_or(0, |record| record.seq) + 1;
             records.push(Record { seq, at: self.world.time(), event, origin: None });
         }
+        self.story.records(&records[written..]);
     }
 
     /// The user rolls back a lane on which nothing is built, as the command does: its jobs are stopped first.
@@ -242,7 +250,10 @@ impl Simulation {
         let at = self.world.dice.roll(lanes.len() as u32) as usize;
         let Some(&index) = lanes.get(at) else { return Ok(()) };
         let lane = state.plan().lane(index).id.clone();
-        let ended: Vec<Event> = state.lane(index).running().iter().map(|job| self.world.end(job)).collect();
+        let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|of| *of == lane);
+        let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
+        running.sort();
+        let ended: Vec<Event> = running.iter().map(|job| self.world.end(job)).collect();
         self.write(records, [Event::RollbackBegun { lane: lane.clone() }]);
         self.write(records, ended);
         self.write(records, [Event::LaneRolledBack { lane, integration: None, kept: vec![] }]);
@@ -325,13 +336,7 @@ impl Simulation {
 /// Whether nothing of the lane can be half done, and no agent takes in what a person changes there.
 fn rests(state: &RunState, lane: LaneIndex) -> bool {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
-    let rests = match lane_state.end() {
-        Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => true,
-        Some(_) => false,
-        None => lane_state.is_parked(plan) || state.finished().is_some(),
-    };
-    let has_place = lane_state.worktree().is_some() && !lane_state.is_merged();
-    rests && has_place && lane_state.is_quiet() && !lane_state.is_interrupted() && !lane_state.is_worked_on(plan, None)
+    state.is_changed_by_others_only(lane) && lane_state.worktree().is_some() && !lane_state.is_worked_on(plan, None)
 }
 
 /// Whether there is something to roll back in the lane.

@@ -33,6 +33,28 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
     Plan::new(PlanParts { pools, gates, lanes, exclusions, sequences, ..empty_plan() }).unwrap()
 }
 
+/// What a lane has, in one line.
+pub fn describe(lane: &Lane) -> String {
+    let agent = |agent: &Agent| {
+        let tasks: Vec<String> = agent.tasks.iter().map(|task| format!("{} {}", task.id, task.kind)).collect();
+        format!("{} ({})", agent.round, tasks.join(", "))
+    };
+    let agents: Vec<String> = lane.agents.iter().map(agent).collect();
+    format!(
+        "{} after {:?}: {}; worktrees {:?}, tests {}, setup {}, pools {:?}, approval {:?}, resume {:?}, must-haves {}",
+        lane.id,
+        lane.depends_on,
+        agents.join(", "),
+        lane.agent_worktrees,
+        lane.tests.len(),
+        lane.setup.len(),
+        lane.uses,
+        lane.approval,
+        lane.resume,
+        !lane.must_haves.is_empty(),
+    )
+}
+
 /// A plan with nothing in it.
 pub fn empty_plan() -> PlanParts {
     PlanParts {
@@ -156,6 +178,8 @@ fn shell(line: &str) -> CommandLine {
 
 /// What goes wrong: how often each kind of job fails before it passes. Work as a whole fails for one reason a lane, so
 /// that the lane's retries are enough or never enough.
+///
+/// It goes by the names of lanes, so that a lane meets the same in a plan that others were taken out of.
 #[derive(Clone)]
 pub struct Script {
     dice: Dice,
@@ -222,8 +246,8 @@ impl Script {
 
     /// Whether tasks of the lane change nothing once. One that is done again for another reason would change something
     /// where the others of its agent do not yet.
-    pub fn is_idle_once(&self, lane: LaneIndex) -> bool {
-        self.of(&format!("L{} cause", lane.0)) % 12 == 8
+    pub fn is_idle_once(&self, lane: &LaneId) -> bool {
+        self.of(&format!("{lane} cause")) % 12 == 8
     }
 
     /// Whether a person says no to the task once before saying yes.
@@ -243,9 +267,9 @@ impl Script {
     }
 
     /// How many heads of the lane lack what it must have before one does not.
-    pub fn lacking_heads(&self, lane: LaneIndex) -> u32 {
-        let key = format!("L{} must_haves", lane.0);
-        match self.of(&format!("L{} cause", lane.0)) % 12 {
+    pub fn lacking_heads(&self, lane: &LaneId) -> u32 {
+        let key = format!("{lane} must_haves");
+        match self.of(&format!("{lane} cause")) % 12 {
             6 if self.of(&key).is_multiple_of(5) => 1_000,
             6 => 1 + self.of(&key) % 2,
             _ => 0,
@@ -253,9 +277,9 @@ impl Script {
     }
 
     /// How often the agent comes to the end of that task without a change before it changes something.
-    pub fn idle_passes(&self, lane: LaneIndex, agent: &str, task: &TaskId) -> u32 {
+    pub fn idle_passes(&self, lane: &LaneId, agent: &str, task: &TaskId) -> u32 {
         let first = task.as_str().ends_with("-1");
-        match self.of(&format!("L{} cause", lane.0)) % 12 {
+        match self.of(&format!("{lane} cause")) % 12 {
             8 if agent == "a0" => 1,
             9 if agent == "a0" => 1_000,
             10 if first => 1_000,
@@ -263,11 +287,11 @@ impl Script {
         }
     }
 
-    pub fn agent_conflict(&self, lane: LaneIndex, agent: usize) -> bool {
-        self.of(&format!("L{} cause", lane.0)) % 12 == 4 && agent == 1
+    pub fn agent_conflict(&self, lane: &LaneId, agent: usize) -> bool {
+        self.of(&format!("{lane} cause")) % 12 == 4 && agent == 1
     }
 
-    pub fn lane_conflict(&self, lane: LaneIndex) -> bool {
-        self.of(&format!("L{} cause", lane.0)) % 12 == 5
+    pub fn lane_conflict(&self, lane: &LaneId) -> bool {
+        self.of(&format!("{lane} cause")) % 12 == 5
     }
 }

@@ -1,7 +1,6 @@
 //! One simulated run: a run loop, its actions under way, and what must hold throughout.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use lanewright::engine::run_loop::{Log, RunLoop, Step};
 use lanewright::event::{Event, Incoming, Record, RunOutcome, RunStarted};
@@ -10,9 +9,9 @@ use lanewright::schedule::{Action, LaneEnd, LaneState, RunState};
 
 use super::beginning::run_started;
 use super::bugs::{Bug, event_as_decided, event_as_seen, plan_as_seen, record_as_applied, record_as_kept};
-use super::dice::Dice;
+use super::case::Case;
 use super::disturbances::Disturbances;
-use super::plans::{Script, random_plan};
+use super::story::Story;
 use super::world::World;
 
 /// What a run came to: for each lane one word, and the exit code.
@@ -52,6 +51,7 @@ pub struct Simulation {
     busy: u32,
     /// How many records the world was told of.
     learned: usize,
+    pub story: Story,
 }
 
 pub struct UnderWay {
@@ -86,7 +86,7 @@ impl Log for Memory {
         let event = event_as_decided(incoming.event.clone(), self.bug);
         let record = Record { seq: self.next, at, event, origin: incoming.origin };
         self.waiting.extend(record_as_kept(record.clone(), self.bug));
-        Ok(record_as_applied(record, self.bug))
+        Ok(if self.bug.is_some() { record_as_applied(record, self.bug) } else { record })
     }
 
     fn sync(&mut self) -> Result<(), Self::Error> {
@@ -106,29 +106,30 @@ const MAX_PARALLEL: u32 = 3;
 /// lanes that keep failing could make people answer and resume without end.
 const PATIENCE: u32 = 50;
 
-pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, String> {
-    let mut dice = Dice::new(seed);
-    let plan = Arc::new(random_plan(&mut dice));
-    // The world's dice are shared by the disturbed and the undisturbed run of a seed only as far as the script goes.
-    let world = World::new(plan.clone(), Script::new(seed), Dice::new(seed ^ u64::from(crashes) << 40), bug);
-    let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
-    let mut simulation = Simulation {
-        world,
-        left: Disturbances::new(seed, crashes),
-        is_stopping: false,
-        run_loop,
-        under_way: Vec::new(),
-        wake_at: None,
-        late: Vec::new(),
-        answered_live: seed.is_multiple_of(2),
-        busy: if seed.is_multiple_of(5) { 5 } else { 60 },
-        opening: if seed.is_multiple_of(3) { SLOW } else { 0 },
-        learned: 0,
-    };
-    simulation.run().map_err(|trouble| format!("seed {seed}: {trouble}"))
-}
-
 impl Simulation {
+    pub fn new(case: &Case, story: Story) -> Self {
+        let (seed, plan, bug) = (case.seed, case.plan.clone(), case.bug);
+        let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
+        Self {
+            world: World::new(plan, case.script.clone(), case.dice.clone(), bug),
+            left: case.disturbances,
+            is_stopping: false,
+            run_loop,
+            under_way: Vec::new(),
+            wake_at: None,
+            late: Vec::new(),
+            answered_live: seed.is_multiple_of(2),
+            busy: if seed.is_multiple_of(5) { 5 } else { 60 },
+            opening: if seed.is_multiple_of(3) { SLOW } else { 0 },
+            learned: 0,
+            story,
+        }
+    }
+
+    pub fn simulate(mut self) -> (Result<Ending, String>, Story) {
+        (self.run(), self.story)
+    }
+
     fn run(&mut self) -> Result<Ending, String> {
         let started = started(&self.world, self.left);
         self.world.watch.fail_fast = started.options.fail_fast;
@@ -152,10 +153,14 @@ impl Simulation {
             return Ok(());
         }
         if self.world.dice.roll(self.busy) == 0 {
-            self.world.let_user_act();
+            let deed = self.world.let_user_act();
+            self.story.note(self.world.now, || format!("the user acts: {deed:?}"));
         }
         if self.answered_live || self.run_loop.state().resumes() > PATIENCE {
             self.answer_people()?;
+        }
+        if self.run_loop.state().finished().is_some() {
+            return Ok(());
         }
         self.pass_time()?;
         self.act();
@@ -179,7 +184,7 @@ impl Simulation {
     }
 
     fn act(&mut self) {
-        let now = self.world.now;
+        let (now, mut starts) = (self.world.now, false);
         for way in &mut self.under_way {
             if way.answer.is_some() || way.acts_at > now {
                 continue;
@@ -190,6 +195,7 @@ impl Simulation {
                         || self.world.bug == Some(Bug::StartTwice) && self.world.dice.roll(3) == 0
                     {
                         self.world.start(job, self.run_loop.state());
+                        starts = true;
                     }
                     if let Some((exit, report, reading)) = self.world.jobs[job].exit.clone() {
                         let job = job.clone();
@@ -210,7 +216,9 @@ impl Simulation {
                 }
             }
         }
-        self.check_limits();
+        if starts {
+            self.check_limits();
+        }
     }
 
     fn check_limits(&mut self) {
@@ -225,10 +233,6 @@ impl Simulation {
         }
         if self.world.plan.clone().exclusions.iter().any(|(a, b)| at_work.contains(a) && at_work.contains(b)) {
             self.world.complain("two lanes that exclude each other at once");
-        }
-        if let Some((job, _)) = self.world.jobs.iter().find(|(_, job)| job.starts > 1) {
-            let job = job.clone();
-            self.world.complain(format!("{job} was started twice"));
         }
     }
 
@@ -273,6 +277,7 @@ impl Simulation {
     pub fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
         let now = self.world.time();
         let step: Step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
+        self.story.records(&step.records);
         let durable = &self.run_loop.log().durable;
         self.world.learn(&durable[self.learned.min(durable.len())..]);
         self.learned = durable.len();
@@ -315,7 +320,9 @@ impl Simulation {
         let answers: Vec<Event> =
             questions.into_iter().map(|(lane, gate)| self.world.answer(plan.lane(lane), gate)).collect();
         let asked = !answers.is_empty();
-        self.take_in(answers, vec![])?;
+        if asked {
+            self.take_in(answers, vec![])?;
+        }
         Ok(asked)
     }
 
@@ -345,7 +352,7 @@ impl Simulation {
             return Err(format!("the run ended with {lanes:?} and {code}, not with {expected:?}"));
         }
         // What people committed is as random as when they did.
-        let integrated = self.world.integrated().into_iter().filter(|piece| !piece.contains(BY_HAND)).collect();
+        let integrated = self.world.integrated().iter().filter(|piece| !piece.contains(BY_HAND)).cloned().collect();
         Ok(Ending { lanes, code, integrated })
     }
 }

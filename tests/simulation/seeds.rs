@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// Other seeds than the first ten thousand: `200000` for more of them, `7165..7166` for one that failed.
-const VARIABLE: &str = "LANEWRIGHT_SEEDS";
+pub const VARIABLE: &str = "LANEWRIGHT_SEEDS";
 
 pub fn range() -> Range<u64> {
     let Ok(text) = std::env::var(VARIABLE) else { return 0..10_000 };
@@ -19,7 +19,7 @@ pub fn range() -> Range<u64> {
 }
 
 /// Checks every seed and returns what was found, in the order of the seeds. Prints how many there were.
-pub fn check_all(check: impl Fn(u64) -> Result<(), String> + Sync) -> Vec<String> {
+pub fn check_all(check: impl Fn(u64) -> Result<(), String> + Sync) -> Vec<(u64, String)> {
     let (range, findings) = (range(), Mutex::new(Vec::new()));
     let next = AtomicU64::new(range.start);
     let work = || {
@@ -42,5 +42,9 @@ pub fn check_all(check: impl Fn(u64) -> Result<(), String> + Sync) -> Vec<String
     findings.sort();
     // Not `println!`: the test harness shows that for tests that fail only.
     let _ = writeln!(std::io::stderr(), "simulated {} seeds, {} findings", range.end - range.start, findings.len());
-    findings.into_iter().map(|(_, finding)| finding).collect()
+    findings
+}
+
+pub fn list(findings: &[(u64, String)]) -> String {
+    findings.iter().map(|(seed, finding)| format!("seed {seed}: {finding}")).collect::<Vec<_>>().join("\n")
 }

@@ -4,7 +4,7 @@ mod expected;
 mod jobs;
 mod merging;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lanewright::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
@@ -14,6 +14,8 @@ use lanewright::model::{
     Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
 use lanewright::schedule::{Action, Rebuild, RestartFrom, RunState};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bugs::Bug;
 use super::dice::Dice;
@@ -28,13 +30,15 @@ pub struct World {
     pub bug: Option<Bug>,
     pub dice: Dice,
     pub now: i64,
-    planned: HashSet<JobId>,
-    checkpoints: HashSet<(LaneId, Stage)>,
-    pub jobs: HashMap<JobId, SimJob>,
-    tries: HashMap<String, u32>,
+    planned: FxHashSet<JobId>,
+    checkpoints: FxHashSet<(LaneId, Stage)>,
+    pub jobs: FxHashMap<JobId, SimJob>,
+    /// Those that have no exit.
+    pub running: BTreeSet<JobId>,
+    tries: FxHashMap<String, u32>,
     /// Attempts that ended well and changed nothing.
-    idle: HashSet<JobId>,
-    contents: HashMap<CommitId, BTreeSet<String>>,
+    idle: FxHashSet<JobId>,
+    contents: FxHashMap<CommitId, Arc<BTreeSet<String>>>,
     pub integration: CommitId,
     /// What the integration branch has been.
     tips: Vec<CommitId>,
@@ -50,18 +54,18 @@ pub struct World {
     /// What people committed on the branches of lanes that are not built again since.
     by_hand: BTreeMap<LaneIndex, BTreeSet<String>>,
     /// Agents whose work nobody could keep.
-    unkept: HashSet<(LaneIndex, usize)>,
+    unkept: FxHashSet<(LaneIndex, usize)>,
     /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
     looked_at: BTreeMap<LaneIndex, Vec<(CommitId, bool)>>,
     /// What the remote has of the lanes' branches, and the heads that were announced before they were pushed.
     remote: BTreeMap<LaneIndex, CommitId>,
-    announced: HashSet<(LaneId, CommitId)>,
+    announced: FxHashSet<(LaneId, CommitId)>,
     /// How many pull requests the forge has for each lane, and for which head they were last brought up to date.
     pub pulls: BTreeMap<LaneIndex, (usize, CommitId)>,
     /// The heads of lanes that their tests passed at, and the merges.
-    tested: HashSet<CommitId>,
+    tested: FxHashSet<CommitId>,
     /// Merges that hold more than the head that was tested.
-    moved: HashSet<CommitId>,
+    moved: FxHashSet<CommitId>,
     pub watch: Watch,
     pub violations: Vec<String>,
     commits: u32,
@@ -71,7 +75,6 @@ pub struct World {
 pub type End = (JobExit, Option<AgentReport>, Option<Box<Reading>>);
 
 pub struct SimJob {
-    pub starts: u32,
     pub ends_at: i64,
     pub stopped: bool,
     pub exit: Option<End>,
@@ -89,12 +92,13 @@ impl World {
             bug,
             dice,
             now: 0,
-            planned: HashSet::new(),
-            checkpoints: HashSet::new(),
-            jobs: HashMap::new(),
-            tries: HashMap::new(),
-            idle: HashSet::new(),
-            contents: HashMap::new(),
+            planned: FxHashSet::default(),
+            checkpoints: FxHashSet::default(),
+            jobs: FxHashMap::default(),
+            running: BTreeSet::new(),
+            tries: FxHashMap::default(),
+            idle: FxHashSet::default(),
+            contents: FxHashMap::default(),
             integration: commit_name(0),
             tips: Vec::new(),
             user: User::new(commit_name(0), leaves_rebases),
@@ -105,17 +109,17 @@ impl World {
             holding: BTreeSet::new(),
             skipped: BTreeSet::new(),
             by_hand: BTreeMap::new(),
-            unkept: HashSet::new(),
+            unkept: FxHashSet::default(),
             looked_at: BTreeMap::new(),
             remote: BTreeMap::new(),
-            announced: HashSet::new(),
+            announced: FxHashSet::default(),
             pulls: BTreeMap::new(),
-            tested: HashSet::new(),
-            moved: HashSet::new(),
+            tested: FxHashSet::default(),
+            moved: FxHashSet::default(),
             violations: Vec::new(),
             commits: 0,
         };
-        let base = world.commit(BTreeSet::new());
+        let base = world.commit(BTreeSet::<String>::new());
         world.user.check_out(&base);
         world.move_branch(base);
         world
@@ -129,24 +133,24 @@ impl World {
         self.violations.push(violation.into());
     }
 
-    fn commit(&mut self, content: BTreeSet<String>) -> CommitId {
+    fn commit(&mut self, content: impl Into<Arc<BTreeSet<String>>>) -> CommitId {
         self.commits += 1;
         let commit = commit_name(self.commits);
-        self.contents.insert(commit.clone(), content);
+        self.contents.insert(commit.clone(), content.into());
         commit
     }
 
-    fn content(&self, commit: &CommitId) -> BTreeSet<String> {
+    fn content(&self, commit: &CommitId) -> Arc<BTreeSet<String>> {
         self.contents.get(commit).cloned().unwrap_or_default()
     }
 
-    pub fn integrated(&self) -> BTreeSet<String> {
+    pub fn integrated(&self) -> Arc<BTreeSet<String>> {
         self.content(&self.integration)
     }
 
     fn merge(&mut self, ours: &CommitId, theirs: &CommitId) -> CommitId {
-        let union = self.content(ours).union(&self.content(theirs)).cloned().collect();
-        self.commit(union)
+        let (ours, theirs) = (self.content(ours), self.content(theirs));
+        self.commit(ours.union(&theirs).cloned().collect::<BTreeSet<_>>())
     }
 
     /// Everything that the lane's agents have to bring.
@@ -156,7 +160,7 @@ impl World {
             let agent = &plan.agents[index];
             // What may be empty is not done again.
             let most = if plan.must_change_files(index) { 1_000 } else { 1 };
-            let never = move |task: &TaskId| self.script.idle_passes(lane, agent.name.as_str(), task) >= most;
+            let never = move |task: &TaskId| self.script.idle_passes(&plan.id, agent.name.as_str(), task) >= most;
             let own = agent.tasks.iter().filter(move |task| !task.kind.is_human() && !never(&task.id));
             own.map(move |task| format!("{}/{}/{}", plan.id, agent.name, task.id))
         };
@@ -210,7 +214,7 @@ impl World {
 
     /// Whether the lane is not on the integration branch and can begin again with the same outcome.
     pub fn may_roll_back(&self, lane: LaneIndex) -> bool {
-        !self.merges.contains(&lane) && !self.script.is_idle_once(lane)
+        !self.merges.contains(&lane) && !self.script.is_idle_once(&self.id(lane))
     }
 
     /// A person commits on the lane's branch. Not in place of an agent that is idle or never succeeds: that changes what
@@ -218,11 +222,11 @@ impl World {
     pub fn commit_by_hand(&mut self, lane: LaneIndex) {
         let Some(head) = self.lane_branches.get(&lane).cloned() else { return };
         let is_unkept = self.unkept.iter().any(|(of, _)| *of == lane);
-        if self.is_hopeless(lane) || self.script.is_idle_once(lane) || is_unkept {
+        if self.is_hopeless(lane) || self.script.is_idle_once(&self.id(lane)) || is_unkept {
             return;
         }
         let piece = format!("{}{BY_HAND}{}", self.id(lane), self.commits);
-        let mut content = self.content(&head);
+        let mut content = (*self.content(&head)).clone();
         content.insert(piece.clone());
         self.by_hand.entry(lane).or_default().insert(piece);
         let commit = self.commit(content);
@@ -241,6 +245,7 @@ impl World {
         self.agent_branches.retain(|(of, _), _| *of != lane);
         self.open.retain(|(of, _)| *of != lane);
         self.unkept.retain(|(of, _)| *of != lane);
+        self.looked_at.remove(&lane);
     }
 
     /// Carries out what is no job; the same promises as the real executors: done already is found done.
@@ -360,7 +365,7 @@ impl World {
         let job = JobId { lane: Some(self.id(lane)), role, number: worker.attempt };
         let mut head = self.branch(lane, agent);
         if !self.idle.contains(&job) {
-            let mut content = self.content(&head);
+            let mut content = (*self.content(&head)).clone();
             content.insert(format!("{}/{name}/{task}", self.id(lane)));
             head = self.commit(content);
         }
@@ -408,7 +413,7 @@ impl World {
         state: &RunState,
     ) -> Vec<Event> {
         let (id, name) = (self.id(lane), self.agent(lane, agent));
-        if self.fails_once(&format!("{lane:?} {agent} conflict"), self.script.agent_conflict(lane, agent)) {
+        if self.fails_once(&format!("{lane:?} {agent} conflict"), self.script.agent_conflict(&id, agent)) {
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent: Some(name), task: None, failure }];
         }
@@ -453,7 +458,7 @@ impl World {
     /// What a lane has depends on its head, however often and in which life one looks.
     fn check_must_haves(&mut self, lane: LaneIndex, state: &RunState) -> Event {
         let head = state.lane(lane).head().cloned().unwrap();
-        let lacking = self.script.lacking_heads(lane) as usize;
+        let lacking = self.script.lacking_heads(&self.id(lane)) as usize;
         let looked_at = self.looked_at.entry(lane).or_default();
         let known = looked_at.iter().find(|(known, _)| *known == head).map(|(_, holds)| *holds);
         let holds = known.unwrap_or(looked_at.len() >= lacking);
@@ -500,8 +505,9 @@ impl World {
     }
 
     /// The user does something beside the run.
-    pub fn let_user_act(&mut self) {
-        match self.user.act(&mut self.dice) {
+    pub fn let_user_act(&mut self) -> Option<Deed> {
+        let deed = self.user.act(&mut self.dice);
+        match deed {
             // Without a checkout that has it, another clone pushes.
             Some(Deed::Commit) => {
                 let mine = if self.user.on_branch { self.user.index.clone() } else { self.integration.clone() };
@@ -524,6 +530,7 @@ impl World {
         if !is_tip(&self.user.index) || !is_tip(&self.user.files) {
             self.complain("the user's checkout holds what the branch never was");
         }
+        deed
     }
 
     /// Only what is on record moves a lane's branch.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lanewright::event::{Event, RunOutcome};
-use lanewright::model::{ExitCause, JobRole, LaneId, Plan};
+use lanewright::model::{ExitCause, JobId, JobRole, LaneId, Plan};
 
 #[derive(Default)]
 pub struct Finish {
@@ -11,6 +11,8 @@ pub struct Finish {
     failed_once: bool,
     /// Whether finished lanes are merged into the integration branch.
     pub merges_here: bool,
+    /// The final gate that is waited for. What is said of an earlier one says nothing.
+    running: Option<JobId>,
     merged: BTreeSet<LaneId>,
     skipped: BTreeSet<LaneId>,
     /// Since the run was last resumed.
@@ -39,10 +41,11 @@ impl Finish {
             Event::MergesBisected { lane: None, .. } => self.life.searched = true,
             Event::PoolEmptied { .. } => self.life.pool_emptied = true,
             Event::JobPlanned { job } if job.role == JobRole::Final => {
+                self.running = Some(job.clone());
                 let is_due = self.merges_here && self.merged.len() + self.skipped.len() == plan.lanes.len();
                 return (!is_due).then(|| "the final gate runs before every lane is merged here or skipped".to_owned());
             }
-            Event::JobExited { job, exit, .. } if job.role == JobRole::Final => {
+            Event::JobExited { job, exit, .. } if self.running.take_if(|running| running == job).is_some() => {
                 let judges = matches!(exit.cause, ExitCause::Exited | ExitCause::TimedOut);
                 self.life.gate_failed = judges && !exit.passed();
                 self.failed_once |= self.life.gate_failed;

@@ -43,7 +43,7 @@ impl World {
         let most = if plan.round(Round::Implementation).any(makes_commits) { ALWAYS } else { 1 };
         let lacks = !plan.must_haves.is_empty()
             && self.script.must_haves() == MustHavesRule::Enforce
-            && self.script.lacking_heads(lane) >= most;
+            && self.script.lacking_heads(&plan.id) >= most;
         let tests_fail = !plan.tests.is_empty() && self.always_fails(Some(lane), JobRole::Tests);
         lacks || tests_fail || (0..plan.agents.len()).any(|agent| self.is_agent_hopeless(lane, agent))
     }
@@ -53,7 +53,7 @@ impl World {
         let agent: &Agent = &plan.agents[at];
         let attempt = |task| JobRole::Attempt { agent: agent.name.clone(), task };
         let mut own = agent.tasks.iter().filter(|task| !task.kind.is_human());
-        let idle = |task| self.script.idle_passes(lane, agent.name.as_str(), task) >= ALWAYS;
+        let idle = |task| self.script.idle_passes(&plan.id, agent.name.as_str(), task) >= ALWAYS;
         let is_judged = agent.round == Round::Implementation && !self.plan.gates.checkpoint.is_empty();
         own.clone().any(|task| self.always_fails(Some(lane), attempt(task.id.clone())))
             || plan.must_change_files(at) && own.all(|task| idle(&task.id))

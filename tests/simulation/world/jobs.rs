@@ -12,32 +12,25 @@ use super::{End, SimJob, World, exit};
 impl World {
     /// Lets the jobs that are due end.
     pub fn let_time_pass(&mut self) {
-        let due: Vec<JobId> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.exit.is_none() && job.ends_at <= self.now)
-            .map(|(id, _)| id.clone())
-            .collect();
-        let mut due = due;
-        due.sort();
+        let is_due = |job: &&JobId| self.jobs[*job].ends_at <= self.now;
+        let due: Vec<JobId> = self.running.iter().filter(is_due).cloned().collect();
         for job in due {
             let stopped = self.jobs[&job].stopped;
             let outcome = if stopped { (exit(ExitCause::Stopped, 143), None, None) } else { self.outcome(&job) };
             if outcome.0.passed() {
                 self.tested.extend(self.jobs[&job].judges.clone());
             }
-            self.jobs.get_mut(&job).unwrap().exit = Some(outcome);
+            self.end_as(&job, outcome);
         }
     }
 
     pub fn running_attempts(&self) -> usize {
-        self.jobs.iter().filter(|(id, job)| id.is_attempt() && job.exit.is_none()).count()
+        self.running.iter().filter(|job| job.is_attempt()).count()
     }
 
     /// Lanes of which a job runs, and those that hold what they need between two jobs.
     pub fn lanes_at_work(&self) -> BTreeSet<LaneIndex> {
-        let running = self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| self.lane_of(id));
-        running.chain(self.holding.iter().copied()).collect()
+        self.running.iter().filter_map(|job| self.lane_of(job)).chain(self.holding.iter().copied()).collect()
     }
 
     pub(super) fn lane_of(&self, job: &JobId) -> Option<LaneIndex> {
@@ -46,9 +39,14 @@ impl World {
 
     /// The machine dies: nothing that ran goes on, and nobody wrote down how it ended.
     pub fn lose_power(&mut self) {
-        for job in self.jobs.values_mut().filter(|job| job.exit.is_none()) {
-            job.exit = Some((exit(ExitCause::Stopped, -1), None, None));
+        for job in std::mem::take(&mut self.running) {
+            self.end_as(&job, (exit(ExitCause::Stopped, -1), None, None));
         }
+    }
+
+    fn end_as(&mut self, job: &JobId, end: End) {
+        self.running.remove(job);
+        self.jobs.get_mut(job).unwrap().exit = Some(end);
     }
 
     /// The machine is lost with everything that ran on it, also with ends that nobody wrote down: they count for nothing.
@@ -72,9 +70,14 @@ impl World {
         open.iter().map(ended).collect()
     }
 
+    /// The lane as it is numbered in the plan of the seed, of which this one may be a part.
+    pub(super) fn name_of(&self, lane: LaneIndex) -> LaneIndex {
+        LaneIndex(self.id(lane).as_str()[1..].parse().unwrap())
+    }
+
     /// What jobs of the same kind have in common.
     pub(super) fn key_of(&self, job: &JobId) -> String {
-        let lane = self.lane_of(job);
+        let lane = self.lane_of(job).map(|lane| self.name_of(lane));
         match &job.role {
             JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
             role => format!("{lane:?} {role:?}"),
@@ -100,7 +103,7 @@ impl World {
         let fails = *tries <= out + failures;
         if let (JobRole::Attempt { agent, task }, Some(lane)) = (&job.role, lane)
             && !fails
-            && *tries - out - failures <= self.script.idle_passes(lane, agent.as_str(), task)
+            && *tries - out - failures <= self.script.idle_passes(&self.plan.lane(lane).id, agent.as_str(), task)
         {
             self.idle.insert(job.clone());
         }
@@ -131,12 +134,15 @@ impl World {
         let ends_at = self.now + 1 + i64::from(self.dice.roll(60));
         let again = self.bug == Some(Bug::StartTwice);
         match self.jobs.get_mut(job) {
-            Some(known) if again && known.exit.is_none() => known.starts += 1,
+            Some(known) if again && known.exit.is_none() => {
+                self.complain(format!("{job} was started twice"));
+            }
             Some(_) => {}
             None => {
                 let judges = self.judged_by(job, state);
                 self.holding.extend(self.lane_of(job));
-                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None, judges });
+                self.running.insert(job.clone());
+                self.jobs.insert(job.clone(), SimJob { ends_at, stopped: false, exit: None, judges });
             }
         }
     }
@@ -154,6 +160,7 @@ impl World {
     pub fn end(&mut self, job: &JobId) -> Event {
         self.stop(job, true);
         let stopped = (exit(ExitCause::Stopped, 143), None, None);
+        self.running.remove(job);
         let (exit, ..) = self.jobs.get_mut(job).unwrap().exit.get_or_insert(stopped).clone();
         Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
     }
@@ -161,12 +168,10 @@ impl World {
     pub fn stop(&mut self, job: &JobId, force: bool) {
         let now = self.now;
         let grace = if force { 0 } else { i64::from(self.dice.roll(5)) };
-        let known = self.jobs.entry(job.clone()).or_insert(SimJob {
-            starts: 0,
-            ends_at: now,
-            stopped: true,
-            exit: None,
-            judges: None,
+        let never_started = || SimJob { ends_at: now, stopped: true, exit: None, judges: None };
+        let known = self.jobs.entry(job.clone()).or_insert_with(|| {
+            self.running.insert(job.clone());
+            never_started()
         });
         if known.exit.is_none() {
             known.stopped = true;

@@ -14,7 +14,7 @@ impl World {
         self.expect_checkpoint(lane, Stage::PrePr);
         self.expect_branch(lane, state);
         let id = self.id(lane);
-        if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(lane)) {
+        if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(&id)) {
             let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
             let agent = agent.map(|agent| self.agent(lane, agent));
             let failure = Failure::new(FailureKind::Conflict, "conflict");
@@ -124,7 +124,7 @@ impl World {
 
     /// The forge is out at first, for fewer tries than there are.
     pub(super) fn forge_out(&mut self, lane: LaneIndex, what: &str) -> Option<Event> {
-        let key = format!("{lane:?} {what}");
+        let key = format!("{:?} {what}", self.name_of(lane));
         let out = self.script.forge_outages(&key);
         let tries = self.tries.entry(key).or_default();
         *tries += 1;

@@ -1,0 +1,33 @@
+//! What happened in a simulated run, for somebody who looks for the cause of a finding.
+
+use lanewright::event::Record;
+
+/// Lines, if the story is to be told.
+#[derive(Default)]
+pub struct Story(Option<Vec<String>>);
+
+/// The longest line.
+const WIDTH: usize = 240;
+
+impl Story {
+    /// One that keeps what it hears.
+    pub fn told() -> Self {
+        Self(Some(Vec::new()))
+    }
+
+    pub fn note(&mut self, now: i64, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.0 {
+            lines.push(format!("{now:>6} {}", line().chars().take(WIDTH).collect::<String>()));
+        }
+    }
+
+    pub fn records(&mut self, records: &[Record]) {
+        for record in records {
+            self.note(record.at.unix_millis(), || format!("  {:?}", record.event));
+        }
+    }
+
+    pub fn lines(self) -> Vec<String> {
+        self.0.unwrap_or_default()
+    }
+}
