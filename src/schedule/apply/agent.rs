@@ -60,7 +60,7 @@ impl<'a> Worker<'a> {
             Event::FailureNoted { task, failure, .. } => return self.failed(task.as_ref(), failure),
             Event::RetryPlanned { level, not_before, .. } => return self.retry_planned(*level, *not_before),
             Event::AgentMerged { head, .. } => self.merged(head),
-            Event::AgentReset { head, .. } => self.agent().reset(head),
+            Event::AgentReset { head, .. } => self.reset(head),
             Event::WorktreeOpened { worktree, .. } => self.agent().open(worktree),
             Event::WorktreeLost { .. } => {
                 self.agent().session = None;
@@ -260,6 +260,15 @@ impl<'a> Worker<'a> {
     fn spare_snapshots(&mut self) {
         let LaneState { agents, snapshots, .. } = &mut *self.state;
         snapshots.retain(|(reference, _)| !agents[self.at].salvaged.contains(reference));
+    }
+
+    /// Tasks that are done again because what passed cannot be read any more are looked at again, too.
+    fn reset(&mut self, head: &CommitId) {
+        let task = self.agent().task;
+        self.agent().reset(head);
+        if self.agent().task < task {
+            self.state.ask_again(self.lane, self.at);
+        }
     }
 
     /// A person's no to a task is about the one before, which is done again.

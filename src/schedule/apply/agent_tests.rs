@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::Event;
-use crate::model::{LaneId, Session, Usage};
+use crate::model::{LaneId, Session, Task, TaskKind, Usage};
 use crate::schedule::sample_plans::{commit, lane, plan};
 
 fn taken(reason: SnapshotReason, reference: &str) -> Event {
@@ -102,4 +102,25 @@ fn a_lane_that_is_set_aside_after_a_crash_is_interrupted_until_it_goes_on() {
     state.revive(false, false, Timestamp::from_unix_millis(0));
     state.set_aside(&plan, false);
     assert!(!state.is_interrupted());
+}
+
+#[test]
+fn tasks_done_again_after_damage_are_approved_again() {
+    let mut plan = plain();
+    let task = |id: &str, kind| Task { id: TaskId::new(id).unwrap(), kind, ..plain().agents[0].tasks[0].clone() };
+    plan.agents[0].tasks = vec![task("1", TaskKind::Auto), task("2", TaskKind::HumanVerify), task("3", TaskKind::Auto)];
+    let look = HumanGate::Task(TaskId::new("2").unwrap());
+    let reset_to = |head: CommitId| {
+        let event = Event::AgentReset { lane: id(), agent: AgentName::new("engineer").unwrap(), head };
+        after(&event, plan.clone(), |state| {
+            state.answers.give(look.clone(), true, "");
+            let worker = &mut state.agents[0];
+            (worker.task, worker.restart) = (2, RestartFrom::LastGood);
+            (worker.good, worker.passed) = (Some(commit(2)), vec![commit(2), commit(2)]);
+        })
+    };
+    let whole = reset_to(commit(2));
+    assert_eq!((whole.agents[0].task, whole.answers.approve(&look)), (2, true));
+    let damaged = reset_to(commit(1));
+    assert_eq!((damaged.agents[0].task, damaged.answers.approve(&look)), (0, false));
 }
