@@ -31,6 +31,35 @@ impl Executor {
         }
     }
 
+    /// The first of `accepted` that is not in the history of `head`. Usually the last one is the head itself, and nothing
+    /// is looked up.
+    fn first_missing<'c>(
+        &self,
+        accepted: &'c [CommitId],
+        head: &CommitId,
+    ) -> Result<Option<&'c CommitId>, ExecutorError> {
+        for commit in accepted.iter().filter(|commit| *commit != head) {
+            if !self.repository.is_ancestor(commit, head)? {
+                return Ok(Some(commit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The lane is not merged, because that would leave out work that was accepted. No rule of the scheduler leads to
+    /// this; the check is there for those that are wrong.
+    fn incomplete(&self, lane: LaneIndex, head: &CommitId, missing: &CommitId) -> Event {
+        let (id, branch) = (self.id(lane), self.lane_branch(lane));
+        let reason = format!(
+            "{branch} at {} lacks accepted work ({}), so it is not merged; this is a mistake of Lanewright: please report it \
+             with the run log. To add the work: `git merge {}` in the lane's worktree, then resume",
+            head.short(),
+            missing.short(),
+            missing.short()
+        );
+        Event::LaneBlocked { lane: id, reason }
+    }
+
     /// The message of the one commit of a lane.
     fn squash_message(&self, lane: LaneIndex, [base, head]: [&CommitId; 2]) -> Result<String, ExecutorError> {
         let (id, plan) = (self.id(lane), self.plan.lane(lane));
@@ -47,8 +76,12 @@ impl Executor {
         let head = lane_head(state, lane)?;
         let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree().cloned());
         let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
+        let accepted = state.lane(lane).accepted().to_vec();
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
+            if let Some(missing) = executor.first_missing(&accepted, &head)? {
+                return Ok(vec![executor.incomplete(lane, &head, missing)]);
+            }
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, (&onto, &head))?;

@@ -160,3 +160,45 @@ fn a_foreign_branch_in_the_way_blocks_the_lane_and_stays() {
     env.execute(&[]).exits(3).says(&["lane/P1/A"]);
     assert_eq!(env.git(&["rev-parse", "lane/P1/A"]), theirs);
 }
+
+/// Gives a line of the run log another text, with the right checksum.
+fn rewrite(log: &std::path::Path, is_meant: impl Fn(&str) -> bool, change: impl Fn(&str) -> String) {
+    let text = std::fs::read_to_string(log).expect("a log");
+    let rewritten = text.lines().map(|line| {
+        if !is_meant(line) {
+            return format!("{line}\n");
+        }
+        let (body, _) = line.rsplit_once(",\"crc\":").expect("a checksum");
+        let body = change(body);
+        format!("{body},\"crc\":\"{:08x}\"}}\n", crc32fast::hash(body.as_bytes()))
+    });
+    std::fs::write(log, rewritten.collect::<String>()).expect("a log");
+}
+
+#[test]
+fn lane_without_accepted_work_is_not_merged() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n[[lane.agent]]\nname = \"one\"\ncommand = 'echo 1 > one'\n\
+         [[lane.agent]]\nname = \"two\"\ncommand = 'echo 2 > two'\n",
+    );
+    env.execute(&["--max-parallel", "1"]).exits(3);
+    // As if a rule had lost the work of both agents on the way: log and branch agree on it.
+    let base = env.main();
+    let merged = env.events("agent_merged");
+    let head = merged[1]["head"].as_str().expect("a commit").to_owned();
+    env.git_in(&env.path("repo.lanes/r1/L/code"), &["reset", "--quiet", "--hard", &base]);
+    rewrite(
+        &env.log_file(),
+        |line| line.contains("\"agent_merged\"") && line.contains(&head),
+        |line| line.replace(&head, &base),
+    );
+    env.lanewright(&["approve", "r1", "L", "--gate", "changes"]).exits(0);
+    env.resume(&[]).exits(3).says(&["lane/P1/L", "lacks accepted work", "git merge"]);
+    assert_eq!(env.main(), base, "nothing was merged");
+    let first = merged[0]["head"].as_str().expect("a commit");
+    env.git_in(&env.path("repo.lanes/r1/L/code"), &["merge", "--quiet", first]);
+    env.resume(&[]).exits(3).says(&["approval"]);
+    env.lanewright(&["approve", "r1", "L", "--gate", "changes", "--resume"]).exits(0);
+    assert!(env.holds("main", "one"));
+}

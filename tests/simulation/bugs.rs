@@ -79,6 +79,16 @@ pub enum Bug {
     MergeUntested,
     /// A lane fails instead of retrying.
     GivesUpEarly,
+    /// A rollback says that a lane is rolled back before that is so.
+    RollbackSaidEarly,
+    /// A branch that another program removed is restored where its lane began.
+    RestoredAtBase,
+    /// A snapshot that is damaged counts as whole.
+    DamageNotSeen,
+    /// A merge is published although the branch has moved since it was made.
+    MoveNotSeen,
+    /// A merge is published although the branch was moved under the user's checkout.
+    PlumbingNotSeen,
 }
 
 impl Bug {
@@ -119,6 +129,11 @@ impl Bug {
         Self::TestsSkipped,
         Self::MergeUntested,
         Self::GivesUpEarly,
+        Self::RollbackSaidEarly,
+        Self::RestoredAtBase,
+        Self::DamageNotSeen,
+        Self::MoveNotSeen,
+        Self::PlumbingNotSeen,
     ];
 }
 

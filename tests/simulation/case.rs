@@ -47,13 +47,13 @@ impl Case {
     /// # Errors
     /// What must not happen and did.
     pub fn simulate(&self) -> Result<Ending, String> {
-        Simulation::new(self, Story::default()).simulate().0
+        Simulation::new(self, Story::default()).run()
     }
 
     /// The same, with what happened.
     pub fn tell(&self) -> (Result<Ending, String>, Vec<String>) {
-        let (ending, story) = Simulation::new(self, Story::told()).simulate();
-        (ending, story.lines())
+        let mut simulation = Simulation::new(self, Story::told());
+        (simulation.run(), simulation.story.lines())
     }
 
     /// Runs it with and without disturbances; both must end alike.

@@ -1,5 +1,7 @@
 //! What disturbs a simulated run: stops, crashes, limits, another machine, rollbacks, skips; and how it continues.
 
+use std::time::Instant;
+
 use lanewright::engine::run_loop::RunLoop;
 use lanewright::event::{Event, Place, Record, RunMoved, StopReason};
 use lanewright::model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Timestamp};
@@ -19,10 +21,19 @@ const MOST_RESUMES: u32 = 100;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Disturbances {
     pub crashes: u32,
+    /// Whether some of these are in the middle of a batch of records, of which only the first ones are on disk.
+    pub torn: bool,
     /// How often the user asks the run, or one of its lanes, to stop.
     pub stops: u32,
     /// How often the user rolls a lane back before the run is resumed.
     pub rollbacks: u32,
+    /// Whether those may be of merged lanes, and die between two steps.
+    pub whole_rollbacks: bool,
+    /// How often another program removes a lane's branch, which the resume restores, and how often the snapshot that an
+    /// agent is to start from turns out to be damaged.
+    pub losses: u32,
+    /// How often an agent moves the integration branch under the user's checkout.
+    pub plumbing: u32,
     /// How often the user skips a lane before the run is resumed, or after it has failed.
     pub skips: u32,
     /// How often a person commits on the branches of lanes that rest before the run is resumed.
@@ -37,8 +48,14 @@ impl Disturbances {
         let has = |every: u64| crashes > 0 && seed % every == 1;
         let budget = Budget { cost: Dollars::new((seed % 7) as f64).filter(|_| has(5)), tokens: None };
         let half = crashes / 2;
+        // Those that came later leave seeds that once failed as they were.
+        let kind = if crashes > 0 { seed % 8 } else { 8 };
         Self {
             crashes,
+            torn: matches!(kind, 0 | 5 | 6),
+            whole_rollbacks: matches!(kind, 2 | 6),
+            losses: if matches!(kind, 3 | 6) { 1 + half } else { 0 },
+            plumbing: if kind == 5 { 2 } else { 0 },
             stops: half,
             rollbacks: half,
             skips: 2 * u32::from(has(4)),
@@ -67,10 +84,17 @@ impl Simulation {
     pub fn disturb(&mut self) -> Result<bool, String> {
         if self.left.crashes > 0 && self.world.dice.roll(25) == 0 {
             self.left.crashes -= 1;
-            self.crash()?;
+            match self.left.torn && self.world.dice.roll(2) == 0 {
+                true => self.tears = true,
+                false => self.crash()?,
+            }
         } else if self.left.stops > 0 && self.world.dice.roll(25) == 0 {
             self.left.stops -= 1;
             self.ask_to_stop()?;
+        } else if self.left.plumbing > 0 && self.world.dice.roll(25) == 0 {
+            self.left.plumbing -= 1;
+            self.world.move_branch_by_plumbing();
+            self.story.note(self.world.now, || "an agent moves the integration branch".to_owned());
         } else {
             return Ok(false);
         }
@@ -123,6 +147,17 @@ impl Simulation {
         self.resume(records)
     }
 
+    /// The same before the last `count` records were synced: the first of them may be on disk all the same.
+    pub fn die_before_sync(&mut self, count: usize) -> Result<(), String> {
+        let mut records = self.durable();
+        let lost = count - self.world.dice.roll(count as u32) as usize;
+        let kept = records.len() - lost;
+        self.story.records(&records[records.len() - count..kept]);
+        records.truncate(kept);
+        self.story.note(self.world.now, || format!("Lanewright dies before {lost} records are synced"));
+        self.resume(records)
+    }
+
     /// The run is taken to another machine: what is written down there before anybody goes on with it.
     fn move_elsewhere(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
         let state = self.replay(records)?;
@@ -143,7 +178,10 @@ impl Simulation {
     fn resume_with(&mut self, mut records: Vec<Record>, budget: Option<Budget>) -> Result<(), String> {
         if self.left.rollbacks > 0 && self.world.dice.roll(3) == 0 {
             self.left.rollbacks -= 1;
-            self.roll_back(&mut records)?;
+            match self.left.whole_rollbacks {
+                true => self.roll_back_for_good(&mut records)?,
+                false => self.roll_back(&mut records)?,
+            }
         }
         if self.left.skips > 0 && self.world.dice.roll(3) == 0 {
             self.left.skips -= 1;
@@ -161,6 +199,9 @@ impl Simulation {
         let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
         if number > MOST_RESUMES {
             return Err("the run is resumed without end".into());
+        }
+        if self.left.losses > 0 && self.world.lose_a_branch(&state) {
+            self.left.losses -= 1;
         }
         let lanes = self.some_lanes();
         let by_hand = self.commit_by_hand(&state, &lanes);
@@ -212,8 +253,8 @@ impl Simulation {
         plan.dag().with_dependencies(lanes).into_iter().map(|lane| plan.lane(lane).id.clone()).collect()
     }
 
-    fn replay(&self, records: &[Record]) -> Result<RunState, String> {
-        let bug = self.world.bug;
+    pub fn replay(&mut self, records: &[Record]) -> Result<RunState, String> {
+        let (bug, began) = (self.world.bug, Instant::now());
         let mut state = RunState::new(plan_as_seen(&self.world.plan, bug));
         for record in records {
             let forgotten = bug == Some(Bug::NamesReused)
@@ -226,11 +267,12 @@ impl Simulation {
                 applied.map_err(|fault| format!("replay: {fault}"))?;
             }
         }
+        self.core += began.elapsed();
         Ok(state)
     }
 
     /// Appends to the log of a run that is not in progress.
-    fn write(&mut self, records: &mut Vec<Record>, events: impl IntoIterator<Item = Event>) {
+    pub fn write(&mut self, records: &mut Vec<Record>, events: impl IntoIterator<Item = Event>) {
         let written = records.len();
         for event in events {
             let seq = records.last().map_or(0, |record| record.seq) + 1;
@@ -321,7 +363,7 @@ impl Simulation {
     /// The user makes room for what could not be kept, or makes way for the integration branch, and resumes; says
     /// whether anything waited for that.
     fn make_way(&mut self) -> Result<bool, String> {
-        self.world.user.make_way();
+        self.world.make_way();
         let waits = self.run_loop.state().plan().indices().any(|lane| {
             let end = self.run_loop.state().lane(lane).end();
             matches!(end, Some(LaneEnd::Blocked(reason)) if USERS_TURN.iter().any(|why| reason.contains(why)))
@@ -340,7 +382,7 @@ fn rests(state: &RunState, lane: LaneIndex) -> bool {
 }
 
 /// Whether there is something to roll back in the lane.
-fn began(state: &RunState, lane: LaneIndex) -> bool {
+pub fn began(state: &RunState, lane: LaneIndex) -> bool {
     state.lane(lane).has_begun() || state.lane(lane).is_skipped()
 }
 

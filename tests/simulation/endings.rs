@@ -116,7 +116,7 @@ impl Simulation {
                     Event::FailureNoted { task, failure, .. } => {
                         task.is_none() || matches!(failure.kind, FailureKind::Rejected | FailureKind::Idle)
                     }
-                    Event::LaneRolledBack { .. } => true,
+                    Event::LaneRolledBack { .. } | Event::SnapshotDamaged { .. } => true,
                     _ => false,
                 };
                 again && format!("{:?}", record.event.lane().cloned()) == lane

@@ -1,6 +1,7 @@
 //! One simulated run: a run loop, its actions under way, and what must hold throughout.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use lanewright::engine::run_loop::{Log, RunLoop, Step};
 use lanewright::event::{Event, Incoming, Record, RunOutcome, RunStarted};
@@ -51,7 +52,11 @@ pub struct Simulation {
     busy: u32,
     /// How many records the world was told of.
     learned: usize,
+    /// Lanewright dies before the next records are synced.
+    pub tears: bool,
     pub story: Story,
+    /// How long the scheduler itself worked, for the bench.
+    pub core: Duration,
 }
 
 pub struct UnderWay {
@@ -97,6 +102,9 @@ impl Log for Memory {
     }
 }
 
+/// Far more than a run has.
+pub const MOST_STEPS: u32 = 20_000;
+
 /// How long opening a worktree takes in some of the runs, in milliseconds.
 const SLOW: i64 = 300;
 
@@ -110,8 +118,10 @@ impl Simulation {
     pub fn new(case: &Case, story: Story) -> Self {
         let (seed, plan, bug) = (case.seed, case.plan.clone(), case.bug);
         let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
+        let mut world = World::new(plan, case.script.clone(), case.dice.clone(), bug);
+        world.damages = case.disturbances.losses;
         Self {
-            world: World::new(plan, case.script.clone(), case.dice.clone(), bug),
+            world,
             left: case.disturbances,
             is_stopping: false,
             run_loop,
@@ -122,30 +132,38 @@ impl Simulation {
             busy: if seed.is_multiple_of(5) { 5 } else { 60 },
             opening: if seed.is_multiple_of(3) { SLOW } else { 0 },
             learned: 0,
+            tears: false,
             story,
+            core: Duration::ZERO,
         }
     }
 
-    pub fn simulate(mut self) -> (Result<Ending, String>, Story) {
-        (self.run(), self.story)
+    pub fn run(&mut self) -> Result<Ending, String> {
+        self.begin()?;
+        for _ in 0..MOST_STEPS {
+            if let Some(ending) = self.advance()? {
+                return Ok(ending);
+            }
+        }
+        Err(format!("the run does not end: {:?}", self.under_way.iter().map(|way| &way.action).collect::<Vec<_>>()))
     }
 
-    fn run(&mut self) -> Result<Ending, String> {
+    pub fn begin(&mut self) -> Result<(), String> {
         let started = started(&self.world, self.left);
         self.world.watch.fail_fast = started.options.fail_fast;
         self.world.watch.budget = started.options.budget;
         self.world.watch.finish.merges_here = started.options.merge == MergeMode::Local;
-        self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
-        for _ in 0..20_000 {
-            if let Some((outcome, code)) = self.run_loop.state().finished() {
-                if outcome != RunOutcome::Done && self.continue_run()? {
-                    continue;
-                }
-                return self.ending(code);
-            }
-            self.step()?;
+        self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])
+    }
+
+    /// One step, or what the user does once the run has ended; how it ended, if nothing is left to do.
+    pub fn advance(&mut self) -> Result<Option<Ending>, String> {
+        match self.run_loop.state().finished() {
+            None => self.step()?,
+            Some((outcome, _)) if outcome != RunOutcome::Done && self.continue_run()? => {}
+            Some((_, code)) => return self.ending(code).map(Some),
         }
-        Err(format!("the run does not end: {:?}", self.under_way.iter().map(|way| &way.action).collect::<Vec<_>>()))
+        Ok(None)
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -275,8 +293,12 @@ impl Simulation {
     }
 
     pub fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
-        let now = self.world.time();
+        let (now, began) = (self.world.time(), Instant::now());
         let step: Step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
+        self.core += began.elapsed();
+        if !step.records.is_empty() && std::mem::take(&mut self.tears) {
+            return self.die_before_sync(step.records.len());
+        }
         self.story.records(&step.records);
         let durable = &self.run_loop.log().durable;
         self.world.learn(&durable[self.learned.min(durable.len())..]);
@@ -359,7 +381,7 @@ impl Simulation {
 
 fn started(world: &World, disturbances: Disturbances) -> RunStarted {
     let extra = u32::from(world.bug == Some(Bug::OnePlaceTooMany));
-    let mut started = run_started(&world.plan, &world.integration, MAX_PARALLEL + extra);
+    let mut started = run_started(&world.plan, &world.git.integration, MAX_PARALLEL + extra);
     started.options.merge = world.script.merge();
     started.options.fail_fast = disturbances.fail_fast;
     started.options.budget = disturbances.budget;

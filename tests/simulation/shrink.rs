@@ -54,6 +54,10 @@ fn fewer_disturbances(now: Disturbances) -> Vec<Disturbances> {
         Disturbances { rollbacks: less(now.rollbacks), ..now },
         Disturbances { skips: less(now.skips), ..now },
         Disturbances { hands: less(now.hands), ..now },
+        Disturbances { torn: false, ..now },
+        Disturbances { whole_rollbacks: false, ..now },
+        Disturbances { losses: less(now.losses), ..now },
+        Disturbances { plumbing: less(now.plumbing), ..now },
         Disturbances { fail_fast: false, ..now },
         Disturbances { budget: Budget::default(), ..now },
     ];

@@ -17,8 +17,10 @@ mod dice;
 mod disturbances;
 mod endings;
 mod makespan;
+mod pairs;
 mod phases;
 mod plans;
+mod rollbacks;
 mod run;
 mod seeds;
 mod shrink;
@@ -78,6 +80,16 @@ fn every_planted_bug_is_caught() {
         println!("{bug:?}: {caught:?}");
         assert!(caught.is_some(), "{bug:?} was not caught");
     }
+}
+
+#[test]
+fn two_runs_in_one_repository_lose_nothing_of_each_other() {
+    let seeds = seeds::range();
+    let some = seeds.start..seeds.end.min(seeds.start + (seeds.end - seeds.start).div_ceil(10));
+    let findings: Vec<(u64, String)> = some.filter_map(|seed| Some((seed, pairs::check(seed, None).err()?))).collect();
+    assert!(findings.is_empty(), "{}", seeds::list(&findings));
+    let caught = seeds::range().find_map(|seed| pairs::check(seed, Some(Bug::MoveNotSeen)).err());
+    assert!(caught.is_some(), "a publication that does not compare was not caught");
 }
 
 const CLUSTER: cluster::Size = cluster::Size { lanes: 500, nodes: 25, losses: 1 };

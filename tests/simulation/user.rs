@@ -63,8 +63,11 @@ impl User {
         None
     }
 
-    /// Ends whatever keeps the integration branch from moving.
-    pub fn make_way(&mut self) {
+    /// Ends whatever keeps the integration branch from moving, which is at `tip`.
+    pub fn make_way(&mut self, tip: &CommitId) {
+        if self.on_branch {
+            self.check_out(tip);
+        }
         self.dirty = false;
         self.locks_index = false;
         self.locks_branch = false;

@@ -3,6 +3,7 @@
 mod expected;
 mod jobs;
 mod merging;
+mod repository;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +22,9 @@ use super::bugs::Bug;
 use super::dice::Dice;
 use super::plans::Script;
 use super::run::BY_HAND;
-use super::user::{Deed, User};
+use super::user::Deed;
 use super::watch::Watch;
+use repository::{Content, Repository};
 
 pub struct World {
     pub plan: Arc<Plan>,
@@ -38,11 +40,7 @@ pub struct World {
     tries: FxHashMap<String, u32>,
     /// Attempts that ended well and changed nothing.
     idle: FxHashSet<JobId>,
-    contents: FxHashMap<CommitId, Arc<BTreeSet<String>>>,
-    pub integration: CommitId,
-    /// What the integration branch has been.
-    tips: Vec<CommitId>,
-    pub user: User,
+    pub git: Repository,
     pub merges: Vec<LaneIndex>,
     lane_branches: BTreeMap<LaneIndex, CommitId>,
     agent_branches: BTreeMap<(LaneIndex, usize), CommitId>,
@@ -53,6 +51,8 @@ pub struct World {
     skipped: BTreeSet<LaneIndex>,
     /// What people committed on the branches of lanes that are not built again since.
     by_hand: BTreeMap<LaneIndex, BTreeSet<String>>,
+    /// How many snapshots that agents are to start from turn out to be damaged.
+    pub damages: u32,
     /// Agents whose work nobody could keep.
     unkept: FxHashSet<(LaneIndex, usize)>,
     /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
@@ -68,7 +68,6 @@ pub struct World {
     moved: FxHashSet<CommitId>,
     pub watch: Watch,
     pub violations: Vec<String>,
-    commits: u32,
 }
 
 /// How a job ended, what its agent said, and what its output means.
@@ -85,7 +84,7 @@ pub struct SimJob {
 impl World {
     pub fn new(plan: Arc<Plan>, script: Script, dice: Dice, bug: Option<Bug>) -> Self {
         let leaves_rebases = script.user_leaves_rebases();
-        let mut world = Self {
+        Self {
             watch: Watch::new(plan.clone()),
             plan,
             script,
@@ -98,10 +97,7 @@ impl World {
             running: BTreeSet::new(),
             tries: FxHashMap::default(),
             idle: FxHashSet::default(),
-            contents: FxHashMap::default(),
-            integration: commit_name(0),
-            tips: Vec::new(),
-            user: User::new(commit_name(0), leaves_rebases),
+            git: Repository::new(leaves_rebases),
             merges: Vec::new(),
             lane_branches: BTreeMap::new(),
             agent_branches: BTreeMap::new(),
@@ -109,6 +105,7 @@ impl World {
             holding: BTreeSet::new(),
             skipped: BTreeSet::new(),
             by_hand: BTreeMap::new(),
+            damages: 0,
             unkept: FxHashSet::default(),
             looked_at: BTreeMap::new(),
             remote: BTreeMap::new(),
@@ -117,12 +114,7 @@ impl World {
             tested: FxHashSet::default(),
             moved: FxHashSet::default(),
             violations: Vec::new(),
-            commits: 0,
-        };
-        let base = world.commit(BTreeSet::<String>::new());
-        world.user.check_out(&base);
-        world.move_branch(base);
-        world
+        }
     }
 
     pub fn time(&self) -> Timestamp {
@@ -133,24 +125,16 @@ impl World {
         self.violations.push(violation.into());
     }
 
-    fn commit(&mut self, content: impl Into<Arc<BTreeSet<String>>>) -> CommitId {
-        self.commits += 1;
-        let commit = commit_name(self.commits);
-        self.contents.insert(commit.clone(), content.into());
-        commit
+    fn content(&self, commit: &CommitId) -> Content {
+        self.git.content(commit)
     }
 
-    fn content(&self, commit: &CommitId) -> Arc<BTreeSet<String>> {
-        self.contents.get(commit).cloned().unwrap_or_default()
-    }
-
-    pub fn integrated(&self) -> Arc<BTreeSet<String>> {
-        self.content(&self.integration)
+    pub fn integrated(&self) -> Content {
+        self.content(&self.git.integration)
     }
 
     fn merge(&mut self, ours: &CommitId, theirs: &CommitId) -> CommitId {
-        let (ours, theirs) = (self.content(ours), self.content(theirs));
-        self.commit(ours.union(&theirs).cloned().collect::<BTreeSet<_>>())
+        self.git.merge(ours, theirs)
     }
 
     /// Everything that the lane's agents have to bring.
@@ -225,11 +209,11 @@ impl World {
         if self.is_hopeless(lane) || self.script.is_idle_once(&self.id(lane)) || is_unkept {
             return;
         }
-        let piece = format!("{}{BY_HAND}{}", self.id(lane), self.commits);
+        let piece = format!("{}{BY_HAND}{}", self.id(lane), self.git.commits);
         let mut content = (*self.content(&head)).clone();
         content.insert(piece.clone());
         self.by_hand.entry(lane).or_default().insert(piece);
-        let commit = self.commit(content);
+        let commit = self.git.commit(&[&head], content);
         self.lane_branches.insert(lane, commit);
     }
 
@@ -246,6 +230,35 @@ impl World {
         self.open.retain(|(of, _)| *of != lane);
         self.unkept.retain(|(of, _)| *of != lane);
         self.looked_at.remove(&lane);
+    }
+
+    /// The merges of lanes are taken out of the integration branch again.
+    pub fn undo_merges(&mut self, lanes: &[LaneIndex]) {
+        let prefixes: Vec<String> = lanes.iter().map(|&lane| format!("{}/", self.id(lane))).collect();
+        let commit = self.git.revert(|piece| prefixes.iter().any(|prefix| piece.starts_with(prefix)));
+        self.merges.retain(|lane| !lanes.contains(lane));
+        self.publish_beside_user(commit);
+    }
+
+    /// Another program removes a lane's branch, and the resume restores it from the run log; whether there was one.
+    pub fn lose_a_branch(&mut self, state: &RunState) -> bool {
+        let recorded = |lane: &&LaneIndex| state.lane(**lane).head() == self.lane_branches.get(*lane);
+        let lanes: Vec<LaneIndex> = self.lane_branches.keys().filter(recorded).copied().collect();
+        let at = self.dice.roll(lanes.len() as u32) as usize;
+        let Some(&lane) = lanes.get(at) else { return false };
+        let lane_state = state.lane(lane);
+        let from = if self.bug == Some(Bug::RestoredAtBase) { lane_state.base() } else { lane_state.head() };
+        self.lane_branches.insert(lane, from.cloned().unwrap());
+        true
+    }
+
+    /// An agent moves the integration branch as `git update-ref` does, with work on top of it.
+    pub fn move_branch_by_plumbing(&mut self) {
+        let tip = self.git.integration.clone();
+        let mut content = (*self.content(&tip)).clone();
+        content.insert(format!("plumbing{BY_HAND}{}", self.git.commits));
+        let commit = self.git.commit(&[&tip], content);
+        self.git.move_branch(commit);
     }
 
     /// Carries out what is no job; the same promises as the real executors: done already is found done.
@@ -279,7 +292,7 @@ impl World {
             }
             Action::CheckMustHaves(lane) => vec![self.check_must_haves(*lane, state)],
             Action::MeasureChanges(lane) => vec![self.measure_changes(*lane, state)],
-            Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.integration.clone()) }],
+            Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.git.integration.clone()) }],
             Action::EmptyPool => vec![Event::PoolEmptied { kept: vec![] }],
             Action::RunJob(_) | Action::StopJob { .. } => unreachable!("jobs are started elsewhere"),
             Action::PlaceLane(_) | Action::FollowLane(_) | Action::StopPlacement { .. } => {
@@ -350,7 +363,7 @@ impl World {
     fn expect_known(&mut self, branch: Option<CommitId>, lane: LaneIndex) -> CommitId {
         branch.unwrap_or_else(|| {
             self.complain(format!("{} needs a branch that is not there", self.id(lane)));
-            self.integration.clone()
+            self.git.integration.clone()
         })
     }
 
@@ -367,7 +380,7 @@ impl World {
         if !self.idle.contains(&job) {
             let mut content = (*self.content(&head)).clone();
             content.insert(format!("{}/{name}/{task}", self.id(lane)));
-            head = self.commit(content);
+            head = self.git.commit(&[&head], content);
         }
         let content = self.content(&head);
         let idle = match () {
@@ -433,21 +446,40 @@ impl World {
             self.complain(format!("work of {} that nobody could keep was thrown away", self.id(lane)));
         }
         let worker = &state.lane(lane).agents()[agent];
+        let (id, name, shares) = (self.id(lane), self.agent(lane, agent), self.plan.lane(lane).shares_worktree(agent));
         let head = match worker.restart {
             RestartFrom::LaneHead => state.lane(lane).head().cloned(),
             _ => worker.good.clone().or(state.lane(lane).head().cloned()),
         };
         let head = head.unwrap();
-        if !self.plan.lane(lane).shares_worktree(agent) {
-            self.agent_branches.insert((lane, agent), head.clone());
+        let before = worker.good_points().into_iter().nth(1).filter(|_| worker.restart == RestartFrom::LastGood);
+        let fall_back = before.filter(|_| self.damages > 0 && !shares && !self.script.is_idle_once(&id));
+        let Some(before) = fall_back else {
+            if !shares {
+                self.agent_branches.insert((lane, agent), head.clone());
+            }
+            return vec![Event::AgentReset { lane: id, agent: name, head }];
+        };
+        self.damages -= 1;
+        self.agent_branches.insert((lane, agent), before.clone());
+        if self.bug == Some(Bug::DamageNotSeen) {
+            return vec![Event::AgentReset { lane: id, agent: name, head }];
         }
-        vec![Event::AgentReset { lane: self.id(lane), agent: self.agent(lane, agent), head }]
+        let (error, commit) = ("an object is damaged".to_owned(), head);
+        let damaged = Event::SnapshotDamaged {
+            lane: id.clone(),
+            agent: Some(name.clone()),
+            commit,
+            reference: String::new(),
+            error,
+        };
+        vec![damaged, Event::AgentReset { lane: id, agent: name, head: before }]
     }
 
     fn reset_lane(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
         let base = match state.lane(lane).rebuild() {
             Some(Rebuild::OnMerge(commit)) => commit.clone(),
-            _ => self.integration.clone(),
+            _ => self.git.integration.clone(),
         };
         self.lane_branches.insert(lane, base.clone());
         let content = self.content(&base);
@@ -483,54 +515,59 @@ impl World {
 
     /// Moves the branch, and the checkout that has it; the user may switch to the branch between the two.
     fn publish_beside_user(&mut self, commit: CommitId) {
-        let had_branch = self.user.on_branch;
-        let switches = !had_branch && !self.user.dirty && self.dice.roll(4) == 0;
+        let had_branch = self.git.user.on_branch;
+        let switches = !had_branch && !self.git.user.dirty && self.dice.roll(4) == 0;
         if switches {
-            self.user.check_out(&self.integration.clone());
-            self.user.on_branch = true;
+            self.git.user.check_out(&self.git.integration.clone());
+            self.git.user.on_branch = true;
         }
-        self.move_branch(commit.clone());
-        let has_branch = if self.bug == Some(Bug::SwitchNotSeen) { had_branch } else { self.user.on_branch };
-        if has_branch {
-            self.user.check_out(&commit);
+        let before = self.git.integration.clone();
+        self.git.move_branch(commit.clone());
+        let has_branch = if self.bug == Some(Bug::SwitchNotSeen) { had_branch } else { self.git.user.on_branch };
+        // A fast-forward starts from what the branch was: index and files that are elsewhere stay there.
+        if has_branch && self.git.user.index == before {
+            self.git.user.check_out(&commit);
         }
-        if self.user.on_branch && (self.user.index != commit || self.user.files != commit) {
+        if self.git.user.on_branch && (self.git.user.index != commit || self.git.user.files != commit) {
             self.complain("the user's checkout was left behind by a publication");
         }
     }
 
-    fn move_branch(&mut self, commit: CommitId) {
-        self.tips.push(commit.clone());
-        self.integration = commit;
-    }
-
     /// The user does something beside the run.
     pub fn let_user_act(&mut self) -> Option<Deed> {
-        let deed = self.user.act(&mut self.dice);
+        let deed = self.git.user.act(&mut self.dice);
         match deed {
+            // What status shows there keeps the user from committing it.
+            Some(Deed::Commit) if self.stale_checkout().is_some() => {}
             // Without a checkout that has it, another clone pushes.
             Some(Deed::Commit) => {
-                let mine = if self.user.on_branch { self.user.index.clone() } else { self.integration.clone() };
+                let mine = if self.git.user.on_branch { &self.git.user.index } else { &self.git.integration }.clone();
                 if !self.content(&mine).is_superset(&self.integrated()) {
                     self.complain("the user's commit reverts what was merged");
                 }
-                let commit = self.commit(self.content(&mine));
-                if self.user.on_branch {
-                    self.user.check_out(&commit);
+                let commit = self.git.commit(&[&mine], self.content(&mine));
+                if self.git.user.on_branch {
+                    self.git.user.check_out(&commit);
                 }
-                self.move_branch(commit);
+                self.git.move_branch(commit);
             }
             Some(Deed::Switch) => {
-                self.user.on_branch = !self.user.on_branch;
-                self.user.check_out(&self.integration.clone());
+                self.git.user.on_branch = !self.git.user.on_branch;
+                self.git.user.check_out(&self.git.integration.clone());
             }
             None => {}
         }
-        let is_tip = |commit: &CommitId| self.tips.contains(commit);
-        if !is_tip(&self.user.index) || !is_tip(&self.user.files) {
+        let is_tip = |commit: &CommitId| self.git.tips.contains(commit);
+        if !is_tip(&self.git.user.index) || !is_tip(&self.git.user.files) {
             self.complain("the user's checkout holds what the branch never was");
         }
         deed
+    }
+
+    /// The user ends whatever keeps the integration branch from moving.
+    pub fn make_way(&mut self) {
+        let tip = self.git.integration.clone();
+        self.git.user.make_way(&tip);
     }
 
     /// Only what is on record moves a lane's branch.

@@ -241,6 +241,7 @@ impl LaneState {
     /// A person's commits are in it now, and are judged as what its last agent brought.
     fn stand_at(&mut self, head: &CommitId, plan: &Lane, has_checkpoint_gate: bool) {
         self.head = Some(head.clone());
+        self.intake.stand_at(head);
         self.merging.rebuild = None;
         for agent in plan.round(Round::Implementation) {
             let is_there = self.has_all_of(agent) && (plan.shares_worktree(agent) || self.intake.has(agent));

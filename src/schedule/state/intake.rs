@@ -11,12 +11,25 @@ pub(crate) struct Intake {
     /// Agents that are merged and judged by the `checkpoint` gate one at a time, first come first served.
     queue: VecDeque<usize>,
     merges: Vec<(usize, CommitId)>,
+    /// Commits that the lane's branch must have when it is merged.
+    accepted: Vec<CommitId>,
 }
 
 impl Intake {
     /// Merges of agents since the lane stands on its base, oldest first: whose, and the lane's head after it.
     pub(crate) fn merges(&self) -> &[(usize, CommitId)] {
         &self.merges
+    }
+
+    /// What the lane's branch must have when it is merged: the work of its agents, oldest first, from where a person moved
+    /// the branch last.
+    pub(crate) fn accepted(&self) -> &[CommitId] {
+        &self.accepted
+    }
+
+    /// A person moved the lane's branch to `head`, which stands for everything before it.
+    pub(crate) fn stand_at(&mut self, head: &CommitId) {
+        self.accepted = vec![head.clone()];
     }
 
     pub(crate) fn has(&self, agent: usize) -> bool {
@@ -37,12 +50,14 @@ impl Intake {
     pub(crate) fn merged(&mut self, agent: usize, head: &CommitId) {
         if self.merges.last().is_none_or(|(last, at)| (*last, at) != (agent, head)) {
             self.merges.push((agent, head.clone()));
+            self.accepted.push(head.clone());
         }
     }
 
     /// The lane stands on another base, with nothing of its agents in it.
     pub(crate) fn begin_again(&mut self) {
         self.merges.clear();
+        self.accepted.clear();
     }
 
     pub(crate) fn line_up(&mut self, agents: &[AgentState]) {

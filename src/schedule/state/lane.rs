@@ -157,6 +157,11 @@ impl LaneState {
         self.intake.merges()
     }
 
+    /// Commits that its head must hold before it is merged, whatever the scheduler decided: the work of its agents.
+    pub fn accepted(&self) -> &[CommitId] {
+        self.intake.accepted()
+    }
+
     /// A merge into the integration branch that is made and not published.
     pub fn staged(&self) -> Option<&StagedMerge> {
         self.merging.staged.as_ref()

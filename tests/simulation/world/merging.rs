@@ -14,18 +14,23 @@ impl World {
         self.expect_checkpoint(lane, Stage::PrePr);
         self.expect_branch(lane, state);
         let id = self.id(lane);
+        let (content, own) = (self.content(state.lane(lane).head().unwrap()), format!("{id}/"));
+        let lacks = |commit: &CommitId| self.content(commit).difference(&content).any(|piece| piece.starts_with(&own));
+        if state.lane(lane).accepted().iter().any(lacks) {
+            self.complain(format!("{id} would be merged without work that was accepted"));
+        }
         if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(&id)) {
             let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
             let agent = agent.map(|agent| self.agent(lane, agent));
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
         }
-        let mut onto = self.integration.clone();
+        let mut onto = self.git.integration.clone();
         let theirs = self.lane_branch(lane);
         let commit = self.merge(&onto, &theirs);
-        if self.bug == Some(Bug::RefusalForgotten) && self.user.rebasing {
+        if self.bug == Some(Bug::RefusalForgotten) && self.git.user.rebasing {
             // Another name each time for the same branch, as if it had moved.
-            onto = self.commit(self.integrated());
+            onto = self.git.commit(&[&onto], self.integrated());
         }
         let moved = state.lane(lane).base() != Some(&onto);
         self.moved.extend(moved.then(|| commit.clone()));
@@ -43,12 +48,14 @@ impl World {
         let staged = state.lane(lane).staged().cloned().unwrap();
         let again = self.bug == Some(Bug::PublishTwice);
         if self.merges.contains(&lane) && !again {
-            return vec![Event::LaneMerged { lane: id, commit: self.integration.clone(), onto: staged.onto }];
+            return vec![Event::LaneMerged { lane: id, commit: self.git.integration.clone(), onto: staged.onto }];
         }
-        if (self.integration != staged.onto || self.user.rebasing) && !again {
+        let has_moved = self.git.integration != staged.onto && self.bug != Some(Bug::MoveNotSeen);
+        if (has_moved || self.git.user.rebasing) && !again {
             return vec![Event::MergeSuperseded { lane: id }];
         }
-        if let Some(obstacle) = self.user.obstacle() {
+        let obstacle = self.git.user.obstacle().or_else(|| self.stale_checkout());
+        if let Some(obstacle) = obstacle {
             return vec![Event::LaneBlocked { lane: id, reason: format!("{obstacle}; the user is in the way") }];
         }
         self.expect_tested(lane, state);
@@ -67,10 +74,17 @@ impl World {
         vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
     }
 
+    /// The branch was moved under the checkout that has it: to move it again would mix up what is there.
+    pub(super) fn stale_checkout(&self) -> Option<&'static str> {
+        let user = &self.git.user;
+        let is_stale = user.on_branch && user.index != self.git.integration && self.bug != Some(Bug::PlumbingNotSeen);
+        is_stale.then_some("the checkout is not where the branch is")
+    }
+
     /// Where nothing is merged, a lane starts from the merge of what it depends on.
     pub(super) fn base(&mut self, lane: LaneIndex, state: &RunState) -> CommitId {
         if self.script.merge() == MergeMode::Local {
-            return self.integration.clone();
+            return self.git.integration.clone();
         }
         let mut base = state.started().unwrap().base_commit.clone();
         for dependency in self.plan.clone().dag().dependencies(lane) {

@@ -1,0 +1,111 @@
+//! Rollbacks of lanes in whatever state, also merged ones, that die between any two steps and are asked for again.
+
+use lanewright::event::{Event, Record};
+use lanewright::model::{JobId, LaneIndex};
+use lanewright::schedule::RunState;
+
+use super::bugs::Bug;
+use super::disturbances::began;
+use super::run::Simulation;
+
+impl Simulation {
+    /// The user rolls back a lane and what is built on it, until that has come to its end. Between two tries a resume
+    /// must be refused.
+    pub fn roll_back_for_good(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+        let state = self.replay(records)?;
+        let all = state.plan().indices().filter(|&lane| began(&state, lane));
+        let lanes: Vec<LaneIndex> = all.filter(|&lane| self.may_begin_again(&state, lane)).collect();
+        let at = self.world.dice.roll(lanes.len() as u32) as usize;
+        let Some(&asked) = lanes.get(at) else { return Ok(()) };
+        self.world.make_way();
+        while !self.roll_back_once(records, asked)? {
+            let half = |lane: LaneIndex, state: &RunState| state.lane(lane).is_half_rolled_back();
+            let state = self.replay(records)?;
+            let begun = records.iter().filter(|record| matches!(record.event, Event::RollbackBegun { .. })).count();
+            let ended = records.iter().filter(|record| matches!(record.event, Event::LaneRolledBack { .. })).count();
+            if begun > ended && !state.plan().indices().any(|lane| half(lane, &state)) {
+                return Err("a rollback that died would be resumed".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the lane and those built on it can begin again with the same outcome.
+    fn may_begin_again(&self, state: &RunState, lane: LaneIndex) -> bool {
+        self.with_dependants(state, lane).into_iter().all(|lane| {
+            !self.world.script.is_idle_once(&state.plan().lane(lane).id) && !self.world.pulls.contains_key(&lane)
+        })
+    }
+
+    /// Those that depend on it first.
+    fn with_dependants(&self, state: &RunState, lane: LaneIndex) -> Vec<LaneIndex> {
+        let dag = state.plan().dag();
+        let chosen = dag.with_dependants([lane]);
+        let downwards = dag.order().iter().rev().filter(|lane| chosen.contains(lane));
+        downwards.copied().filter(|&lane| began(state, lane)).collect()
+    }
+
+    /// One try; whether it came to its end.
+    fn roll_back_once(&mut self, records: &mut Vec<Record>, asked: LaneIndex) -> Result<bool, String> {
+        let state = self.replay(records)?;
+        let lanes = self.with_dependants(&state, asked);
+        let id = |lane: LaneIndex| state.plan().lane(lane).id.clone();
+        for &lane in &lanes {
+            self.write(records, [Event::RollbackBegun { lane: id(lane) }]);
+        }
+        if self.dies() {
+            return Ok(false);
+        }
+        let concerns = |job: &&JobId| {
+            job.lane.as_ref().is_none_or(|of| lanes.iter().any(|&lane| id(lane) == *of)) && !lanes.is_empty()
+        };
+        let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
+        running.sort();
+        for job in running {
+            let ended = self.world.end(&job);
+            if self.dies() {
+                return Ok(false);
+            }
+            self.write(records, [ended]);
+        }
+        let undone: Vec<LaneIndex> = lanes.iter().copied().filter(|lane| self.world.merges.contains(lane)).collect();
+        let was_merged: Vec<LaneIndex> =
+            lanes.iter().copied().filter(|&lane| state.lane(lane).merged().is_some()).collect();
+        if !undone.is_empty() {
+            self.world.undo_merges(&undone);
+            self.story.note(self.world.now, || format!("the merges of {undone:?} are undone"));
+        }
+        if self.dies() {
+            return Ok(false);
+        }
+        for &lane in &lanes {
+            // With the bug, a rollback that dies has said that it was done.
+            let said_too_early = self.world.bug == Some(Bug::RollbackSaidEarly);
+            let tip = self.world.git.integration.clone();
+            let integration = Some(tip).filter(|_| undone.contains(&lane) || was_merged.contains(&lane));
+            let done = Event::LaneRolledBack { lane: id(lane), integration, kept: vec![] };
+            if said_too_early {
+                self.write(records, [done]);
+                if self.dies() {
+                    return Ok(false);
+                }
+                self.world.roll_back(lane);
+                continue;
+            }
+            self.world.roll_back(lane);
+            if self.dies() {
+                return Ok(false);
+            }
+            self.write(records, [done]);
+        }
+        Ok(true)
+    }
+
+    fn dies(&mut self) -> bool {
+        let dies = self.world.dice.roll(8) == 0;
+        if dies {
+            self.story.note(self.world.now, || "the rollback dies".to_owned());
+        }
+        dies
+    }
+}
