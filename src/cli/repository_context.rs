@@ -22,7 +22,7 @@ use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::projection::pull_request::pull_request;
 use crate::settings::{Layer, Settings};
-use crate::state_sync::Claim;
+use crate::state_sync::{Claim, OwnPushes};
 use crate::store::{Holder, StateDirectory};
 
 pub(crate) struct RepositoryContext<'a> {
@@ -40,6 +40,7 @@ pub(crate) struct RepositoryContext<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Claimed {
     pub(super) claim: Claim,
+    pub(super) pushes: OwnPushes,
     /// The shortest time between two pushes.
     pub(super) push_every: Duration,
 }
@@ -127,6 +128,11 @@ impl<'a> RepositoryContext<'a> {
 
     /// Makes the state directory and the worktree root, keeps both out of `git status`, and removes locks on refs whose
     /// git has died.
+    /// What this process pushed of the run that it claimed.
+    pub(super) fn pushes(&self) -> OwnPushes {
+        self.claimed.as_ref().map(|claimed| claimed.pushes.clone()).unwrap_or_default()
+    }
+
     pub(super) fn prepare(&self, worktree_root: &Path) -> Result<()> {
         wait_for_refs(self.context, &self.repository)?;
         usable_directory(worktree_root)?;

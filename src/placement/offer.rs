@@ -15,7 +15,7 @@ use crate::fs::regular_file;
 use crate::git::GitError;
 use crate::model::{CommitId, LaneId, LaneIndex, RunId};
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
-use crate::state_sync::{PushNow, ReceivedState, Source, StateSyncError, state_reference};
+use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
 use crate::store::run_log;
 
 /// The most lanes that are offered with one push and submitted before anything else is looked at.
@@ -230,6 +230,7 @@ impl Watch {
             run: run.clone(),
             host: self.placing.host.clone(),
             claim: None,
+            pushes: OwnPushes::default(),
         }
     }
 }

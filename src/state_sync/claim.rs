@@ -1,6 +1,8 @@
 //! Claims a run that was offered: of all processes that try, one wins, and from then on only it may push the run.
 
+use std::collections::HashSet;
 use std::slice;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -26,6 +28,22 @@ pub struct Claim {
 impl Claim {
     pub fn new(host: String, at: Timestamp) -> Self {
         Self { id: Uuid::now_v7().to_string(), host, at }
+    }
+}
+
+/// The commits that this process made for a run that it claimed, also where the answer to their push was lost. Its claim is
+/// in what everybody can fetch, so the claim alone does not say whose push a state is.
+#[derive(Debug, Clone, Default)]
+pub struct OwnPushes(Arc<Mutex<HashSet<CommitId>>>);
+
+impl OwnPushes {
+    /// Notes a commit, before it is pushed.
+    pub fn add(&self, commit: &CommitId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(commit.clone());
+    }
+
+    pub(super) fn has(&self, commit: &CommitId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(commit)
     }
 }
 

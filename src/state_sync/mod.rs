@@ -30,7 +30,7 @@ use crate::store::RunDirectory;
 use error::Result;
 
 pub(crate) use claim::close;
-pub use claim::{Claim, KEPT, claim, fetch_offer, keep, release};
+pub use claim::{Claim, KEPT, OwnPushes, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
 pub use follow::{Follower, Pace, PushNow};
 pub use manifest::Manifest;
@@ -55,6 +55,8 @@ pub struct Source {
     pub host: String,
     /// What this process pushes under, where it claimed the run.
     pub claim: Option<Claim>,
+    /// What it pushed under it.
+    pub pushes: OwnPushes,
 }
 
 /// The run whose state `reference` holds; `None`: it holds that of none.

@@ -13,6 +13,7 @@ use crate::event::{Event, RunOptions, SnapshotReason};
 use crate::git::Repository;
 use crate::model::{Budget, JobSpec, LaneId, MustHavesRule, OnOrphan, PhaseId, RunId};
 use crate::projection::testing::{at, owner, plan, tests_of};
+use crate::state_sync::OwnPushes;
 use crate::store::{Journal, StateDirectory};
 
 /// A run in a repository of its own.
@@ -86,7 +87,7 @@ impl Run {
         journal.append(at(0), &started(&git(&root, &["rev-parse", "HEAD"]))).unwrap();
         journal.sync().unwrap();
         let repository = Repository::locate(root.path()).unwrap();
-        let source = Source { repository, directory, run, host: "h".into(), claim: None };
+        let source = Source { repository, directory, run, host: "h".into(), claim: None, pushes: OwnPushes::default() };
         Self { root, source, journal }
     }
 

@@ -60,6 +60,7 @@ impl StatePusher {
         let packed = packer.pack(source)?;
         let seen = seen_reference(remote, &source.run);
         let expected = source.repository.commit_at(&seen)?;
+        source.pushes.add(&packed.commit);
         if !push(source, remote, &packed, expected.as_ref())? {
             let theirs = going_on_from(source, remote, &packed, force)?;
             if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
@@ -108,7 +109,7 @@ fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool)
         received => received?,
     };
     let may_go_on = match &received.manifest.claim {
-        claim if source.claim.is_some() => *claim == source.claim,
+        claim if source.claim.is_some() => *claim == source.claim && source.pushes.has(&received.commit),
         Some(_) if !received.manifest.is_over() => force,
         _ => force || continues(&packed.log, &received.manifest),
     };

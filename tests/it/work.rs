@@ -1,5 +1,6 @@
 //! `work`: jobs of a queue that claim a run, work on it, and stop when it is given to another.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
@@ -216,6 +217,39 @@ fn a_job_whose_run_was_withdrawn_stops_its_agents_and_pushes_nothing() {
     let ended = job.wait().exits(75);
     assert!(ended.stderr.contains("withdrawn"), "{}", ended.stderr);
     assert_eq!((offer(&env), env.path("scratch/D").exists()), (withdrawn, false));
+}
+
+#[test]
+fn foreign_push_with_the_jobs_own_claim_is_not_overwritten() {
+    let env = lost_in_the_middle();
+    let job = start_work(&env, &offer(&env), "node");
+    wait_for_both(&env, 2);
+    // While it is stopped, it pushes nothing; a git that it had started may.
+    job.signal(Signal::STOP);
+    let author = ["-c", "user.name=F", "-c", "user.email=f@example.invalid"];
+    let tree = format!("{}^{{tree}}", offer(&env));
+    let foreign = env.git_at("origin.git", &[&author[..], &["commit-tree", &tree, "-m", "foreign"]].concat());
+    env.git_at("origin.git", &["update-ref", PUSHED, &foreign]);
+    job.signal(Signal::CONT);
+    env.write("scratch/help", "");
+    job.wait().exits(75);
+    assert_eq!(offer(&env), foreign);
+}
+
+#[test]
+fn job_continues_after_its_push_lost_the_answer() {
+    let env = lost_in_the_middle();
+    let hook =
+        "#!/bin/sh\n[ -e \"$SCRATCH/lose\" ] || exit 0\nrm \"$SCRATCH/lose\"; touch \"$SCRATCH/lost\"; kill -9 $PPID\n";
+    env.write("origin.git/hooks/post-receive", hook);
+    std::fs::set_permissions(env.path("origin.git/hooks/post-receive"), PermissionsExt::from_mode(0o755)).unwrap();
+    let job = start_work(&env, &offer(&env), "node");
+    wait_for_both(&env, 2);
+    env.write("scratch/lose", "");
+    env.write("scratch/help", "");
+    job.wait().exits(0);
+    assert!(env.path("scratch/lost").exists(), "no answer was lost");
+    assert_eq!((manifest(&env)["outcome"].as_str(), count(&env, "D")), (Some("done"), 1));
 }
 
 #[test]

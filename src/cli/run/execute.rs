@@ -173,7 +173,8 @@ fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Fo
     let Some(remote) = within.state_remote()? else { return Ok(None) };
     let (repository, directory) = (within.repository.clone(), run.directory.clone());
     let claim = within.claimed.as_ref().map(|claimed| claimed.claim.clone());
-    let source = Source { repository, directory, run: run.started.run_id.clone(), host: host(), claim };
+    let (run_id, pushes) = (run.started.run_id.clone(), within.pushes());
+    let source = Source { repository, directory, run: run_id, host: host(), claim, pushes };
     let pace = |claimed: &Claimed| pace_of_claim(claimed, &run.directory, &run.started.run_id);
     let pace = match &within.claimed {
         Some(claimed) => pace(claimed),

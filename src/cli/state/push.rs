@@ -7,12 +7,13 @@ use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 use crate::git::Remote;
 use crate::model::text::counted;
-use crate::state_sync::{Source, send};
+use crate::state_sync::{OwnPushes, Source, send};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
     let run = Selector::new(within.context, &within.state).run(arguments.run.run.as_ref())?;
     let (directory, repository) = (within.state.run(&run), within.repository.clone());
-    let source = Source { repository, directory, run: run.clone(), host: host(), claim: None };
+    let source =
+        Source { repository, directory, run: run.clone(), host: host(), claim: None, pushes: OwnPushes::default() };
     let sent = send(&source, remote, arguments.force)?;
     let (records, name) = (sent.manifest.records, remote.name());
     let count = counted(usize::try_from(records).unwrap_or(usize::MAX), "record");

@@ -23,7 +23,7 @@ use crate::model::{CommitId, RunId};
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
 use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};
 use crate::state_sync::{
-    Claim, LocalRun, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
+    Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
 };
 use crate::store::{RunLock, lock};
 
@@ -55,7 +55,9 @@ fn work_on(context: &Context, exchange: &Exchange, run: &RunId, arguments: &args
     refuse_done(&offered)?;
     let claimed = while_unreachable(context, || claim(mirror, remote, &offered, &ours))?;
     keep(mirror, &claimed)?;
-    let pushing = Claimed { claim: ours, push_every: arguments.push_every };
+    let pushes = OwnPushes::default();
+    pushes.add(&claimed.commit);
+    let pushing = Claimed { claim: ours, pushes, push_every: arguments.push_every };
     let (worked, is_new) = match exchange.clone_for(context, &claimed, pushing) {
         Ok(clone) => (clone.work(context, &claimed), clone.is_new),
         Err(error) => (Err(error), true),
@@ -166,6 +168,7 @@ impl<'a> Clone<'a> {
             run: run.clone(),
             host: host(),
             claim: self.within.claimed.as_ref().map(|claimed| claimed.claim.clone()),
+            pushes: self.within.pushes(),
         };
         let sent = while_unreachable(context, || send(&source, &self.remote, false))?;
         if sent.manifest.outcome.is_some() {
