@@ -38,6 +38,22 @@ pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Makes the directory `name` in `parent`, which exists; mode 0700, durable. `false`: something has that name.
+///
+/// # Errors
+/// [`FileError`].
+pub(crate) fn create_new(parent: &Path, name: &OsStr) -> Result<bool, FileError> {
+    let path = parent.join(name);
+    let opened = open_directory(parent).map_err(|source| open_error("open", parent, source))?;
+    match create(&path, || false, || rustix::fs::mkdirat(&opened, name, Mode::RWXU)) {
+        Err(Errno::EXIST) => Ok(false),
+        made => {
+            let made = made.map_err(io::Error::from).and_then(|()| sync_names(&path, &opened));
+            made.map(|()| true).map_err(|source| open_error("make the directory", &path, source))
+        }
+    }
+}
+
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
     open_directory(directory)
         .and_then(|opened| sync_names(directory, &opened))

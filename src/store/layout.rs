@@ -1,5 +1,6 @@
 //! Where everything of Lanewright's is on disk (SPEC §4). Names are made of checked ids, so no path leaves its root.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -173,6 +174,16 @@ impl RunDirectory {
     /// `FileError`; the state directory must be there.
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.root, &Path::new(self.run.as_str()).join("requests"))
+    }
+
+    /// Makes the run's directory, mode 0700, unless a run has that name. `false`: one has.
+    ///
+    /// # Errors
+    /// `FileError`; the state directory must be there.
+    pub(crate) fn create_new(&self) -> Result<bool, FileError> {
+        // A log with a path of its own is the user's choice, and the same for every name.
+        let has_log = self.log.is_none() && self.log().exists();
+        Ok(!has_log && directory::create_new(&self.root, OsStr::new(self.run.as_str()))?)
     }
 
     /// The run log.

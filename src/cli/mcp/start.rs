@@ -14,11 +14,17 @@ use crate::model::RunId;
 
 /// Starts the phase, and waits until it has begun or was refused.
 pub(super) fn execute(caller: &Caller, wanted: &ExecutePhase) -> Outcome {
-    let run = new_run_id(&stem(&wanted.plan));
+    let state = caller.state()?;
+    let run = loop {
+        let run = new_run_id(&stem(&wanted.plan));
+        if !state.has(&run) {
+            break run;
+        }
+    };
     let words = words(wanted, &run)?;
     // The run's own directory is made only once nothing is left that can be refused.
     let output = std::env::temp_dir().join(format!("lanewright-{run}.log"));
-    let log = caller.state()?.run(&run).log();
+    let log = state.run(&run).log();
     let work = Work { words: &words, output: &output, log: &log };
     let begun = start(caller, &work, |event, _| matches!(event, Event::RunStarted(_)).then_some(()))?;
     Ok(match begun {

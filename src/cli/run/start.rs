@@ -17,7 +17,7 @@ use super::request::{Alone, RunRequest};
 use crate::cli::args::Intent;
 use crate::cli::executors;
 use crate::cli::repository_context::redactor;
-use crate::cli::run_id::new_run_id;
+use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
@@ -51,6 +51,8 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;
     within.ignore_runner_files(&plan.plan)?;
+    let reserved = reserve(within, request, &plan.plan, &run)?;
+    let run = reserved.as_ref().map_or(run, |reserved| reserved.id.clone());
     let selection = Selection { within, request, plan, base: &base, named: &named, run: &run };
     let share = retry_while_held(within.context, &within.settings, || selection.share());
     if !matches!(share, Ok(Some(_))) {
@@ -70,6 +72,20 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let first = vec![Event::RunStarted(Box::new(locked.started.clone()))];
     let view = RunHistory::for_plan(&locked.plan);
     Ok(execute(within, locked, view, (first, request.adoption.wait), forge)?.0)
+}
+
+/// Reserves `run`, or another name if a run has it; `None`: the user chose the name.
+fn reserve(
+    within: &RepositoryContext<'_>,
+    request: &RunRequest,
+    plan: &Plan,
+    run: &RunId,
+) -> Result<Option<ReservedRunId>> {
+    if request.run_id.is_some() {
+        return Ok(None);
+    }
+    let others = std::iter::repeat_with(|| new_run_id(plan.phase.as_str()));
+    ReservedRunId::first_of(&within.state, std::iter::once(run.clone()).chain(others))
 }
 
 struct Selection<'a> {
