@@ -2,6 +2,8 @@
 //! of it is taken for the work of another lane, for a merge, for an answer of the user, or for what a job left that is not
 //! the lane's.
 
+use std::collections::HashSet;
+
 use super::error::{Result, StateSyncError};
 use super::pack::FILES;
 use super::receive::ReceivedState;
@@ -15,7 +17,7 @@ impl ReceivedState {
     /// [`StateSyncError::Damaged`].
     pub(crate) fn refuse_what_is_not_of(&self, (phase, lane): (&PhaseId, &LaneId), records: &[Record]) -> Result<()> {
         self.refuse_what_does_not_belong()?;
-        let spaces = snapshot_spaces(phase, Some(lane));
+        let spaces = snapshot_spaces(phase, lane);
         let is_foreign = |name: &str| !spaces.iter().any(|space| name.starts_with(space.as_str()));
         let damaged = |reason: String| Err(self.damaged(&reason).into());
         let refuse = |what: String| damaged(format!("{what} is not of lane {lane}"));
@@ -49,25 +51,28 @@ impl ReceivedState {
         Ok(())
     }
 
-    /// Refuses a log that names refs which are no snapshots of its phase: what it names is moved and deleted as its own.
+    /// Refuses a log that names refs which are no snapshots of its lanes, and refs that the log does not name: they are moved
+    /// and deleted as its own. That a name begins with the phase's says nothing: lanes of phase P1-A have names of phase P1.
     pub(super) fn refuse_strange_snapshots(&self, records: &[Record]) -> Result<(), StateSyncError> {
-        let spaces = snapshot_spaces(&self.manifest.phase, None);
-        let named = records.iter().filter_map(|record| match &record.event {
-            Event::SnapshotTaken { reference, .. } => Some(reference),
-            _ => None,
-        });
-        let mut names = named.chain(self.manifest.references.keys());
-        match names.find(|name| !spaces.iter().any(|space| name.starts_with(space.as_str()))) {
-            Some(name) => Err(self.damaged(&format!("`{name}` is not a snapshot of phase {}", self.manifest.phase))),
+        let phase = &self.manifest.phase;
+        let mut named = HashSet::new();
+        for record in records {
+            let Event::SnapshotTaken { lane, reference, .. } = &record.event else { continue };
+            if !snapshot_spaces(phase, lane).iter().any(|space| reference.starts_with(space.as_str())) {
+                return Err(self.damaged(&format!("`{reference}` is not a snapshot of lane {lane} of phase {phase}")));
+            }
+            named.insert(reference);
+        }
+        match self.manifest.references.keys().find(|name| !named.contains(name)) {
+            Some(name) => Err(self.damaged(&format!("its log does not name `{name}`"))),
             None => Ok(()),
         }
     }
 }
 
-/// How the refs of snapshots of a lane begin, or those of all lanes of a phase.
-fn snapshot_spaces(phase: &PhaseId, lane: Option<&LaneId>) -> [String; 2] {
-    let lane = lane.map(|lane| format!("{lane}/")).unwrap_or_default();
-    ["refs/lanewright/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}"))
+/// How the refs of snapshots of a lane begin.
+fn snapshot_spaces(phase: &PhaseId, lane: &LaneId) -> [String; 2] {
+    ["refs/lanewright/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}/"))
 }
 
 /// Whether the own run of a lane can say so about it. Answers come from the user of the run that placed it, which merges

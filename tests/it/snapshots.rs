@@ -401,3 +401,64 @@ fn where_the_last_state_that_passed_is_damaged_the_one_before_is_gone_on_from() 
     assert_eq!((&damaged["status"], &damaged["agent"]), (&Value::from("error"), &Value::from("agent")));
     assert!(env.read(&format!("repo/{STATE}/{RUN}/errors.jsonl")).contains("is damaged"));
 }
+
+/// Two runs that have failed: `r1` of phase P1 with lane `A-B`, and `r2` of phase P1-A with lane `B`, whose snapshots have
+/// names in one directory of refs.
+fn with_overlapping_names() -> (TestEnv, [Vec<String>; 2]) {
+    let env = TestEnv::new();
+    for (run, phase, lane) in [("r1", "P1", "A-B"), ("r2", "P1-A", "B")] {
+        let command = format!("echo {run} $LANEWRIGHT_ATTEMPT > work.txt; exit 3");
+        env.write(
+            &format!("{run}.toml"),
+            format!("phase = \"{phase}\"\n[[lane]]\nid = \"{lane}\"\nretries = 2\ncommand = '{command}'\n"),
+        );
+        env.lanewright(&["execute-phase", &format!("../{run}.toml"), "--run-id", run]).exits(1);
+    }
+    let named = ["r1", "r2"].map(|run| {
+        let log = env.read(&format!("repo/{STATE}/{run}.jsonl"));
+        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
+        let taken = events.filter(|event| event["event"] == "snapshot_taken");
+        taken.map(|event| text(&event, "reference").to_owned()).collect::<Vec<_>>()
+    });
+    let directory = "refs/lanewright/checkpoint/P1-A-B/";
+    assert!(named.iter().all(|names| names.len() > 1 && names.iter().all(|name| name.starts_with(directory))));
+    (env, named)
+}
+
+#[test]
+fn snapshots_of_overlapping_names_are_not_confused() {
+    let (env, [of_one, of_other]) = with_overlapping_names();
+    let listed = |run: &str| -> Vec<String> {
+        let listed = json(&env, &["checkpoints", "list", run]);
+        listed["snapshots"].as_array().expect("a list").iter().map(|it| text(it, "reference").to_owned()).collect()
+    };
+    assert_eq!((listed("r1"), listed("r2")), (of_one.clone(), of_other.clone()));
+    env.lanewright(&["checkpoints", "prune", "r1", "--keep", "1", "--force"]).exits(0);
+    assert!(listed("r1").len() < of_one.len());
+    assert_eq!(listed("r2"), of_other);
+    env.lanewright(&["checkpoints", "restore", &of_other[0], "--branch", "saved"]).exits(0);
+    assert_eq!(env.file_at("saved", "work.txt"), "r2 1");
+    env.lanewright(&["clean", "r1", "--force", "--yes"]).exits(0);
+    assert!(env.refs().iter().all(|name| !of_one.contains(name)), "left by clean");
+    assert_eq!(listed("r2"), of_other);
+}
+
+#[test]
+fn doctor_takes_no_snapshot_of_a_lane_with_an_overlapping_name() {
+    let (env, [of_one, of_other]) = with_overlapping_names();
+    std::fs::rename(env.path(&format!("repo/{STATE}/r1.jsonl")), env.path("r1.jsonl")).expect("moved");
+    let said = env.lanewright(&["--format", "json", "doctor"]).exits(6).stdout;
+    assert!(of_one.iter().all(|name| said.contains(name)), "{said}");
+    assert!(of_other.iter().all(|name| !said.contains(name)), "taken for the other run's:\n{said}");
+    // What is left of a run that is gone has no run, although a lane of another phase has its name.
+    let stray = "refs/lanewright/checkpoint/P1-A-B/20250101T000000.000Z";
+    let tree = env.git(&["rev-parse", "main^{tree}"]);
+    let commit = env.git(&["commit-tree", &tree, "-m", "Snapshot of A-B\n\nRun: r0\nLane: A-B\nReason: stop"]);
+    env.git(&["update-ref", stray, &commit]);
+    std::fs::rename(env.path("r1.jsonl"), env.path(&format!("repo/{STATE}/r1.jsonl"))).expect("moved");
+    env.lanewright(&["rollback", "r1", "--yes"]);
+    env.lanewright(&["clean", "r1", "--force", "--logs", "--yes"]).exits(0);
+    let said = env.lanewright(&["doctor"]).stdout;
+    assert!(said.contains(stray), "{said}");
+    assert!(of_other.iter().all(|name| !said.contains(name)), "{said}");
+}

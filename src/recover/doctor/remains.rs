@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::event::Event;
+use crate::fs::FileError;
 use crate::fs::directory::entries;
-use crate::git::{GitError, Pool};
+use crate::git::{self, GitError, Pool};
 use crate::model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
-use crate::store::RunDirectory;
+use crate::store::{RunDirectory, run_log};
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.
@@ -54,7 +55,7 @@ fn pool(scope: &Scope<'_>) -> Pool {
 }
 
 /// Finds everything that has the names of the run's lanes and agents.
-pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains, GitError> {
+pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> anyhow::Result<Remains> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
     let slots = pool(scope).slots_seen()?;
     let holds = |holder: &Option<crate::git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
@@ -74,6 +75,13 @@ pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[Checkpoint
                 remains.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
             }
         }
+        // Lane A-B of phase P1 has the names of lane B of phase P1-A.
+        let of_others = snapshots_of_others(scope, &facts.run)?;
+        let is_its = |(name, commit): &(String, CommitId)| {
+            let run = git::trailers_of(scope.repository, commit).remove("Run");
+            run.is_none_or(|run| run == facts.run.as_str()) && !of_others.contains(name)
+        };
+        remains.snapshots.retain(is_its);
     }
     remains.phase = phase;
     if let LogSeen::Damaged(salvage) = &facts.log {
@@ -83,6 +91,20 @@ pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[Checkpoint
     }
     remains.plan = remains.plan.or_else(|| plan_path(&remains.records));
     Ok(remains)
+}
+
+/// The refs that the logs of the other runs name.
+fn snapshots_of_others(scope: &Scope<'_>, run: &RunId) -> Result<BTreeSet<String>, FileError> {
+    let mut named = BTreeSet::new();
+    for other in scope.state.runs()?.iter().filter(|other| *other != run) {
+        // A log that cannot be read names none.
+        let taken = run_log::read_some(&scope.state.run(other).log(), |word| word == "snapshot_taken");
+        named.extend(taken.unwrap_or_default().into_iter().filter_map(|record| match record.event {
+            Event::SnapshotTaken { reference, .. } => Some(reference),
+            _ => None,
+        }));
+    }
+    Ok(named)
 }
 
 fn beginning_of(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::executor::FINAL;
-use crate::git::{GitError, Pool, Repository};
+use crate::git::{self, GitError, Pool, Repository};
 use crate::model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use crate::process;
 use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
@@ -114,23 +114,35 @@ fn stray_references(
     runs: &[RunFacts],
     shared: &SharedFacts,
 ) -> Result<Vec<(String, CommitId)>, GitError> {
-    let mut known: BTreeSet<String> = BTreeSet::new();
+    // Each with the lanes that have it: lane A-B of phase P1 has that of lane B of phase P1-A.
+    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut named: BTreeSet<&str> = BTreeSet::new();
+    let mut know = |phase: &PhaseId, lane: &str| {
+        known.entry(format!("{phase}-{lane}")).or_default().insert(lane.to_owned());
+    };
     for run in runs {
         if let Some(Ok(plan)) = &run.plan.pinned {
-            known.extend(plan.lanes.iter().map(|lane| format!("{}-{}", plan.phase, lane.id)));
+            plan.lanes.iter().for_each(|lane| know(&plan.phase, lane.id.as_str()));
         }
         if let Some(expected) = &run.expected {
-            let names = expected.snapshots().filter_map(lane_part);
-            known.extend(names.map(str::to_owned));
-            known.insert(format!("{}-{FINAL}", expected.started.phase));
+            named.extend(expected.snapshots());
+            let phase = &expected.started.phase;
+            let of_phase = |name| lane_part(name)?.strip_prefix(phase.as_str())?.strip_prefix('-');
+            expected.snapshots().filter_map(of_phase).for_each(|lane| know(phase, lane));
+            know(phase, FINAL);
         }
         if run.held || run.expected.is_none() {
             let records = shared.checkpoints.iter().flatten().flatten().filter(|it| it.run_id == run.run);
-            known.extend(records.filter_map(|it| Some(format!("{}-{}", it.phase, it.lane.as_ref()?))));
+            records.for_each(|it| it.lane.iter().for_each(|lane| know(&it.phase, lane.as_str())));
         }
     }
+    let is_stray = |(name, commit): &(String, CommitId)| {
+        let Some(lanes) = lane_part(name).and_then(|part| known.get(part)) else { return true };
+        let lane = || git::trailers_of(scope.repository, commit).remove("Lane");
+        !named.contains(name.as_str()) && lane().is_some_and(|lane| !lanes.contains(&lane))
+    };
     let all = scope.repository.references("refs/lanewright/checkpoint")?;
-    Ok(all.into_iter().filter(|(name, _)| lane_part(name).is_none_or(|part| !known.contains(part))).collect())
+    Ok(all.into_iter().filter(is_stray).collect())
 }
 
 /// `P1-SL-1` of `refs/lanewright/checkpoint/P1-SL-1/<timestamp>`.
