@@ -104,8 +104,8 @@ pub(crate) enum Dialog {
     Help {
         top: usize,
     },
-    /// That there is nothing to comment on. It takes the keys of a comment that is typed nevertheless.
-    NoComment,
+    /// Why there is nothing to type a text for. It takes the keys of a text that is typed nevertheless.
+    Refused(String),
     /// What to stop: the run, or the lane if there is one.
     Stop {
         lane: Option<LaneId>,

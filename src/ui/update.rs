@@ -84,7 +84,10 @@ impl Updating<'_, '_> {
     }
 
     fn key(&mut self, event: KeyEvent) {
-        self.state.notice = None;
+        // What a command answered meanwhile is seen once the refusal is gone.
+        if !matches!(self.state.dialog, Some(Dialog::Refused(_))) {
+            self.state.notice = None;
+        }
         let is_ctrl_c = event.modifiers.contains(KeyModifiers::CONTROL) && event.code == KeyCode::Char('c');
         match self.state.dialog.take() {
             _ if is_ctrl_c => self.effects.push(Effect::Quit),
@@ -96,9 +99,9 @@ impl Updating<'_, '_> {
                     self.state.dialog = Some(Dialog::Help { top: step.taken(top, places, page) });
                 }
             }
-            Some(Dialog::NoComment) => {
+            Some(Dialog::Refused(why)) => {
                 if !matches!(event.code, KeyCode::Enter | KeyCode::Esc) {
-                    self.state.dialog = Some(Dialog::NoComment);
+                    self.state.dialog = Some(Dialog::Refused(why));
                 }
             }
             Some(Dialog::Stop { lane }) => self.confirm_stop(lane, event.code),
@@ -255,7 +258,7 @@ impl Updating<'_, '_> {
         }
         match (self.lane(), comment) {
             (Some(lane), Some(comment)) => self.ask(Purpose::Comment(lane, comment)),
-            _ => self.state.dialog = Some(Dialog::NoComment),
+            _ => self.refuse("there is no line to comment on here; comments are for lines of a diff"),
         }
     }
 
@@ -277,25 +280,28 @@ impl Updating<'_, '_> {
 
     fn ask_for_message(&mut self, kind: Command) {
         let Some(lane) = self.board.lane(self.state.selected.as_ref()) else {
-            return self.state.notice = Some(Notice::bad("no lane is selected"));
+            return self.refuse("no lane is selected");
         };
         let gate = open_gate(lane).filter(|_| kind != Command::Retry);
         if kind != Command::Retry && gate.is_none() {
-            self.state.notice = Some(Notice::bad(format!("lane {} does not wait for an answer", lane.id)));
-            return;
+            return self.refuse(format!("lane {} does not wait for an answer", lane.id));
         }
         if kind == Command::Retry && self.board.held() {
-            return self.state.notice = Some(Notice::bad("the run is active; stop it first, or wait until it ends"));
+            return self.refuse("the run is active; stop it first, or wait until it ends");
         }
         if kind == Command::Retry && lane.state.is_done() {
-            return self.state.notice =
-                Some(Notice::bad(format!("lane {} is done; there is nothing to retry", lane.id)));
+            return self.refuse(format!("lane {} is done; there is nothing to retry", lane.id));
         }
         if kind == Command::Reject && !self.state.comments_of(&lane.id).is_empty() {
             // Which comments are outdated is said of the diff as it is now.
             self.effects.push(Effect::ReadDiff);
         }
         self.ask(Purpose::Message { lane: lane.id.clone(), kind, gate });
+    }
+
+    /// Shows why no text is asked for. What the user types before seeing it must not be taken for commands.
+    fn refuse(&mut self, why: impl Into<String>) {
+        self.state.dialog = Some(Dialog::Refused(why.into()));
     }
 
     fn ask_what_to_stop(&mut self) {
@@ -345,7 +351,11 @@ impl Updating<'_, '_> {
             Purpose::Comment(lane, comment) => self.comment(lane, Comment { text: text.trim().to_owned(), ..comment }),
             Purpose::Message { lane, kind, gate } => match self.answer(&lane, kind, gate, &text) {
                 Some(comments) => self.state.sent = Some((Input { purpose, text }, comments)),
-                None => self.state.keep_unsent(Input { purpose, text }),
+                None => {
+                    self.state.keep_unsent(Input { purpose, text });
+                    let refused = self.state.notice.take();
+                    refused.into_iter().for_each(|notice| self.refuse(notice.text));
+                }
             },
         }
     }

@@ -89,7 +89,8 @@ fn answers_go_to_the_process_that_works_on_the_run_else_the_run_is_resumed() {
     assert!(interface.state.running.is_some());
     assert_eq!(words(&interface.press("aagain\n")), [""; 0], "one command at a time");
     interface.tell(Message::Ended(Ok("approved\n".to_owned())));
-    assert!(interface.text(80, 24).contains("approved"));
+    interface.press("⎋");
+    assert!(interface.text(80, 24).contains("approved"), "seen after the refusal");
     interface.held = false;
     let resumed = format!("detached approve {run} API --gate=changes --message=well done --resume --progress=plain");
     assert_eq!(words(&interface.press("a⎋awell done \n")), [resumed]);
@@ -113,8 +114,9 @@ fn a_rejection_needs_a_reason_and_an_answer_a_question() {
     let mut interface = Interface::new();
     assert_eq!(words(&interface.press("r \n")), [""; 0]);
     assert!(interface.text(80, 24).contains("a rejection needs a reason"));
-    assert_eq!(words(&interface.press("ja")), [""; 0]);
+    assert_eq!(words(&interface.press("⎋ja")), [""; 0]);
     assert!(interface.text(80, 24).contains("lane DB does not wait for an answer"));
+    interface.press("⎋");
     interface.tell(Message::Ended(Err("refused\nhint: try another".to_owned())));
     assert!(interface.text(80, 24).contains("\nrefused\nhint: try another\n"));
 }
@@ -177,6 +179,27 @@ fn a_comment_that_is_typed_on_a_header_runs_no_commands() {
 }
 
 #[test]
+fn text_typed_after_a_refusal_runs_no_commands() {
+    // `DB` waits for no answer, the run is active, and a rejection needs a reason.
+    for (refused, why) in [
+        ("ja", "does not wait for an answer"),
+        ("jr", "does not wait for an answer"),
+        ("jt", "the run is active"),
+        ("r\n", "a rejection needs a reason"),
+    ] {
+        let mut interface = Interface::new();
+        interface.press(refused);
+        let selected = interface.state.selected.clone();
+        // Some of these stop the run, leave the interface, open a shell or copy.
+        assert_eq!(words(&interface.press("sy lqRay!e")), [""; 0], "{refused}");
+        assert!(interface.text(160, 24).contains(why), "{refused}");
+        assert_eq!(interface.state.selected, selected, "{refused}");
+        interface.press("\n");
+        assert_eq!(interface.state.dialog, None, "{refused}");
+    }
+}
+
+#[test]
 fn a_comment_whose_line_has_changed_is_shown_and_not_sent() {
     let mut interface = Interface::new();
     interface.text(80, 40);
@@ -204,7 +227,7 @@ fn what_was_typed_and_not_accepted_is_offered_again() {
     };
     interface.press("afine\n");
     interface.press("rtoo long\n");
-    interface.press("r");
+    interface.press("⎋r");
     assert_eq!(asked(&interface), "too long", "another command runs");
     interface.press("⎋");
     interface.tell(Message::Ended(Err("refused".to_owned())));
@@ -276,8 +299,8 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
     assert_eq!(words(&interface.press("R")), [""; 0], "a process works on it");
     interface.press("t");
     let text = interface.text(160, 24);
-    assert!(interface.state.dialog.is_none() && text.contains("the run is active; stop it first"), "{text}");
-    interface.press("z");
+    assert!(text.contains("the run is active; stop it first"), "{text}");
+    interface.press("⎋z");
     assert!(!interface.text(160, 24).contains("t retry"));
     interface.held = false;
     let flags = "--yes --progress=plain --on-lock-conflict=fail";
@@ -285,7 +308,7 @@ fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
     interface.state.running = None;
     assert_eq!(words(&interface.press("jt\n")), [format!("detached retry {run} DB {flags}")]);
     interface.state.running = None;
-    assert_eq!(words(&interface.press("Gty")), [format!("copy lanewright logs {run} CORE")], "nothing is asked");
+    assert_eq!(words(&interface.press("Gt\ny")), [format!("copy lanewright logs {run} CORE")], "nothing is asked");
     interface.press("gj");
     assert_eq!(words(&interface.press("ttyr⌫y\n")), [format!("detached retry {run} DB --message=tyy {flags}")]);
 }
@@ -361,7 +384,7 @@ fn a_message_that_no_command_can_take_is_kept() {
     assert!(text.lines().last().is_some_and(|line| line.ends_with("xxthe end")), "its end is seen\n{text}");
     assert_eq!(words(&interface.press("\n")), [""; 0]);
     assert!(interface.text(80, 24).contains("a message may have at most 120 KiB; this one has 121 KiB"));
-    interface.press("r");
+    interface.press("⎋r");
     assert!(interface.text(80, 24).contains("xxthe end"), "it can be shortened");
 }
 

@@ -24,11 +24,9 @@ pub(super) fn lines(state: &State, board: &Board<'_>, material: &Material, width
     let says = |lines| Footer { lines, cursor: None };
     match (&state.dialog, &state.notice, &state.running) {
         (Some(Dialog::Input(input)), ..) => typed(input, state, material, width),
-        (Some(Dialog::NoComment), ..) => {
-            let text = "there is no line to comment on here; comments are for lines of a diff (Esc or Enter: back)";
-            says(
-                styled::rows(text, width).into_iter().map(|row| row.patch_style(Style::new().fg(Color::Red))).collect(),
-            )
+        (Some(Dialog::Refused(why)), ..) => {
+            let rows = styled::rows(&format!("{why} (Esc or Enter: back)"), width);
+            says(rows.into_iter().map(|row| row.patch_style(Style::new().fg(Color::Red))).collect())
         }
         (Some(Dialog::Stop { lane }), ..) => {
             let lane = lane.as_ref().map(|lane| format!(", l: only lane {lane}")).unwrap_or_default();
