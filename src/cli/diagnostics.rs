@@ -31,6 +31,8 @@ pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Opt
     })?;
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let written = tracing_subscriber::fmt::layer().with_writer(|| Diagnostics).with_ansi(colour);
+    // It would report to standard error that standard error takes nothing, and panic because it takes nothing.
+    let written = written.log_internal_errors(false);
     let written = match global.log_format {
         Format::Text => written.boxed(),
         Format::Json => written.json().boxed(),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::engine::DriverError;
@@ -60,6 +61,7 @@ statuses! {
     InvalidState = 8, "INVALID_STATE", "INVALID_STATE, such as a resume with no checkpoint";
     NotOffered = 75, "not_offered", "the run was claimed by another process or withdrawn (`work`)";
     TimedOut = 124, "timed_out", "--timeout passed";
+    HungUp = 129, "hung_up", "the terminal was closed (SIGHUP); agents continue, resumable";
     Interrupted = 130, "interrupted", "stopped by SIGINT (Ctrl-C); resumable";
     Terminated = 143, "terminated", "stopped by SIGTERM; resumable";
 }
@@ -191,10 +193,25 @@ fn blocked(error: &impl Error) -> CliError {
 #[error("cannot write to standard output: {0}")]
 pub(super) struct OutputError(#[source] pub(super) io::Error);
 
+impl OutputError {
+    /// Whether nobody reads any more: a closed pipe, or a closed terminal.
+    fn is_gone(&self) -> bool {
+        self.0.kind() == io::ErrorKind::BrokenPipe || self.0.raw_os_error() == Some(Errno::IO.raw_os_error())
+    }
+}
+
+/// What a run prints changes nothing about the run where nobody reads it any more.
+pub(super) fn unless_gone(printed: Result<()>) -> Result<()> {
+    match printed {
+        Err(error) if error.downcast_ref().is_some_and(OutputError::is_gone) => Ok(()),
+        printed => printed,
+    }
+}
+
 fn of_output(error: &OutputError) -> CliError {
-    match error.0.kind() {
-        io::ErrorKind::BrokenPipe => ExitStatus::Done.failure(""),
-        _ => ExitStatus::Failed.failure(error.to_string()),
+    match error.is_gone() {
+        true => ExitStatus::Done.failure(""),
+        false => ExitStatus::Failed.failure(error.to_string()),
     }
 }
 
@@ -331,6 +348,7 @@ fn of_state(error: &StateSyncError) -> CliError {
 fn of_driver(error: &DriverError) -> CliError {
     let message = format!("the run stopped: {error}");
     match error {
+        DriverError::HungUp => ExitStatus::HungUp.failure(message).hinted("to continue: lanewright resume"),
         DriverError::RunLoop(RunLoopError::Log(LogError::TamperedWith { restored: Ok(_), .. })) => {
             ExitStatus::Corrupted.failure(message).hinted("no work is lost; to continue: lanewright resume")
         }

@@ -7,8 +7,10 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ExitStatus;
+use crate::process;
 
-/// Signals that no longer end the process; each with how it ends the command and its name.
+/// Signals that no longer end the process; each with how it ends the command and its name. A SIGHUP that was ignored when
+/// the process began stays ignored.
 pub(super) struct Signals(Vec<(Arc<AtomicBool>, ExitStatus, &'static str)>);
 
 impl Signals {
@@ -16,13 +18,16 @@ impl Signals {
         let signals = [
             (SIGINT, ExitStatus::Interrupted, "SIGINT"),
             (SIGTERM, ExitStatus::Terminated, "SIGTERM"),
-            (SIGHUP, ExitStatus::Terminated, "SIGHUP"),
+            (SIGHUP, ExitStatus::HungUp, "SIGHUP"),
         ];
+        let ignores_hang_up = process::ignores_hang_up();
+        let is_heeded = |signal: i32| signal != SIGHUP || !ignores_hang_up;
         let watch = |(signal, status, name)| {
             let came = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, came.clone()).map(|_| (came, status, name))
         };
-        let watched: std::io::Result<Vec<_>> = signals.into_iter().map(watch).collect();
+        let heeded = signals.into_iter().filter(|(signal, ..)| is_heeded(*signal));
+        let watched: std::io::Result<Vec<_>> = heeded.map(watch).collect();
         Ok(Self(watched.context("cannot listen for signals")?))
     }
 

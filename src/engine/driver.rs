@@ -13,13 +13,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
 use super::run_loop::{Log, RunLoop, RunLoopError, Step};
-use super::signals::Signals;
-use crate::event::{Event, Incoming, Record};
+use super::signals::{Signals, Wish};
+use crate::event::{Event, Incoming, Record, RunStarted, StopReason};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
-use crate::model::Timestamp;
+use crate::model::{OnOrphan, Timestamp};
 use crate::schedule::{Action, Finish, RunState};
 use crate::store::{Journal, LogError, requests};
 use crate::timing::TARGET;
@@ -42,6 +42,9 @@ pub enum DriverError {
     /// A task panicked: a mistake of Lanewright's, or the system refused it memory or a thread.
     #[error("`{action}` panicked: {message}")]
     Panicked { action: &'static str, message: String },
+    /// SIGHUP: the record about it is the last one of the log.
+    #[error("the terminal was closed (SIGHUP)")]
+    HungUp,
 }
 
 impl Log for Journal {
@@ -103,7 +106,7 @@ pub fn drive(
         let run_loop = RunLoop::new(log, state).awaiting_answers(awaits_answers);
         let signals = Signals::new()?;
         let mut driver =
-            Driver { run_loop, executor, sender, inbox, signals, wake_at: None, taken: Vec::new(), panicked: None };
+            Driver { run_loop, executor, sender, inbox, signals, wake_at: None, taken: Vec::new(), ended: None };
         driver.run(first, watch).await
     });
     // After an error tasks may still wait for jobs that run for hours.
@@ -120,7 +123,8 @@ struct Driver {
     wake_at: Option<Timestamp>,
     /// Requests whose events are not durable yet.
     taken: Vec<PathBuf>,
-    panicked: Option<DriverError>,
+    /// Why the run does not go on in this process.
+    ended: Option<DriverError>,
 }
 
 impl Driver {
@@ -136,7 +140,7 @@ impl Driver {
             let (events, finished) = self.wait(watch).await;
             step = self.absorb(events, finished)?;
             requests::forget(&std::mem::take(&mut self.taken));
-            if let Some(error) = self.panicked.take() {
+            if let Some(error) = self.ended.take() {
                 watch(Sight::Records(&step.records));
                 return Err(error);
             }
@@ -185,7 +189,7 @@ impl Driver {
             let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now()).min(TICK));
             tokio::select! {
                 biased;
-                stop = self.signals.next() => events.push(stop.into()),
+                wish = self.signals.next() => events.push(self.heed(wish).into()),
                 message = self.inbox.recv() => self.take(message, &mut events, &mut finished),
                 () = sleep(alarm) => {}
             }
@@ -195,8 +199,23 @@ impl Driver {
             events.extend(self.requests().into_iter().map(Incoming::from));
             watch(Sight::Tick(self.now()));
             let woken = self.wake_at.is_some_and(|moment| moment <= self.now());
-            if woken || !events.is_empty() || !finished.is_empty() || self.panicked.is_some() {
+            if woken || !events.is_empty() || !finished.is_empty() || self.ended.is_some() {
                 return (events, finished);
+            }
+        }
+    }
+
+    fn heed(&mut self, wish: Wish) -> Event {
+        match wish {
+            Wish::Stop { reason, force } => Event::StopRequested { lane: None, reason, force },
+            // The end of a cluster's job ends its supervisors, too.
+            Wish::Leave if self.executor.facts.options.placed_by.is_some() => {
+                Event::StopRequested { lane: None, reason: StopReason::Terminate, force: false }
+            }
+            Wish::Leave => {
+                self.ended = Some(DriverError::HungUp);
+                self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.end_soon());
+                Event::Noted { lane: None, message: hung_up(&self.executor.facts) }
             }
         }
     }
@@ -208,7 +227,7 @@ impl Driver {
                 events.extend(answers.into_iter().map(Incoming::from));
                 finished.push(action);
             }
-            Some(Message::Panicked(error)) => self.panicked = Some(error),
+            Some(Message::Panicked(error)) => self.ended = Some(error),
             None => {}
         }
     }
@@ -232,6 +251,15 @@ impl Driver {
     fn now(&self) -> Timestamp {
         self.executor.clock.now()
     }
+}
+
+/// What the run log says where it ends because of SIGHUP.
+fn hung_up(run: &RunStarted) -> String {
+    let agents = match run.options.on_orphan {
+        OnOrphan::Continue => "agents continue under their supervisors",
+        OnOrphan::Stop => "supervisors stop their agents (on_orphan = \"stop\")",
+    };
+    format!("the terminal was closed (SIGHUP): {agents}; to continue: lanewright resume {}", run.run_id)
 }
 
 /// Hands what becomes known of an errand to the inbox.

@@ -35,6 +35,11 @@ pub(crate) use sweep::sweep;
 pub use wait::wait;
 pub(crate) use wait::{close_removed, wait_without_secrets};
 
+/// Whether SIGHUP was ignored when this process was started, as by `nohup`. Who listens to it nevertheless undoes that.
+pub(crate) fn ignores_hang_up() -> bool {
+    platform::ignored_signals() & 1 != 0
+}
+
 /// How long time has passed evenly, from a moment that stays the same while this process lives.
 pub(crate) fn uptime() -> std::time::Duration {
     platform::uptime()

@@ -98,6 +98,14 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
     line.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
+/// The signals that this process ignores: a bit for each, the first for signal 1.
+pub(super) fn ignored_signals() -> u64 {
+    let me = rustix::process::getpid().as_raw_nonzero().get().to_string();
+    let listed = Command::new("ps").args(["-p", &me, "-o", "sigignore="]).output().map(|output| output.stdout);
+    let mask = listed.map(|mask| String::from_utf8_lossy(&mask).trim().to_owned()).unwrap_or_default();
+    u64::from_str_radix(&mask, 16).unwrap_or_default()
+}
+
 pub(super) fn current_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }

@@ -28,6 +28,7 @@ mod full_disk;
 mod gates;
 mod gsd;
 mod hooks;
+mod hang_up;
 mod hostile_text;
 mod idle;
 mod init;

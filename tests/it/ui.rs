@@ -103,7 +103,7 @@ fn a_panic_leaves_the_terminal_whole_with_its_message() {
 #[test]
 fn every_signal_leaves_the_terminal_whole() {
     let env = ended();
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 143)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut terminal = interface(&env);
         terminal.wait_for("failed");
         terminal.signal(signal);

@@ -98,7 +98,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "placement" => {
             Some(vec!["model", "event", "schedule", "store", "git", "fs", "cluster", "state_sync", "executor"])
         }
-        "engine" => Some(vec!["model", "event", "schedule", "store", "git", "fs", "timing", "executor"]),
+        "engine" => Some(vec!["model", "event", "schedule", "store", "git", "process", "fs", "timing", "executor"]),
         "cli" => Some(
             [
                 PURE,

@@ -48,7 +48,8 @@ pub(super) fn run(context: &Context, arguments: &args::Demo) -> Result<ExitStatu
     let demo = Demo { printer: context.printer, signals, scratch: &scratch };
     let Err(error) = demo.play() else { return Ok(ExitStatus::Done) };
     let error = CliError::from(error);
-    if matches!(error.status, ExitStatus::Interrupted | ExitStatus::Terminated | ExitStatus::Done) {
+    let signalled = [ExitStatus::HungUp, ExitStatus::Interrupted, ExitStatus::Terminated];
+    if signalled.contains(&error.status) || error.status == ExitStatus::Done {
         return Err(error.into());
     }
     scratch.keep();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::cli::error::unless_gone;
 use crate::cli::{CliError, Context, ExitStatus, Result};
 
 /// How a phase ended, and what comes after it.
@@ -44,6 +45,7 @@ pub(super) fn follow(
 }
 
 /// A line that callers parse.
-fn announce(context: &Context, signal: &str, what: &str) -> Result<ExitStatus> {
-    context.printer.print(format_args!("{signal}: {what}\n"), &json!({ "signal": signal, "what": what }))
+fn announce(context: &Context, signal: &str, what: &str) -> Result<()> {
+    let printed = context.printer.print(format_args!("{signal}: {what}\n"), &json!({ "signal": signal, "what": what }));
+    unless_gone(printed.map(drop))
 }

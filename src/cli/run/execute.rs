@@ -9,13 +9,14 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
+use crate::cli::error::unless_gone;
 use crate::cli::executors::{engines, exchange, ownership};
 use crate::cli::last_said::LastSaid;
 use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
-use crate::engine::{Sight, drive};
+use crate::engine::{DriverError, Sight, drive};
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
@@ -79,6 +80,8 @@ pub(super) fn execute(
         }
         Sight::Tick(now) => fan_out.tick(now),
     });
+    // Nobody waits for a process whose terminal was closed.
+    is_forced |= matches!(ended, Err(DriverError::HungUp));
     // What removed the run log may have removed the plan, too, without which the run cannot be resumed.
     let ended = ended.inspect_err(|_| restore_plan(&directory, &run.plan_text));
     let view = fan_out.finish();
@@ -275,7 +278,7 @@ fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunSta
         if let [lane] = started.options.lanes.as_slice() {
             value["lane"] = serde_json::json!(lane);
         }
-        return context.printer.json(&value);
+        return unless_gone(context.printer.json(&value));
     }
     let styles = styles_for(&std::io::stderr());
     let mut text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);

@@ -97,7 +97,7 @@ impl App {
         match signals.received() {
             Some((status, _)) => Ok(status),
             // What is gone cannot be drawn on, which is no error to report.
-            None if is_gone() => Ok(ExitStatus::Terminated),
+            None if is_gone() => Ok(ExitStatus::HungUp),
             None => shown.map(|()| ExitStatus::Done),
         }
     }

@@ -2,11 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -26,6 +28,8 @@ pub(crate) struct Terminal {
     child: Child,
     shown: Arc<Mutex<Shown>>,
     reader: Option<JoinHandle<()>>,
+    /// The reader ends when this does.
+    reads: Option<UnixStream>,
 }
 
 impl Terminal {
@@ -59,8 +63,9 @@ impl Terminal {
         drop(command);
         let shown = Arc::new(Mutex::new(Shown { screen: Parser::new(rows, columns, 0), bytes: Vec::new() }));
         let master = File::from(master);
-        let reader = read(master.try_clone().expect("a terminal"), Arc::clone(&shown));
-        Self { master, child, shown, reader: Some(reader) }
+        let (reads, ends) = UnixStream::pair().expect("a socket");
+        let reader = read(master.try_clone().expect("a terminal"), ends, Arc::clone(&shown));
+        Self { master, child, shown, reader: Some(reader), reads: Some(reads) }
     }
 
     /// Types a line.
@@ -122,10 +127,17 @@ impl Terminal {
         }
     }
 
+    /// Closes the terminal, as the end of a window or of an ssh connection does.
+    pub(crate) fn close(&mut self) {
+        drop(self.reads.take());
+        self.reader.take().expect("not closed before").join().expect("all is read");
+        self.master = File::open("/dev/null").expect("a file");
+    }
+
     /// Waits for the end of the process, and returns its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         wait_until("the end", || self.child.try_wait().expect("its status").is_some());
-        self.reader.take().expect("not ended before").join().expect("all is read");
+        self.reader.take().into_iter().for_each(|reader| reader.join().expect("all is read"));
         self.child.wait().expect("its status").code()
     }
 }
@@ -141,11 +153,17 @@ fn size(rows: u16, columns: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// Reads until no process has the terminal any more.
-fn read(mut master: File, shown: Arc<Mutex<Shown>>) -> JoinHandle<()> {
+/// Reads until no process has the terminal any more, or `ends` says that it is closed.
+fn read(mut master: File, ends: UnixStream, shown: Arc<Mutex<Shown>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
-        while let Ok(count @ 1..) = master.read(&mut bytes) {
+        loop {
+            let mut awaited = [PollFd::new(&master, PollFlags::IN), PollFd::new(&ends, PollFlags::IN)];
+            poll(&mut awaited, None).expect("the terminal or its end");
+            if !awaited[1].revents().is_empty() {
+                return;
+            }
+            let Ok(count @ 1..) = master.read(&mut bytes) else { return };
             let mut shown = shown.lock().expect("the screen");
             shown.screen.process(&bytes[..count]);
             shown.bytes.extend_from_slice(&bytes[..count]);
