@@ -218,6 +218,16 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether the command is to be carried out in the background.
+    pub(crate) fn is_detached(&self) -> bool {
+        match self {
+            Self::ExecutePhase(phase) => phase.execution.detach,
+            Self::ExecuteLane(lane) => lane.execution.detach,
+            Self::Resume(resume) => resume.detach,
+            _ => false,
+        }
+    }
+
     pub(crate) fn timings(&self) -> Option<&Path> {
         match self {
             Self::ExecutePhase(phase) => phase.execution.timings.as_deref(),

@@ -1,5 +1,6 @@
 //! This same program in a process of its own, which outlives the one that starts it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus as Exit};
@@ -35,14 +36,25 @@ pub(super) struct Work<'a> {
 
 /// Starts `work` and waits until `begun` finds its first event, given the process's id, or it was refused.
 pub(super) fn start<T>(caller: &Caller, work: &Work<'_>, begun: impl Fn(&Event, i64) -> Option<T>) -> Result<Start<T>> {
-    let output = handle::append_new(work.output)
-        .map_err(|error| failed(format!("{} cannot be made: {error}", work.output.display())))?;
     let (program, arguments) = caller.call(work.words)?;
     let mut log = Follower::new(work.log);
     log.poll()?;
-    let child = start_detached(&program, &arguments, &caller.directory, Output::File(output), &[]);
-    let child = child.map_err(|error| failed(format!("{} cannot be started: {error}", work.words[0])))?;
-    wait(child, &mut log, work, begun)
+    let child = spawn(&program, &arguments, &caller.directory, work.output)?;
+    let pid = i64::from(child.id());
+    let begun = || Ok(log.poll()?.records.into_iter().find_map(|record| begun(&record.event, pid)));
+    Ok(match wait(child, Some(PATIENCE), begun)? {
+        Waited::Begun(found) => Start::Begun(found),
+        Waited::NotYet => Start::NotYet,
+        Waited::Ended(exit) => Start::Ended(ending(work, exit)?),
+    })
+}
+
+/// Starts `program` in a session of its own. What it prints goes into the new file `output`.
+pub(super) fn spawn(program: &Path, arguments: &[impl AsRef<OsStr>], directory: &Path, output: &Path) -> Result<Child> {
+    let file =
+        handle::append_new(output).map_err(|error| failed(format!("{} cannot be made: {error}", output.display())))?;
+    let child = start_detached(program, arguments, directory, Output::File(file), &[]);
+    child.map_err(|error| failed(format!("{} cannot be started: {error}", program.display())))
 }
 
 /// Starts a command that resumes the run of `directory`. The file that it prints to, and which resume it is, counted by
@@ -66,34 +78,46 @@ fn number_of_resume(event: &Event, pid: i64) -> Option<u32> {
     }
 }
 
-fn wait<T>(
+/// What became of a process while it was waited for.
+pub(super) enum Waited<T> {
+    Begun(T),
+    NotYet,
+    /// It ended, and `begun` found nothing.
+    Ended(Exit),
+}
+
+/// Waits until `begun` finds something, the child has ended, or `patience` is over.
+pub(super) fn wait<T>(
     mut child: Child,
-    log: &mut Follower,
-    work: &Work<'_>,
-    begun: impl Fn(&Event, i64) -> Option<T>,
-) -> Result<Start<T>> {
-    let deadline = Instant::now() + PATIENCE;
-    let pid = i64::from(child.id());
+    patience: Option<Duration>,
+    mut begun: impl FnMut() -> Result<Option<T>>,
+) -> Result<Waited<T>> {
+    let since = Instant::now();
     loop {
         // Looked at before the log: what a process that has ended wrote last is in the log by then.
         let ended = child.try_wait().ok().flatten();
-        let found = log.poll()?.records.into_iter().find_map(|record| begun(&record.event, pid));
-        match (found, ended) {
-            (None, Some(exit)) => return ending(work, exit).map(Start::Ended),
-            (None, None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+        match (begun()?, ended) {
+            (None, Some(exit)) => return Ok(Waited::Ended(exit)),
+            (None, None) if patience.is_none_or(|patience| since.elapsed() < patience) => std::thread::sleep(LOOK),
             (found, _) => {
                 // Collected when it ends, if we are still here then.
                 std::thread::spawn(move || child.wait());
-                return Ok(found.map_or(Start::NotYet, Start::Begun));
+                return Ok(found.map_or(Waited::NotYet, Waited::Begun));
             }
         }
     }
 }
 
+/// What a process printed into `output` that has ended; the file is removed.
+pub(super) fn take_output(output: &Path) -> String {
+    let said = regular_file::read_text(output).unwrap_or_default();
+    let _ = fs::remove_file(output);
+    said
+}
+
 /// What a process printed that ended without having begun; its error if it failed.
 fn ending(work: &Work<'_>, exit: Exit) -> Result<String> {
-    let said = regular_file::read_text(work.output).unwrap_or_default();
-    let _ = fs::remove_file(work.output);
+    let said = take_output(work.output);
     if exit.success() {
         return Ok(said);
     }

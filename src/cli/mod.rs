@@ -3,6 +3,7 @@
 mod answer;
 mod args;
 mod ask;
+mod background;
 mod checkpoints;
 mod child;
 mod ci;
@@ -67,20 +68,23 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
     let status = match parsed {
-        Ok(args) => run_command(args, printer),
+        Ok(args) => run_command(args, &arguments, printer),
         Err(refusal) if hook::is_called(&arguments) => printer.refusal(&refusal).map(|_| ExitStatus::Done),
         Err(refusal) => printer.refusal(&refusal),
     };
     status.unwrap_or_else(|error| printer.error(&error.into())).into()
 }
 
-fn run_command(args: Args, printer: Printer) -> Result<ExitStatus> {
+fn run_command(args: Args, arguments: &[OsString], printer: Printer) -> Result<ExitStatus> {
     args.global.color.set();
     if let Command::Hook { event } = args.command {
         return Ok(hook::run(&args.global, printer, event));
     }
     refuse_documents(&args)?;
     let mut context = Context::new(&args.global, printer)?;
+    if args.command.is_detached() {
+        return background::run(&context, arguments);
+    }
     context.timings = args.command.timings().map(|file| timings::begin(&context, file)).transpose()?;
     diagnostics::start(&args.global, &context.environment, context.timings.clone())?;
     let status = carry_out(args.command, &args.global, &context);

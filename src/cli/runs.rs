@@ -1,7 +1,9 @@
 //! Choosing the run that a command is about, and reading what is known of it without touching it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
@@ -20,6 +22,15 @@ use crate::store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, ru
 pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {
     let settings = context.layers(Layer::default())?.resolve(None);
     Ok((state_in(&context.main_worktree()?, &settings), settings))
+}
+
+/// Length and time of the last change; `None`: there is no such file.
+pub(super) type Stamp = Option<(u64, SystemTime)>;
+
+/// By which a file is seen to have changed.
+pub(super) fn stamp(path: &Path) -> Stamp {
+    let file = fs::metadata(path).ok()?;
+    Some((file.len(), file.modified().ok()?))
 }
 
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.

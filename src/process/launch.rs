@@ -1,6 +1,7 @@
 //! Starts supervisors.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
 /// detached`. What it prints goes into `output`. The child may be collected, and need not be where we end first.
 pub fn start_detached(
     program: &Path,
-    arguments: &[String],
+    arguments: &[impl AsRef<OsStr>],
     directory: &Path,
     output: Output,
     environment: &[(&str, &str)],

@@ -53,6 +53,19 @@ impl Commands<'_> {
         self.of("logs", &[lane.as_str()])
     }
 
+    /// `lanewright logs RUN --follow`.
+    pub fn follow_logs(&self) -> Vec<String> {
+        self.of("logs", &["--follow"])
+    }
+
+    pub fn ui(&self) -> Vec<String> {
+        self.of("ui", &[])
+    }
+
+    pub fn stop(&self) -> Vec<String> {
+        self.of("stop", &[])
+    }
+
     pub fn diff(&self, lane: &LaneId) -> Vec<String> {
         self.of("diff", &[lane.as_str()])
     }

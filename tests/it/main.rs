@@ -15,6 +15,7 @@ mod corpus;
 #[cfg(target_os = "linux")]
 mod crash;
 mod dag;
+mod detach;
 mod diff;
 #[path = "../documents/mod.rs"]
 mod documents;
@@ -27,8 +28,8 @@ mod foreign_logs;
 mod full_disk;
 mod gates;
 mod gsd;
-mod hooks;
 mod hang_up;
+mod hooks;
 mod hostile_text;
 mod idle;
 mod init;

@@ -144,6 +144,11 @@ pub(crate) struct ExecutionArgs {
     /// Show what would be done, and do nothing
     #[arg(long, conflicts_with_all = ["resume", "rollback"], help_heading = WHAT)]
     pub(crate) dry_run: bool,
+    /// Run in the background; return once the run has begun
+    ///
+    /// Prints how to look at it and how to stop it. What keeps it from beginning is printed, with its exit code.
+    #[arg(long, help_heading = SESSION, hide_short_help = true, conflicts_with_all = ["dry_run", "rollback"])]
+    pub(crate) detach: bool,
     /// How long the whole run may take, such as 90s or 2h
     #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS,
         hide_short_help = true)]
@@ -225,6 +230,11 @@ pub(crate) struct Resume {
     /// When lanes need nothing else.
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Run in the background; return once the run has begun
+    ///
+    /// Prints how to look at it and how to stop it. What keeps it from beginning is printed, with its exit code.
+    #[arg(long, help_heading = SESSION, hide_short_help = true)]
+    pub(crate) detach: bool,
     /// Only this lane and what it depends on; repeatable
     ///
     /// The others stay as they are.

@@ -9,12 +9,12 @@ use ratatui::crossterm::clipboard::CopyToClipboard;
 use ratatui::crossterm::execute;
 
 use super::super::child::Caller;
-use super::super::runs::beginning;
+use super::super::runs::{beginning, stamp};
 use super::super::signals::Signals;
 use super::super::worktree::editor;
 use super::super::{Context, ExitStatus, Result, now};
 use super::commands::{Commands, OPEN_EDITOR, told};
-use super::files::{Files, stamp};
+use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::{LaneId, RunId, Timestamp};

@@ -2,14 +2,12 @@
 //! job of a cluster has, what that job prints is shown instead.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::super::child::Caller;
 use super::super::last_said::LastSaid;
-use super::super::runs::pinned_plan;
+use super::super::runs::{Stamp, pinned_plan, stamp};
 use super::commands::told;
 use super::live::Live;
 use crate::executor::BriefFiles;
@@ -33,14 +31,6 @@ const PROMPT_BYTES: usize = 128 * 1024;
 
 /// How often the last words of the jobs in the list are read.
 const SAID: Duration = Duration::from_secs(1);
-
-/// How long a file was when, so that a change is seen.
-type Stamp = Option<(u64, SystemTime)>;
-
-pub(super) fn stamp(path: &Path) -> Stamp {
-    let file = fs::metadata(path).ok()?;
-    Some((file.len(), file.modified().ok()?))
-}
 
 /// The files of a run.
 pub(super) struct Files {
