@@ -69,8 +69,8 @@ fn an_exchange_that_goes_away_is_reported_once() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
-         command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
-         [[lane]]\nid = 'LOOKS'\ncommand = 'until [ -e $SCRATCH/away ]; do sleep 0.05; done; sleep 4; echo b >b.txt'\n",
+         command = 'echo $$ >>$SCRATCH/attempts; wait-for go; echo a >a.txt'\n\
+         [[lane]]\nid = 'LOOKS'\ncommand = 'wait-for away; sleep 4; echo b >b.txt'\n",
     );
     env.commit("settings");
     let run = env.start(&[]);
@@ -109,9 +109,9 @@ pub(crate) fn two_agents() -> TestEnv {
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
          [[lane.agent]]\nname = 'slow'\n\
-         command = 'echo >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
+         command = 'echo >>$SCRATCH/attempts; wait-for go; echo a >a.txt'\n\
          [[lane.agent]]\nname = 'quick'\n\
-         command = 'until [ -e $SCRATCH/attempts ]; do sleep 0.05; done; echo b >b.txt'\n",
+         command = 'wait-for attempts; echo b >b.txt'\n",
     );
     env.commit("settings");
     env
@@ -182,7 +182,7 @@ fn a_run_with_local_lanes_left_ends_once_another_clone_has_it() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n\
-         [[lane]]\nid = 'HERE'\ncommand = 'echo >>$SCRATCH/here; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo h >h.txt'\n",
+         [[lane]]\nid = 'HERE'\ncommand = 'echo >>$SCRATCH/here; wait-for go; echo h >h.txt'\n",
     );
     env.commit("settings");
     clone(&env);

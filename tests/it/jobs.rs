@@ -284,7 +284,7 @@ fn a_stop_that_comes_while_the_supervisor_starts_is_seen() {
 
 #[test]
 fn a_stopped_agent_may_finish_its_sentence() {
-    let job = Job::shell("trap 'echo saved > saved; exit 0' TERM; echo up > up; while :; do sleep 0.05; done");
+    let job = Job::shell("trap 'echo saved > saved; exit 0' TERM; echo up > up; while [ -e up ]; do sleep 0.05; done");
     let launched = job.launch();
     job.until_written("up");
     assert_eq!(stop(&job.directory, false).unwrap(), StopOutcome::Asked);
@@ -295,7 +295,7 @@ fn a_stopped_agent_may_finish_its_sentence() {
 
 #[test]
 fn a_second_stop_kills() {
-    let job = Job::shell("trap 'echo asked > asked' TERM; echo up > up; while :; do sleep 0.05; done");
+    let job = Job::shell("trap 'echo asked > asked' TERM; echo up > up; while [ -e up ]; do sleep 0.05; done");
     let launched = job.launch();
     job.until_written("up");
     stop(&job.directory, false).unwrap();
@@ -307,7 +307,7 @@ fn a_second_stop_kills() {
 
 #[test]
 fn a_forced_stop_does_not_ask() {
-    let job = Job::shell("trap 'echo asked > asked; exit' TERM; echo up > up; while :; do sleep 0.05; done");
+    let job = Job::shell("trap 'echo asked > asked; exit' TERM; echo up > up; while [ -e up ]; do sleep 0.05; done");
     let launched = job.launch();
     job.until_written("up");
     stop(&job.directory, true).unwrap();

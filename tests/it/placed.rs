@@ -16,7 +16,7 @@ const CHAIN: &str = "
 executor = 'main'
 [[lane]]
 id = 'A'
-command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'
+command = 'echo $$ >>$SCRATCH/attempts; wait-for go; echo a >a.txt'
 [[lane]]
 id = 'B'
 command = 'cat a.txt >b.txt; echo written'
@@ -93,6 +93,7 @@ fn a_lane_whose_job_died_is_given_to_another() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
     kill_process(worker(&env, 7), Signal::KILL).expect("a signal");
     wait_until("the second attempt", || has_begun(&env, 2));
     env.write("scratch/go", "");
@@ -443,7 +444,7 @@ fn the_doctor_finds_claims_that_no_job_has_any_more() {
 #[test]
 fn what_the_job_of_a_lane_prints_now_is_shown_before_it_is_pushed() {
     let env = slurm(this());
-    let talks = "echo \"one $A_TOKEN\"; echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; \
+    let talks = "echo \"one $A_TOKEN\"; echo $$ >>$SCRATCH/attempts; wait-for go; \
                  echo two; echo a >a.txt";
     env.plan(&format!(
         "[[lane]]\nid = 'A'\ncommand = '{talks}'\nexecutor = 'main'\n[[lane]]\nid = 'HERE'\ncommand = 'echo here'\n"

@@ -16,9 +16,9 @@ fn waiting() -> TestEnv {
     env.plan(
         "[defaults]\nexecutor = 'main'\n\
          [[lane]]\nid = 'A'\n\
-         command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n\
+         command = 'echo $$ >>$SCRATCH/attempts; wait-for go; echo a >a.txt'\n\
          [[lane]]\nid = 'B'\n\
-         command = 'until [ -e $SCRATCH/planted ]; do sleep 0.05; done; echo b >b.txt'\n\
+         command = 'wait-for planted; echo b >b.txt'\n\
          [[lane]]\nid = 'HERE'\nexecutor = 'local'\ncommand = 'echo h >h.txt'\n",
     );
     env.commit("settings");
@@ -168,7 +168,7 @@ fn a_lane_that_says_that_it_changed_nothing_is_still_shown() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\napproval = ['changes']\n\
-         command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n",
+         command = 'echo $$ >>$SCRATCH/attempts; wait-for go; echo a >a.txt'\n",
     );
     env.commit("settings");
     let mut run = env.start(&[]);

@@ -160,7 +160,7 @@ fn a_lane_on_a_cluster_shows_what_its_job_prints_and_has_no_worktree_here() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
-         command = 'echo $$ >>$SCRATCH/attempts; echo one; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'\n",
+         command = 'echo $$ >>$SCRATCH/attempts; echo one; wait-for go; echo a >a.txt'\n",
     );
     env.commit("settings");
     let run = env.start(&[]);
