@@ -261,6 +261,14 @@ fn as_text(cleaned: &Cleaned, dry_run: bool) -> Vec<String> {
     if let Some(leftover) = found.iter().find(kept_work) {
         lines.push(format!("  to look at what is kept: {}", shell_line(["git", "log", &leftover.thing.name()])));
     }
+    if found.iter().any(|it| !it.goes() && matches!(it.thing, Thing::Snapshot(..))) {
+        let run = cleaned.run.as_str();
+        lines.push(format!("  to list its snapshots: {}", shell_line(["lanewright", "checkpoints", "list", run])));
+        lines.push(format!(
+            "  to remove them with all that is kept: {}",
+            shell_line(["lanewright", "clean", run, "--force"])
+        ));
+    }
     lines
 }
 

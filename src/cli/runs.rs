@@ -64,7 +64,7 @@ fn decides_whether_unfinished() -> impl FnMut(&str) -> bool {
 
 /// Whether a run whose log begins as it should may be resumed.
 pub(super) fn is_unfinished(records: &[Record]) -> bool {
-    !is_done(records) && has_begun(records)
+    !is_over(records) && has_begun(records)
 }
 
 /// The lanes of a plan that the last run which had them began and did not merge.
@@ -135,9 +135,13 @@ pub(super) fn command(state: &StateDirectory, words: &[&str]) -> String {
     shell_line(state.program().iter().map(String::as_str).chain(words.iter().copied()))
 }
 
-fn is_done(records: &[Record]) -> bool {
-    let last = records.iter().rev().find_map(|record| record.event.run_outcome());
-    last == Some(Some(RunOutcome::Done))
+fn is_over(records: &[Record]) -> bool {
+    last_outcome(records).is_some_and(RunOutcome::is_over)
+}
+
+/// The outcome of a run whose log has these records; `None`: it is active, or was interrupted.
+pub(super) fn last_outcome(records: &[Record]) -> Option<RunOutcome> {
+    records.iter().rev().find_map(|record| record.event.run_outcome()).flatten()
 }
 
 /// The files of a run that has a log.

@@ -18,7 +18,7 @@ pub(super) struct Target {
     pub(super) agent: Option<AgentName>,
 }
 
-/// The run that is meant if none is named: the newest unfinished one, else the newest.
+/// The run that is meant if none is named: the newest unfinished one, else the newest that was not rolled back.
 #[derive(Debug, Clone)]
 pub(super) struct DefaultRun {
     run: RunId,
@@ -42,7 +42,29 @@ impl<'a> Selector<'a> {
         Self { context, state }
     }
 
-    /// The run that is named, else the newest unfinished one, else the newest.
+    /// The run that is named, else the only unfinished one; `purpose`: what is done to it.
+    pub(super) fn unfinished(&self, name: Option<&Name>, purpose: &str) -> Result<RunId> {
+        if let Some(name) = name {
+            return self.named(name);
+        }
+        let mut runs: Vec<RunId> =
+            unfinished_of(self.state, &self.state.logs_at_a_glance()?).into_iter().map(|(run, _)| run).collect();
+        match runs.len() {
+            1 => Ok(runs.remove(0)),
+            0 if self.state.runs()?.is_empty() => Err(no_run(self.state)),
+            0 => {
+                let message = format!("no unfinished run in this repository; to {purpose} another one, name it");
+                Err(ExitStatus::InvalidState.error(message).hint(listed(self.state)))
+            }
+            count => {
+                let names = named_few(runs.iter().map(RunId::as_str));
+                let message = format!("{count} runs are unfinished; name the one to {purpose}");
+                Err(ExitStatus::Usage.error(message).hint(format!("the newest first: {names}")))
+            }
+        }
+    }
+
+    /// The run that is named, else the newest unfinished one, else the newest that was not rolled back.
     pub(super) fn run(&self, name: Option<&Name>) -> Result<RunId> {
         match name {
             Some(name) => self.named(name),
@@ -148,7 +170,9 @@ impl<'a> Selector<'a> {
     pub(super) fn default_run(&self) -> Result<Option<DefaultRun>> {
         let logs = self.state.logs_at_a_glance()?;
         let mut unfinished = unfinished_of(self.state, &logs).into_iter().map(|(run, _)| run);
-        let Some(run) = unfinished.next() else { return Ok(self.state.newest(&logs)?.map(DefaultRun::only)) };
+        let Some(run) = unfinished.next() else {
+            return Ok(self.state.newest(&logs.without_rolled_back())?.map(DefaultRun::only));
+        };
         Ok(Some(DefaultRun { run, others: unfinished.collect() }))
     }
 
@@ -241,7 +265,11 @@ pub(super) fn newest(state: &StateDirectory, logs: &Logs, unfinished: &[(RunId, 
 }
 
 fn no_run(state: &StateDirectory) -> anyhow::Error {
-    ExitStatus::InvalidState.error("no runs in this repository yet").hint(listed(state))
+    let message = match state.runs() {
+        Ok(runs) if !runs.is_empty() => "every run in this repository is rolled back; name the one you mean",
+        _ => "no runs in this repository yet",
+    };
+    ExitStatus::InvalidState.error(message).hint(listed(state))
 }
 
 /// The one of `runs` that begins with `start`, if any does.

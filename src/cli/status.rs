@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         None => {
             let logs = state.logs_at_a_glance()?;
             let unfinished = unfinished_of(&state, &logs);
-            (newest(&state, &logs, &unfinished)?, unfinished)
+            (newest(&state, &logs.without_rolled_back(), &unfinished)?, unfinished)
         }
     };
     let directory = state.run(&run);

@@ -25,5 +25,14 @@ crate::model::word_enum! {
         Blocked = "blocked",
         /// Somebody asked it to stop.
         Stopped = "stopped",
+        /// Every lane that had begun was rolled back.
+        RolledBack = "rolled_back",
+    }
+}
+
+impl RunOutcome {
+    /// Whether nothing of the run waits to be resumed.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::RolledBack)
     }
 }

@@ -40,6 +40,15 @@ impl Commands<'_> {
         self.of("skip", &[lane.as_str()])
     }
 
+    pub fn clean(&self) -> Vec<String> {
+        self.of("clean", &[])
+    }
+
+    /// `lanewright checkpoints list RUN`.
+    pub fn snapshots(&self) -> Vec<String> {
+        self.line("checkpoints", &["list", self.run.as_str()])
+    }
+
     pub fn status(&self) -> Vec<String> {
         self.of("status", &[])
     }

@@ -397,8 +397,11 @@ fn run_finished(history: &RunHistory, outcome: RunOutcome, at: Timestamp) -> Opt
     let tone = match outcome {
         RunOutcome::Done => Tone::Good,
         RunOutcome::Failed => Tone::Bad,
-        RunOutcome::Blocked | RunOutcome::Stopped => Tone::Warn,
+        RunOutcome::Blocked | RunOutcome::Stopped | RunOutcome::RolledBack => Tone::Warn,
     };
+    if outcome == RunOutcome::RolledBack {
+        return lasting(tone, "run rolled back".to_owned());
+    }
     let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let how = if history.run.proposes() { "done" } else { "merged" };
     lasting(tone, format!("run {outcome}{took}: {} of {} {how}", history.done(), counted(all, "lane")))

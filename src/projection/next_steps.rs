@@ -148,6 +148,7 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
     let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {
         Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
+        Some(RunOutcome::RolledBack) => return Some(rolled_back(commands)),
         Some(RunOutcome::Stopped) if history.run.code.is_none() => ready_lanes(history),
         Some(RunOutcome::Stopped) => "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),
         Some(RunOutcome::Blocked) if was_stopped() => {
@@ -159,6 +160,11 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
         None => return None,
     };
     Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
+}
+
+fn rolled_back(commands: &Commands<'_>) -> NextStep {
+    let reason = "The run is rolled back. List its saved work, run its lanes again, or remove what is left of it:";
+    NextStep { reason: reason.to_owned(), commands: vec![commands.snapshots(), commands.resume(), commands.clean()] }
 }
 
 /// Whether every lane that is left could begin: what it waited for was merged in a resume of other lanes.

@@ -70,7 +70,7 @@ impl Notifications {
                     RunOutcome::Done => (NotifyOn::Done, "is done"),
                     RunOutcome::Failed => (NotifyOn::Failed, "failed"),
                     RunOutcome::Blocked => (NotifyOn::NeedsYou, "needs you"),
-                    RunOutcome::Stopped => return Vec::new(),
+                    RunOutcome::Stopped | RunOutcome::RolledBack => return Vec::new(),
                 };
                 let steps = next();
                 if *outcome == RunOutcome::Blocked && steps.iter().all(|step| self.known.contains(&step.reason)) {

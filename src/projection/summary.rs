@@ -17,6 +17,7 @@ use super::lane_row::{COLUMNS, LastSaid, agents, rank};
 use super::next_steps::{NextStep, next_steps};
 use super::styles::{Styles, Tone};
 use super::table::{Cell, lines};
+use crate::event::RunOutcome;
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::{Timestamp, Usage, Verdict};
 
@@ -197,6 +198,7 @@ pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width
 /// The state of the run in a word. `held`: whether a live process works on it.
 pub(super) fn standing(history: &RunHistory, held: bool) -> &'static str {
     match history.run.outcome {
+        Some(RunOutcome::RolledBack) => "rolled back",
         Some(outcome) => outcome.word(),
         None if history.run.started.is_none() => "not begun",
         None if !held => "interrupted",

@@ -54,9 +54,19 @@ impl StateDirectory {
 /// What the logs of a repository are, as far as their ends tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logs {
-    /// The runs that may be unfinished, in any order: all but those whose logs end with saying that they are done.
+    /// The runs that may be unfinished, in any order: all but those whose logs end with saying that they are done or
+    /// rolled back.
     pub open: Vec<RunId>,
-    changed: Vec<(Option<Timestamp>, PathBuf)>,
+    logs: Vec<(Seen, PathBuf)>,
+}
+
+impl Logs {
+    /// Without the runs that were rolled back.
+    #[must_use]
+    pub fn without_rolled_back(mut self) -> Self {
+        self.logs.retain(|(seen, _)| seen.outcome != Some(RunOutcome::RolledBack));
+        self
+    }
 }
 
 impl StateDirectory {
@@ -70,11 +80,11 @@ impl StateDirectory {
         let open = match &self.log {
             Some(_) => self.runs()?,
             None => {
-                paths.iter().zip(&seen).filter(|(_, seen)| !seen.done).filter_map(|(path, _)| run_of(path)).collect()
+                let is_open = |seen: &Seen| !seen.outcome.is_some_and(RunOutcome::is_over);
+                paths.iter().zip(&seen).filter(|(_, seen)| is_open(seen)).filter_map(|(path, _)| run_of(path)).collect()
             }
         };
-        let changed = seen.into_iter().map(|seen| seen.changed).zip(paths).collect();
-        Ok(Logs { open, changed })
+        Ok(Logs { open, logs: seen.into_iter().zip(paths).collect() })
     }
 
     /// The run that began last; `None`: there is none. Of its `logs` some are read: as many as may have begun later.
@@ -87,7 +97,7 @@ impl StateDirectory {
         }
         // None begins after its last change.
         let mut logs: Vec<_> =
-            logs.changed.iter().filter_map(|(changed, log)| Some((*changed, run_of(log)?, log))).collect();
+            logs.logs.iter().filter_map(|(seen, log)| Some((seen.changed, run_of(log)?, log))).collect();
         logs.sort_unstable_by(|one, other| other.cmp(one));
         let mut newest: Option<(Timestamp, RunId)> = None;
         for (changed, run, log) in logs {
@@ -125,10 +135,10 @@ fn run_of(path: &Path) -> Option<RunId> {
 }
 
 /// What is seen of a log that is looked at in passing.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Seen {
-    /// It ends with saying that its run is done.
-    done: bool,
+    /// How its run ended; `None`: it has not.
+    outcome: Option<RunOutcome>,
     changed: Option<Timestamp>,
 }
 
@@ -154,7 +164,7 @@ fn seen(log: &Path) -> io::Result<Seen> {
     let file = regular_file::open(log)?;
     let metadata = file.metadata()?;
     let last = last_outcome(&end(&file, metadata.len(), TAILS[0])?);
-    Ok(Seen { done: last == Some(Some(RunOutcome::Done)), changed: metadata.modified().ok().and_then(moment) })
+    Ok(Seen { outcome: last.flatten(), changed: metadata.modified().ok().and_then(moment) })
 }
 
 /// What both ends of a log tell; `None`: its run is over, has not begun, or is not ours.
@@ -168,7 +178,7 @@ fn glance(log: &Path) -> io::Result<Option<Glance>> {
             outcome = last_outcome(&tail);
         }
     }
-    if outcome == Some(Some(RunOutcome::Done)) {
+    if outcome.flatten().is_some_and(RunOutcome::is_over) {
         return Ok(None);
     }
     let head = piece(&file, 0, HEAD.min(length))?;
@@ -309,7 +319,8 @@ mod tests {
         assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Blocked)]), Some(Some(RunOutcome::Blocked)));
         assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done)]), None);
         assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), noted(None, "x")]), None);
-        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), rolled_back]), Some(None));
+        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), rolled_back.clone()]), Some(None));
+        assert_eq!(seen(&[checkpoint(), rolled_back, finished(RunOutcome::RolledBack)]), None);
     }
 
     #[test]

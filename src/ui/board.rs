@@ -73,7 +73,7 @@ impl<'h> Board<'h> {
 
     fn how_to_resume(&self) -> Option<String> {
         let run = self.history.run.run_id()?;
-        let is_over = self.context.held || self.history.run.outcome == Some(RunOutcome::Done);
+        let is_over = self.context.held || self.history.run.outcome.is_some_and(RunOutcome::is_over);
         let commands = Commands { program: self.context.program, run };
         (!is_over).then(|| shell_line(commands.resume_of(&self.history.run)))
     }

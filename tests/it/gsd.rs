@@ -266,7 +266,10 @@ fn a_phase_that_is_done_is_passed_over_in_a_chain_and_can_be_put_back() {
     let chain = ["execute-phase", one, "--next-phase", two, "--resume"];
     env.lanewright(&chain).exits(0).says(&["Phase 01-base is complete"]);
     assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
-    env.lanewright(&["execute-phase", two, "--rollback", "--yes"]).exits(0);
+    env.lanewright(&["execute-phase", two, "--rollback", "--yes"]).exits(8).hints("name it: --run-id RUN");
+    let done = env.lanewright(&["status", "@latest", "--format", "json"]).exits(0).json();
+    let run = done["run_id"].as_str().expect("a run");
+    env.lanewright(&["execute-phase", two, "--rollback", "--run-id", run, "--yes"]).exits(0);
     assert!(!env.holds("main", ".planning/phases/02-next/02-01-SUMMARY.md"));
 }
 

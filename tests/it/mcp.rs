@@ -119,6 +119,20 @@ fn status_checkpoints_and_snapshots_are_those_of_the_command_line() {
 }
 
 #[test]
+fn merged_lane_is_rolled_back_only_with_a_yes() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(0);
+    let client = Client::new(&env);
+    let refused = client.fails("RollbackLane", json!({"taskId": "r1/A"}), "USAGE");
+    assert!(refused["message"].as_str().expect("a message").contains("A: merge "), "{refused}");
+    assert!(env.holds("main", "a.txt"));
+    client.succeeds("RollbackLane", json!({"taskId": "r1/A", "undoMerged": true}));
+    assert!(!env.holds("main", "a.txt"));
+    client.leave();
+}
+
+#[test]
 fn a_resumed_run_hears_the_context_and_outlives_the_server() {
     let env = failed();
     env.write("scratch/help", "");

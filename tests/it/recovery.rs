@@ -153,6 +153,12 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.lanewright_with(&["rollback", "r1", "--lane", "L"], |command| command.env("LANEWRIGHT_CRASH_POINT", point));
             then(env, &["resume", "r1"])
         }
+        "needs-yes" => then(executed(WORKS).0, &["rollback", "r1"]),
+        "rolled-back" => {
+            let env = executed(WORKS).0;
+            env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+            then(env, &["status", "r1"])
+        }
         "worktree-gone" => {
             let env = executed(FAILS).0;
             let opened = env.events("worktree_opened");
@@ -186,7 +192,7 @@ fn shown(state: &str) -> (TestEnv, Ended) {
 const LIVE: [&str; 2] = ["running", "held"];
 
 /// Rows after which the phase is not complete: nothing was begun, or there is nothing to bring to an end.
-const ENDS_ELSEWHERE: [&str; 3] = ["complete", "never-began", "unknown-run"];
+const ENDS_ELSEWHERE: [&str; 4] = ["complete", "needs-yes", "never-began", "unknown-run"];
 
 #[test]
 fn the_note_about_a_publication_that_a_kill_at_the_end_of_a_run_leaves_is_removed() {

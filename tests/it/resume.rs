@@ -280,7 +280,7 @@ fn a_plan_is_accepted_only_by_a_resume_that_begins() {
     rewrite_plan(&env, "late");
     env.resume(&["--accept-plan-change"]).exits(7);
     assert_eq!(env.read(PINNED), pinned);
-    env.lanewright(&["rollback", "r1"]).exits(0);
+    env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
 }
 
 #[test]

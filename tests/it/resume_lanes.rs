@@ -156,11 +156,11 @@ fn a_skipped_lane_is_taken_in_again_by_a_rollback() {
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "merged"]);
 }
 
-/// The command that the text after `label` consists of, run.
+/// The command that the text after `label` consists of, run with the yes that undoing merged work needs.
 fn run_printed(env: &TestEnv, text: &str, label: &str) -> crate::support::Ended {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(label));
     let words: Vec<&str> = line.unwrap_or_else(|| panic!("no `{label}`: {text}")).split(' ').collect();
-    env.lanewright(&words[1..])
+    env.lanewright(&[&words[1..], &["--yes"]].concat())
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_rollback_that_skip_prints_works_also_after_dependants_were_merged() {
     let env = failed();
     let said = env.lanewright(&["skip", "A"]).exits(0).stdout;
     env.resume(&[]).exits(0);
-    env.lanewright(&["rollback", "--lane", "A"])
+    env.lanewright(&["rollback", "r1", "--lane", "A"])
         .exits(2)
         .says(&["the lanes that depend on it and have begun: C"])
         .hints("lanewright rollback r1 --lane A --lane C");
@@ -185,7 +185,7 @@ fn the_rollback_that_skip_prints_works_also_after_dependants_were_merged() {
 fn a_lane_that_was_skipped_before_it_began_is_taken_in_again() {
     let env = failed();
     env.lanewright(&["skip", "C", "--resume"]).exits(0);
-    env.lanewright(&["rollback", "--lane", "C"]).exits(0);
+    env.lanewright(&["rollback", "r1", "--lane", "C"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!((state(&env, "C").as_str(), attempts(&env, "C")), ("merged", 1));
 }

@@ -152,7 +152,7 @@ fn what_an_older_run_took_back_does_not_hide_what_a_newer_one_merged() {
     go(&env, &["A", "B"]);
     lane(&env, &["A", "--run-id", "first"]).wait().exits(0);
     lane(&env, &["B", "--run-id", "b"]).wait().exits(0);
-    env.lanewright(&["rollback", "first"]).exits(0);
+    env.lanewright(&["rollback", "first", "--yes"]).exits(0);
     lane(&env, &["C"]).wait().exits(3).says(&["depends on A, which is not merged"]);
     lane(&env, &["A", "--run-id", "second", "--new-run"]).wait().exits(0);
     lane(&env, &["C", "--run-id", "c"]).wait().exits(0);
@@ -193,7 +193,7 @@ fn nothing_is_rolled_back_while_another_session_works_on_the_phase() {
     assert!(env.holds("main", "a.txt"));
     go(&env, &["B"]);
     b.wait().exits(0);
-    env.lanewright(&["rollback", "a"]).exits(0);
+    env.lanewright(&["rollback", "a", "--yes"]).exits(0);
 }
 
 #[test]

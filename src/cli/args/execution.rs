@@ -142,7 +142,7 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, conflicts_with = "rollback", help_heading = HOW)]
     pub(crate) wait: bool,
     /// Show what would be done, and do nothing
-    #[arg(long, conflicts_with_all = ["resume", "rollback"], help_heading = WHAT)]
+    #[arg(long, conflicts_with = "resume", help_heading = WHAT)]
     pub(crate) dry_run: bool,
     /// Run in the background; return once the run has begun
     ///
@@ -302,6 +302,7 @@ pub(crate) struct ThenResume {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(for_rollback))]
 pub(crate) struct Rollback {
     #[command(flatten)]
     pub(crate) run: RunArg,
@@ -311,8 +312,23 @@ pub(crate) struct Rollback {
     /// The stage to reset them to
     #[arg(long, value_name = "STAGE", value_parser = choice::<Stage>(), default_value = "before_lane_start")]
     pub(crate) to: Stage,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
+}
+
+/// A rollback means no run that is done unless it is named, and starts no agents.
+fn for_rollback(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "run" => option
+            .help("The run, or the beginning of its id [default: the only unfinished one]")
+            .long_help("The run, or the beginning of its id\n\nOr @latest, the newest run. The default is the only unfinished run."),
+        "yes" => option.help("Undo merged work without asking"),
+        "max_cost" => option.hide_short_help(true),
+        _ => option,
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -47,7 +47,7 @@ impl fmt::Display for Name {
 pub(crate) struct RunArg {
     /// The run, or the beginning of its id [default: the newest]
     ///
-    /// Or @latest, the newest run. The default is the newest unfinished run, else the newest.
+    /// Or @latest, the newest run. The default is the newest unfinished run, else the newest that was not rolled back.
     pub(crate) run: Option<Name>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct RunArg {
 pub(crate) struct LaneArgs {
     /// The run, or the beginning of its id [default: the newest]
     ///
-    /// Or @latest, the newest run. The default is the newest unfinished run, else the newest.
+    /// Or @latest, the newest run. The default is the newest unfinished run, else the newest that was not rolled back.
     ///
     /// Where a lane is named and no run, the first word is the lane. It is a run if a run has exactly this id; otherwise
     /// a lane if the default run has such a lane; otherwise the beginning of a run's id.

@@ -176,7 +176,7 @@ impl Unfinished {
             Some(RunOutcome::Failed) => "lanes failed",
             Some(RunOutcome::Blocked) => "it waits for a person",
             Some(RunOutcome::Stopped) => "it was stopped",
-            Some(RunOutcome::Done) | None => "it was interrupted",
+            Some(RunOutcome::Done | RunOutcome::RolledBack) | None => "it was interrupted",
         }
     }
 

@@ -115,7 +115,7 @@ impl Server {
 
     #[tool(
         name = "RollbackLane",
-        description = "Put one lane of a run back to where it had not begun. Its agents are stopped and what it holds is kept in snapshots first, whose refs the answer names. Only where the user asked for it.",
+        description = "Put one lane of a run back to where it had not begun. Its agents are stopped and what it holds is kept in snapshots first, whose refs the answer names. Only where the user asked for it. Errors: USAGE (its work is merged, and `undoMerged` is not true; the message lists what would be undone), BLOCKED, HELD (a live session works on it).",
         annotations(
             title = "Roll a lane back",
             destructive_hint = true,
@@ -126,8 +126,9 @@ impl Server {
     async fn rollback_lane(&self, Parameters(wanted): Parameters<RollbackLane>) -> CallToolResult {
         self.call(move |caller| {
             let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
-            let words = ["rollback", run.as_str(), "--lane", lane.as_str(), "--yes", "--on-lock-conflict", "fail"];
-            caller.run(&words.map(str::to_owned))
+            let words = ["rollback", run.as_str(), "--lane", lane.as_str(), "--on-lock-conflict", "fail"];
+            let words = words.into_iter().chain(wanted.undo_merged.then_some("--yes"));
+            caller.run(&words.map(str::to_owned).collect::<Vec<_>>())
         })
         .await
     }

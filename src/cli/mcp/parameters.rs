@@ -79,6 +79,10 @@ pub(super) struct RunStatus {
 pub(super) struct RollbackLane {
     /// The lane, as RUN/LANE.
     pub(super) task_id: String,
+    /// Whether its work may be taken out of the integration branch again, if it is merged. Only where the user said yes
+    /// to that.
+    #[serde(default)]
+    pub(super) undo_merged: bool,
 }
 
 /// `ListCheckpoints`.

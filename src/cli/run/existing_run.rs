@@ -4,14 +4,15 @@ use super::plan_file::PlanFile;
 use super::request::RunRequest;
 use super::run_intent::Progress;
 use crate::cli::args::Intent;
-use crate::cli::runs::unfinished;
+use crate::cli::runs::{last_outcome, unfinished};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Event, RunStarted};
+use crate::event::{Event, RunOutcome, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{Plan, RunId};
 use crate::store::run_log;
 
-/// The run that was named, else the latest one of the plan on its base: an unfinished one before a complete one.
+/// The run that was named, else the latest one of the plan on its base: an unfinished one before a complete one, which a
+/// rollback never means by itself. One that was rolled back has to be named.
 pub(super) fn latest_run(
     within: &RepositoryContext<'_>,
     request: &RunRequest,
@@ -29,19 +30,28 @@ pub(super) fn latest_run(
     if let Some((run, _)) = unfinished(state)?.into_iter().find(|(_, run)| same(run)) {
         return Ok(Some((run, Progress::Unfinished)));
     }
+    if request.intent == Intent::Rollback {
+        return Ok(None);
+    }
     let is_same = |run: &RunId| {
-        let log = run_log::read(&state.run(run).log());
-        let first = log.ok().and_then(|log| log.records.into_iter().next());
+        let Ok(log) = run_log::read(&state.run(run).log()) else { return false };
+        let first = log.records.first();
         first.is_some_and(|record| matches!(&record.event, Event::RunStarted(started) if same(started)))
+            && last_outcome(&log.records) != Some(RunOutcome::RolledBack)
     };
     Ok(state.runs()?.into_iter().find(is_same).map(|run| (run, Progress::Complete)))
 }
 
-pub(super) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile) -> anyhow::Error {
+pub(super) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile, intent: Intent) -> anyhow::Error {
     let base = match base_branch(within) {
         Ok(base) => base,
         Err(error) => return error,
     };
+    if intent == Intent::Rollback {
+        return ExitStatus::InvalidState
+            .error(format!("there is no unfinished run of phase {} on {base} to roll back", plan.plan.phase))
+            .hint("to roll back another one, name it: --run-id RUN");
+    }
     let start = shell_line(["lanewright", "execute-phase", &plan.path.to_string_lossy()]);
     ExitStatus::InvalidState
         .error(format!("there is no run of phase {} on {base} to resume", plan.plan.phase))

@@ -152,7 +152,7 @@ impl<'a> Phases<'a> {
         let decided = outcome(request.intent, progress, position, rest.is_some());
         match (decided, run, rest) {
             (Outcome::RollBack, Some(run), _) => {
-                let status = rollback::roll_back(&within, &run, &request.lanes, &request.adoption)?;
+                let status = rollback::roll_back(&within, &run, &request.lanes, (&request.adoption, request.consent))?;
                 Ok(PhaseEnd { status, next: None })
             }
             (Outcome::Resume, Some(run), _) => {
@@ -167,7 +167,7 @@ impl<'a> Phases<'a> {
             }
             (Outcome::Skip, ..) => Ok(already_complete(&within, &whole, request)),
             (Outcome::RefuseNothingLeft, ..) => Err(nothing_left(&whole)),
-            _ => Err(no_run(&within, &whole)),
+            _ => Err(no_run(&within, &whole, request.intent)),
         }
     }
 }
@@ -179,7 +179,7 @@ fn start_lanes(
     plan: &PlanFile,
     unmerged: bool,
 ) -> Result<PhaseEnd> {
-    if request.dry_run {
+    if request.consent.dry_run {
         within.context.printer.out(explain::explain(&plan.plan))?;
         within.context.printer.out("\nNothing was run (--dry-run).\n")?;
         return Ok(PhaseEnd { status: ExitStatus::Done, next: None });

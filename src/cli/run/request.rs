@@ -90,6 +90,14 @@ impl Adoption {
     }
 }
 
+/// How far a rollback goes without a word of the user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Consent {
+    /// The user said yes to what it undoes.
+    pub(super) yes: bool,
+    pub(super) dry_run: bool,
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RunRequest {
     /// Only these lanes; empty: all.
@@ -100,7 +108,7 @@ pub(super) struct RunRequest {
     pub(super) intent: Intent,
     pub(super) run_id: Option<RunId>,
     pub(super) adoption: Adoption,
-    pub(super) dry_run: bool,
+    pub(super) consent: Consent,
     /// The plans that come after this one; `None`: it is not part of a chain.
     pub(super) next_phases: Option<Vec<PathBuf>>,
 }
@@ -123,7 +131,7 @@ impl RunRequest {
             intent: execution.intent(),
             run_id: execution.run_id.clone(),
             adoption: Adoption { wait: execution.wait, ..Adoption::of(&execution.control) },
-            dry_run: execution.dry_run,
+            consent: Consent { yes: execution.control.yes, dry_run: execution.dry_run },
             ..Self::default()
         }
     }

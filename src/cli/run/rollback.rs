@@ -3,20 +3,25 @@
 use serde_json::{Value, json};
 
 use super::locked_run::{LockedRun, Reach, adopt};
-use super::request::Adoption;
+use super::request::{Adoption, Consent};
 use crate::cli::args::Rollback;
+use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_states;
+use crate::cli::report;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Record, RunStarted, stage_in_words};
-use crate::model::text::{listed, shell_line};
+use crate::event::{Record, RunOutcome, RunStarted, stage_in_words};
+use crate::model::text::{counted, listed, shell_line};
 use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::progress::projections::ProjectionWriter;
 use crate::projection::commands::Commands;
 use crate::projection::history::SnapshotView;
-use crate::recover::rollback::{LaneToRollBack, RollbackError, RollbackPlan, RolledBackLane, carry_out, plan};
+use crate::recover::rollback::{
+    LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
+    plan,
+};
 use crate::store::StateDirectory;
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
@@ -25,8 +30,9 @@ pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitSt
         return Err(ExitStatus::Usage.error(message).hint("leave --to out"));
     }
     let within = RepositoryContext::open_for_work(context, arguments.control.layer())?;
-    let run = Selector::new(context, &within.state).run(arguments.run.run.as_ref())?;
-    roll_back(&within, &run, &arguments.lanes, &Adoption::of(&arguments.control))
+    let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref(), "roll back")?;
+    let consent = Consent { yes: arguments.control.yes, dry_run: arguments.dry_run };
+    roll_back(&within, &run, &arguments.lanes, (&Adoption::of(&arguments.control), consent))
 }
 
 /// Rolls back the `lanes` of a run; none named: all that began.
@@ -34,7 +40,7 @@ pub(super) fn roll_back(
     within: &RepositoryContext<'_>,
     run: &RunId,
     lanes: &[LaneId],
-    adoption: &Adoption,
+    (adoption, consent): (&Adoption, Consent),
 ) -> Result<ExitStatus> {
     let context = within.context;
     wait_for_refs(context, &within.repository)?;
@@ -42,11 +48,19 @@ pub(super) fn roll_back(
     let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
     let refused = |error| refusal(error, &within.state, (&started, &phase_plan), lanes);
     let rollback = plan(&locked.state, &locked.records, lanes).map_err(|error| refused(error.into()))?;
+    let executor = within.executor(&started, &phase_plan)?;
+    let undone = merged_work(&executor, &rollback).map_err(refused)?;
+    if consent.dry_run {
+        return preview(within, &locked, &rollback, &undone);
+    }
+    if !is_agreed(within, &started, lanes, &undone, consent)? {
+        context.printer.out("Nothing was changed.\n")?;
+        return Ok(ExitStatus::Done);
+    }
     present(within, &locked, &rollback);
     let was_placed = |it: &&LaneToRollBack| locked.state.lane(it.lane).placement().number() > 0;
     let placed: Vec<LaneId> =
         rollback.lanes.iter().filter(was_placed).map(|it| phase_plan.lane(it.lane).id.clone()).collect();
-    let executor = within.executor(&started, &phase_plan)?;
     let behind = |error: String| {
         let hints = ["the run log is complete; `lanewright resume` writes the others again".to_owned()];
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &hints);
@@ -62,7 +76,106 @@ pub(super) fn roll_back(
     if !placed.is_empty() {
         remove_states(within, run, &placed);
     }
+    if rollback.ends_run {
+        report::keep(within, &phase_plan, run);
+    }
     report(within, &locked, &rollback, &done)
+}
+
+/// Whether merged work may be undone: the user says so, with `--yes` or when asked.
+fn is_agreed(
+    within: &RepositoryContext<'_>,
+    started: &RunStarted,
+    lanes: &[LaneId],
+    undone: &[MergedWork],
+    consent: Consent,
+) -> Result<bool> {
+    if consent.yes || undone.is_empty() {
+        return Ok(true);
+    }
+    let (context, run, base) = (within.context, &started.run_id, &started.base_branch);
+    let list: Vec<String> = undone.iter().map(|work| format!("  {}", described(work))).collect();
+    let list = list.join("\n");
+    if can_ask(context) {
+        context.printer.out(format!("The rollback of run {run} undoes merged work on {base}:\n{list}\n"))?;
+        return confirms(context, "Undo it?");
+    }
+    let message = format!("the rollback of run {run} undoes merged work on {base}, which needs a yes:\n{list}");
+    Err(ExitStatus::Usage
+        .error(message)
+        .hint(format!("to undo it: {}", again(&within.state, run, lanes, &["--yes"])))
+        .hint(format!("to see all that would be done: {}", again(&within.state, run, lanes, &["--dry-run"]))))
+}
+
+/// `SL-1: merge 1a2b3c4, 2 commits, 3 files`
+fn described(MergedWork { lane, merge, commits, files }: &MergedWork) -> String {
+    format!("{lane}: merge {}, {}, {}", merge.short(), counted(*commits, "commit"), counted(*files, "file"))
+}
+
+/// The same rollback with other flags.
+fn again(state: &StateDirectory, run: &RunId, lanes: &[LaneId], flags: &[&str]) -> String {
+    let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
+    let words: Vec<&str> = ["rollback", run.as_str()].into_iter().chain(lanes).chain(flags.iter().copied()).collect();
+    command(state, &words)
+}
+
+/// What a rollback would do (`--dry-run`).
+fn preview(
+    within: &RepositoryContext<'_>,
+    locked: &LockedRun,
+    rollback: &RollbackPlan,
+    undone: &[MergedWork],
+) -> Result<ExitStatus> {
+    let run = &locked.started.run_id;
+    let id = |lane: &LaneToRollBack| &locked.plan.lane(lane.lane).id;
+    let lanes = rollback.lanes.iter().map(|it| json!({"lane": id(it), "was": it.stage, "standing": it.standing}));
+    let undoes =
+        undone.iter().map(|it| json!({"lane": it.lane, "merge": it.merge, "commits": it.commits, "files": it.files}));
+    let json = json!({
+        "run_id": run,
+        "phase": locked.plan.phase,
+        "stage": Stage::BeforeLaneStart,
+        "dry_run": true,
+        "lanes": lanes.collect::<Vec<_>>(),
+        "undoes": undoes.collect::<Vec<_>>(),
+        "stops": rollback.jobs,
+        "never_began": rollback.untouched,
+        "already_rolled_back": rollback.already.iter().map(before_as_json).collect::<Vec<_>>(),
+    });
+    let mut lines: Vec<String> =
+        rollback.lanes.iter().map(|it| format!("{}: would be rolled back from {}", id(it), standing(it))).collect();
+    lines.extend(rollback.jobs.iter().map(|job| format!("{job}: would be stopped, if it still runs")));
+    if !undone.is_empty() {
+        lines.push(format!("Merged work on {} that would be undone:", locked.started.base_branch));
+        lines.extend(undone.iter().map(|work| format!("  {}", described(work))));
+    }
+    lines.extend(at_rest(locked, rollback));
+    lines.push("Nothing was changed (--dry-run).".to_owned());
+    within.context.printer.print(lines.join("\n") + "\n", &json)
+}
+
+/// The lanes in which there is nothing to do.
+fn at_rest(locked: &LockedRun, rollback: &RollbackPlan) -> Vec<String> {
+    let mut lines: Vec<String> = rollback.already.iter().map(|it| before_as_text(it, locked)).collect();
+    let never_began: Vec<String> = rollback.untouched.iter().map(ToString::to_string).collect();
+    let never_began = Some(listed(&never_began, NAMED)).filter(|_| !never_began.is_empty());
+    lines.extend(never_began.map(|lanes| format!("{lanes}: never began, so nothing was done")));
+    lines
+}
+
+fn before_as_text(before: &RolledBackBefore, locked: &LockedRun) -> String {
+    let mut text = format!("{}: already rolled back at {}", before.lane, before.at);
+    if let Some(integration) = &before.integration {
+        text += &format!("; its merge into {} is undone as of {}", locked.started.base_branch, integration.short());
+    }
+    if !before.kept.is_empty() {
+        text += &format!("; its work is saved as {}", before.kept.join(" and "));
+    }
+    text
+}
+
+fn before_as_json(before: &RolledBackBefore) -> Value {
+    json!({"lane": before.lane, "at": before.at, "integration": before.integration, "kept": before.kept})
 }
 
 /// What is printed before a rollback begins (seed 004).
@@ -93,6 +206,7 @@ fn report(
     let program = within.state.program();
     let commands = Commands { program: &program, run };
     let (resume, again) = (shell_line(commands.resume()), shell_line(commands.rollback(None)));
+    let is_over = locked.state.finished().is_some_and(|(outcome, _)| outcome == RunOutcome::RolledBack);
     let lanes: Vec<Value> = rollback.lanes.iter().zip(done).map(|(lane, done)| as_json(lane, done)).collect();
     let json = json!({
         "run_id": run,
@@ -100,6 +214,8 @@ fn report(
         "stage": Stage::BeforeLaneStart,
         "lanes": lanes,
         "never_began": rollback.untouched,
+        "already_rolled_back": rollback.already.iter().map(before_as_json).collect::<Vec<_>>(),
+        "outcome": is_over.then_some(RunOutcome::RolledBack),
         "checkpoints": within.state.checkpoints(),
         "resume_hint": resume,
         "rollback_hint": again,
@@ -108,12 +224,17 @@ fn report(
     for (lane, done) in rollback.lanes.iter().zip(done) {
         lines.extend(as_text(lane, done, &locked.started.base_branch));
     }
-    let never_began: Vec<String> = rollback.untouched.iter().map(ToString::to_string).collect();
-    lines.extend(
-        (!never_began.is_empty()).then(|| format!("{}: never began, so nothing was done", listed(&never_began, NAMED))),
-    );
-    lines.push(format!("To run the lanes again: {resume}"));
-    lines.push(format!("To roll back what has begun by then: {again}"));
+    lines.extend(at_rest(locked, rollback));
+    if is_over {
+        let already = if rollback.lanes.is_empty() && !rollback.ends_run { "already " } else { "" };
+        lines.push(format!("Run {run} is {already}rolled back; its plan can be started again."));
+        lines.push(format!("To list its saved work: {}", shell_line(commands.snapshots())));
+        lines.push(format!("To remove what else is left of it: {}", shell_line(commands.clean())));
+        lines.push(format!("To run its lanes again: {resume}"));
+    } else {
+        lines.push(format!("To run the lanes again: {resume}"));
+        lines.push(format!("To roll back what has begun by then: {again}"));
+    }
     within.context.printer.print(lines.join("\n") + "\n", &json)
 }
 
@@ -175,11 +296,7 @@ pub(crate) fn refusal(
     (started, plan): (&RunStarted, &Plan),
     asked: &[LaneId],
 ) -> anyhow::Error {
-    let again = |lanes: &[LaneId]| {
-        let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
-        let words: Vec<&str> = ["rollback", started.run_id.as_str()].into_iter().chain(lanes).collect();
-        command(state, &words)
-    };
+    let again = |lanes: &[LaneId]| again(state, &started.run_id, lanes, &[]);
     let then = format!("then the same again: {}", again(asked));
     let refused = match error.downcast::<RollbackError>() {
         Ok(refused) => refused,

@@ -8,6 +8,7 @@ use crate::cli::executors::take_over;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
+use crate::event::RunOutcome;
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
@@ -50,6 +51,7 @@ fn only_unfinished(within: &RepositoryContext<'_>, remote: &Remote) -> Result<Ru
         let fits = match &offer.manifest {
             // The run that placed this lane resumes it.
             Ok(it) if it.placed_by.is_some() => false,
+            Ok(it) if it.outcome == Some(RunOutcome::RolledBack) => false,
             Ok(it) if here.as_ref().is_some_and(|here| *here != it.base_branch) => false,
             Ok(it) => !it.is_done() || !is_merged_here(within, it)?,
             // Skipping one that cannot be read would start a new run beside it.

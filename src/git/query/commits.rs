@@ -136,6 +136,12 @@ impl Repository {
         commit_ids(&git.run()?)
     }
 
+    /// How many commits `tip` holds that `base` does not.
+    pub(crate) fn commits_between(&self, base: &CommitId, tip: &CommitId) -> Result<usize> {
+        let counted = self.git().args(["rev-list", "--count", &format!("{base}..{tip}")]).run()?;
+        Ok(path_text(&counted).trim().parse().unwrap_or_default())
+    }
+
     /// Whether a commit that `tip` holds names the run and the lane in its trailers.
     pub(crate) fn names_lane(&self, tip: &CommitId, run: &RunId, lane: &LaneId) -> Result<bool> {
         let trailer = |name: &str, value: &str| format!("--grep=^{name}: {}$", value.replace('.', "\\."));

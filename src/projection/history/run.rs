@@ -148,7 +148,10 @@ impl RunFacts {
             }
             Event::StopRequested { reason, .. } => self.stop = Some(*reason),
             Event::RunFinished { outcome, code } => {
-                (self.outcome, self.code, self.finished) = (Some(*outcome), Some(*code), Some(at));
+                (self.outcome, self.code) = (Some(*outcome), Some(*code));
+                // A rollback is no work on the run, which ended before.
+                let before = self.finished.or(self.last_worked).filter(|_| *outcome == RunOutcome::RolledBack);
+                self.finished = before.or(Some(at));
             }
             Event::MergesBisected { culprit, .. } => {
                 self.culprit = culprit.as_deref().and_then(|culprit| culprit.parse().ok());

@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::merges::{self, Reverted};
 use super::plan::{LaneToRollBack, RollbackPlan};
 use super::{Result, work};
-use crate::event::{Event, Record, SnapshotReason};
+use crate::event::{Event, Record, RunOutcome, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
@@ -48,10 +48,11 @@ pub fn carry_out(
     plan: &RollbackPlan,
     watch: &mut dyn FnMut(&[Record]),
 ) -> Result<Vec<RolledBackLane>> {
-    if plan.lanes.is_empty() {
-        return Ok(Vec::new());
-    }
     let mut rollback = Rollback { executor, journal, state, watch };
+    if plan.lanes.is_empty() {
+        // One that died after its last lane did not come to these.
+        return if plan.ends_run { rollback.end_run().map(|()| Vec::new()) } else { Ok(Vec::new()) };
+    }
     rollback.repair(plan)?;
     check_worktrees(executor, plan)?;
     merges::check(executor, &plan.lanes)?;
@@ -66,8 +67,12 @@ pub fn carry_out(
     crash_point(CrashPoint::RollbackStep("undo_merges"));
     let lanes = plan.lanes.iter().zip(kept);
     let rolled_back = lanes.map(|(lane, kept)| rollback.take_apart(lane, kept, &undone)).collect::<Result<_, _>>()?;
-    rollback.release_final()?;
-    rollback.empty_pool()?;
+    if plan.ends_run {
+        rollback.end_run()?;
+    } else {
+        rollback.release_final()?;
+        rollback.empty_pool()?;
+    }
     Ok(rolled_back)
 }
 
@@ -225,6 +230,14 @@ impl Rollback<'_> {
             executor.pool.throw_away(slot, &executor.integration()?)?;
         }
         Ok(())
+    }
+
+    /// Nothing of the run is left.
+    fn end_run(&mut self) -> Result<()> {
+        self.release_final()?;
+        self.empty_pool()?;
+        crash_point(CrashPoint::RollbackStep("empty_pool"));
+        self.record(vec![Event::RunFinished { outcome: RunOutcome::RolledBack, code: 0 }])
     }
 
     /// A run without slots needs no pool until it is resumed.

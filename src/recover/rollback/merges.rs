@@ -1,29 +1,63 @@
 //! Reverts merged work on the integration branch.
 
-use super::plan::LaneToRollBack;
+use super::plan::{LaneToRollBack, MergeToRevert, RollbackPlan};
 use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, Publication, Revert};
-use crate::model::{CommitId, LaneIndex};
+use crate::model::{CommitId, LaneId, LaneIndex};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reverted {
     pub(super) tip: Option<CommitId>,
     /// The commit that undid each lane's merge, now or before.
     pub(super) by: Vec<(LaneIndex, CommitId)>,
+    /// Those whose merges were not undone before.
+    new: Vec<LaneIndex>,
+}
+
+/// The work of a lane that a rollback takes out of the integration branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedWork {
+    pub lane: LaneId,
+    pub merge: CommitId,
+    pub commits: usize,
+    pub files: usize,
 }
 
 const TRIES: u32 = 5;
 
+/// What the rollback takes out of the integration branch: nothing of merges that were undone before. Moves nothing.
+///
+/// # Errors
+/// [`RollbackError::Conflict`], [`RollbackError::CheckedOut`], or what git returns.
+pub fn merged_work(executor: &Executor, plan: &RollbackPlan) -> Result<Vec<MergedWork>> {
+    let undone = checked(executor, &plan.lanes)?.new;
+    let merges = plan.lanes.iter().filter(|lane| undone.contains(&lane.lane));
+    let merges = merges.filter_map(|lane| Some((lane.lane, lane.merge.as_ref()?)));
+    let work = |(lane, merge): (LaneIndex, &MergeToRevert)| {
+        Ok(MergedWork {
+            lane: executor.plan.lane(lane).id.clone(),
+            merge: merge.commit.clone(),
+            commits: executor.repository.commits_between(&merge.onto, &merge.commit)?,
+            files: executor.repository.changed_paths(&merge.onto, &merge.commit)?.len(),
+        })
+    };
+    merges.map(work).collect()
+}
+
 /// Checks that the merges can be reverted. Moves nothing.
 pub(super) fn check(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<()> {
-    let Some(onto) = integration(executor, lanes)? else { return Ok(()) };
+    checked(executor, lanes).map(drop)
+}
+
+fn checked(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Reverted> {
+    let Some(onto) = integration(executor, lanes)? else { return Ok(Reverted::default()) };
     let staged = stage(executor, lanes, &onto)?;
-    let tip = staged.tip.unwrap_or_else(|| onto.clone());
+    let tip = staged.tip.as_ref().unwrap_or(&onto);
     let branch = &executor.facts.base_branch;
-    match git::obstacle_to_publishing(&executor.repository, branch, &onto, &tip)? {
-        Some(obstacle) if tip != onto => refused(executor, obstacle),
-        _ => Ok(()),
+    match git::obstacle_to_publishing(&executor.repository, branch, &onto, tip)? {
+        Some(obstacle) if *tip != onto => refused(executor, obstacle).map(|()| staged),
+        _ => Ok(staged),
     }
 }
 
@@ -54,13 +88,14 @@ fn integration(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Option<C
 fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Result<Reverted> {
     let mut merges: Vec<_> = lanes.iter().filter_map(|lane| Some((lane.lane, lane.merge.as_ref()?))).collect();
     merges.sort_by_key(|(_, merge)| std::cmp::Reverse(merge.seq));
-    let (mut tip, mut by) = (onto.clone(), Vec::new());
+    let (mut tip, mut by, mut new) = (onto.clone(), Vec::new(), Vec::new());
     for (lane, merge) in merges {
         let id = &executor.plan.lane(lane).id;
         match git::revert(&executor.repository, &tip, &merge.commit, &merge.onto, &executor.trailers(id))? {
             Revert::NothingToUndo(commit) => by.extend(commit.map(|commit| (lane, commit))),
             Revert::Done(commit) => {
                 by.push((lane, commit.clone()));
+                new.push(lane);
                 tip = commit;
             }
             Revert::Conflict(paths) => {
@@ -69,7 +104,7 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
             }
         }
     }
-    Ok(Reverted { tip: Some(tip), by })
+    Ok(Reverted { tip: Some(tip), by, new })
 }
 
 fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {

@@ -19,7 +19,8 @@ use crate::model::{CommitId, LaneId};
 use crate::recover::resume::names;
 
 pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
-pub use plan::{LaneToRollBack, RollbackPlan, plan};
+pub use merges::{MergedWork, merged_work};
+pub use plan::{LaneToRollBack, RollbackPlan, RolledBackBefore, plan};
 
 /// Why a rollback cannot be done, where the user can change that.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use super::RollbackError;
 use crate::event::{Event, LaneStage, Record};
-use crate::model::{CommitId, JobId, LaneId, LaneIndex};
+use crate::model::{CommitId, JobId, LaneId, LaneIndex, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::history::SnapshotView;
 use crate::schedule::{LaneEnd, RunState};
@@ -13,8 +13,23 @@ pub struct RollbackPlan {
     pub lanes: Vec<LaneToRollBack>,
     /// Lanes that were asked for, have not begun and are not skipped.
     pub untouched: Vec<LaneId>,
+    /// Lanes that were asked for and have not begun since they were rolled back.
+    pub already: Vec<RolledBackBefore>,
+    /// Whether nothing of the run is left afterwards, and the run log does not say so yet.
+    pub ends_run: bool,
     /// Jobs that may still run and must not: those of the lanes, and the final gate, which judges their work.
     pub jobs: Vec<JobId>,
+}
+
+/// A lane that an earlier rollback reset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolledBackBefore {
+    pub lane: LaneId,
+    pub at: Timestamp,
+    /// The head of the integration branch after its merge was undone, if it was.
+    pub integration: Option<CommitId>,
+    /// The refs that hold its work.
+    pub kept: Vec<String>,
 }
 
 /// A lane that has begun, or is skipped, and is to be rolled back.
@@ -78,9 +93,29 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
     let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|lane| lanes.iter().any(|it| name(it.lane) == *lane));
     let mut jobs: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
     jobs.sort();
-    let untouched = plan.indices().filter(|lane| chosen.contains(lane) && !begun(*lane)).map(name).collect();
+    let at_rest = plan.indices().filter(|lane| chosen.contains(lane) && !begun(*lane)).map(name);
+    let (mut untouched, mut already) = (Vec::new(), Vec::new());
+    for lane in at_rest {
+        match rolled_back_before(records, &lane) {
+            Some(before) => already.push(before),
+            None => untouched.push(lane),
+        }
+    }
     let jobs = if lanes.is_empty() { Vec::new() } else { jobs };
-    Ok(RollbackPlan { lanes, untouched, jobs })
+    let nothing_left = plan.indices().all(|lane| !begun(lane) || chosen.contains(&lane));
+    let is_meant = !lanes.is_empty() || !already.is_empty() || asked.is_empty();
+    let is_over = lanes.is_empty() && state.finished().is_some_and(|(outcome, _)| outcome.is_over());
+    Ok(RollbackPlan { lanes, untouched, already, ends_run: nothing_left && is_meant && !is_over, jobs })
+}
+
+fn rolled_back_before(records: &[Record], lane: &LaneId) -> Option<RolledBackBefore> {
+    records.iter().rev().find_map(|record| match &record.event {
+        Event::LaneRolledBack { lane: id, integration, kept } if id == lane => {
+            let (lane, integration, kept) = (lane.clone(), integration.clone(), kept.clone());
+            Some(RolledBackBefore { lane, at: record.at, integration, kept })
+        }
+        _ => None,
+    })
 }
 
 fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record], lane: LaneIndex) -> LaneToRollBack {

@@ -167,6 +167,29 @@ fn a_lane_that_is_half_rolled_back_keeps_the_run_from_going_on() {
 }
 
 #[test]
+fn run_ends_with_the_rollback_of_its_last_lane() {
+    let ends = |story: &Story, asked: &[&str]| planned(story, asked).unwrap().ends_run;
+    let two = walked(merged(Story::begun(), "SL-1", 'a', '1'), "SL-3", LaneStage::Classified);
+    assert_eq!(
+        [&[][..], &["SL-1"], &["SL-3"], &["SL-1", "SL-3"]].map(|asked| ends(&two, asked)),
+        [true, false, false, true]
+    );
+    let one = two.then(rolled_back("SL-1"));
+    assert_eq!([&["SL-1"][..], &["SL-3"], &["SL-2"]].map(|asked| ends(&one, asked)), [false, true, false]);
+    let last = one.then(rolled_back("SL-3"));
+    let again = planned(&last, &["SL-1"]).unwrap();
+    assert!(again.ends_run, "an interrupted rollback is finished");
+    assert_eq!(
+        (again.already[0].lane.clone(), again.already[0].integration.clone()),
+        (lane("SL-1"), Some(commit('9')))
+    );
+    assert!(!ends(&last, &["SL-2"]), "a lane that never began ends nothing");
+    let over = last.finished(RunOutcome::RolledBack, 0);
+    assert!(!ends(&over, &[]) && check(&run(), &state(&over), &over.records).is_ok());
+    assert!(!ends(&Story::begun().finished(RunOutcome::Done, 0), &[]), "a run that is done stays so");
+}
+
+#[test]
 fn an_attempt_that_a_rollback_ended_takes_no_place_any_more() {
     let job = attempt("SL-1", "engineer", 1);
     let open =

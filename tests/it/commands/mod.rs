@@ -10,3 +10,4 @@ mod doctor;
 mod manifest;
 mod naming;
 mod rollback;
+mod rolled_back;

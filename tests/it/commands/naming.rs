@@ -49,7 +49,6 @@ fn without_an_unfinished_run_every_command_means_the_newest_as_if_it_was_named()
         (&["stop"], 0),
         (&["resume"], 7),
         (&["approve"], 7),
-        (&["rollback"], 0),
     ] {
         let unnamed = scratch.lanewright(words).exits(code);
         let named = scratch.lanewright(&[words, &["b"]].concat());

@@ -42,7 +42,7 @@ fn a_merged_lane_is_undone_by_a_commit_on_top_and_can_be_run_again() {
     scratch.execute(&[]).exits(0);
     let (merged, tree) = (scratch.main(), scratch.tree("main"));
     let only_one = scratch.tree("main~1");
-    let rolled_back = scratch.lanewright(&["rollback", "r1", "--lane", "SL-2"]).exits(0);
+    let rolled_back = scratch.lanewright(&["rollback", "r1", "--lane", "SL-2", "--yes"]).exits(0);
     assert_eq!(scratch.tree("main"), only_one);
     assert_eq!(scratch.git(&["rev-parse", "main~1"]), merged, "history only grows");
     assert_eq!(scratch.git(&["status", "--porcelain"]), "", "the checkout moved along");
@@ -69,7 +69,7 @@ fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
     assert!(manifest.iter().any(|(file, _)| file == "SL-3/untracked"), "{manifest:?}");
     let (merged, head) = (scratch.main(), scratch.git_in(&worktree, &["rev-parse", "HEAD"]));
 
-    let first = scratch.lanewright(&["rollback", "r1", "--format", "json"]).exits(0).json();
+    let first = scratch.lanewright(&["rollback", "r1", "--yes", "--format", "json"]).exits(0).json();
     let order: Vec<&str> = first["lanes"].as_array().unwrap().iter().map(|it| it["lane"].as_str().unwrap()).collect();
     let place = |lane: &str| order.iter().position(|it| *it == lane).unwrap();
     assert!(place("SL-2") < place("SL-1"), "{order:?}");
@@ -85,7 +85,7 @@ fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
 
     let (tip, kept) = (scratch.main(), scratch.kept());
     let second = scratch.lanewright(&["rollback", "r1"]).exits(0);
-    assert!(second.stdout.contains("SL-1, SL-2, SL-3: never began"), "{}", second.stdout);
+    assert!(second.stdout.contains("Run r1 is already rolled back"), "{}", second.stdout);
     assert_eq!((scratch.main(), scratch.kept()), (tip, kept));
 
     scratch.lanes(&[ONE, TWO, ("SL-3", &[], "mkdir -p SL-3; echo good > SL-3/c")]);
@@ -214,7 +214,7 @@ fn a_checkout_of_another_branch_is_not_touched() {
     scratch.write("repo/notes", "untracked\n");
     let mine = || (scratch.git(&["status", "--porcelain"]), scratch.git(&["rev-parse", "mine"]));
     let before = mine();
-    scratch.lanewright(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1", "--yes"]).exits(0);
     assert_eq!(mine(), before);
     assert!(scratch.path("repo/SL-1/a").exists() && !scratch.tree("main").contains("SL-1/a"));
 }
@@ -246,7 +246,7 @@ fn the_branches_of_another_run_of_the_same_phase_stay() {
     scratch.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2", "--progress", "none"]).exits(1);
     let branches = scratch.branches();
     assert!(branches.contains("lane/P1/SL-1"), "{branches}");
-    scratch.lanewright(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1", "--yes"]).exits(0);
     assert_eq!(scratch.branches(), branches);
 }
 
@@ -289,12 +289,12 @@ fn dies_at(crash: &str) {
     let manifest = scratch.manifest(&scratch.code("SL-4"));
     let merged = scratch.main();
 
-    let died = scratch.lanewright_in(&["rollback", "r1"], &[("LANEWRIGHT_CRASH_POINT", crash)]);
+    let died = scratch.lanewright_in(&["rollback", "r1", "--yes"], &[("LANEWRIGHT_CRASH_POINT", crash)]);
     assert_eq!(died.code, 137, "{crash} was not reached: {}{}", died.stdout, died.stderr);
     let half_way = scratch.resume(&["--accept-plan-change"]).exits(3);
     assert!(half_way.stderr.contains("lanewright rollback r1"), "{}", half_way.stderr);
 
-    scratch.lanewright(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1", "--yes"]).exits(0);
     assert_eq!(scratch.tree("main"), before);
     assert_eq!(scratch.git(&["rev-list", "--count", &format!("{merged}..main")]), "1", "undone once");
     assert_eq!(scratch.branches(), "main");
@@ -324,7 +324,7 @@ a_rollback_that_dies_is_finished_by_the_same_command! {
     when_the_worktrees_are_given_back: "rollback_release:1",
     when_the_first_branches_are_gone: "rollback_delete_branches:1",
     when_the_second_branches_are_gone: "rollback_delete_branches:2",
-    before_the_last_word_is_written: "before_sync:6",
+    before_the_last_lane_is_written_down: "before_sync:6",
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_merge_that_was_published_and_not_written_down_is_undone_too() {
     assert_eq!(scratch.lanewright_in(&arguments, &crash).code, 137);
     assert_ne!(scratch.tree("main"), before);
     assert!(scratch.events("lane_merged").is_empty());
-    scratch.lanewright(&["rollback", "r1"]).exits(0);
+    scratch.lanewright(&["rollback", "r1", "--yes"]).exits(0);
     assert_eq!(scratch.tree("main"), before);
     scratch.resume(&["--accept-plan-change"]).exits(0);
 }

@@ -145,10 +145,10 @@ fn a_lane_that_something_of_the_users_blocks() {
 fn a_complete_run_whose_plan_is_gone() {
     let patient = patient(&[GOOD], 0);
     fs::remove_file(patient.state("r1/plan.json")).unwrap();
-    patient.scratch.lanewright(&["rollback", "r1"]).exits(6);
+    patient.scratch.lanewright(&["rollback", "r1", "--yes"]).exits(6);
     patient.is_named(&["plan-missing"], 0);
     patient.fix().exits(0);
-    patient.scratch.lanewright(&["rollback", "r1"]).exits(0);
+    patient.scratch.lanewright(&["rollback", "r1", "--yes"]).exits(0);
     assert!(!patient.scratch.tree("main").contains("SL-1/a"));
 }
 
