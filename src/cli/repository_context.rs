@@ -114,6 +114,7 @@ impl<'a> RepositoryContext<'a> {
             forge: None,
             elsewhere: None,
             before_publication: None,
+            missing_work: None,
             pull_request_text: pull_request,
             planning_files,
             clock: RunClock::set(now(), None),

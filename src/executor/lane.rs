@@ -221,7 +221,10 @@ impl Executor {
                     Err(error) => kept.push(error.with_remedy()),
                 }
             }
-            vec![Event::PoolEmptied { kept }]
+            // Before the end: a run that is done is not looked at again.
+            let moved = executor.integration_moved().unwrap_or_else(|error| Some(error.to_string()));
+            let blocked = moved.map(|reason| Event::PhaseBlocked { reason });
+            blocked.into_iter().chain([Event::PoolEmptied { kept }]).collect()
         })
     }
 

@@ -124,11 +124,30 @@ impl Executor {
         }))
     }
 
+    /// What another program did to the integration branch that a person must see to: its checkout was left behind, or it has
+    /// lost merged work.
+    pub(super) fn integration_moved(&self) -> Result<Option<String>, ExecutorError> {
+        let Some(missing_work) = &self.missing_work else { return Ok(None) };
+        let branch = &self.facts.base_branch;
+        match git::first_left_behind(&self.repository, branch)? {
+            Some((worktree, blockers)) => Ok(Some(blockers.cannot_move(branch, &worktree))),
+            None => Ok(missing_work()),
+        }
+    }
+
     pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let staged = state.lane(lane).staged().cloned().ok_or(ExecutorError::Missing("the staged merge"))?;
+        let last = state.integration().cloned();
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;
+            // Only where the branch is not where this run left it or ahead of that, work can be missing.
+            let continues = |last: &CommitId| executor.repository.is_ancestor(last, &staged.onto).unwrap_or(false);
+            if last.as_ref().is_some_and(|last| !continues(last))
+                && let Some(moved) = executor.integration_moved()?
+            {
+                return Err(ExecutorError::Precondition(moved));
+            }
             // Another clone that has the branch must know of the merge, or it merges the lane again.
             executor.before_publication.iter().try_for_each(|wait| wait()).map_err(ExecutorError::Precondition)?;
             let merged =

@@ -57,6 +57,9 @@ pub type PullRequestText = fn(&Plan, &RunId, LaneIndex, &[Record], &[PullRequest
 /// Waits until the state of the run is where other clones get it from; the error is why nothing may be published here.
 pub(crate) type BeforePublication = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
+/// Which merged work the integration branch no longer has, and what to do; `None`: it has all.
+pub(crate) type MissingWork = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// The world in which one run takes place.
 pub(crate) struct Executor {
     pub repository: Repository,
@@ -78,6 +81,8 @@ pub(crate) struct Executor {
     pub elsewhere: Option<Arc<dyn elsewhere::Elsewhere>>,
     /// `None`: the state of the run stays here.
     pub before_publication: Option<BeforePublication>,
+    /// `None`: the run does not merge.
+    pub missing_work: Option<MissingWork>,
     /// The title and the text of a lane's pull request, after the run's records and the pull requests before it.
     pub pull_request_text: PullRequestText,
     /// What the files of the project's plans hold once one of them is done.

@@ -23,6 +23,7 @@ pub(crate) use history::commit::commit_paths;
 pub(crate) use history::commit::message;
 pub use history::commit::{CommitRequest, Committed, commit_all};
 pub use history::integrate::{Integrated, Integration, integrate};
+pub(crate) use history::left_behind::first_left_behind;
 pub use history::merge::{Merge, merge};
 pub(crate) use history::merge::{Revert, revert};
 pub(crate) use history::publish::obstacle_to_publishing;

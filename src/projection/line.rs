@@ -199,8 +199,8 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         | Event::PoolEmptied { .. }
         | Event::WorktreeMadeAhead { .. }
         | Event::GitWorked { .. }
-        | Event::ChangesMeasured { .. }
-        | Event::PhaseBlocked { .. } => None,
+        | Event::ChangesMeasured { .. } => None,
+        Event::PhaseBlocked { reason } => lasting(Tone::Warn, format!("blocked: {reason}")),
     }
 }
 

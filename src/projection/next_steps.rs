@@ -155,11 +155,18 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
             "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned()
         }
         Some(RunOutcome::Blocked) if nothing_else && only_waits(history) => ready_lanes(history),
-        Some(RunOutcome::Failed | RunOutcome::Blocked) => return final_gate(history, commands),
+        Some(RunOutcome::Failed | RunOutcome::Blocked) => {
+            return final_gate(history, commands).or_else(|| phase_blocked(history, commands));
+        }
         None if nothing_else => "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
         None => return None,
     };
     Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
+}
+
+fn phase_blocked(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+    let reason = format!("The run is blocked: {}", clean(history.run.blocked.as_ref()?));
+    Some(NextStep { reason, commands: vec![commands.resume_of(&history.run)] })
 }
 
 fn rolled_back(commands: &Commands<'_>) -> NextStep {

@@ -130,7 +130,7 @@ impl ExternalChanges {
 
 /// The lanes whose merged work is no longer in the integration branch, except those that the user
 /// accepted at an earlier resume.
-fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<UndoneMerge>, GitError> {
+pub(crate) fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<UndoneMerge>, GitError> {
     let started = history.run.start.as_ref().filter(|start| start.options.merge == MergeMode::Local);
     let Some(started) = started else { return Ok(Vec::new()) };
     let branch = &started.base_branch;

@@ -41,6 +41,7 @@ mod mcp;
 mod merge;
 mod merge_styles;
 mod misbehaving;
+mod moved_branch;
 mod must_haves;
 mod notify;
 mod output;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rustix::process::Signal;
 
+use crate::moved_branch;
 use crate::support::{Ended, TestEnv, wait_until};
 
 /// A row: the state, the exit codes that show it, the words that it says, the commands to type.
@@ -136,6 +137,21 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
             then(env, &["resume", "r1"])
         }
+        "branch-moved" => {
+            let env = planned(WAITS);
+            let run = env.start(&[]);
+            wait_until("the agent", || env.path("scratch/began").exists());
+            moved_branch::move_branch_alone(&env, "new.txt");
+            env.write("scratch/go", "");
+            (env, run.wait())
+        }
+        "work-gone-at-end" => {
+            let reset = "git branch --quiet --force main HEAD~1";
+            let env = planned(&format!("base_branch = \"main\"\n[gates]\nfinal = '{reset}'\n{WORKS}"));
+            env.git(&["switch", "--quiet", "--create", "side"]);
+            let ended = env.execute(&[]);
+            (env, ended)
+        }
         "plan-changed" => {
             let env = stopped().0;
             env.plan(&format!("{WAITS}[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n"));
@@ -220,6 +236,9 @@ fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
         env.write("scratch/fixed", "");
         if row.state == "checkout-in-the-way" {
             env.git(&["checkout", "--quiet", "README.md"]);
+        }
+        if row.state == "branch-moved" {
+            moved_branch::carry_out(&env, &said, "uncommitted changes: ");
         }
         assert!(!row.types.is_empty(), "{} has nothing to type", row.state);
         for command in &row.types {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{Local, Offset};
 
+use super::external_changes::missing_work;
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
@@ -20,12 +21,12 @@ use crate::engine::{DriverError, Sight, drive};
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
-use crate::executor::{BeforePublication, Executor, RunClock};
+use crate::executor::{BeforePublication, Executor, MissingWork, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
-use crate::model::{Ci, JobId, Plan, RunId};
+use crate::model::{Ci, JobId, MergeMode, Plan, RunId};
 use crate::placement::{self, Placing, Taken, lane_run};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
@@ -58,7 +59,8 @@ pub(super) fn execute(
     let placing = elsewhere.clone();
     let before_publication = before_publication(within, &run, follower.as_ref())?;
     let executor = within.executor(&run.started, &run.plan)?;
-    let executor = Arc::new(Executor { forge, clock, elsewhere, before_publication, ..executor });
+    let missing_work = missing_work_of(within, &run);
+    let executor = Arc::new(Executor { forge, clock, elsewhere, before_publication, missing_work, ..executor });
     executor.note_holders(&run.state);
     let pool = executor.pool.clone();
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
@@ -207,6 +209,12 @@ fn before_publication(
             _ => Ok(()),
         }
     })))
+}
+
+fn missing_work_of(within: &RepositoryContext<'_>, run: &LockedRun) -> Option<MissingWork> {
+    let (repository, directory) = (within.repository.clone(), run.directory.clone());
+    let merges = run.started.options.merge == MergeMode::Local;
+    merges.then(|| Box::new(move || missing_work(&repository, &directory)) as MissingWork)
 }
 
 /// Whether this clone has the lanes of the run on the exchange, so that its state counts where another one was pushed.

@@ -9,14 +9,14 @@ use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, LaneStage, SnapshotReason, Worktree};
 use crate::executor::{Executor, ExecutorError, Keeping};
-use crate::git::{self, GitError, Publication, Snapshot};
+use crate::git::{self, GitError, Publication, Repository, Snapshot};
 use crate::model::text::{listed, shell_line};
 use crate::model::{LaneId, Plan, RunId};
 use crate::projection::RunHistory;
-use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes};
+use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
 use crate::settings::{Layer, OnConflict};
-use crate::store::{StateDirectory, run_log};
+use crate::store::{RunDirectory, StateDirectory, run_log};
 
 type Outcome<T> = std::result::Result<T, ExecutorError>;
 
@@ -169,18 +169,40 @@ fn warn_of_checkouts(
     within.context.printer.warning(&warning, &[]);
 }
 
-fn work_is_gone(run: &RunId, branch: &str, undone: &[UndoneMerge]) -> anyhow::Error {
+/// Looks in the run log of `directory` for merged work that the integration branch no longer has.
+pub(super) fn missing_work(repository: &Repository, directory: &RunDirectory) -> Option<String> {
+    let records = run_log::read(&directory.log()).ok()?.records;
+    let history = RunHistory::default().after(&records);
+    // What cannot be found out is found by the next resume.
+    let undone = undone_merges(repository, &history).ok().filter(|undone| !undone.is_empty())?;
     let list: Vec<&str> = undone.iter().map(|undone| undone.message.as_str()).collect();
-    let message = format!("merged work was taken out of the integration branch:\n  {}", list.join("\n  "));
+    let (list, branch) = (list.join("; "), history.run.base_branch());
+    let without = continue_without(history.run.run_id()?);
+    let restore = restoring(&undone);
+    Some(format!("{list}; to restore it, on {branch}: `{restore}`, then resume; to continue without it: `{without}`"))
+}
+
+fn continue_without(run: &RunId) -> String {
+    shell_line(["lanewright", "resume", run.as_str(), "--on-conflict", "override"])
+}
+
+/// The command that brings merged work back.
+fn restoring(undone: &[UndoneMerge]) -> String {
     let pick = |picked: &mut dyn Iterator<Item = &String>| {
         shell_line(["git", "cherry-pick", "-m", "1"].into_iter().chain(picked.map(String::as_str)))
     };
     // Git takes a range and single commits together for one walk.
-    let restore = match undone.iter().all(|undone| undone.picked.len() == 1) {
+    match undone.iter().all(|undone| undone.picked.len() == 1) {
         true => pick(&mut undone.iter().flat_map(|undone| &undone.picked)),
         false => undone.iter().map(|undone| pick(&mut undone.picked.iter())).collect::<Vec<_>>().join(" && "),
-    };
-    let without = shell_line(["lanewright", "resume", run.as_str(), "--on-conflict", "override"]);
+    }
+}
+
+fn work_is_gone(run: &RunId, branch: &str, undone: &[UndoneMerge]) -> anyhow::Error {
+    let list: Vec<&str> = undone.iter().map(|undone| undone.message.as_str()).collect();
+    let message = format!("merged work was taken out of the integration branch:\n  {}", list.join("\n  "));
+    let restore = restoring(undone);
+    let without = continue_without(run);
     ExitStatus::ExternalChanges
         .error(message)
         .hint(format!("to restore it, on {branch}: {restore}"))

@@ -82,6 +82,8 @@ pub(super) fn report_obstacles(
         }
     }
     let tracked = git::tracked_changes_where_checked_out(repository, branch)?.map(|(_, paths)| paths);
+    // In a checkout that is behind its branch git also lists what the user did not change.
+    let tracked = tracked.map(|paths| paths.into_iter().filter(|path| changed.contains(path)).collect::<Vec<_>>());
     let tracked = tracked.filter(|paths| !other.is_empty() && !paths.is_empty());
     if let Some(paths) = tracked {
         let files = headline(&paths.join(", "), LISTED);

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::fast::libgit2::Difference;
-use crate::git::query::{index_entries, operation_in};
+use crate::git::history::left_behind::left_at;
+use crate::git::query::{Head, index_entries, operation_in};
 use crate::git::repo::Repository;
 use crate::model::CommitId;
+use crate::model::text::shell_line;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blockers {
@@ -63,6 +65,18 @@ impl Blockers {
         Self { paths, remedy }
     }
 
+    /// A checkout whose branch another program moved alone. A commit or a stash there would be based on what it does not
+    /// have; once its head is back at `at`, a switch moves it as any other, and nothing uncommitted is lost.
+    pub(crate) fn left_behind(branch: &str, worktree: &Path, at: &CommitId) -> Self {
+        let (place, at) = (worktree.to_string_lossy(), at.short());
+        let back = shell_line(["git", "-C", place.as_ref(), "update-ref", "--no-deref", "HEAD", at]);
+        let forward = shell_line(["git", "-C", place.as_ref(), "switch", branch]);
+        let what = format!("a move of `{branch}` by another program, with index and files there still at {at}");
+        let remedy =
+            format!("do not commit there; to move them along, which keeps uncommitted changes: `{back} && {forward}`");
+        Self { paths: vec![what], remedy }
+    }
+
     pub(crate) fn switching() -> Self {
         Self::new(vec!["branches being switched there".to_owned()], "let that end")
     }
@@ -73,6 +87,10 @@ impl Blockers {
 pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Blockers> {
     if let Some(which) = operation_in(worktree)? {
         return Ok(Blockers::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
+    }
+    if let Some(at) = left_at(repository, worktree, from)? {
+        let branch = Head::branch_of(worktree)?.unwrap_or_default();
+        return Ok(Blockers::left_behind(&branch, worktree, &at));
     }
     let differences = repository.differences(from, to)?;
     let any_tracked = differences.iter().any(|difference| difference.from != 0);

@@ -192,6 +192,10 @@ impl<'a> Checkout<'a> {
         if !is_behind && operation_in(self.worktree)?.is_none() && !self.is_on(branch)? {
             return Ok(Some(SyncOutcome::Superseded));
         }
+        // A `git switch` has ended since the checkouts were brought into step.
+        if !is_behind && behind::earlier_tip(self.repository, self.worktree, branch, onto)?.is_some() {
+            return Ok(Some(SyncOutcome::Superseded));
+        }
         let found = match is_behind {
             // What is staged is not the user's, so only what is to move is looked at.
             true => {

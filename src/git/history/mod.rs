@@ -8,6 +8,7 @@ pub(crate) mod checkout_sync;
 pub(crate) mod commit;
 pub(crate) mod identity;
 pub(crate) mod integrate;
+pub(crate) mod left_behind;
 pub(crate) mod merge;
 pub(crate) mod own_commits;
 pub(crate) mod publish;

@@ -9,6 +9,7 @@ use crate::git::command::{GitError, Result};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::RefUpdate;
 use crate::git::history::behind;
+use crate::git::history::left_behind::left_at;
 use crate::git::history::{
     Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference,
 };
@@ -51,11 +52,11 @@ pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &
         return Err(GitError::NotAFastForward { branch, onto, commit });
     }
     repository.holding(Guarded::Publish, |lock| {
-        if let Some(blocked) = settle(repository, branch, lock)? {
-            return Ok(blocked);
-        }
         let advance = Advance::new(branch, onto, commit);
         for _ in 0..TRIES {
+            if let Some(blocked) = settle(repository, branch, lock)? {
+                return Ok(blocked);
+            }
             if let Some(publication) = try_once(repository, &advance, lock)? {
                 return Ok(publication);
             }
@@ -136,7 +137,8 @@ pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Resul
         settle(repository, branch, lock)?;
         let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
         let tip = tip(repository, branch)?;
-        let base = behind::earlier_tip(repository, &worktree, branch, &tip)?.unwrap_or(tip);
+        let earlier = behind::earlier_tip(repository, &worktree, branch, &tip)?;
+        let base = earlier.map_or_else(|| left_at(repository, &worktree, &tip), |it| Ok(Some(it)))?.unwrap_or(tip);
         let changes = worktree_changes(&worktree, &base)?;
         Ok(Some((worktree, changes)))
     })

@@ -35,6 +35,8 @@ pub struct RunFacts {
     pub outcome: Option<RunOutcome>,
     pub code: Option<u8>,
     pub stop: Option<StopReason>,
+    /// Why a person must act before the phase can end, other than for a lane or a gate.
+    pub blocked: Option<String>,
     pub resumes: u32,
     /// When it was started or resumed last.
     pub begun: Option<Timestamp>,
@@ -147,6 +149,7 @@ impl RunFacts {
                 self.reopen();
             }
             Event::StopRequested { reason, .. } => self.stop = Some(*reason),
+            Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
             Event::RunFinished { outcome, code } => {
                 (self.outcome, self.code) = (Some(*outcome), Some(*code));
                 // A rollback is no work on the run, which ended before.
@@ -168,6 +171,7 @@ impl RunFacts {
 
     fn reopen(&mut self) {
         (self.outcome, self.code, self.finished) = (None, None, None);
+        self.blocked = None;
     }
 
     /// There is something left to do in a run that has ended: it is stopped until it is resumed.
