@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use lanewright::event::Event;
 use lanewright::git::{Remote, Repository};
 use lanewright::model::{CommitId, Plan, PlanParts, RunId, Timestamp};
-use lanewright::state_sync::{Source, StatePusher};
+use lanewright::state_sync::{OwnPushes, Source, StatePusher};
 use lanewright::store::{Journal, RunDirectory, StateDirectory};
 
 use support::{median, ratios};
@@ -90,7 +90,7 @@ fn prepare(place: &Path) -> (Source, Remote) {
     journal.sync().unwrap();
     let repository = Repository::locate(&main).unwrap();
     let remote = Remote::named(&repository, "origin").unwrap();
-    (Source { repository, directory, run, host: "h".into(), claim: None }, remote)
+    (Source { repository, directory, run, host: "h".into(), claim: None, pushes: OwnPushes::default() }, remote)
 }
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
