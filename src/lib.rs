@@ -7,6 +7,7 @@
 #[cfg(windows)]
 compile_error!("Lanewright needs a POSIX system: sessions, signals and file locks that end with their owner");
 
+mod awake;
 pub mod cli;
 mod cluster;
 pub mod diagnose;

@@ -5,14 +5,17 @@ use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::awake::AwakeClock;
 
 /// Between two looks whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Runs `command` in a process group of its own. `None`: it took longer than `limit`, and the group was killed.
+/// Runs `command` in a process group of its own. `None`: it took longer than `limit`, not counting the time that this
+/// process was asleep, and the group was killed.
 ///
 /// What it says goes through files, not pipes: a helper that outlives it cannot keep us waiting.
 pub(crate) fn output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
@@ -38,12 +41,12 @@ fn run(mut command: Command, limit: Duration, watch: fn(&File) -> io::Result<()>
 }
 
 fn wait_for(child: &mut Child, limit: Duration, watch: impl Fn() -> io::Result<()>) -> io::Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + limit;
+    let mut clock = AwakeClock::start();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if Instant::now() >= deadline {
+        if clock.elapsed() >= limit {
             kill(child)?;
             return Ok(None);
         }

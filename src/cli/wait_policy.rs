@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
+use crate::awake::AwakeClock;
 use crate::git::{GitError, Repository};
 use crate::model::time::exact;
 use crate::settings::{OnLockConflict, Settings};
@@ -18,7 +19,7 @@ pub(super) fn retry_while_held<T>(
     settings: &Settings,
     mut attempt: impl FnMut() -> Result<T>,
 ) -> Result<T> {
-    let began = Instant::now();
+    let mut clock = AwakeClock::start();
     let mut wait = None;
     loop {
         let error = match attempt() {
@@ -30,7 +31,7 @@ pub(super) fn retry_while_held<T>(
         }
         let wait = Wait::begun(&mut wait)?;
         wait.report(context, &error.message);
-        if let Some(limit) = settings.timeout.value.filter(|limit| began.elapsed() >= *limit) {
+        if let Some(limit) = settings.timeout.value.filter(|limit| clock.elapsed() >= *limit) {
             let message = format!("waited {} in vain: {}", exact(limit), error.message);
             return Err(CliError { status: ExitStatus::TimedOut, message, ..error }.into());
         }

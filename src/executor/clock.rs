@@ -1,4 +1,4 @@
-//! The time of a run. It passes evenly, also if the machine's clock is set.
+//! The time of a run. It passes evenly, also if the machine's clock is set or the machine sleeps.
 
 use std::time::Duration;
 

@@ -6,6 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::Utc;
 use serde::de::DeserializeOwned;
@@ -22,8 +23,22 @@ pub fn output_log(job_directory: &Path) -> PathBuf {
 }
 
 #[derive(Serialize)]
-struct Beat {
+struct StopRequested {
     updated_at: Timestamp,
+}
+
+/// What a supervisor writes while its job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Heartbeat {
+    pub(crate) updated_at: Timestamp,
+    /// How much of the time since the job began was time asleep, or no time but a clock that was set forward.
+    #[serde(default, rename = "asleep_ms", with = "crate::model::time::millis")]
+    pub(crate) asleep: Duration,
+}
+
+/// The last heartbeat of the job in `job_directory`, if there is one.
+pub(crate) fn heartbeat(job_directory: &Path) -> Option<Heartbeat> {
+    JobFiles::at(job_directory).read("heartbeat").ok().flatten()
 }
 
 /// What `supervisor.json` holds. That the file exists means: the job was begun and is never begun again.
@@ -100,12 +115,12 @@ impl JobFiles {
     }
 
     pub(super) fn write_stop(&self) -> Result<(), ProcessError> {
-        self.write_durably("stop", &Beat { updated_at: now() })
+        self.write_durably("stop", &StopRequested { updated_at: now() })
     }
 
     /// Written often and worth nothing after a power cut, so not synced.
-    pub(super) fn write_heartbeat(&self, now: Timestamp) -> io::Result<()> {
-        Ok(atomic::replace(&self.path("heartbeat"), &text_of(&Beat { updated_at: now })?)?)
+    pub(super) fn write_heartbeat(&self, heartbeat: &Heartbeat) -> io::Result<()> {
+        Ok(atomic::replace(&self.path("heartbeat"), &text_of(heartbeat)?)?)
     }
 
     pub(super) fn open_output(&self) -> Result<File, ProcessError> {

@@ -23,6 +23,7 @@ mod wait;
 
 pub(crate) use error::ProcessError;
 pub use files::output_log;
+pub(crate) use files::{Heartbeat, heartbeat};
 pub use launch::{DETACHED, Launched, launch, leave_session, set_descriptors_close_on_exec};
 pub(crate) use launch::{Output, current_program, start_detached};
 pub(crate) use nearby::{at_work_in, supervisors_below};
@@ -40,7 +41,7 @@ pub(crate) fn ignores_hang_up() -> bool {
     platform::ignored_signals() & 1 != 0
 }
 
-/// How long time has passed evenly, from a moment that stays the same while this process lives.
+/// The time since a moment that stays the same while this process lives; the time that the machine slept is part of it.
 pub(crate) fn uptime() -> std::time::Duration {
     platform::uptime()
 }

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use crate::model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
-use crate::process::{self, Observation};
+use crate::process::{self, Heartbeat, Observation};
 use crate::schedule::{AgentStep, Completion, RunState, Standing};
 use crate::store::lane_files::{self, AgentStatus};
 use crate::store::{LaneDirectory, RunDirectory};
 
-/// How long an agent at work may give no sign of life (seed 003).
+/// How long an agent at work may give no sign of life, time asleep not counted (seed 003).
 const STALE: Duration = Duration::from_secs(60 * 60);
 
 pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> Vec<(LaneId, Round, Completion)> {
@@ -22,7 +22,9 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
             if let AgentStep::Running(job) = &state.lane(lane).agents()[agent].step
                 && let Some((seen, status)) = look(state, run, job)
             {
-                *standing = classify(&seen, status.as_ref(), now);
+                let silent = status.as_ref().and_then(|status| status.updated_at);
+                let silent = silent.map(|since| awake_since(since, process::heartbeat(&run.job(job)), now));
+                *standing = classify(&seen, status.as_ref(), silent);
             }
         }
         (!completion.is_complete()).then(|| (plan.id.clone(), round, completion))
@@ -38,9 +40,18 @@ fn look(state: &RunState, run: &RunDirectory, job: &JobId) -> Option<(Observatio
     (seen != Observation::Absent).then_some((seen, status))
 }
 
-/// The seed's table. An exit takes precedence over what the agent wrote: `COMPLETE` with exit code 1 is an error.
-fn classify(seen: &Observation, status: Option<&AgentStatus>, now: Timestamp) -> Standing {
-    let age = status.and_then(|status| Some(now.since(status.updated_at?)));
+/// How long the job was awake since then, by the last heartbeat of its supervisor: one that lives beats as long as it is
+/// awake.
+fn awake_since(then: Timestamp, heartbeat: Option<Heartbeat>, now: Timestamp) -> Duration {
+    match heartbeat {
+        Some(beat) => beat.updated_at.since(then).saturating_sub(beat.asleep),
+        None => now.since(then),
+    }
+}
+
+/// The seed's table. An exit takes precedence over what the agent wrote: `COMPLETE` with exit code 1 is an error. `silent`:
+/// how long ago the agent, or its supervisor for it, gave a sign of life.
+fn classify(seen: &Observation, status: Option<&AgentStatus>, silent: Option<Duration>) -> Standing {
     let word = status.map(|status| status.report.status.as_str()).unwrap_or_default();
     let fault = status.map(|status| status.report.fault.as_str()).filter(|fault| !fault.is_empty());
     match seen {
@@ -55,9 +66,9 @@ fn classify(seen: &Observation, status: Option<&AgentStatus>, now: Timestamp) ->
             }
         },
         Observation::Lost(_) => Standing::Error("it died without recording an exit".to_owned()),
-        Observation::Running(_) | Observation::Starting => match (fault, age) {
-            (_, Some(age)) if age > STALE => {
-                Standing::Timeout(format!("no sign of life for {} minutes", age.as_secs() / 60))
+        Observation::Running(_) | Observation::Starting => match (fault, silent) {
+            (_, Some(silent)) if silent > STALE => {
+                Standing::Timeout(format!("no sign of life for {} minutes", silent.as_secs() / 60))
             }
             (Some(fault), _) => Standing::Unknown(fault.to_owned()),
             _ => Standing::Working("it still runs".to_owned()),
@@ -90,7 +101,9 @@ mod tests {
     }
 
     fn of(seen: Observation, status: Option<AgentStatus>) -> String {
-        let text = classify(&seen, status.as_ref(), Timestamp::from_unix_millis(NOW)).to_string();
+        let silent = status.as_ref().and_then(|status| status.updated_at);
+        let silent = silent.map(|since| Timestamp::from_unix_millis(NOW).since(since));
+        let text = classify(&seen, status.as_ref(), silent).to_string();
         text.split(" - ").next().unwrap_or_default().to_owned()
     }
 
@@ -98,6 +111,17 @@ mod tests {
         let moment = Timestamp::from_unix_millis(NOW);
         let (command, tail, notes) = (String::new(), Vec::new(), String::new());
         Observation::Exited(JobExit { cause, exit_code, command, started_at: moment, finished_at: moment, tail, notes })
+    }
+
+    #[test]
+    fn silence_is_counted_awake() {
+        let at = |minutes: i64| Timestamp::from_unix_millis(minutes * 60_000);
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        let beat = |minute: i64, asleep| Some(Heartbeat { updated_at: at(minute), asleep });
+        assert_eq!(awake_since(at(10), beat(20, Duration::ZERO), at(500)), minutes(10), "it sleeps now");
+        assert_eq!(awake_since(at(10), beat(500, minutes(470)), at(500)), minutes(20), "it slept");
+        assert_eq!(awake_since(at(10), beat(5, Duration::ZERO), at(5)), Duration::ZERO, "the clock was set back");
+        assert_eq!(awake_since(at(10), None, at(80)), minutes(70), "no supervisor says anything");
     }
 
     #[test]

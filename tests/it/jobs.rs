@@ -12,7 +12,7 @@ use std::time::Duration;
 use lanewright::model::job::StatusSpec;
 use lanewright::model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 use lanewright::process::{Launched, Observation, StopOutcome, launch, leftovers, observe, output_log, stop, wait};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::support::wait_until;
 
@@ -506,4 +506,43 @@ fn without_bash_the_last_program_of_a_pipeline_is_judged_and_that_is_said() {
     job.spec.environment.insert("PATH".to_owned(), job.scratch.path().display().to_string());
     let exit = job.run();
     assert!(exit.passed() && exit.notes.contains("no bash"), "{exit:?}");
+}
+
+/// Longer than the limits of jobs that are asleep meanwhile, which are long enough for what they do awake.
+const ASLEEP: Duration = Duration::from_secs(9);
+
+#[test]
+fn time_asleep_counts_for_no_limit_of_a_job() {
+    let limit = ASLEEP - Duration::from_secs(1);
+    let mut limited = Job::shell("echo $$ > up; while [ ! -e go ]; do sleep 0.05; done");
+    limited.spec.timeout = Some(limit);
+    // It is asked to end, and takes the time that it was given.
+    let mut stopped = Job::shell("trap 'echo $$ > up' TERM; echo up > begun; while [ ! -e go ]; do sleep 0.05; done");
+    stopped.spec.kill_after = limit;
+    let launched = [limited.launch(), stopped.launch()];
+    stopped.until_written("begun");
+    stop(&stopped.directory, false).unwrap();
+    let jobs = [&limited, &stopped];
+    jobs.iter().for_each(|job| job.until_written("up"));
+    let signal_all = |signal| {
+        for job in jobs {
+            let agent = Pid::from_raw(job.text("up").trim().parse().unwrap()).unwrap();
+            kill_process(Pid::from_raw(job.supervisor().pid).unwrap(), signal).unwrap();
+            kill_process_group(agent, signal).unwrap();
+        }
+    };
+    signal_all(Signal::STOP);
+    std::thread::sleep(ASLEEP);
+    signal_all(Signal::CONT);
+    let slept = |job: &Job| {
+        let heartbeat = fs::read(job.directory.join("heartbeat")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&heartbeat).unwrap()["asleep_ms"].as_u64().unwrap()
+    };
+    for job in jobs {
+        wait_until("a heartbeat with the time asleep", || slept(job) >= 8000);
+        fs::write(job.file("go"), "").unwrap();
+    }
+    let exits = jobs.iter().zip(launched).map(|(job, launched)| wait(&job.directory, Some(launched)).unwrap());
+    let exits: Vec<(ExitCause, i32)> = exits.map(|exit| (exit.cause, exit.exit_code)).collect();
+    assert_eq!(exits, [(ExitCause::Exited, 0), (ExitCause::Stopped, 143)]);
 }

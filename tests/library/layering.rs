@@ -82,10 +82,11 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "ui" => Some(vec!["model", "event", "projection", "graph"]),
         "plan" => Some(vec!["model", "event", "shell", "prompt", "graph"]),
         "store" => Some(vec!["model", "event", "fs"]),
-        "process" => Some(vec!["model", "event", "shell", "fs"]),
+        "process" => Some(vec!["model", "event", "shell", "fs", "awake"]),
         "git" | "forge" => Some(vec!["model", "event", "fs", "time_limit", "timing"]),
         "cluster" => Some(vec!["model", "fs", "time_limit", "timing"]),
-        "fs" | "time_limit" => Some(vec![]),
+        "fs" | "awake" => Some(vec![]),
+        "time_limit" => Some(vec!["awake"]),
         "timing" => Some(vec!["model", "fs"]),
         "progress" => Some(vec!["model", "event", "projection", "store", "git", "fs", "timing"]),
         "state_sync" => Some(vec!["model", "event", "schedule", "projection", "store", "git", "process", "fs"]),
@@ -98,7 +99,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "placement" => {
             Some(vec!["model", "event", "schedule", "store", "git", "fs", "cluster", "state_sync", "executor"])
         }
-        "engine" => Some(vec!["model", "event", "schedule", "store", "git", "process", "fs", "timing", "executor"]),
+        "engine" => Some(vec!["model", "event", "schedule", "store", "git", "process", "fs", "timing", "awake", "executor"]),
         "cli" => Some(
             [
                 PURE,
@@ -113,6 +114,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
                     "progress",
                     "timing",
                     "time_limit",
+                    "awake",
                     "fs",
                 ],
             ]

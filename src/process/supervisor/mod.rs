@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::runner::Runner;
 use self::signals::Signals;
@@ -23,6 +23,7 @@ use super::launch::launcher;
 use super::output::tail;
 use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::{ProcessError, output_log, platform};
+use crate::awake::AwakeClock;
 use crate::model::job::TAIL_LINES;
 use crate::model::{ExitCause, JobExit, JobSpec, ProcessId};
 
@@ -65,12 +66,12 @@ fn supervise(files: &JobFiles) -> Result<(), ProcessError> {
 /// A lock that is held without a marker is held by a supervisor that is about to write it, or for a moment by a
 /// process that checks whether it is held.
 fn own(files: &JobFiles) -> Result<Option<File>, ProcessError> {
-    let patience = Instant::now() + LOCK_PATIENCE;
+    let mut clock = AwakeClock::start();
     loop {
         if let Some(lock) = files.try_own()? {
             return Ok(Some(lock));
         }
-        if files.marker()?.is_some() || files.exit()?.is_some() || Instant::now() > patience {
+        if files.marker()?.is_some() || files.exit()?.is_some() || clock.elapsed() > LOCK_PATIENCE {
             return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -110,10 +111,10 @@ fn run(files: &JobFiles, signals: &Signals, spec: &JobSpec, marker: Marker, outp
 
 /// Writes the exit; a disk may be full for a while. A directory that was removed does not come back.
 fn report(files: &JobFiles, exit: &JobExit) -> Result<(), ProcessError> {
-    let patience = Instant::now() + EXIT_PATIENCE;
+    let mut clock = AwakeClock::start();
     loop {
         match files.write_exit(exit) {
-            Err(error) if Instant::now() < patience && files.directory().exists() => complain(error),
+            Err(error) if clock.elapsed() < EXIT_PATIENCE && files.directory().exists() => complain(error),
             written => return written,
         }
         std::thread::sleep(Duration::from_millis(500));

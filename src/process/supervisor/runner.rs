@@ -14,11 +14,12 @@ use super::complain;
 use super::signals::Signals;
 use super::status::StatusFile;
 use super::termination::{Signal, StopRequest, Termination};
+use crate::awake::{AwakeClock, TICK};
 use crate::fs::regular_file::{Links, open_with};
 use crate::model::text::counted;
 use crate::model::time::exact;
 use crate::model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
-use crate::process::files::{JobFiles, Marker, TOKEN_VARIABLE, now};
+use crate::process::files::{Heartbeat, JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;
 use crate::process::{platform, tree};
 use crate::shell::{Shell, shell_of};
@@ -40,9 +41,6 @@ fn same_stop(code: i32) -> Duration {
     }
 }
 
-/// How often is looked whether the launcher lives, where its death ends the job.
-const GLANCE: Duration = Duration::from_secs(1);
-
 /// The shortest time between two heartbeats.
 const SHORTEST_BEAT: Duration = Duration::from_millis(50);
 
@@ -58,6 +56,8 @@ pub(super) struct Runner<'a> {
     /// When the job began, as the machine's uptime.
     began: Duration,
     termination: Termination,
+    /// What the termination counts by.
+    awake: AwakeClock,
     next_beat: Instant,
     /// The step that runs or ran last: its pid, and its exit code once it has ended.
     main: (i32, Option<i32>),
@@ -76,7 +76,6 @@ impl<'a> Runner<'a> {
         status: Option<&'a mut StatusFile>,
         launcher: Option<ProcessId>,
     ) -> Self {
-        let start = Instant::now();
         Self {
             files,
             signals,
@@ -86,8 +85,9 @@ impl<'a> Runner<'a> {
             status,
             launcher: launcher.filter(|_| spec.on_orphan == OnOrphan::Stop),
             began: platform::uptime(),
-            termination: Termination::new(start, spec.timeout, spec.kill_after),
-            next_beat: start,
+            termination: Termination::new(spec.timeout, spec.kill_after),
+            awake: AwakeClock::start(),
+            next_beat: Instant::now(),
             main: (0, None),
             groups: Vec::new(),
             notes: Vec::new(),
@@ -204,7 +204,7 @@ impl<'a> Runner<'a> {
         if self.termination.cause().is_none() {
             let left = tree::descendants(&self.groups).len();
             self.notes.push(format!("ended {} that it left behind", counted(left, "background program")));
-            let signal = self.termination.begin(ExitCause::Exited, Instant::now());
+            let signal = self.termination.begin(ExitCause::Exited, self.awake.elapsed());
             self.send(signal);
         }
         let mut patience = None;
@@ -213,7 +213,8 @@ impl<'a> Runner<'a> {
                 self.turn(Duration::MAX);
                 continue;
             }
-            if Instant::now() > *patience.get_or_insert_with(|| Instant::now() + KILL_PATIENCE) {
+            let awake = self.awake.elapsed();
+            if awake > *patience.get_or_insert(awake + KILL_PATIENCE) {
                 return self.give_up();
             }
             self.kill_tree();
@@ -223,19 +224,21 @@ impl<'a> Runner<'a> {
 
     /// Sleeps until something happens, but not longer than `at_most`, and does what it calls for.
     fn turn(&mut self, at_most: Duration) {
-        let next = self.termination.next().map_or(self.next_beat, |due| due.min(self.next_beat));
-        let glance = if self.launcher.is_some() { GLANCE } else { Duration::MAX };
-        self.signals.sleep(next.saturating_duration_since(Instant::now()).min(at_most).min(glance));
+        let awake = self.awake.elapsed();
+        let due = self.termination.next().map_or(TICK, |due| due.saturating_sub(awake));
+        let beat = self.next_beat.saturating_duration_since(Instant::now());
+        self.signals.sleep(due.min(beat).min(at_most).min(TICK));
         self.collect();
+        self.due_signals().into_iter().for_each(|signal| self.send(signal));
         let now = Instant::now();
-        self.due_signals(now).into_iter().for_each(|signal| self.send(signal));
         if now >= self.next_beat {
             self.beat();
             self.next_beat = now + self.spec.heartbeat.max(SHORTEST_BEAT);
         }
     }
 
-    fn due_signals(&mut self, now: Instant) -> Vec<Signal> {
+    fn due_signals(&mut self) -> Vec<Signal> {
+        let now = self.awake.elapsed();
         // No limit passes for a step that has ended by itself, and no request comes in time for one that has succeeded.
         let ended = self.main.1.filter(|_| self.termination.cause().is_none());
         if ended == Some(0) {
@@ -302,7 +305,8 @@ impl<'a> Runner<'a> {
     /// Writes the heartbeats. On a full disk they fail; the agent continues.
     fn beat(&mut self) {
         let now = now();
-        self.files.write_heartbeat(now).unwrap_or_else(complain);
+        let asleep = now.since(self.marker.started_at).saturating_sub(self.awake.elapsed());
+        self.files.write_heartbeat(&Heartbeat { updated_at: now, asleep }).unwrap_or_else(complain);
         if let Some(status) = &mut self.status {
             status.beat(now).unwrap_or_else(complain);
         }

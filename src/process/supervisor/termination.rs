@@ -1,6 +1,7 @@
-//! When a job's processes are asked to end and when they are killed. Pure: the runner carries it out.
+//! When a job's processes are asked to end and when they are killed. Pure: the runner carries it out. All times are time
+//! awake since the job began.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::model::ExitCause;
 
@@ -21,7 +22,7 @@ pub(super) enum Signal {
 /// How far the end of a job has come: at most its limit passes, then it is asked to end, then it is killed.
 #[derive(Debug)]
 pub(super) struct Termination {
-    limit: Option<Instant>,
+    limit: Option<Duration>,
     kill_after: Duration,
     end: Option<End>,
 }
@@ -29,14 +30,13 @@ pub(super) struct Termination {
 #[derive(Debug)]
 struct End {
     cause: ExitCause,
-    kill_at: Option<Instant>,
+    kill_at: Option<Duration>,
     killed: bool,
 }
 
 impl Termination {
-    /// Limits beyond what the clock can count are none.
-    pub(super) fn new(now: Instant, timeout: Option<Duration>, kill_after: Duration) -> Self {
-        Self { limit: timeout.and_then(|timeout| now.checked_add(timeout)), kill_after, end: None }
+    pub(super) fn new(limit: Option<Duration>, kill_after: Duration) -> Self {
+        Self { limit, kill_after, end: None }
     }
 
     pub(super) fn cause(&self) -> Option<ExitCause> {
@@ -56,12 +56,13 @@ impl Termination {
         }
     }
 
-    pub(super) fn begin(&mut self, cause: ExitCause, now: Instant) -> Signal {
+    pub(super) fn begin(&mut self, cause: ExitCause, now: Duration) -> Signal {
+        // A time beyond what can be counted never comes.
         self.end = Some(End { cause, kill_at: now.checked_add(self.kill_after), killed: false });
         Signal::Terminate
     }
 
-    pub(super) fn request(&mut self, request: StopRequest, now: Instant) -> Option<Signal> {
+    pub(super) fn request(&mut self, request: StopRequest, now: Duration) -> Option<Signal> {
         match (request, &self.end) {
             (StopRequest::Stop, None) => Some(self.begin(ExitCause::Stopped, now)),
             (StopRequest::Kill, None) => {
@@ -75,7 +76,7 @@ impl Termination {
     }
 
     /// What the time demands.
-    pub(super) fn due(&mut self, now: Instant) -> Option<Signal> {
+    pub(super) fn due(&mut self, now: Duration) -> Option<Signal> {
         if self.next()? > now {
             return None;
         }
@@ -86,7 +87,7 @@ impl Termination {
     }
 
     /// When to call [`due`](Self::due) next.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(super) fn next(&self) -> Option<Duration> {
         match &self.end {
             None => self.limit,
             Some(end) if end.killed => None,
@@ -107,26 +108,24 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn termination(now: Instant) -> Termination {
-        Termination::new(now, Some(10 * SECOND), 3 * SECOND)
+    fn termination() -> Termination {
+        Termination::new(Some(10 * SECOND), 3 * SECOND)
     }
 
     #[test]
     fn time_asks_first_and_kills_later() {
-        let start = Instant::now();
-        let mut termination = termination(start);
-        assert_eq!(termination.due(start + 9 * SECOND), None);
-        assert_eq!(termination.due(start + 10 * SECOND), Some(Signal::Terminate));
+        let mut termination = termination();
+        assert_eq!(termination.due(9 * SECOND), None);
+        assert_eq!(termination.due(10 * SECOND), Some(Signal::Terminate));
         assert_eq!((termination.cause(), termination.exit_code()), (Some(ExitCause::TimedOut), 124));
-        assert_eq!(termination.due(start + 12 * SECOND), None);
-        assert_eq!(termination.due(start + 13 * SECOND), Some(Signal::Kill));
+        assert_eq!(termination.due(12 * SECOND), None);
+        assert_eq!(termination.due(13 * SECOND), Some(Signal::Kill));
         assert_eq!((termination.cause(), termination.exit_code()), (Some(ExitCause::TimedOut), 137));
     }
 
     #[test]
     fn a_stop_kills_when_it_is_said_twice() {
-        let now = Instant::now();
-        let mut termination = termination(now);
+        let (mut termination, now) = (termination(), SECOND);
         assert_eq!(termination.request(StopRequest::Stop, now), Some(Signal::Terminate));
         assert_eq!(termination.exit_code(), 143);
         assert_eq!(termination.request(StopRequest::Stop, now), Some(Signal::Kill));
@@ -135,28 +134,26 @@ mod tests {
 
     #[test]
     fn a_stop_neither_shortens_nor_renames_a_timeout() {
-        let start = Instant::now();
-        let mut termination = termination(start);
-        termination.due(start + 10 * SECOND);
-        assert_eq!(termination.request(StopRequest::Stop, start), None);
-        assert_eq!(termination.request(StopRequest::Kill, start), Some(Signal::Kill));
+        let mut termination = termination();
+        termination.due(10 * SECOND);
+        assert_eq!(termination.request(StopRequest::Stop, 10 * SECOND), None);
+        assert_eq!(termination.request(StopRequest::Kill, 10 * SECOND), Some(Signal::Kill));
         assert_eq!(termination.cause(), Some(ExitCause::TimedOut));
     }
 
     #[test]
     fn a_stopped_job_does_not_time_out_as_well() {
-        let start = Instant::now();
-        let mut termination = termination(start);
-        termination.request(StopRequest::Stop, start + 9 * SECOND);
-        assert_eq!(termination.due(start + 10 * SECOND), None);
+        let mut termination = termination();
+        termination.request(StopRequest::Stop, 9 * SECOND);
+        assert_eq!(termination.due(10 * SECOND), None);
         assert_eq!(termination.cause(), Some(ExitCause::Stopped));
     }
 
     #[test]
-    fn limits_that_no_clock_can_count_are_none() {
-        let mut termination = Termination::new(Instant::now(), Some(Duration::MAX), Duration::MAX);
-        assert_eq!(termination.next(), None);
-        termination.request(StopRequest::Stop, Instant::now());
+    fn limits_beyond_all_time_never_pass() {
+        let mut termination = Termination::new(Some(Duration::MAX), Duration::MAX);
+        assert_eq!(termination.due(3600 * SECOND), None);
+        termination.request(StopRequest::Stop, SECOND);
         assert_eq!(termination.next(), None);
     }
 }
