@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::optional_millis;
+use crate::model::time::{millis, optional_millis};
 use crate::model::{
     AgentName, Budget, ChangeSize, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
     ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
@@ -425,6 +425,12 @@ pub enum Event {
     ForgeUnavailable {
         lane: LaneId,
         outage: Outage,
+    },
+    /// Lanewright was asleep until now: the machine slept, or the process did not run for another reason. No limit counts
+    /// that time.
+    Slept {
+        #[serde(rename = "duration_ms", with = "millis")]
+        duration: Duration,
     },
     /// Something that is worth telling and moves nothing.
     Noted {

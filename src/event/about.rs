@@ -25,7 +25,7 @@ impl Event {
         match self {
             Self::RunStarted(_) | Self::RunResumed { .. } | Self::RunMoved(_) | Self::RunFinished { .. } => None,
             Self::FinalOpened { .. } | Self::PhaseBlocked { .. } => None,
-            Self::PoolEmptied { .. } | Self::WorktreeMadeAhead { .. } => None,
+            Self::PoolEmptied { .. } | Self::WorktreeMadeAhead { .. } | Self::Slept { .. } => None,
             Self::StopRequested { lane, .. }
             | Self::CheckpointReached { lane, .. }
             | Self::MergesBisected { lane, .. }

@@ -66,6 +66,7 @@ impl Event {
             | Self::FinalOpened { .. }
             | Self::RunMoved(_)
             | Self::GitWorked { .. }
+            | Self::Slept { .. }
             | Self::RunFinished { .. } => {}
         }
     }

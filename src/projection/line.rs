@@ -185,6 +185,10 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         }
         Event::Noted { lane: Some(lane), message } => lasting(Tone::Plain, format!("{lane}: {message}")),
         Event::Noted { lane: None, message } => lasting(Tone::Plain, message.clone()),
+        Event::Slept { duration } => {
+            let what = "(the machine slept, or it was stopped); limits do not count that time";
+            lasting(Tone::Plain, format!("Lanewright did not run for {} {what}", short(*duration)))
+        }
         Event::RunFinished { outcome, .. } => run_finished(history, *outcome, record.at),
         // Reported by what comes next, or of interest to programs only.
         Event::LaneBased { .. }

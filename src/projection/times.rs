@@ -17,7 +17,7 @@ pub struct Times {
     /// While at least one lane waited for a person: an approval, or a task.
     pub waiting: u64,
     /// While no process worked on the run: from the last event before a stop, an end or a crash, or from the end of the
-    /// last job that outlived it, to the resume.
+    /// last job that outlived it, to the resume; and while the machine slept.
     pub idle: u64,
 }
 
@@ -32,9 +32,10 @@ impl Times {
 }
 
 impl RunHistory {
-    /// The clock of the run, which stops while no process works on it.
+    /// The clock of the run, which stops while no process works on it, and while the machine sleeps.
     pub(crate) fn clock(&self, until: Timestamp) -> Clock {
-        Clock::new(self.run.started.unwrap_or(until), self.run.rests.clone())
+        let rests = self.run.rests.iter().chain(&self.run.sleeps).copied().collect();
+        Clock::new(self.run.started.unwrap_or(until), rests)
     }
 
     /// How long the run has taken until `until`; `None` before it began.
@@ -161,6 +162,22 @@ mod tests {
         let times = history(&story).times(story.now());
         assert_eq!((times.work, times.idle), (3_600_000, 28_801_000));
         assert_eq!(times.elapsed + times.idle, 32_413_000);
+    }
+
+    #[test]
+    fn time_asleep_is_idle_and_no_work() {
+        let job = attempt("SL-1", "engineer", 1);
+        // The job is planned and started in seconds 9 and 10, and the sleep is noted in second 32,411.
+        let slept = || {
+            let begun = Story::begun().opened("SL-1", 1).job(&job).wait(32_400);
+            begun.then(Event::Slept { duration: Duration::from_secs(32_000) })
+        };
+        let through = slept().then(ended_at(&job, 10, 32_412, ExitCause::Exited));
+        let times = history(&through).times(through.now());
+        assert_eq!((times.idle, times.work, times.elapsed), (32_000_000, 402_000, 413_000));
+        // Lanewright alone was stopped while the job went on, and ended.
+        let beside = slept().then(ended_at(&job, 10, 10_411, ExitCause::Exited));
+        assert_eq!(history(&beside).times(beside.now()).idle, 22_000_000);
     }
 
     #[test]

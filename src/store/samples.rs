@@ -374,6 +374,7 @@ pub(super) fn every_event() -> Vec<Event> {
             lanes: vec![lane.clone()],
             retried: vec![lane],
         },
+        Event::Slept { duration: Duration::from_secs(9) },
     ]);
     events
 }

@@ -109,7 +109,7 @@ impl LaneHistory {
                 (self.ending, self.finished) = (None, Some(at));
             }
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
-            Event::GitWorked { took_ms, .. } => self.git.push(git_span(at, *took_ms)),
+            Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
             _ => {}
         }
     }
@@ -356,7 +356,8 @@ impl PlacementView {
 }
 
 /// When git worked: the event is recorded at the end.
-pub(super) fn git_span(at: Timestamp, took_ms: u64) -> (Timestamp, Timestamp) {
+/// The `took_ms` milliseconds before `at`.
+pub(super) fn span_before(at: Timestamp, took_ms: u64) -> (Timestamp, Timestamp) {
     let began = at.unix_millis().saturating_sub(i64::try_from(took_ms).unwrap_or(i64::MAX));
     (Timestamp::from_unix_millis(began), at)
 }

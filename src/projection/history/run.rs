@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::job::Jobs;
 use super::lane::Span;
-use super::lane_events::git_span;
+use super::lane_events::span_before;
 use super::waits::{MergeQueue, Wait};
 use super::workplace::{Workplace, worktree_link};
 use crate::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
@@ -55,6 +55,8 @@ pub struct RunFacts {
     pub notes: Vec<NoteView>,
     /// When no process worked on the run, neither Lanewright nor a job that outlived it.
     pub rests: Vec<Span>,
+    /// When Lanewright was asleep.
+    pub sleeps: Vec<Span>,
     /// When git worked for no lane.
     pub git: Vec<Span>,
     pub waits: Vec<Wait>,
@@ -164,7 +166,7 @@ impl RunFacts {
             Event::CheckpointReached { checkpoint, .. } => {
                 self.workplace.checkpoint_head = checkpoint.head_sha.clone().or(self.workplace.checkpoint_head.take());
             }
-            Event::GitWorked { took_ms, .. } => self.git.push(git_span(at, *took_ms)),
+            Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
             event => self.jobs.apply(event, at, None),
         }
     }
@@ -190,6 +192,9 @@ impl RunFacts {
         for (from, until) in self.rests.iter_mut().filter(|(_, until)| exit.started_at < *until) {
             *from = exit.finished_at.min(*until).max(*from);
         }
+        // What ended meanwhile was not asleep: Lanewright alone was stopped.
+        let is_within = |(from, until): &&mut Span| *from < exit.finished_at && exit.finished_at < *until;
+        self.sleeps.iter_mut().filter(is_within).for_each(|(from, _)| *from = exit.finished_at);
     }
 
     /// Notes what an event of any lane, or of none, means for the run. `last`: when the event before was recorded.
@@ -203,6 +208,9 @@ impl RunFacts {
             Event::RunResumed { .. } | Event::RunMoved(_) => {
                 let from = self.finished.or(self.last_worked).or(last);
                 self.rests.extend(from.map(|from| (from, record.at)));
+            }
+            Event::Slept { duration } => {
+                self.sleeps.push(span_before(record.at, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
             }
             Event::Noted { lane, message } => {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });

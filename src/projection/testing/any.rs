@@ -280,7 +280,10 @@ fn any_run_event() -> impl Strategy<Value = Event> {
         1 => (option::of(any_lane()), any_text()).prop_map(|(lane, message)| Event::Noted { lane, message }),
         1 => (option::of(any_lane()), any_checkpoint())
             .prop_map(|(lane, checkpoint)| Event::CheckpointReached { lane, checkpoint }),
-        1 => (option::of(any_lane()), 0u64..9_000).prop_map(|(lane, took_ms)| Event::GitWorked { lane, took_ms }),
+        1 => (option::of(any_lane()), 0u64..9_000).prop_map(|(lane, ms)| match lane {
+            None if ms % 2 == 0 => Event::Slept { duration: Duration::from_millis(ms) },
+            lane => Event::GitWorked { lane, took_ms: ms },
+        }),
         1 => option::of(Just("SL-1".to_owned()))
             .prop_map(|culprit| Event::MergesBisected { lane: None, culprit, commit: None }),
     ]
