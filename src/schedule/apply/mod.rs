@@ -5,6 +5,7 @@ mod job;
 mod judge;
 mod lane;
 mod placement;
+mod sleep;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -125,6 +126,7 @@ impl RunState {
                 self.final_gate.settle(job, exit, reading.as_deref(), &mut self.final_in_vain);
             }
             Event::RunMoved(_) => self.run_moved(),
+            Event::Slept { duration } => self.sleep(*duration),
             _ => {}
         }
     }

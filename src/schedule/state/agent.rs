@@ -273,6 +273,16 @@ impl AgentState {
         self.outage = Some(OutageState { since, waits, retry_after: outage.retry_after, given_up });
     }
 
+    /// What it waits for is waited for while one is awake.
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        if let AgentStep::Retrying(not_before) = &mut self.step {
+            *not_before = not_before.plus(duration);
+        }
+        if let Some(outage) = &mut self.outage {
+            outage.since = outage.since.plus(duration);
+        }
+    }
+
     /// Has the gate run again that the work did not pass, before anybody is paid to work on it: the user may have changed
     /// the work, the plan, or what the gate needs. `has_checkpoint_gate`: the plan has a `checkpoint` gate; `is_in_lane`:
     /// the agent's work is in the lane.

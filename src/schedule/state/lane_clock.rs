@@ -43,6 +43,13 @@ impl LaneClock {
         }
     }
 
+    /// Time asleep does not count.
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        for since in [&mut self.runs_since, &mut self.parked_since] {
+            *since = since.map(|at| at.plus(duration));
+        }
+    }
+
     /// Another life of the run has the whole limit again.
     pub(crate) fn restart(&mut self, at: Timestamp) {
         self.runs_since = self.runs_since.map(|_| at);

@@ -1,5 +1,7 @@
 //! A lane that works elsewhere, on an engine of a cluster.
 
+use std::time::Duration;
+
 use crate::model::{CommitId, Timestamp};
 
 /// What is known of a lane's work on a cluster, over all of its placements.
@@ -10,7 +12,7 @@ pub struct PlacementState {
     pub(in crate::schedule) current: Option<Placement>,
     /// Placements in a row that ended without an end of the lane and without progress.
     pub(in crate::schedule) losses: u32,
-    /// When and why the last one of them ended.
+    /// When, and as much later as one slept since, and why the last one of them ended.
     pub(in crate::schedule) lost: Option<(Timestamp, String)>,
     /// The last record of the lane's own log that is in this one.
     pub(in crate::schedule) seen: u64,
@@ -34,6 +36,12 @@ impl PlacementState {
     /// The number of the current or the last placement; 0: there was none.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        if let Some((at, _)) = &mut self.lost {
+            *at = at.plus(duration);
+        }
     }
 
     /// Where the lane is; `None`: here.

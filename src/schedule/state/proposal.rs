@@ -1,5 +1,7 @@
 //! What is known of a lane's branch on the remote, and of its pull request.
 
+use std::time::Duration;
+
 use crate::event::Event;
 use crate::model::{CommitId, Outage, PullRequest, Timestamp};
 
@@ -19,7 +21,7 @@ pub struct ProposalState {
 /// A remote or a forge that cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForgeOutage {
-    /// When it was found out the last time.
+    /// When it was found out the last time, and as much later as one slept since.
     pub(crate) at: Timestamp,
     /// How often in a row.
     pub(crate) times: u32,
@@ -64,6 +66,12 @@ impl ProposalState {
                 self.out = Some(ForgeOutage { at, times, outage: outage.clone() });
             }
             _ => {}
+        }
+    }
+
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        if let Some(out) = &mut self.out {
+            out.at = out.at.plus(duration);
         }
     }
 
