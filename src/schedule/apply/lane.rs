@@ -345,7 +345,7 @@ impl LaneState {
         }
         for (agent, worker) in self.agents.iter_mut().enumerate() {
             let failed_gate = worker.gave_up_at_gate();
-            worker.revive();
+            worker.revive(at);
             if failed_gate && !agent_first {
                 worker.judge_again(has_checkpoint_gate, self.intake.has(agent));
             }

@@ -361,9 +361,13 @@ impl AgentState {
     }
 
     /// Another life of the run: what was given up is tried again with a fresh count.
-    pub(crate) fn revive(&mut self) {
+    pub(crate) fn revive(&mut self, at: Timestamp) {
         self.setup.retry();
         self.unkept = None;
+        // Nobody waited for what is out while no Lanewright worked on the run.
+        if let Some(outage) = &mut self.outage {
+            outage.since = at;
+        }
         match &self.step {
             AgentStep::GaveUp(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
             _ => {}

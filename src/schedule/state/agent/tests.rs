@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::Task;
+use crate::model::{Outage, OutageKind, Task};
 use crate::schedule::sample_plans::{commit, lane, moment};
 
 fn task(id: &str) -> TaskId {
@@ -120,11 +120,11 @@ fn who_waited_for_a_retry_gives_up_and_another_life_begins_anew() {
     agent.give_up();
     assert_eq!((&agent.step, agent.phase), (&AgentStep::GaveUp(failure(FailureKind::Crash)), AgentPhase::Abandoned));
     agent.retries = 2;
-    agent.revive();
+    agent.revive(moment(0));
     assert_eq!((agent.step, agent.retries, agent.task), (AgentStep::Ready, 0, 3));
     let revived = |step| {
         let mut agent = AgentState { step, past: vec![past(Some(task("1")), "x")], ..far() };
-        agent.revive();
+        agent.revive(moment(0));
         agent.step
     };
     assert_eq!(revived(AgentStep::Blocked("why".into())), AgentStep::Ready);
@@ -143,4 +143,21 @@ fn a_state_is_kept_under_one_name_until_it_is_kept() {
     agent.step = AgentStep::Ready;
     agent.note_keeping(moment(3));
     assert_eq!(agent.keep_since, None);
+}
+
+#[test]
+fn an_outage_counts_only_while_a_process_waits_for_its_end() {
+    let reading = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
+    let limit = Duration::from_secs(1);
+    let out_at = |agent: &mut AgentState, at: i64| {
+        agent.note_outage(Some(&Reading::Outage(reading())), moment(at), limit);
+        agent.outage.unwrap().given_up
+    };
+    let mut agent = AgentState::default();
+    assert!(!out_at(&mut agent, 0) && !out_at(&mut agent, 999));
+    agent.sleep(Duration::from_secs(3600));
+    assert!(!out_at(&mut agent, 3_600_999));
+    agent.revive(moment(9_000_000));
+    assert!(!out_at(&mut agent, 9_000_999));
+    assert!(out_at(&mut agent, 9_001_000));
 }
