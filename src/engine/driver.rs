@@ -2,6 +2,9 @@
 //!
 //! It waits for answers of tasks, for signals and requests, and for the clock. Everything that has arrived is
 //! handed to the run loop in one batch, so that one sync makes all of it durable; then it starts the resulting actions.
+//!
+//! The moment of a batch is that of the last look at the clock, which also shows whether the process was asleep before
+//! it. So no decision is made at a moment after a sleep that the state does not know of yet.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +17,7 @@ use tokio::time::sleep;
 
 use super::run_loop::{Log, RunLoop, RunLoopError, Step};
 use super::signals::{Signals, Wish};
+use crate::awake::asleep;
 use crate::event::{Event, Incoming, Record, RunStarted, StopReason};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
@@ -105,8 +109,8 @@ pub fn drive(
         let log = RunLog { journal, executor: executor.clone() };
         let run_loop = RunLoop::new(log, state).awaiting_answers(awaits_answers);
         let signals = Signals::new()?;
-        let mut driver =
-            Driver { run_loop, executor, sender, inbox, signals, wake_at: None, taken: Vec::new(), ended: None };
+        let (now, taken) = (executor.clock.now(), Vec::new());
+        let mut driver = Driver { run_loop, executor, sender, inbox, signals, now, wake_at: None, taken, ended: None };
         driver.run(first, watch).await
     });
     // After an error tasks may still wait for jobs that run for hours.
@@ -120,6 +124,8 @@ struct Driver {
     sender: UnboundedSender<Message>,
     inbox: UnboundedReceiver<Message>,
     signals: Signals,
+    /// The last look at the clock.
+    now: Timestamp,
     wake_at: Option<Timestamp>,
     /// Requests whose events are not durable yet.
     taken: Vec<PathBuf>,
@@ -149,10 +155,13 @@ impl Driver {
 
     fn absorb(&mut self, events: Vec<Incoming>, finished: Vec<Action>) -> Result<Step, DriverError> {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
-        let now = self.now();
-        let step = self.run_loop.absorb(events, finished, now)?;
+        let step = self.run_loop.absorb(events, finished, self.now)?;
         if step.records.iter().any(|record| record.event.is_forced_stop()) {
             self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.end_soon());
+        }
+        // On a very slow disk one record of a sleep would follow the other.
+        if step.records.iter().any(|record| matches!(record.event, Event::Slept { .. })) {
+            self.now = self.executor.clock.now();
         }
         Ok(step)
     }
@@ -186,7 +195,7 @@ impl Driver {
     async fn wait(&mut self, watch: &mut dyn FnMut(Sight<'_>)) -> (Vec<Incoming>, Vec<Action>) {
         let (mut events, mut finished) = (Vec::new(), Vec::new());
         loop {
-            let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now()).min(TICK));
+            let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now).min(TICK));
             tokio::select! {
                 biased;
                 wish = self.signals.next() => events.push(self.heed(wish).into()),
@@ -197,8 +206,12 @@ impl Driver {
                 self.take(Some(message), &mut events, &mut finished);
             }
             events.extend(self.requests().into_iter().map(Incoming::from));
-            watch(Sight::Tick(self.now()));
-            let woken = self.wake_at.is_some_and(|moment| moment <= self.now());
+            // First, for whatever else has come, limits are judged by it.
+            if let Some(slept) = self.look_at_clock() {
+                events.insert(0, slept.into());
+            }
+            watch(Sight::Tick(self.now));
+            let woken = self.wake_at.is_some_and(|moment| moment <= self.now);
             if woken || !events.is_empty() || !finished.is_empty() || self.ended.is_some() {
                 return (events, finished);
             }
@@ -248,8 +261,11 @@ impl Driver {
         taken.requests.into_iter().map(Event::from).filter(is_known).collect()
     }
 
-    fn now(&self) -> Timestamp {
-        self.executor.clock.now()
+    /// Looks at the clock; what is to be noted if the process was asleep since the last time.
+    fn look_at_clock(&mut self) -> Option<Event> {
+        let before = std::mem::replace(&mut self.now, self.executor.clock.now());
+        let duration = asleep(self.now.since(before), TICK);
+        (!duration.is_zero()).then_some(Event::Slept { duration })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lanewright::event::Event;
 use lanewright::model::{PhaseId, RunId};
 use lanewright::store::{Journal, run_log};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::support::{RUN, STATE, TestEnv, wait_until};
 
@@ -41,4 +41,33 @@ fn a_retry_waits_no_longer_after_the_clock_was_set_back() {
     set_clock_back(&env, Duration::from_secs(3 * 3600));
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "x.txt"));
+}
+
+/// Shorter than the time for which the processes are stopped, and much longer than they need awake.
+const LIMIT: &str = "10s";
+const ASLEEP: Duration = Duration::from_secs(11);
+
+#[test]
+fn time_asleep_counts_for_no_limit_of_a_lane_or_run() {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nretries = 0\ntimeout = \"{LIMIT}\"\n\
+         command = 'echo $PPID > \"$SCRATCH/supervisor\"; echo $$ > \"$SCRATCH/agent\"; wait-for go; echo x > x.txt'\n"
+    ));
+    let run = env.start(&["--timeout", LIMIT]);
+    wait_until("the agent", || env.path("scratch/agent").exists() && !env.scratch("agent").is_empty());
+    let pid = |file: &str| Pid::from_raw(env.scratch(file).trim().parse().expect("a pid")).expect("a pid");
+    let (supervisor, agent) = (pid("supervisor"), pid("agent"));
+    let signal_all = |signal| {
+        run.signal(signal);
+        kill_process(supervisor, signal).expect("a supervisor");
+        kill_process_group(agent, signal).expect("an agent");
+    };
+    signal_all(Signal::STOP);
+    std::thread::sleep(ASLEEP);
+    env.write("scratch/go", "");
+    signal_all(Signal::CONT);
+    run.wait().exits(0).says(&["Lanewright did not run for"]);
+    assert!(env.holds("main", "x.txt"));
+    assert_eq!(env.events("slept").len(), 1);
 }

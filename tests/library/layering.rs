@@ -99,7 +99,9 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "placement" => {
             Some(vec!["model", "event", "schedule", "store", "git", "fs", "cluster", "state_sync", "executor"])
         }
-        "engine" => Some(vec!["model", "event", "schedule", "store", "git", "process", "fs", "timing", "awake", "executor"]),
+        "engine" => {
+            Some(vec!["model", "event", "schedule", "store", "git", "process", "fs", "timing", "awake", "executor"])
+        }
         "cli" => Some(
             [
                 PURE,
