@@ -89,6 +89,8 @@ pub enum Bug {
     MoveNotSeen,
     /// A merge is published although the branch was moved under the user's checkout.
     PlumbingNotSeen,
+    /// Limits count time asleep.
+    SleepCounts,
 }
 
 impl Bug {
@@ -134,6 +136,7 @@ impl Bug {
         Self::DamageNotSeen,
         Self::MoveNotSeen,
         Self::PlumbingNotSeen,
+        Self::SleepCounts,
     ];
 }
 
@@ -231,6 +234,7 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
             let worktree = Worktree { slot: 0, path: "/w".into(), branch: "b".into(), head };
             Event::WorktreeOpened { lane, agent, worktree }
         }
+        (Event::Slept { .. }, Some(Bug::SleepCounts)) => Event::Noted { lane: None, message: String::new() },
         (Event::LaneSkipped { lane, .. }, Some(Bug::SkipForgotten))
         | (Event::LaneRolledBack { lane, .. }, Some(Bug::RollbackForgotten)) => {
             Event::Noted { lane: Some(lane), message: String::new() }

@@ -9,6 +9,7 @@ use super::dice::Dice;
 use super::disturbances::Disturbances;
 use super::plans::{Script, random_plan};
 use super::run::{Ending, Simulation};
+use super::sleep::with_limits;
 use super::story::Story;
 
 #[derive(Clone)]
@@ -26,7 +27,7 @@ impl Case {
     pub fn new(seed: u64, crashes: u32, bug: Option<Bug>) -> Self {
         Self {
             seed,
-            plan: Arc::new(random_plan(&mut Dice::new(seed))),
+            plan: Arc::new(with_limits(random_plan(&mut Dice::new(seed)))),
             script: Script::new(seed),
             disturbances: Disturbances::new(seed, crashes),
             dice: dice(seed, crashes),

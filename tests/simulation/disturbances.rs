@@ -38,6 +38,8 @@ pub struct Disturbances {
     pub skips: u32,
     /// How often a person commits on the branches of lanes that rest before the run is resumed.
     pub hands: u32,
+    /// How often the machine sleeps.
+    pub sleeps: u32,
     /// The run stops at the first failure, until the user continues it without that.
     pub fail_fast: bool,
     pub budget: Budget,
@@ -60,6 +62,7 @@ impl Disturbances {
             rollbacks: half,
             skips: 2 * u32::from(has(4)),
             hands: half,
+            sleeps: crashes,
             fail_fast: has(3),
             budget,
         }
@@ -190,6 +193,7 @@ impl Simulation {
         self.under_way.clear();
         self.is_stopping = false;
         self.wake_at = None;
+        self.sleeps.unnoticed = None;
         let bug = self.world.bug;
         let mut state = self.replay(&records)?;
         self.world.examine(&state);

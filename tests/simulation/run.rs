@@ -12,6 +12,7 @@ use super::beginning::run_started;
 use super::bugs::{Bug, event_as_decided, event_as_seen, plan_as_seen, record_as_applied, record_as_kept};
 use super::case::Case;
 use super::disturbances::Disturbances;
+use super::sleep::{LIMIT, Sleeps};
 use super::story::Story;
 use super::world::World;
 
@@ -38,6 +39,7 @@ pub struct Simulation {
     pub world: World,
     /// What will still happen.
     pub left: Disturbances,
+    pub sleeps: Sleeps,
     /// The run, or a lane, was asked to stop since it was last resumed.
     pub is_stopping: bool,
     pub run_loop: RunLoop<Memory>,
@@ -66,6 +68,13 @@ pub struct UnderWay {
     acts_at: i64,
     answers_at: i64,
     answer: Option<Vec<Event>>,
+}
+
+impl UnderWay {
+    pub fn put_off(&mut self, later: i64) {
+        self.acts_at += later;
+        self.answers_at += later;
+    }
 }
 
 /// A log whose last records may not survive.
@@ -123,6 +132,7 @@ impl Simulation {
         Self {
             world,
             left: case.disturbances,
+            sleeps: Sleeps::new(&case.dice),
             is_stopping: false,
             run_loop,
             under_way: Vec::new(),
@@ -167,8 +177,12 @@ impl Simulation {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        self.perhaps_sleep();
         if self.disturb()? {
             return Ok(());
+        }
+        if self.sleeps.unnoticed.is_some() {
+            self.take_in(vec![], vec![])?;
         }
         if self.world.dice.roll(self.busy) == 0 {
             let deed = self.world.let_user_act();
@@ -195,6 +209,8 @@ impl Simulation {
             _ => way.acts_at,
         };
         let next = self.under_way.iter().map(moment).chain(self.wake_at.map(Timestamp::unix_millis)).min();
+        // Until a time limit passes something else happens.
+        let next = next.filter(|next| next - self.world.now < LIMIT.as_millis() as i64 / 2);
         let next = next.ok_or_else(|| format!("a deadlock: nothing is under way at {}", self.standing()))?;
         self.world.now = self.world.now.max(next);
         self.world.let_time_pass();
@@ -294,6 +310,7 @@ impl Simulation {
 
     pub fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
         let (now, began) = (self.world.time(), Instant::now());
+        let events = self.sleeps.notice().into_iter().chain(events);
         let step: Step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
         self.core += began.elapsed();
         if !step.records.is_empty() && std::mem::take(&mut self.tears) {
@@ -385,6 +402,7 @@ fn started(world: &World, disturbances: Disturbances) -> RunStarted {
     started.options.merge = world.script.merge();
     started.options.fail_fast = disturbances.fail_fast;
     started.options.budget = disturbances.budget;
+    started.options.timeout = Some(LIMIT);
     started.options.must_haves = world.script.must_haves();
     started
 }

@@ -58,6 +58,7 @@ fn fewer_disturbances(now: Disturbances) -> Vec<Disturbances> {
         Disturbances { whole_rollbacks: false, ..now },
         Disturbances { losses: less(now.losses), ..now },
         Disturbances { plumbing: less(now.plumbing), ..now },
+        Disturbances { sleeps: less(now.sleeps), ..now },
         Disturbances { fail_fast: false, ..now },
         Disturbances { budget: Budget::default(), ..now },
     ];

@@ -24,6 +24,7 @@ mod rollbacks;
 mod run;
 mod seeds;
 mod shrink;
+mod sleep;
 mod smooth;
 mod story;
 mod user;

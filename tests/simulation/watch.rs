@@ -70,7 +70,11 @@ impl Watch {
 
     fn see_itself(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::LaneFailed { .. } => self.failed = true,
+            Event::LaneFailed { lane, failure } => {
+                self.failed = true;
+                let timed_out = failure.message.contains("longer than its timeout");
+                return timed_out.then(|| format!("{lane} ran out of time, of which it needs far less awake"));
+            }
             Event::RunResumed { budget, .. } => {
                 self.failed = false;
                 self.retries.clear();

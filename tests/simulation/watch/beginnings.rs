@@ -24,6 +24,9 @@ impl Beginnings {
             Event::RetryPlanned { lane, agent, not_before, .. } => {
                 self.not_before.insert((lane.clone(), agent.clone()), *not_before);
             }
+            Event::Slept { duration } => {
+                self.not_before.values_mut().for_each(|moment| *moment = moment.plus(*duration));
+            }
             // What had ended begins anew.
             Event::RunResumed { .. } => self.not_before.clear(),
             Event::JobExited { job, exit, .. } if exit.passed() => {
