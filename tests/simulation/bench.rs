@@ -18,6 +18,7 @@ mod endings;
 mod plans;
 mod rollbacks;
 mod run;
+mod sleep;
 mod story;
 mod user;
 mod watch;
