@@ -183,8 +183,8 @@ pinned_tests! {
         write(&slot.path.join("a.txt"), "changed");
         write(&slot.path.join("dir/untracked"), "x");
         write(&slot.path.join("x.log"), "ignored");
-        git(&world.main, &["branch", "--force", "compared", slot.head.as_str()]);
-        git(&slot.path, &["symbolic-ref", "HEAD", "refs/heads/compared"]);
+        git(&slot.path, &["switch", "--quiet", "--create", "compared"]);
+        git(&slot.path, &["reset", "--quiet", "--soft", slot.head.as_str()]);
         let (place, changes) = changes_where_checked_out(&world.repository(), "compared").unwrap().unwrap();
         assert_eq!((place, changes), (slot.path.clone(), lines("a.txt\ncommitted\ndir/untracked")));
         assert_eq!(changes_where_checked_out(&world.repository(), "main").unwrap().unwrap().1, [""; 0]);
