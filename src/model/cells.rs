@@ -44,11 +44,31 @@ pub fn pad(text: &str, cells: usize) -> String {
     padded
 }
 
+/// The words of `text`. What is in backticks is one: a command is there to be copied, so no line ends within it.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let is_open = |text: &str| text.matches('`').count() % 2 == 1;
+    let is_paired = !is_open(text);
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut().filter(|last| is_paired && is_open(last)) {
+            Some(open) => *open += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn commands_in_backticks_are_not_broken() {
+        assert_eq!(words("type `git log -1`, then  go"), ["type", "`git log -1`,", "then", "go"]);
+        assert_eq!(words("one ` alone"), ["one", "`", "alone"]);
+    }
 
     #[test]
     fn wide_characters_count_as_two_cells() {

@@ -1,6 +1,6 @@
 //! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
 
-use super::cells::{clean, cut, width as cells};
+use super::cells::{clean, cut, width as cells, words};
 use super::commands::Commands;
 use super::findings::{complaint, finding};
 use super::header;
@@ -221,17 +221,18 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 fn wrapped_on(most: usize, text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
-    for word in clean(text).split_whitespace() {
+    for word in words(&clean(text)) {
         let last = lines.len() - 1;
         if lines[last].is_empty() {
-            lines[last].push_str(word);
-        } else if cells(&lines[last]) + 1 + cells(word) <= width || lines.len() == most {
+            lines[last].push_str(&word);
+        } else if cells(&lines[last]) + 1 + cells(&word) <= width || lines.len() == most {
             lines[last].push_str(&format!(" {word}"));
         } else {
             lines.push(format!("  {word}"));
         }
     }
-    lines.into_iter().map(|line| cut(&line, width)).collect()
+    // A command is not cut, either.
+    lines.into_iter().map(|line| if line.contains('`') { line } else { cut(&line, width) }).collect()
 }
 
 #[cfg(test)]

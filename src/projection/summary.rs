@@ -268,7 +268,7 @@ fn running(job: &JobHistory) -> Value {
 
 pub(super) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
     let mut used = 0;
-    for word in sentence.split_whitespace() {
+    for word in &super::cells::words(sentence) {
         let cells = super::cells::width(word);
         if used > 0 && used + 1 + cells > width {
             text.push('\n');

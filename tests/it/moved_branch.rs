@@ -19,9 +19,9 @@ pub(crate) fn move_branch_alone(env: &TestEnv, file: &str) {
     env.git_in(&other, &["update-ref", "refs/heads/main", "HEAD"]);
 }
 
-/// Runs the command that `said` has in backticks after `label`; whether git did not refuse.
+/// Runs the command that `said` has in backticks after the last `label`; whether git did not refuse.
 pub(crate) fn carry_out(env: &TestEnv, said: &str, label: &str) -> bool {
-    let command = said.split(label).nth(1).and_then(|rest| rest.split('`').nth(1));
+    let command = said.rsplit_once(label).and_then(|(_, rest)| rest.split('`').nth(1));
     let command = command.unwrap_or_else(|| panic!("no command after `{label}`: {said}"));
     let mut shell = Command::new("sh");
     env.pin(&mut shell).args(["-c", command]).status().expect("sh").success()
@@ -104,6 +104,7 @@ fn cure_does_not_overwrite_a_changed_file() {
         let ended = run.wait().exits(3);
         assert!(!carry_out(&env, &ended.stderr, CURE), "git refuses to overwrite {file}");
         assert_eq!(env.read(&format!("repo/{file}")), "the user's\n");
+        assert_eq!(env.git(&["status", "--porcelain"]).lines().count(), 1, "nothing but the user's change is left");
         env.git(&["stash", "--quiet", "--include-untracked"]);
         env.git(&["switch", "--quiet", "main"]);
         env.resume(&[]).exits(0);
@@ -139,6 +140,8 @@ fn branch_that_moves_after_the_last_merge_blocks_the_end() {
     ));
     let run = env.start(&[]);
     wait_until("the final gate", || env.path("scratch/judged").exists());
+    // Until then a checkout that is behind may be so by the publication itself, and is brought into step.
+    wait_until("the end of the publication", || !env.path("repo/.git/lanewright/published.json").exists());
     move_branch_alone(&env, "new.txt");
     let main = env.git(&["rev-parse", "main"]);
     env.write("scratch/end", "");
