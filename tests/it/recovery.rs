@@ -71,6 +71,17 @@ fn stopped() -> (TestEnv, Ended) {
     (env, ended)
 }
 
+/// A run whose terminal was closed; its agent goes on.
+fn hung_up() -> (TestEnv, Ended) {
+    let env = planned(WAITS);
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    run.signal(Signal::HUP);
+    let ended = run.wait();
+    env.write("scratch/go", "");
+    (env, ended)
+}
+
 /// A run whose Lanewright was killed; its agent goes on.
 fn interrupted() -> TestEnv {
     let env = planned(WAITS);
@@ -95,6 +106,7 @@ fn shown(state: &str) -> (TestEnv, Ended) {
     };
     match state {
         "interrupted" => then(interrupted(), &["status", "r1"]),
+        "terminal-closed" => hung_up(),
         "stopped" => stopped(),
         "plan-waits" => executed(&WORKS.replace("command", "approval = [\"plan\"]\ncommand")),
         "changes-wait" => executed(&WORKS.replace("command", "approval = [\"changes\"]\ncommand")),
