@@ -120,6 +120,9 @@ pub enum Event {
         lane: LaneId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentName>,
+        /// What is checked out in it now; `None`: an older version wrote the event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<CommitId>,
     },
     /// An agent's worktree went back to the pool; what was in it is merged or kept in a snapshot.
     WorktreeReleased {
@@ -199,7 +202,7 @@ pub enum Event {
         error: String,
     },
     /// A person moved the branch of a lane, or of an agent with a worktree of its own, while nothing of the run was at
-    /// work there: the lane has what it holds now, and is judged again.
+    /// work there, or its head was lost and it was made again: the lane has what it holds now, and is judged again.
     BranchMoved {
         lane: LaneId,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ mod placed;
 mod report;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::args;
@@ -14,17 +15,17 @@ use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
 use super::select::Selector;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::RunStarted;
+use crate::event::{Event, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;
 use crate::model::{PhaseId, RunId};
 use crate::plan::ReadOptions;
-use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, diagnose, survey};
+use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
 use crate::schedule::RunState;
 use crate::settings::Layer;
-use crate::store::RunLock;
 use crate::store::lock::LockError;
+use crate::store::{Journal, RunLock};
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
     if let Some(name) = &arguments.executor {
@@ -110,13 +111,25 @@ impl Doctor<'_> {
             }
             for finding in due {
                 let Some(repair) = finding.repair() else { continue };
-                let done =
-                    repair.carry_out(&self.within.repository, now()).map_err(|error| CliError::from(error).one_line());
+                let tools = Tools {
+                    repository: &self.within.repository,
+                    now: now(),
+                    record: &|log, events| self.record(log, events),
+                    executor: &|started, plan| self.within.executor(started, plan),
+                };
+                let done = repair.carry_out(&tools).map_err(|error| CliError::from(error).one_line());
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
             }
             visit.left = self.diagnose(&self.look(&locks.runs)?);
         }
+    }
+
+    /// Adds what a repair changes to the log of a run, whose lock is held.
+    fn record(&self, log: &Path, events: &[Event]) -> Result<()> {
+        let (mut journal, _) = Journal::open(log)?;
+        events.iter().try_for_each(|event| journal.append(now(), event).map(drop))?;
+        Ok(journal.sync()?)
     }
 
     /// What is wrong with the state, and what else would have a resume or a rollback refused.
@@ -162,7 +175,8 @@ fn due(visit: &Visit) -> Vec<Finding> {
         Kind::LogTorn | Kind::LogDamaged => 0,
         Kind::PlanMissing | Kind::PlanUnreadable | Kind::PlanMismatch => 1,
         Kind::BranchMissing => 2,
-        _ => 3,
+        Kind::ObjectsDamaged => 3,
+        _ => 4,
     };
     let first = open.iter().map(|finding| rank(finding)).min();
     open.into_iter().filter(|finding| Some(rank(finding)) == first).cloned().collect()

@@ -23,8 +23,9 @@ impl Executor {
         let branch = Some(worktree.branch.clone()).filter(|branch| !branch.is_empty());
         let tip = branch.as_deref().map(|branch| self.repository.branch_commit(branch)).transpose()?.flatten();
         let start = tip.unwrap_or_else(|| worktree.head.clone());
+        let head = Some(start.clone());
         self.open(holder, &Checkout { branch, start, mode: Mode::FreshBranch, adopt: true }, moment.lane)?;
-        events.push(Event::WorktreeLost { lane: self.id(moment.lane), agent: holder.agent.clone() });
+        events.push(Event::WorktreeLost { lane: self.id(moment.lane), agent: holder.agent.clone(), head });
         events.push(Event::Noted { lane: Some(self.id(moment.lane)), message: self.found_again(&lost, holding) });
         Ok(events)
     }

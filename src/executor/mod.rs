@@ -19,6 +19,7 @@ mod lane;
 mod lost;
 mod merge;
 mod must_haves;
+pub(crate) mod objects;
 mod preconditions;
 mod proposal;
 mod repair;
@@ -115,6 +116,8 @@ struct Moment {
     at: Timestamp,
     known: Vec<(String, CommitId)>,
     holdings: Vec<Holding>,
+    /// What the lane is built on.
+    bases: Vec<CommitId>,
     /// The lane's work is where it belongs, so its snapshots may go.
     landed: bool,
 }
@@ -237,7 +240,8 @@ impl Executor {
         let lane_state = state.lane(lane);
         let at = lane_state.stands_since().unwrap_or_else(|| self.clock.now());
         let (known, landed) = (lane_state.snapshots().to_vec(), lane_state.merged().is_some());
-        Moment { lane, at, known, holdings: self.holdings(lane, state), landed }
+        let bases = lane_state.base().into_iter().chain([&self.facts.base_commit]).cloned().collect();
+        Moment { lane, at, known, holdings: self.holdings(lane, state), bases, landed }
     }
 
     fn lane_directory(&self, lane: LaneIndex) -> LaneDirectory {

@@ -3,11 +3,12 @@
 //! An action that git refuses is tried again after such a repair. Objects need no refs of their own for that: what no ref
 //! leads to yet can be made again from what is recorded and from the files (decision 21).
 
+use super::objects::{LostHead, Restored};
 use super::{Answer, Executor, ExecutorError, Moment};
 use crate::event::{Event, Worktree};
 use crate::git::{self, ClaimFound, GitError, Holder};
-use crate::model::{CommitId, LaneIndex};
-use crate::schedule::{AgentState, AgentStep, RunState};
+use crate::model::{AgentName, CommitId, LaneIndex};
+use crate::schedule::{AgentState, AgentStep, LaneState, RunState};
 
 /// How often an action is tried that git refuses.
 const TRIES: u32 = 4;
@@ -20,6 +21,12 @@ pub(super) struct Holding {
     pub(super) worktree: Worktree,
     pub(super) branch: Option<(String, CommitId)>,
     pub(super) busy: bool,
+    /// The commits that its work can continue from if the head is lost, the best first.
+    pub(super) points: Vec<CommitId>,
+    /// Whether an agent is at a task there, and commits what it finds.
+    pub(super) is_worked_on: bool,
+    /// The agent whose head the branch has.
+    pub(super) worker: Option<AgentName>,
     /// An agent's work there is not committed yet. If the worktree is gone, so is that work: the commit must fail, not
     /// find an empty worktree.
     pub(super) unsaved: bool,
@@ -65,8 +72,14 @@ impl Executor {
                 None => other.is_none_or(|other| plan.shares_worktree(other)),
             };
             let branch = agent.map_or_else(|| self.lane_branch(lane), |agent| self.agent_branch(lane, agent));
-            let mut workers = state.lane(lane).agents().iter().enumerate();
+            let lane_state = state.lane(lane);
+            let mut workers = lane_state.agents().iter().enumerate();
+            let is_at_a_task = |at: &usize| works_here(Some(*at)) && lane_state.is_worked_on(plan, Some(*at));
+            let worker = (0..plan.agents.len()).find(is_at_a_task);
             Holding {
+                points: points(lane_state, agent.or(worker)),
+                is_worked_on: lane_state.is_worked_on(plan, agent),
+                worker: worker.map(|at| plan.agents[at].name.clone()),
                 holder: self.holder(lane, agent),
                 worktree,
                 branch: Some((branch, head)),
@@ -117,6 +130,7 @@ impl Executor {
             Err(error) => tracing::debug!("a repair failed: {error}"),
         };
         note(Ok(self.restore_recent(Some(moment.lane)).into_iter().collect()));
+        note(self.restore_damaged(moment).map(|(events, _)| events));
         for holding in &moment.holdings {
             note(self.regain(holding, moment, reopen && !holding.busy && !holding.unsaved));
             if !holding.busy {
@@ -135,7 +149,11 @@ impl Executor {
 
     /// The same for a lane that is about to be rolled back, whose worktrees that are gone need not be opened again.
     pub(crate) fn repair_for_rollback(&self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
-        self.repair(&self.moment(lane, state), false)
+        let restored = self.restore_lane(lane, state, LostHead::FallBack).unwrap_or_else(|error| {
+            tracing::debug!("a repair failed: {error}");
+            Restored::default()
+        });
+        [restored.events, self.repair(&self.moment(lane, state), false)].concat()
     }
 
     pub(super) fn restore_recent(&self, lane: Option<LaneIndex>) -> Option<Event> {
@@ -228,6 +246,13 @@ impl Executor {
     fn note_repair(&self, moment: &Moment, message: String) -> Event {
         Event::Noted { lane: Some(self.id(moment.lane)), message }
     }
+}
+
+/// Where the work of an agent, or of the lane, can start again: the newest first.
+fn points(lane: &LaneState, agent: Option<usize>) -> Vec<CommitId> {
+    let mut points = agent.map_or_else(Vec::new, |agent| lane.agents()[agent].good_points());
+    points.extend(lane.merges().iter().rev().map(|(_, head)| head.clone()));
+    points
 }
 
 fn is_uncommitted(worker: &AgentState) -> bool {

@@ -50,6 +50,7 @@ pub(crate) use repo::repository::branch_reference;
 pub use snapshot::index::present_tree;
 pub use snapshot::intact::damaged;
 pub(crate) use snapshot::intact::restore_lost_objects;
+pub(crate) use snapshot::objects::{LostObject, lost_objects, set_damaged_objects_aside, store_objects_again};
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, has_changes, keep, reference_name, restore, snapshot, snapshot_of_head,
 };
@@ -62,6 +63,7 @@ pub use worktree::examine::HeldSlot;
 pub(crate) use worktree::examine::{Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
 pub(crate) use worktree::nearby::Surrounding;
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};
+pub(crate) use worktree::rebuild::{Rebuilt, is_checked_out, is_on_branch};
 pub use worktree::repair::ClaimFound;
 pub(crate) use worktree::repair::Lost;
 pub use worktree::update::{adopt_head, head_that_continues, is_half_updated, set_worktree_to};

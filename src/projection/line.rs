@@ -109,8 +109,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         }
         Event::BranchMoved { lane, agent, head } => {
             let whose = agent.as_ref().map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"));
-            let message =
-                format!("{whose}: its branch was moved by hand to {}; what it holds is judged again", head.short());
+            let message = format!("{whose}: its branch is at {} now; what it holds is judged again", head.short());
             lasting(Tone::Warn, message)
         }
         Event::AgentMerged { lane, agent, head } => {

@@ -172,12 +172,17 @@ fn changes_at(
     let Some(recorded) = &workplace.head else { return nothing };
     let Some(head) = present_head(repository, worktree)? else { return nothing };
     // A snapshot is made on the head that the agent left.
-    let left =
-        content.filter(|content| *content != recorded).map(|content| repository.parent_of(content)).transpose()?;
-    let from = left.flatten().unwrap_or_else(|| recorded.clone());
+    let left = match content {
+        Some(content) if content == recorded => None,
+        Some(content) if workplace.reopened_at.as_ref() == Some(content) => Some(content.clone()),
+        Some(content) => repository.parent_of(content)?,
+        None => None,
+    };
+    let from = left.unwrap_or_else(|| recorded.clone());
     // A lane without work has nothing to lose.
     let is_empty = base == Some(recorded) && repository.is_ancestor(&head, recorded)?;
-    let is_known = is_empty || head == from || head == *recorded || Some(&head) == staged;
+    // The doctor may have made a branch again at a snapshot.
+    let is_known = is_empty || head == from || head == *recorded || Some(&head) == staged || Some(&head) == content;
     let moved = match is_known {
         true => None,
         false => Some(Moved { continues: repository.is_ancestor(&from, &head)?, from, to: head.clone() }),

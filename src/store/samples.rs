@@ -256,7 +256,7 @@ pub(super) fn every_event() -> Vec<Event> {
         noted(None, "about the run"),
         Event::RunFinished { outcome: RunOutcome::Failed, code: 1 },
         Event::RollbackBegun { lane: lane.clone() },
-        Event::WorktreeLost { lane: lane.clone(), agent: Some(self::agent()) },
+        Event::WorktreeLost { lane: lane.clone(), agent: Some(self::agent()), head: Some(commit('9')) },
         Event::MergesBisected { lane: None, culprit: Some("SL-1".into()), commit: Some(commit('9')) },
         Event::PersonAsked { lane: lane.clone(), agent: self::agent(), task: self::task() },
         Event::GateAnswered {

@@ -93,6 +93,14 @@ fn interrupted() -> TestEnv {
     env
 }
 
+/// Empties the object that `name` leads to.
+fn empty(env: &TestEnv, name: &str) {
+    let id = env.git(&["rev-parse", name]);
+    let object = env.path(&format!("repo/.git/objects/{}/{}", &id[..2], &id[2..]));
+    std::fs::remove_file(&object).expect("a loose object");
+    std::fs::write(object, "").expect("an empty file");
+}
+
 /// Makes the state and shows it: what the user sees first.
 fn shown(state: &str) -> (TestEnv, Ended) {
     let executed = |plan: &str| {
@@ -193,6 +201,18 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             let place = opened[0]["worktree"]["path"].as_str().expect("a path");
             std::fs::remove_dir_all(place).expect("removed");
             then(env, &["doctor", "r1"])
+        }
+        "objects-damaged" => {
+            let env = executed(&FAILS.replace("'[", "'echo l > l.txt; [")).0;
+            let snapshot = env.events("snapshot_taken").pop().expect("a snapshot");
+            empty(&env, &format!("{}:l.txt", snapshot["reference"].as_str().expect("a ref")));
+            then(env, &["doctor", "r1"])
+        }
+        "work-unreadable" => {
+            let env = executed(&FAILS.replace("command = '[ -e \"$SCRATCH/fixed\" ] &&", "tests = '[ -e \"$SCRATCH/fixed\" ]'\ncommand = '")).0;
+            empty(&env, "lane/P1/L:l.txt");
+            std::fs::remove_dir_all(env.path("repo.lanes/slots")).expect("removed");
+            then(env, &["resume", "r1"])
         }
         "state-damaged" => {
             let env = executed(FAILS).0;

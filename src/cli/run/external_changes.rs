@@ -7,7 +7,7 @@ use super::locked_run::LockedRun;
 use super::request::Adoption;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, LaneStage, SnapshotReason, Worktree};
+use crate::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, GitError, Publication, Repository, Snapshot};
 use crate::model::text::{listed, shell_line};
@@ -15,6 +15,7 @@ use crate::model::{LaneId, Plan, RunId};
 use crate::projection::RunHistory;
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
+use crate::schedule::RunState;
 use crate::settings::{Layer, OnConflict};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 
@@ -43,8 +44,14 @@ pub(super) fn settle(
     let refuses = adoption.on_conflict == OnConflict::Fail;
     let executor = within.executor(&locked.started, &locked.plan)?;
     let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
-    let found = external_changes(&within.repository, &locked.state, history, goes_on)?;
-    let (mut events, mut moved) = (Vec::new(), Vec::new());
+    // Before anything is compared: what is damaged cannot be, and what is repaired is no change by the user.
+    let restored = executor.restore_lanes(&locked.state, goes_on);
+    let (state, history) = after(locked, history, &restored.events)?;
+    let continues = |lane: &LaneId| goes_on(lane) && restored.blocked.iter().all(|(blocked, _)| blocked != lane);
+    let found = external_changes(&within.repository, &state, &history, continues)?;
+    let mut moved = restored.events;
+    let blocked = |(lane, reason)| Event::LaneBlocked { lane, reason };
+    let mut events: Vec<Event> = restored.blocked.into_iter().map(blocked).collect();
     for message in found.warnings {
         printer.warning(&message, &[]);
         events.push(Event::Noted { lane: None, message });
@@ -79,8 +86,20 @@ pub(super) fn settle(
         moved.extend(taken);
     }
     // Only now: a worktree that is locked again holds what is recorded, not what was changed.
-    events.extend(executor.repair_all(&locked.state));
+    events.extend(executor.repair_all(&state));
     Ok(Settled { moved, events })
+}
+
+/// The state and the history as they are once `events` are recorded.
+fn after(locked: &LockedRun, history: &RunHistory, events: &[Event]) -> Result<(RunState, RunHistory)> {
+    let (mut state, mut history) = (locked.state.clone(), history.clone());
+    let last = locked.records.last().map_or(0, |record| record.seq);
+    for (seq, event) in (last + 1..).zip(events) {
+        let record = Record { seq, at: now(), event: event.clone(), origin: None };
+        state.apply(&record).map_err(|fault| ExitStatus::Corrupted.error(fault.to_string()))?;
+        history.apply(&record);
+    }
+    Ok((state, history))
 }
 
 /// Refuses a head that does not continue the lane's branch and is not on it: it cannot be taken in, whatever the user

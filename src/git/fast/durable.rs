@@ -79,7 +79,12 @@ fn sync_objects(repository: &Repository, names: &[String]) -> Result<()> {
 
 /// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.
 fn refuse_lost(repository: &Repository, names: &[String]) -> Result<()> {
-    let is_loose = |name: &&String| loose(repository.common_dir(), name).is_some_and(|file| file.exists());
+    // A file that a power cut left empty is none: git writes no object whose file exists.
+    let size = |name: &str| Some(loose(repository.common_dir(), name)?.metadata().ok()?.len());
+    if let Some(object) = names.iter().find(|name| size(name) == Some(0)) {
+        return Err(GitError::LostObject { object: object.clone() });
+    }
+    let is_loose = |name: &&String| size(name).is_some();
     let packed: Vec<&String> = names.iter().filter(|name| !is_loose(name)).collect();
     if packed.is_empty() {
         return Ok(());
@@ -158,7 +163,7 @@ fn gather(
 /// Threads that sync at once: they share the file system's commits and the disk's flushes.
 const SYNCING_THREADS: usize = 32;
 
-fn sync_paths(paths: &[PathBuf]) -> Result<()> {
+pub(crate) fn sync_paths(paths: &[PathBuf]) -> Result<()> {
     let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
     std::thread::scope(|scope| {
         let sync = |chunk: &[PathBuf]| chunk.iter().try_for_each(|path| sync_if_there(path));

@@ -23,6 +23,12 @@ impl Repository {
         self.handles().with([common, common], || open(common), question)
     }
 
+    /// The same in a repository that is opened for this question: nothing is known from before, such as the contents of an
+    /// object that was damaged since.
+    pub(crate) fn examine<T>(&self, question: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
+        question(&open(self.common_dir()).ok()?).ok()
+    }
+
     /// Whether libgit2 may write into the repository: what others are to write to as well (`core.sharedRepository`) gets its
     /// permissions from git alone.
     pub(super) fn may_write_in_process(&self) -> bool {
@@ -44,6 +50,14 @@ pub(crate) fn commit_at(repository: &Repository, name: &str) -> Option<Option<Co
     repository.in_process(|git| match git.find_reference(name) {
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         found => commit_id(found?.peel_to_commit()?.id()).map(Some),
+    })
+}
+
+/// What the ref `name` (a full name) leads to, which may be lost; `Some(None)`: there is no such ref.
+pub(crate) fn target_of(repository: &Repository, name: &str) -> Option<Option<CommitId>> {
+    repository.in_process(|git| match git.find_reference(name) {
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        found => found?.resolve()?.target().map(commit_id).transpose(),
     })
 }
 
@@ -331,7 +345,7 @@ fn open(place: &Path) -> Result<git2::Repository, git2::Error> {
     git2::Repository::open_ext(place, RepositoryOpenFlags::NO_SEARCH, &[] as &[&Path])
 }
 
-pub(super) fn oid(commit: &CommitId) -> Result<Oid, git2::Error> {
+pub(crate) fn oid(commit: &CommitId) -> Result<Oid, git2::Error> {
     Oid::from_str(commit.as_str())
 }
 

@@ -19,6 +19,14 @@ impl Repository {
         }
     }
 
+    /// What the ref `reference` leads to, whether or not that can be read; `None`: there is no such ref.
+    pub(crate) fn target_of(&self, reference: &str) -> Result<Option<CommitId>> {
+        match libgit2::target_of(self, reference) {
+            Some(known) => Ok(known),
+            None => Ok(self.references(reference)?.into_iter().find(|(name, _)| name == reference).map(|(_, to)| to)),
+        }
+    }
+
     /// The commit that git finds under `name`.
     fn resolve(&self, name: &str) -> Result<Option<CommitId>> {
         let found = self.git().args(["rev-parse", "--verify", "--quiet", name]).line_if_any()?;

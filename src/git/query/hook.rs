@@ -185,7 +185,8 @@ fn noted(place: &Path) -> Result<Contents> {
 
 const AT_ONCE: usize = 256;
 
-fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents> {
+/// The blobs that those of `paths` are that are files.
+pub(crate) fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents> {
     let is_file =
         |path: &Vec<u8>| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok_and(|kind| kind.is_file());
     let files: Vec<Vec<u8>> = paths.into_iter().filter(is_file).collect();

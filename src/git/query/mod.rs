@@ -12,7 +12,7 @@ pub(crate) mod status;
 pub(crate) use commits::split_tab;
 pub(crate) use differences::LINK;
 pub(crate) use head::{Head, head_of};
-pub(crate) use hook::{as_hook_left, forget_left_behind, left_something, run_post_checkout};
+pub(crate) use hook::{as_hook_left, contents, forget_left_behind, left_something, run_post_checkout};
 pub(crate) use index::{
     clear_flags, clear_flags_in, copy_index, distrust_times, has_flags, has_untracked, index_entries,
 };

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::fs::atomic;
-use crate::fs::directory::with_suffix;
-use crate::git::command::{Git, Result};
+use crate::fs::directory::{create_directory, with_suffix};
+use crate::git::command::{Git, Result, io_error};
 use crate::git::history::add_everything;
 use crate::git::query::{clear_flags_in, copy_index, distrust_times};
 use crate::git::repo::{git_directory, holding};
@@ -28,9 +28,40 @@ pub(crate) fn tree_of(worktree: &Path, start: Start) -> Result<String> {
         // A git that died may have left them.
         atomic::remove(&with_suffix(&file, ".lock"))?;
         atomic::remove(&file)?;
-        let tree = SnapshotIndex { worktree, file: &file, guard }.tree(start);
+        let tree = SnapshotIndex { worktree, file: &file, guard, objects: None }.tree(start);
         atomic::remove(&file)?;
         tree
+    })
+}
+
+/// Writes the objects of every file of `worktree`, and those of its index as far as its files make them, into an empty
+/// directory, which `take` is given and which is removed then.
+pub(crate) fn write_all_objects<T>(worktree: &Path, take: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let directory = git_directory(worktree)?;
+    let (file, made) = (directory.join("lanewright.snapshot"), directory.join("lanewright.objects"));
+    holding(&with_suffix(&file, ".guard"), |guard| {
+        let remove = || atomic::remove_all(&made).map_err(io_error("remove", &made));
+        remove()?;
+        create_directory(&made)?;
+        let index = SnapshotIndex { worktree, file: &file, guard, objects: Some(&made) };
+        for start in [Start::Paths, Start::Index] {
+            atomic::remove(&with_suffix(&file, ".lock"))?;
+            atomic::remove(&file)?;
+            if start == Start::Index {
+                // What is staged, or the head where nothing is.
+                copy_index(worktree, &file)?;
+                index.git().args(["write-tree", "--missing-ok"]).attempt()?;
+            } else {
+                index.list_paths()?;
+                clear_flags_in(worktree, &file, || index.git())?;
+                add_everything(worktree, || index.git(), &[])?;
+                index.git().args(["write-tree", "--missing-ok"]).run()?;
+            }
+        }
+        atomic::remove(&file)?;
+        let taken = take(&made)?;
+        remove()?;
+        Ok(taken)
     })
 }
 
@@ -43,6 +74,8 @@ struct SnapshotIndex<'a> {
     worktree: &'a Path,
     file: &'a Path,
     guard: &'a File,
+    /// Where objects are written; `None`: into the repository.
+    objects: Option<&'a Path>,
 }
 
 impl<'a> SnapshotIndex<'a> {
@@ -59,7 +92,11 @@ impl<'a> SnapshotIndex<'a> {
 
     fn git(&self) -> Git<'a> {
         let git = Git::new(self.worktree).comparing_carefully().unsynced().without_hooks();
-        git.configured("core.splitIndex=false").variable("GIT_INDEX_FILE", self.file).stdin(self.guard)
+        let git = git.configured("core.splitIndex=false").variable("GIT_INDEX_FILE", self.file).stdin(self.guard);
+        match self.objects {
+            Some(objects) => git.variable("GIT_OBJECT_DIRECTORY", objects),
+            None => git,
+        }
     }
 
     /// Makes an index without any file's time, which has every file read.

@@ -1,13 +1,11 @@
 //! Whether what a commit holds can still be read: a power cut or a bad disk may take objects that refs lead to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::repo::Repository;
+use crate::git::snapshot::objects::{LostObject, store_objects_again};
 use crate::model::CommitId;
 
 /// Which of `commits` cannot be read any more, each with what is wrong: the commit itself, a directory or a file in it
@@ -32,31 +30,19 @@ pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap
 /// Git protects objects that nothing refers to yet only by their age, which `git gc --prune=now` ignores. An object is
 /// named by its content, so the files of a worktree are a copy of most of them.
 pub(crate) fn restore_lost_objects(repository: &Repository, worktree: &Path, base: &CommitId) -> Result<usize> {
-    let lost = lost_objects(worktree, base)?;
+    let lost = named_and_lost(worktree, base)?;
     if lost.is_empty() {
         return Ok(0);
     }
-    let git = || Git::new(worktree);
-    let listing = git().args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).run()?;
-    let is_file = |path: &&[u8]| {
-        let kind = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path)));
-        !path.contains(&b'\n') && kind.is_ok_and(|kind| kind.is_file())
-    };
-    let paths: Vec<&[u8]> = nul_separated(&listing).filter(is_file).collect();
-    if !paths.is_empty() {
-        let list = [paths.join(&b'\n'), b"\n".to_vec()].concat();
-        git().args(["hash-object", "-w", "--stdin-paths"]).input(list).run()?;
-    }
-    // Where the index is as the head, its directories are the head's.
-    git().arg("write-tree").attempt()?;
+    store_objects_again(repository, worktree, &lost)?;
     if !lost_in_index(worktree)?.is_empty() {
         repository.make_index(worktree)?;
     }
-    Ok(lost.len().saturating_sub(lost_objects(worktree, base)?.len()))
+    Ok(lost.len().saturating_sub(named_and_lost(worktree, base)?.len()))
 }
 
 /// The objects that the index of `worktree`, or its head since `base`, names and git has not.
-fn lost_objects(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>> {
+fn named_and_lost(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>> {
     let mut lost = lost_in_index(worktree)?;
     let git = Git::new(worktree).args(["rev-list", "--objects", "--missing=print", "HEAD", "--not", base.as_str()]);
     let listing = git.attempt()?;
@@ -92,6 +78,17 @@ fn look(repository: &Repository, commits: &[CommitId]) -> Result<Option<String>>
     let text = String::from_utf8_lossy(&kinds.stdout);
     let there = |line: &&str| ["commit ", "tree ", "blob "].iter().any(|kind| line.starts_with(kind));
     Ok(text.lines().find(|line| !there(line)).map(str::to_owned))
+}
+
+/// The same as lost objects, from the git program.
+pub(crate) fn complaint_about(repository: &Repository, commit: &CommitId) -> Result<Vec<LostObject>> {
+    let reason = look(repository, std::slice::from_ref(commit))?;
+    let lost = |reason| LostObject {
+        object: commit.to_string(),
+        path: String::new(),
+        reason: format!("is damaged ({reason})"),
+    };
+    Ok(reason.map(lost).into_iter().collect())
 }
 
 fn complaint(stderr: &[u8]) -> String {

@@ -1,14 +1,14 @@
 //! Snapshots: a worktree's whole state in a commit of its own, made beside the agent's work without touching it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use crate::git::command::{Git, Result};
+use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::fast::libgit2::RefUpdate;
 use crate::git::fast::{durable, libgit2};
 use crate::git::history::{make_commit, remove_dead_locks, set_own_reference};
-use crate::git::query::{clear_flags, head_of, left_something, quit_operations};
+use crate::git::query::{clear_flags, contents, head_of, left_something, quit_operations};
 use crate::git::repo::{Repository, holding_worktree};
 use crate::git::snapshot::{Start, tree_of};
 use crate::git::worktree::forget_update;
@@ -88,8 +88,26 @@ pub(crate) fn put_back(worktree: &Path) -> Result<()> {
 /// The files in which a worktree differs from `known`, untracked ones included, ignored ones not. Nothing in it changes.
 pub(crate) fn changed_since(repository: &Repository, worktree: &Path, known: &CommitId) -> Result<Vec<String>> {
     let tree = tree_of(worktree, Start::Index)?;
-    let git = repository.git().args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
-    Ok(git.args([known.as_str(), tree.as_str()]).paths()?)
+    let differing = |more: &[&str]| {
+        let git = repository.git().args(["diff-tree", "-r", "-z", "--no-renames"]).args(more.iter().copied());
+        git.args([known.as_str(), tree.as_str()]).run()
+    };
+    let gone = unstaged_only(worktree, &differing(&["--diff-filter=D"])?)?;
+    let changed = differing(&["--name-only"])?;
+    Ok(nul_separated(&changed).filter(|path| !gone.contains(*path)).map(path_text).collect())
+}
+
+/// The paths in the listing of removed files whose files are as they were: ignored ones that are not staged any more, for
+/// example because the index was made again.
+fn unstaged_only(worktree: &Path, removed: &[u8]) -> Result<BTreeSet<Vec<u8>>> {
+    let parts: Vec<&[u8]> = nul_separated(removed).collect();
+    // `:100644 000000 OBJECT 000000… D`, then the path.
+    let known: BTreeMap<Vec<u8>, String> = parts
+        .chunks_exact(2)
+        .filter_map(|pair| Some((pair[1].to_vec(), path_text(pair[0]).split(' ').nth(2)?.to_owned())))
+        .collect();
+    let now = contents(worktree, known.keys().cloned().collect())?;
+    Ok(now.into_iter().filter(|(path, blob)| known.get(path) == Some(blob)).map(|(path, _)| path).collect())
 }
 
 /// Keeps `commit` under `reference`; a number is added to the name if something else has it.

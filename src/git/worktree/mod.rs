@@ -8,6 +8,7 @@ pub(crate) mod links;
 pub(crate) mod nearby;
 pub(crate) mod pool;
 pub(crate) mod provision;
+pub(crate) mod rebuild;
 pub(crate) mod repair;
 pub(crate) mod retire;
 pub(crate) mod slot;

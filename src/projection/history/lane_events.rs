@@ -51,6 +51,7 @@ impl LaneHistory {
                 agent.workplace.open(worktree);
                 agent.branch = Some(worktree.branch.clone());
             }
+            Event::WorktreeLost { agent, head: Some(head), .. } => self.workplace_of(agent.as_ref()).reopened(head),
             Event::WorktreeReleased { agent, .. } => self.agent_mut(agent).workplace = Workplace::default(),
             Event::WorkCommitted { agent, head, .. } | Event::AgentReset { agent, head, .. } => {
                 self.agent_mut(agent);

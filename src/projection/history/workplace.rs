@@ -15,6 +15,8 @@ pub struct Workplace {
     pub worktree: Option<Worktree>,
     /// The commit with all that the worktree held when it was last left; `None` once a job has started in it.
     pub content: Option<CommitId>,
+    /// Where it was opened again after it was lost: that is its content then, whatever snapshots hold.
+    pub reopened_at: Option<CommitId>,
 }
 
 /// The link to a worktree that is named after its lane, and its agent.
@@ -34,6 +36,11 @@ impl Workplace {
         self.head = Some(head.clone());
         self.checkpoint_head = Some(head.clone());
         self.content = Some(head.clone());
+    }
+
+    pub(super) fn reopened(&mut self, head: &CommitId) {
+        self.content = Some(head.clone());
+        self.reopened_at = Some(head.clone());
     }
 
     /// What is checked out; `None`: no worktree, or on no branch.

@@ -2,6 +2,7 @@
 
 mod files;
 mod log;
+mod objects;
 mod refusals;
 mod shared;
 mod worktrees;
@@ -31,6 +32,7 @@ fn run(facts: &RunFacts) -> Vec<Finding> {
     if let Some(expected) = &facts.expected {
         findings.extend(files::plan(facts, expected));
         findings.extend(facts.holdings.iter().flat_map(|seen| worktrees::findings(facts, expected, seen)));
+        findings.extend(objects::findings(facts, expected));
         findings.extend(facts.tasks.iter().flat_map(|task| files::task(facts, expected, task)));
         findings.extend(facts.statuses.iter().map(|status| files::status(facts, status)));
         findings.extend(jobs(facts));

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::event::Record;
+use crate::executor::objects::DamagedCommit;
 use crate::git::{Prunable, Slot, WorktreeState};
-use crate::model::{AgentName, CheckpointRecord, CommitId, JobId, LaneId, PhaseId, Plan, ProcessId, RunId, TaskFile};
+use crate::model::{
+    AgentName, CheckpointRecord, CommitId, JobId, LaneId, LaneIndex, PhaseId, Plan, ProcessId, RunId, TaskFile,
+};
 use crate::process::Observation;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::schedule::Fault;
@@ -36,6 +39,8 @@ pub struct RunFacts {
     /// Files of agents' own that cannot be read, and whether an agent may be writing them now.
     pub statuses: Vec<StatusSeen>,
     pub holdings: Vec<HoldingSeen>,
+    /// What lanes with work left need and cannot be read, each with the lane's directory.
+    pub damaged: Vec<DamagedLane>,
     pub jobs: Vec<(JobId, PathBuf, Result<Observation, String>)>,
     pub checkpoints: NewestCheckpoints,
     /// The commit at which the run last knew the integration branch, if that branch is gone.
@@ -128,6 +133,13 @@ pub struct HoldingSeen {
     pub snapshot: Option<String>,
     /// The newest snapshot of it in the run log, if its commit is gone.
     pub lost_snapshot: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct DamagedLane {
+    pub lane: LaneIndex,
+    pub directory: PathBuf,
+    pub commits: Vec<DamagedCommit>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -58,6 +58,8 @@ crate::model::word_enum! {
         /// A lock on the packed refs or on an integration branch, and no git is at work.
         RefLock = "ref-lock",
         IndexDamaged = "index-damaged",
+        /// A commit that unfinished work needs, or something in it, cannot be read.
+        ObjectsDamaged = "objects-damaged",
         CheckpointsUnreadable = "checkpoints-unreadable",
         CheckpointsBehind = "checkpoints-behind",
         JobWithoutSupervisor = "job-without-supervisor",

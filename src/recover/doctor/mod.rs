@@ -19,10 +19,12 @@ mod survey;
 pub use diagnosis::diagnose;
 pub(crate) use expected::{Expected, Holding, Owned};
 pub(crate) use facts::{
-    Claimed, HoldingSeen, IndexTrouble, LogSeen, Remains, SharedFacts, StatusSeen, TaskSeen, differing, is_same_record,
+    Claimed, DamagedLane, HoldingSeen, IndexTrouble, LogSeen, Remains, SharedFacts, StatusSeen, TaskSeen, differing,
+    is_same_record,
 };
 pub use facts::{Facts, RunFacts};
 pub use finding::{Cure, Escalation, Finding, Kind};
 pub(crate) use finding::{Severity, WayOut};
+pub use repair::Tools;
 pub(crate) use repair::{Repair, Target};
 pub use survey::{Scope, Source, survey};

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 
-use crate::event::Worktree;
+use crate::event::{Event, RunStarted, SnapshotReason, Worktree};
+use crate::executor::Executor;
+use crate::executor::objects::{LostHead, Restored};
 use crate::fs::{atomic, directory};
-use crate::git::{self, Holder, Pool, Repository};
+use crate::git::{self, Holder, Pool, Repository, Snapshot};
 use crate::model::text::{counted, listed};
-use crate::model::{CheckpointRecord, CommitId, LaneId, Plan, TaskFile, Timestamp};
+use crate::model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;
+use crate::schedule::RunState;
 use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
@@ -44,14 +47,33 @@ pub enum Repair {
         entry: PathBuf,
     },
     MakeIndex(IndexTrouble),
+    /// The log of a run, what it adds up to, and a lane that needs objects that cannot be read.
+    RestoreObjects {
+        log: PathBuf,
+        state: Box<RunState>,
+        lane: LaneIndex,
+    },
     /// The worktree whose index is locked.
     RemoveLocks(PathBuf),
     RebuildCheckpoints(PathBuf, Vec<CheckpointRecord>),
     UpdateCheckpoints(PathBuf, Vec<CheckpointRecord>),
 }
 
+/// What repairs work with.
+pub struct Tools<'a> {
+    pub repository: &'a Repository,
+    pub now: Timestamp,
+    /// Adds events to a run log. A resume compares worktrees with what the log says, so a repair that changes what is
+    /// checked out says so there, before it does it: else the resume would take it for a change by the user.
+    pub record: &'a dyn Fn(&Path, &[Event]) -> Result<()>,
+    /// What carries out the actions of a run.
+    pub executor: &'a dyn Fn(&RunStarted, &Arc<Plan>) -> Result<Executor>,
+}
+
 #[derive(Debug, Clone)]
 pub struct Target {
+    /// The log of the run that holds it.
+    pub log: PathBuf,
     pub root: PathBuf,
     pub holder: Holder,
     /// Where it should be, on which branch; its head is the last that is known.
@@ -83,6 +105,10 @@ impl Repair {
             Self::MakeIndex(_) => {
                 "keeps it beside and makes one as the head has it; no file changes, and nothing is staged then"
             }
+            Self::RestoreObjects { .. } => {
+                "moves what is damaged aside and stores it again from the files of the lane's worktrees; where that is not \
+                 possible, the lane continues from what was saved before"
+            }
             Self::RebuildCheckpoints(..) => {
                 "keeps the file beside it and writes it again from the run logs and what can still be read of it"
             }
@@ -92,7 +118,8 @@ impl Repair {
     }
 
     /// Does it and returns what was done. The locks of the run are held.
-    pub fn carry_out(&self, repository: &Repository, now: Timestamp) -> Result<String> {
+    pub fn carry_out(&self, tools: &Tools<'_>) -> Result<String> {
+        let repository = tools.repository;
         let pool = |root: &Path| Pool::new(repository.clone(), root, u32::MAX, true);
         match self {
             Self::CutLog(log) => {
@@ -111,7 +138,7 @@ impl Repair {
                 repository.make_branch(branch, commit)?;
                 Ok(format!("made at {commit}"))
             }
-            Self::Reopen(target, tip) => reopen(repository, target, tip.as_ref(), now),
+            Self::Reopen(target, tip) => reopen(tools, target, tip.as_ref()),
             Self::Register(target, from) => {
                 let pool = target.pool(repository);
                 pool.restore_registration(&target.worktree)?;
@@ -132,6 +159,7 @@ impl Repair {
                 pool(root).forget(entry)?;
                 Ok("forgotten".to_owned())
             }
+            Self::RestoreObjects { log, state, lane } => restore_objects(tools, log, state, *lane),
             Self::RemoveLocks(worktree) => remove_locks(repository, worktree),
             Self::MakeIndex(index) => make_index(repository, index),
             Self::RebuildCheckpoints(path, records) => rebuild_checkpoints(path, records),
@@ -182,19 +210,29 @@ fn set_aside(path: &Path) -> Result<String> {
 }
 
 /// Creates a worktree again. What was staged in the old one is only in its index, which is about to be removed.
-fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now: Timestamp) -> Result<String> {
-    let worktree = &target.worktree;
+fn reopen(tools: &Tools<'_>, target: &Target, tip: Option<&CommitId>) -> Result<String> {
+    let (repository, worktree) = (tools.repository, &target.worktree);
     let staged = match tip {
         Some(tip) => repository.staged_in_missing(&worktree.path, tip)?,
         None => None,
     };
-    let rescued = match (staged, &target.holder.lane) {
-        (Some(commit), Some(_)) => {
-            let name = format!("refs/lanewright/checkpoint/{}/{}", rescue_name(&worktree.branch), now.compact());
-            Some(git::keep(repository, &name, commit)?.reference)
+    let mut rescued = None;
+    if let Some(lane) = target.holder.lane.clone() {
+        let agent = target.holder.agent.clone();
+        let mut events = Vec::new();
+        if let Some(commit) = staged {
+            let name = format!("refs/lanewright/checkpoint/{}/{}", rescue_name(&worktree.branch), tools.now.compact());
+            let Snapshot { commit, reference } = git::keep(repository, &name, commit)?;
+            rescued = Some(reference.clone());
+            let (lane, agent) = (lane.clone(), agent.clone());
+            // It may be nowhere else, so it outlives the merge.
+            let reason = SnapshotReason::External;
+            events.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
         }
-        _ => None,
-    };
+        let head = Some(tip.unwrap_or(&worktree.head).clone());
+        events.push(Event::WorktreeLost { lane, agent, head });
+        (tools.record)(&target.log, &events)?;
+    }
     target.pool(repository).reopen(&target.holder, worktree)?;
     let done = format!("made again on {}", worktree.branch);
     Ok(rescued.map_or(done.clone(), |name| format!("{done}; what was staged in the old one is kept as {name}")))
@@ -203,6 +241,24 @@ fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now:
 /// `P1-SL-1` of `lane/P1/SL-1` and of `lane-agent/P1/SL-1/engineer`, as snapshots are named.
 fn rescue_name(branch: &str) -> String {
     branch.split('/').skip(1).take(2).collect::<Vec<_>>().join("-")
+}
+
+fn restore_objects(tools: &Tools<'_>, log: &Path, state: &RunState, lane: LaneIndex) -> Result<String> {
+    let started = state.started().ok_or_else(|| anyhow!("the run has not started"))?;
+    let executor = (tools.executor)(started, state.plan())?;
+    let Restored { events, blocked } = executor.restore_lane(lane, state, LostHead::Refuse)?;
+    (tools.record)(log, &events)?;
+    match blocked.into_iter().next() {
+        Some((_, reason)) => Err(anyhow!(reason)),
+        None => {
+            let said = events.iter().filter_map(|event| match event {
+                Event::Noted { message, .. } => Some(message.clone()),
+                Event::SnapshotDamaged { reference, error, .. } => Some(format!("lost of {reference}: {error}")),
+                _ => None,
+            });
+            Ok(said.collect::<Vec<_>>().join("; "))
+        }
+    }
 }
 
 fn remove_locks(repository: &Repository, worktree: &Path) -> Result<String> {

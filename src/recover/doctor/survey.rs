@@ -10,8 +10,9 @@ use anyhow::Result;
 use super::facts::*;
 use super::{remains, shared};
 use crate::event::{Event, Record, RunStarted};
+use crate::executor::objects::NeededCommits;
 use crate::fs::regular_file::read_left;
-use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout};
+use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
 use crate::model::digest::sha256;
 use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
@@ -70,6 +71,7 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         tasks: Vec::new(),
         statuses: Vec::new(),
         holdings: Vec::new(),
+        damaged: Vec::new(),
         jobs: Vec::new(),
         checkpoints: NewestCheckpoints::default(),
         base_missing: None,
@@ -93,6 +95,7 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         facts.base_missing =
             expected.state.as_ref().and_then(RunState::integration).filter(|_| base.is_none()).cloned();
         facts.holdings = holdings(scope, &facts, &expected)?;
+        facts.damaged = damaged_lanes(scope, &expected)?;
         let lanes: BTreeSet<LaneId> = expected.holdings().into_keys().filter_map(|(lane, _)| lane).collect();
         facts.statuses = statuses(&expected, &lanes);
         facts.tasks = tasks(&expected, lanes, events);
@@ -266,6 +269,20 @@ fn jobs(directory: &RunDirectory, expected: &Expected) -> Vec<(JobId, PathBuf, R
     expected.open_jobs().map(seen).collect()
 }
 
+fn damaged_lanes(scope: &Scope<'_>, expected: &Expected) -> Result<Vec<DamagedLane>, GitError> {
+    let Some(state) = expected.state.as_ref().filter(|_| !expected.done()) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for lane in state.plan().indices().filter(|&lane| state.lane(lane).is_left_to_do()) {
+        let commits = NeededCommits::of(state, lane).damaged(scope.repository)?;
+        if !commits.is_empty() {
+            let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
+            let directory = LaneDirectory::new(root, run, &state.plan().lane(lane).id).path().to_owned();
+            found.push(DamagedLane { lane, directory, commits });
+        }
+    }
+    Ok(found)
+}
+
 fn holdings(scope: &Scope<'_>, facts: &RunFacts, expected: &Expected) -> Result<Vec<HoldingSeen>, GitError> {
     let options = &expected.started.options;
     let pool = Pool::new(scope.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
@@ -302,7 +319,11 @@ fn holding_seen(
     let worktree = &holding.worktree;
     let branch = match worktree.branch.as_str() {
         "" => Some(holding.head.clone()),
-        name => scope.repository.branch_commit(name)?,
+        // One whose commit cannot be read is there.
+        name => match scope.repository.branch_commit(name) {
+            Ok(found) => found,
+            Err(_) => scope.repository.target_of(&branch_reference(name))?,
+        },
     };
     let works_here = |job: &&JobId| expected.workplace(job) == owned;
     let alive = facts

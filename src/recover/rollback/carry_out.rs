@@ -157,8 +157,9 @@ impl Rollback<'_> {
             let mut holders: Vec<&CommitId> = kept.iter().map(|work| &work.commit).collect();
             holders.push(&executor.facts.base_commit);
             holders.extend((!merged).then_some(&integration));
-            let is_held = |holder: &CommitId| executor.repository.is_ancestor(&head, holder);
-            if !holders.into_iter().map(is_held).collect::<Result<Vec<_>, _>>()?.contains(&true) {
+            // One whose history cannot be read holds nothing for certain.
+            let is_held = |holder: &CommitId| executor.repository.is_ancestor(&head, holder).unwrap_or_default();
+            if !holders.into_iter().any(is_held) {
                 let snapshot = executor.keep_commit(lane.lane, &head, at)?;
                 kept.push(self.record_kept(lane, agent, snapshot)?);
             }

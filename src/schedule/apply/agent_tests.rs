@@ -27,7 +27,7 @@ fn plain() -> Lane {
 
 #[test]
 fn snapshots_of_what_is_nowhere_else_outlive_the_merge() {
-    let lost = Event::WorktreeLost { lane: id(), agent: Some(AgentName::new("engineer").unwrap()) };
+    let lost = Event::WorktreeLost { lane: id(), agent: Some(AgentName::new("engineer").unwrap()), head: None };
     for event in [lost, taken(SnapshotReason::External, "refs/c")] {
         let state = after(&event, plain(), |state| {
             state.snapshots = vec![("refs/a".to_owned(), commit(1)), ("refs/b".to_owned(), commit(2))];

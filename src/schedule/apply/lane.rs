@@ -193,6 +193,7 @@ impl LaneState {
             // What a person did may be nowhere else: it outlives the merge.
             Event::SnapshotTaken { reason: SnapshotReason::External, .. } => {}
             Event::SnapshotTaken { commit, reference, .. } => self.snapshots.push((reference.clone(), commit.clone())),
+            Event::SnapshotDamaged { reference, .. } => self.snapshots.retain(|(known, _)| known != reference),
             Event::AgentMerged { head, .. } => self.head = Some(head.clone()),
             Event::LaneReset { base, .. } => self.reset(base, plan),
             Event::MergeStaged { onto, commit, moved, .. } => {

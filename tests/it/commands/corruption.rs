@@ -10,3 +10,4 @@ mod cuts;
 mod files;
 mod git;
 mod meanwhile;
+mod objects;

@@ -7,3 +7,4 @@ mod damages;
 pub mod patient;
 mod refusals;
 mod refused;
+mod resumed;

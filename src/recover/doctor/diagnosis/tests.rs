@@ -17,6 +17,7 @@ fn healthy() -> RunFacts {
         tasks: Vec::new(),
         statuses: Vec::new(),
         holdings: Vec::new(),
+        damaged: Vec::new(),
         jobs: Vec::new(),
         checkpoints: NewestCheckpoints::default(),
         base_missing: None,

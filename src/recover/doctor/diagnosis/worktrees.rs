@@ -46,7 +46,8 @@ impl Case<'_> {
         let options = &self.expected.started.options;
         let mut worktree = self.seen.holding.worktree.clone();
         worktree.head = self.seen.holding.head.clone();
-        Target { root: options.worktree_root.clone(), holder: self.holder(), worktree }
+        let (log, root) = (self.facts.log_path.clone(), options.worktree_root.clone());
+        Target { log, root, holder: self.holder(), worktree }
     }
 
     /// The same finding with its repair, unless a job works in the worktree now.

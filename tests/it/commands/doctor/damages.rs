@@ -95,6 +95,12 @@ rows! {
     };
     a_lock_of_a_git_that_died: ["index-lock"], |it| fs::write(it.entry(&it.slot()).join("index.lock"), "").unwrap();
     an_index_that_is_damaged: ["index-damaged"], |it| change_middle(&it.entry(&it.slot()).join("index"));
+    a_file_of_a_snapshot_that_is_emptied: ["objects-damaged"], |it| {
+        let blob = it.scratch.git(&["rev-parse", &format!("{}:SL-2/new", it.scratch.kept().pop().unwrap())]);
+        let path = it.scratch.path(&format!("repo/.git/objects/{}/{}", &blob[..2], &blob[2..]));
+        fs::remove_file(&path).unwrap();
+        fs::write(path, "").unwrap();
+    };
     checkpoints_that_are_gone: ["checkpoints-behind"], |it| fs::remove_file(it.state("checkpoints.json")).unwrap();
     a_checkpoint_that_is_missing: ["checkpoints-behind"], |it| edit(&it.state("checkpoints.json"), |all| {
         all.as_array_mut().unwrap().remove(1);
@@ -126,7 +132,7 @@ pub fn append(path: &Path, bytes: &[u8]) {
     fs::write(path, all).unwrap();
 }
 
-fn change_middle(path: &Path) {
+pub fn change_middle(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x55;

@@ -1,0 +1,220 @@
+//! Objects that a bad disk emptied, changed or took away, while the run stands still: the work goes on from the worktree,
+//! else from what was saved before, and what is lost is named.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::course::GARBAGE;
+use crate::support::TestEnv;
+
+/// The first attempt leaves a commit and an uncommitted file, and fails; the next one writes them again where they are gone.
+/// What each file holds is the number of the attempt that wrote it.
+const WORKS: &str = r#"
+[[lane]]
+id = "L"
+retries = 0
+command = '''
+echo x >> $SCRATCH/ran; n=$(wc -l < $SCRATCH/ran)
+[ -e L/half ] || { mkdir -p L; echo "half $n" > L/half; git add L; git commit --quiet -m half; }
+[ -e L/sub/new ] || { mkdir -p L/sub; echo "new $n" > L/sub/new; }
+[ $n != 1 ]
+'''
+"#;
+
+/// One agent's work is in the lane, the other's attempt failed.
+const MERGED: &str = r#"
+[[lane]]
+id = "L"
+retries = 0
+[[lane.agent]]
+name = "one"
+command = "mkdir -p one; echo one > one/file"
+[[lane.agent]]
+name = "two"
+command = "until [ -e $SCRATCH/may-pass ] || git cat-file -e lane/P1/L:one/file 2> /dev/null; do sleep 0.1; done; mkdir -p two; echo two > two/file; [ -e $SCRATCH/may-pass ]"
+"#;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Resume,
+    Doctor,
+    Rollback,
+}
+
+fn stopped(plan: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(plan);
+    env.execute(&[]).exits(1);
+    fs::write(env.path("scratch/may-pass"), "").unwrap();
+    env
+}
+
+/// The file of a loose object that `name` leads to.
+fn object(env: &TestEnv, name: &str) -> PathBuf {
+    let id = env.git(&["rev-parse", name]);
+    env.path(&format!("repo/.git/objects/{}/{}", &id[..2], &id[2..]))
+}
+
+fn overwrite(path: PathBuf, bytes: &[u8]) {
+    fs::remove_file(&path).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn newest_snapshot(env: &TestEnv) -> String {
+    let name = env.events("snapshot_taken").pop().unwrap()["reference"].as_str().unwrap().to_owned();
+    assert!(env.holds(&name, "L/sub/new"));
+    name
+}
+
+/// The worktree of the lane's agent.
+fn worktree(env: &TestEnv) -> PathBuf {
+    let opened = env.events("worktree_opened").into_iter().find(|event| event["agent"] == "agent").unwrap();
+    PathBuf::from(opened["worktree"]["path"].as_str().unwrap())
+}
+
+/// Damages a stopped run, and has it go on each way. Asserts which attempts wrote what is merged, and that the damage is
+/// named by the doctor, which finds nothing at the end.
+#[track_caller]
+fn goes_on(is_whole: bool, wrote: [&str; 2], damage: impl Fn(&TestEnv)) {
+    for way in [Way::Resume, Way::Doctor, Way::Rollback] {
+        let env = stopped(WORKS);
+        damage(&env);
+        if !is_whole {
+            fs::remove_dir_all(worktree(&env)).unwrap();
+        }
+        let mut wrote = wrote;
+        match way {
+            Way::Resume => {}
+            Way::Doctor => {
+                let found = env.lanewright(&["doctor"]).exits(6).stdout;
+                assert!(found.contains("objects-damaged") && found.contains("cannot be read"), "{found}");
+                env.lanewright(&["doctor", "--fix"]).exits(0);
+                env.lanewright(&["doctor"]).exits(0);
+            }
+            Way::Rollback => {
+                env.lanewright(&["rollback", "r1"]).exits(0);
+                let has = |name: &String| env.try_git(&["cat-file", "-e", &format!("{name}:L/sub/new")]);
+                assert_eq!(env.kept().iter().any(has), wrote[1] == "new 1", "{wrote:?}");
+                wrote = ["half 2", "new 2"];
+            }
+        }
+        env.resume(&[]).exits(0);
+        let merged = ["L/half", "L/sub/new"].map(|file| env.git(&["show", &format!("main:{file}")]));
+        assert_eq!(merged, wrote, "{}", env.lanewright(&["status", "r1", "L"]).stdout);
+        env.lanewright(&["doctor"]).exits(0);
+        env.git(&["rev-list", "--objects", "main"]);
+    }
+}
+
+fn empty_the_newest_blob(env: &TestEnv) {
+    overwrite(object(env, &format!("{}:L/sub/new", newest_snapshot(env))), b"");
+}
+
+fn remove_the_newest_tree(env: &TestEnv) {
+    fs::remove_file(object(env, &format!("{}:L/sub", newest_snapshot(env)))).unwrap();
+}
+
+fn garble_the_agents_head(env: &TestEnv) {
+    overwrite(object(env, "refs/heads/lane-agent/P1/L/agent"), GARBAGE);
+}
+
+#[test]
+fn emptied_blob_of_snapshot_is_stored_again_from_worktree() {
+    goes_on(true, ["half 1", "new 1"], empty_the_newest_blob);
+}
+
+#[test]
+fn emptied_blob_of_snapshot_without_worktree_is_written_again() {
+    goes_on(false, ["half 1", "new 2"], empty_the_newest_blob);
+}
+
+#[test]
+fn missing_tree_of_snapshot_is_stored_again_from_worktree() {
+    goes_on(true, ["half 1", "new 1"], remove_the_newest_tree);
+}
+
+#[test]
+fn missing_tree_of_snapshot_without_worktree_is_written_again() {
+    goes_on(false, ["half 1", "new 2"], remove_the_newest_tree);
+}
+
+#[test]
+fn garbled_head_of_agent_is_rebuilt_from_worktree() {
+    goes_on(true, ["half 1", "new 1"], garble_the_agents_head);
+}
+
+#[test]
+fn garbled_head_of_agent_is_rebuilt_from_snapshot() {
+    goes_on(false, ["half 1", "new 1"], garble_the_agents_head);
+}
+
+#[test]
+fn lost_snapshot_is_named_once_with_what_it_held() {
+    let env = stopped(WORKS);
+    let snapshot = newest_snapshot(&env);
+    empty_the_newest_blob(&env);
+    fs::remove_dir_all(worktree(&env)).unwrap();
+    let fixed = env.lanewright(&["doctor", "--fix"]).exits(0);
+    assert!(fixed.stdout.contains(&snapshot) && fixed.stdout.contains("L/sub/new"), "{}", fixed.stdout);
+    env.resume(&[]).exits(0);
+    let named = env.events("snapshot_damaged");
+    assert_eq!(named.len(), 1, "{named:?}");
+    assert_eq!(named[0]["reference"], snapshot);
+}
+
+/// Git writes no object whose file exists, whatever is in it.
+#[test]
+fn object_that_a_power_cut_left_empty_is_written_by_the_next_attempt() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo precious > l.txt'\n");
+    env.write("precious", "precious\n");
+    let id = env.git(&["hash-object", env.path("precious").to_str().unwrap()]);
+    env.write(&format!("repo/.git/objects/{}/{}", &id[..2], &id[2..]), "");
+    env.execute(&[]).exits(0);
+    assert_eq!(env.git(&["show", "main:l.txt"]), "precious");
+    let kept = fs::read_dir(env.path("repo/.git/lanewright/damaged")).unwrap().flatten().next().unwrap();
+    assert!(kept.file_name().to_string_lossy().starts_with(&id), "{kept:?}");
+}
+
+#[test]
+fn damaged_object_of_lane_head_is_stored_again_from_worktree() {
+    for emptied in ["lane/P1/L:one/file", "lane/P1/L:one", "lane/P1/L^{tree}"] {
+        let env = stopped(MERGED);
+        overwrite(object(&env, emptied), b"");
+        env.resume(&[]).exits(0);
+        assert_eq!(env.git(&["show", "main:one/file"]), "one");
+        env.lanewright(&["doctor"]).exits(0);
+    }
+}
+
+#[test]
+fn garbled_head_of_lane_is_rebuilt_from_worktree() {
+    for by_doctor in [false, true] {
+        let env = stopped(MERGED);
+        overwrite(object(&env, "lane/P1/L"), GARBAGE);
+        if by_doctor {
+            env.lanewright(&["doctor", "--fix"]).exits(0);
+        }
+        env.resume(&[]).exits(0);
+        assert_eq!(env.git(&["show", "main:one/file"]), "one");
+        assert_eq!(env.git(&["show", "main:two/file"]), "two");
+    }
+}
+
+/// The lane must not be merged without what its head held.
+#[test]
+fn lost_lane_head_without_worktree_blocks_until_rolled_back() {
+    let env = stopped(MERGED);
+    overwrite(object(&env, "lane/P1/L:one/file"), b"");
+    let lane = env.events("worktree_opened").into_iter().find(|event| event["agent"].is_null()).unwrap();
+    fs::remove_dir_all(lane["worktree"]["path"].as_str().unwrap()).unwrap();
+    let fixed = env.lanewright(&["doctor", "--fix"]).exits(6).stdout;
+    assert!(fixed.contains("rollback r1 --lane L"), "{fixed}");
+    for _ in 0..2 {
+        env.resume(&[]).exits(3).says(&["rollback r1 --lane L"]);
+    }
+    env.lanewright(&["rollback", "r1", "--lane", "L"]).exits(0);
+    env.lanewright(&["doctor"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.git(&["show", "main:one/file"]), "one");
+}
