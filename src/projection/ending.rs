@@ -232,7 +232,12 @@ fn wrapped_on(most: usize, text: &str, width: usize) -> Vec<String> {
         }
     }
     // A command is not cut, either.
-    lines.into_iter().map(|line| if line.contains('`') { line } else { cut(&line, width) }).collect()
+    lines.into_iter().map(|line| if has_command(&line) { line } else { cut(&line, width) }).collect()
+}
+
+/// Whether something in backticks has several words; names of types and files are one.
+fn has_command(line: &str) -> bool {
+    line.split('`').skip(1).step_by(2).any(|quoted| quoted.contains(' '))
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub struct Finish {
     /// The final gate that is waited for. What is said of an earlier one says nothing.
     running: Option<JobId>,
     merged: BTreeSet<LaneId>,
+    /// Those whose merges can be searched: merged since the last merge was undone, before which the branch holds that merge.
+    searchable: BTreeSet<LaneId>,
     skipped: BTreeSet<LaneId>,
     /// Since the run was last resumed.
     life: Life,
@@ -32,9 +34,15 @@ impl Finish {
         match event {
             Event::RunResumed { .. } => self.life = Life::default(),
             Event::StopRequested { lane: None, .. } => self.life.stopped = true,
-            Event::LaneMerged { lane, .. } => drop(self.merged.insert(lane.clone())),
+            Event::LaneMerged { lane, .. } => {
+                self.merged.insert(lane.clone());
+                self.searchable.insert(lane.clone());
+            }
             Event::LaneSkipped { lane, .. } => drop(self.skipped.insert(lane.clone())),
-            Event::LaneRolledBack { lane, .. } => {
+            Event::LaneRolledBack { lane, integration, .. } => {
+                if integration.is_some() {
+                    self.searchable.clear();
+                }
                 self.merged.remove(lane);
                 self.skipped.remove(lane);
             }
@@ -57,7 +65,7 @@ impl Finish {
     }
 
     fn finished(&self, outcome: RunOutcome) -> Option<String> {
-        let search = self.life.gate_failed && self.merged.len() > 1;
+        let search = self.life.gate_failed && self.searchable.len() > 1;
         match () {
             () if self.life.pool_emptied != (outcome != RunOutcome::Blocked) => {
                 Some(format!("the run is {outcome}; its pool was emptied: {}", self.life.pool_emptied))
