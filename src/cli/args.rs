@@ -456,6 +456,11 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "REMOTE", requires = "executor", value_parser = value::exchange,
         hide_short_help = true)]
     pub(crate) exchange: Option<String>,
+    /// Ask the executor for what the lanes of this plan would ask it for
+    ///
+    /// Each different request gets a job, one after the other. Lanes that name no executor count, too.
+    #[arg(long, value_name = "PLAN", requires = "executor", hide_short_help = true)]
+    pub(crate) plan: Option<PathBuf>,
     /// How long the job may take until it answers
     #[arg(long, value_name = "DURATION", requires = "executor", default_value = "5m",
         value_parser = value::positive_duration, hide_short_help = true)]

@@ -16,6 +16,7 @@ mod pod;
 #[cfg(feature = "kubernetes")]
 mod pod_status;
 mod slurm;
+mod slurm_reasons;
 mod squeue;
 
 use std::collections::HashMap;
@@ -103,12 +104,36 @@ pub(crate) struct Job {
 /// What an engine says of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sighting {
-    /// With the engine's reason.
+    /// For something that comes by itself, or for what is not known; with the engine's reason.
     Waiting(String),
+    /// It waits, and may for ever, until somebody changes what keeps it.
+    Stuck(Cause),
     Running {
         node: String,
     },
     Over(Ending),
+}
+
+impl Sighting {
+    pub(crate) fn stuck(&self) -> Option<&Cause> {
+        if let Self::Stuck(cause) = self { Some(cause) } else { None }
+    }
+
+    /// Why it has not begun.
+    pub(crate) fn waits_for(&self) -> Option<&str> {
+        match self {
+            Self::Waiting(reason) => Some(reason),
+            Self::Stuck(cause) => Some(&cause.said),
+            Self::Running { .. } | Self::Over(_) => None,
+        }
+    }
+}
+
+/// What keeps a job from running, in words, and what a person can do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub(crate) said: String,
+    pub(crate) remedy: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +147,8 @@ pub(crate) enum Ending {
     Cancelled,
     /// With the engine's reason.
     NeverStarted(String),
+    /// It never had a node, and another job like it would not get one either.
+    Impossible(Cause),
 }
 
 impl fmt::Display for Ending {
@@ -134,6 +161,7 @@ impl fmt::Display for Ending {
             Self::NodeLost => f.write_str("was lost with its node"),
             Self::Cancelled => f.write_str("was cancelled"),
             Self::NeverStarted(reason) => write!(f, "could not be started: {reason}"),
+            Self::Impossible(cause) => write!(f, "cannot run on this cluster: {}", cause.said),
         }
     }
 }

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use super::{ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, squeue};
+use super::{
+    ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, slurm_reasons,
+    squeue,
+};
 use crate::fs::{atomic, regular_file};
 use crate::model::ExecutorSettings;
 use crate::model::text::{last_lines, shell_line};
@@ -89,9 +92,10 @@ impl Slurm {
         if let Some(job) = known.get(&order.name) {
             return Ok(job.ticket.clone());
         }
-        // The answer may be lost and the job submitted.
+        // The answer may be lost and the job submitted. Slurm lists some that it refused, too.
         self.submit_new(order).or_else(|error| {
             let found = self.survey(std::slice::from_ref(&order.name)).unwrap_or_default().remove(&order.name);
+            let found = found.filter(|job| !matches!(job.sighting, Sighting::Over(Ending::Impossible(_))));
             found.map(|job| job.ticket).ok_or(error)
         })
     }
@@ -173,7 +177,8 @@ impl Cluster for Slurm {
 
     fn remedy(&self, name: &OrderName, sighting: Option<&Sighting>) -> String {
         match sighting {
-            Some(Sighting::Over(Ending::NeverStarted(_))) => {
+            Some(Sighting::Stuck(cause) | Sighting::Over(Ending::Impossible(cause))) => cause.remedy.clone(),
+            Some(Sighting::Over(Ending::NeverStarted(reason))) if reason == "JobLaunchFailure" => {
                 format!("check that {} can be written on the nodes", self.output_file(name).display())
             }
             Some(Sighting::Over(_)) => "ask the engine why: scontrol show job".to_owned(),
@@ -257,8 +262,9 @@ fn refused(program: &str, output: &Output) -> ClusterError {
                       none queued, the lane exceeds your limits: lower its `cpus`, `memory_mib`, `gpus` or `job_time`";
         return ClusterError::Unavailable { said, remedy: remedy.to_owned() };
     }
-    let remedy = "correct what it names in `[executors.NAME]`: partition, account, qos or arguments".to_owned();
-    ClusterError::Refused { said, remedy }
+    let remedy = slurm_reasons::refusal(&all)
+        .unwrap_or("correct what it names in `[executors.NAME]`: partition, account, qos or arguments");
+    ClusterError::Refused { said, remedy: remedy.to_owned() }
 }
 
 fn unanswered(said: String) -> ClusterError {

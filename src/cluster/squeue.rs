@@ -1,6 +1,6 @@
 //! What `squeue` prints of jobs.
 
-use super::{Ending, Job, OrderName, Sighting, Ticket};
+use super::{Ending, Job, OrderName, Sighting, Ticket, slurm_reasons};
 
 /// What is asked of each job; the fields end with `|`. The reason is last, because it may hold anything.
 pub(super) const FIELDS: &str = "JobArrayID:|,Name:|,State:|,exit_code:|,NodeList:|,Reason:|";
@@ -24,8 +24,10 @@ fn job(line: &str) -> Option<(OrderName, Job)> {
 
 fn sighting(state: &str, status: i32, node: &str, reason: &str) -> Sighting {
     let ending = match state {
-        "PENDING" => return Sighting::Waiting(reason.to_owned()),
+        "PENDING" => return slurm_reasons::waiting(reason),
         "RUNNING" | "COMPLETING" | "SIGNALING" | "STAGE_OUT" => return Sighting::Running { node: node.to_owned() },
+        // Its exit code is none of a command.
+        "FAILED" if node.is_empty() => slurm_reasons::never_ran(reason),
         "COMPLETED" | "FAILED" => ended(status, reason),
         "OUT_OF_MEMORY" => Ending::OutOfMemory,
         "TIMEOUT" | "DEADLINE" => Ending::TimeLimit,
@@ -51,6 +53,7 @@ fn ended(status: i32, reason: &str) -> Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Cause;
 
     fn seen(line: &str) -> Sighting {
         jobs(line).unwrap().remove(0).1.sighting
@@ -71,7 +74,10 @@ mod tests {
             [
                 Sighting::Over(Ending::Exited(0)),
                 Sighting::Over(Ending::Exited(3)),
-                Sighting::Waiting("JobHeldUser".into()),
+                Sighting::Stuck(Cause {
+                    said: "it is held (JobHeldUser)".into(),
+                    remedy: "release it (scontrol release JOB), and remove `--hold` from `arguments`".into(),
+                }),
                 Sighting::Running { node: "n1".into() },
             ]
         );
@@ -90,12 +96,17 @@ mod tests {
             ("PREEMPTED|15|n1|None|", Ending::Preempted),
             ("NODE_FAIL|1|n1|NodeDown|", Ending::NodeLost),
             ("CANCELLED|0||JobHeldUser|", Ending::Cancelled),
+            ("FAILED|1||SystemFailure|", Ending::NeverStarted("SystemFailure".into())),
+            ("FAILED|1|n1|NonZeroExitCode|", Ending::Exited(129)),
             ("BOOT_FAIL|0|n1|NodeDown|", Ending::NeverStarted("NodeDown".into())),
         ] {
             assert_eq!(seen(&format!("1|lw-a|{state}")), Sighting::Over(ending), "{state}");
         }
+        // Slurm 22.05.8, of a job whose submission it refused.
+        let refused = seen("6|lw-a|FAILED|1||BadConstraints|");
+        assert!(matches!(&refused, Sighting::Over(Ending::Impossible(_))), "{refused:?}");
         assert_eq!(seen("1|lw-a|REQUEUED|0||BeginTime|"), Sighting::Waiting("REQUEUED".into()));
-        let odd = "1|lw-a|PENDING|0||ReqNodeNotAvail, Reserved | for maintenance|";
-        assert_eq!(seen(odd), Sighting::Waiting("ReqNodeNotAvail, Reserved | for maintenance".into()));
+        let odd = seen("1|lw-a|PENDING|0||ReqNodeNotAvail, Reserved | for maintenance|");
+        assert!(odd.waits_for().unwrap().ends_with(" (ReqNodeNotAvail, Reserved | for maintenance)"), "{odd:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::redact::looks_secret;
-use super::time::optional_millis;
+use super::text::counted;
+use super::time::{exact, optional_millis};
 use super::word::word_enum;
 
 word_enum! {
@@ -99,6 +101,15 @@ impl Resources {
     /// Whole minutes; 8 hours unless the plan says otherwise.
     pub fn minutes(&self) -> u64 {
         self.time.map_or(8 * 60, |time| time.as_secs().div_ceil(60).max(1))
+    }
+}
+
+impl fmt::Display for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} MiB", counted(self.cpus() as usize, "CPU"), self.memory_mib())?;
+        self.gpus.map_or(Ok(()), |gpus| write!(f, ", {}", counted(gpus.get() as usize, "GPU")))?;
+        write!(f, ", {}", exact(Duration::from_secs(60 * self.minutes())))?;
+        self.image.as_ref().map_or(Ok(()), |image| write!(f, ", image {image}"))
     }
 }
 

@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::Engine;
 use super::watch::{Followed, Watch};
-use crate::cluster::{Cancel, Job, OrderName, Sighting, Ticket};
-use crate::event::{Event, Incoming};
+use crate::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
+use crate::event::{Event, Incoming, RunOutcome};
 use crate::model::LaneId;
 use crate::model::cells::clean;
 use crate::model::text::last_lines;
@@ -28,15 +28,34 @@ const LAST_LINES: usize = 3;
 impl Followed {
     /// Why its job waits, if that has been the same for a while.
     fn lasting_wait(&mut self, sighting: Option<&Sighting>) -> Option<String> {
-        let Some(Sighting::Waiting(reason)) = sighting else {
+        let Some(reason) = sighting.and_then(Sighting::waits_for) else {
             self.waits = None;
             return None;
         };
         let (_, since) = match &mut self.waits {
-            Some(waits) if waits.0 == *reason => waits,
-            other => other.insert((reason.clone(), Instant::now())),
+            Some(waits) if waits.0 == reason => waits,
+            other => other.insert((reason.to_owned(), Instant::now())),
         };
-        (since.elapsed() >= WAITS).then(|| reason.clone())
+        (since.elapsed() >= WAITS).then(|| reason.to_owned())
+    }
+
+    /// What is to be noted about the wait of its job. Many jobs of an executor wait for the same that comes by itself: that
+    /// is noted of one of them. What keeps a job for good is noted of each, and so is that it is over.
+    fn note(&mut self, reason: &str, stuck: Option<&Cause>, known: &mut HashSet<(String, String)>) -> Option<String> {
+        let is_new = known.insert((self.errand.executor.clone(), reason.to_owned()));
+        let before = self.stuck.take();
+        self.stuck = stuck.map(|cause| cause.said.clone());
+        let is_told = is_told(before.as_deref(), self.stuck.as_deref(), is_new);
+        let advice = stuck.map(|cause| format!("; that may last until somebody acts: {}", cause.remedy));
+        is_told.then(|| format!("job {} waits: {reason}{}", self.ticket.0, advice.unwrap_or_default()))
+    }
+}
+
+/// Whether the wait of a job is noted: what it was stuck in `before` and is `now`, and whether its reason `is_new`.
+fn is_told(before: Option<&str>, now: Option<&str>, is_new: bool) -> bool {
+    match now {
+        Some(_) => before != now,
+        None => is_new || before.is_some(),
     }
 }
 
@@ -72,13 +91,16 @@ impl Watch {
             let sighting = jobs.get(&name).map(|job| job.sighting.clone());
             followed.absent = followed.absent.or(Some(Instant::now())).filter(|_| sighting.is_none());
             let stop = followed.stops.iter().map(|(force, _)| *force).max();
-            if let Some(reason) = followed.lasting_wait(sighting.as_ref())
-                && self.noted.insert((executor.to_owned(), reason.clone()))
-            {
-                let message = format!("job {} waits: {reason}", followed.ticket.0);
+            let stuck = sighting.as_ref().and_then(Sighting::stuck);
+            let reason = followed.lasting_wait(sighting.as_ref());
+            if let Some(message) = reason.and_then(|reason| followed.note(&reason, stuck, &mut self.noted)) {
                 (followed.answer)(vec![Event::Noted { lane: Some(lane.clone()), message }.into()], false);
             }
-            let waits = matches!(sighting, Some(Sighting::Waiting(_)));
+            let waits = sighting.as_ref().is_some_and(|sighting| sighting.waits_for().is_some());
+            if let Some(Sighting::Over(ending @ Ending::Impossible(cause))) = &sighting {
+                self.close(&lane, &format!("its job {ending}; {}", cause.remedy), Some(RunOutcome::Blocked));
+                continue;
+            }
             let over = match &sighting {
                 Some(Sighting::Over(ending)) => Some(format!("its job {ending}")),
                 None if followed.absent.is_some_and(|since| since.elapsed() >= ABSENT) => {
@@ -88,13 +110,16 @@ impl Watch {
             };
             let ticket = followed.ticket.clone();
             if let Some(mut why) = over {
-                if matches!(sighting, Some(Sighting::Over(_))) {
-                    why.push_str(&self.printed(executor, &name));
+                if let Some(sighting @ Sighting::Over(ending)) = &sighting {
+                    why.push_str(&match ending {
+                        Ending::NeverStarted(_) => self.advice(executor, &name, sighting),
+                        _ => self.printed(executor, &name),
+                    });
                 }
                 self.ask_engines_soon();
-                self.close(&lane, &why);
+                self.close(&lane, &why, None);
             } else if stop == Some(true) || (stop.is_some() && waits) {
-                self.close(&lane, "it was stopped");
+                self.close(&lane, "it was stopped", None);
                 if !self.is_taken {
                     self.cancel(executor, &ticket, Cancel::Kill);
                 }
@@ -102,6 +127,11 @@ impl Watch {
                 self.cancel(executor, &ticket, Cancel::Ask);
             }
         }
+    }
+
+    fn advice(&self, executor: &str, name: &OrderName, sighting: &Sighting) -> String {
+        self.engine(executor)
+            .map_or_else(|_| String::new(), |it| format!("; {}", it.cluster.remedy(name, Some(sighting))))
     }
 
     /// What a job printed last, or where that is: it may have ended before it could push anything.
@@ -121,8 +151,8 @@ impl Watch {
     }
 
     /// Takes the lane back. A job that was quicker, or works on although its engine has lost it, is fenced by it, or its
-    /// work is collected.
-    fn close(&mut self, lane: &LaneId, reason: &str) {
+    /// work is collected. With the outcome `Blocked` the lane is not offered again before a resume.
+    fn close(&mut self, lane: &LaneId, reason: &str, outcome: Option<RunOutcome>) {
         self.collect();
         let Some(mut followed) = self.followed.remove(lane) else { return };
         let closed = self.closed(&mut followed);
@@ -130,7 +160,12 @@ impl Watch {
             return self.refuse(followed, &reason);
         }
         match self.tolerate(&format!("lane {lane}"), closed).flatten() {
-            Some(news) => self.end(followed, news, None, reason),
+            Some(mut news) => {
+                if outcome == Some(RunOutcome::Blocked) {
+                    news.push(Event::LaneBlocked { lane: lane.clone(), reason: reason.to_owned() }.into());
+                }
+                self.end(followed, news, outcome, reason);
+            }
             None => drop(self.followed.insert(lane.clone(), followed)),
         }
     }
@@ -177,4 +212,21 @@ impl Watch {
 fn lost_jobs(lane: &LaneId, closed: &ReceivedState, own: &RunState) -> Vec<Incoming> {
     let running = own.running_jobs().filter(|job| job.lane.as_ref() == Some(lane));
     running.map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_told;
+
+    #[test]
+    fn stuck_job_is_noted_at_each_change() {
+        // Of each lane, also where another one was noted with the same reason.
+        assert!(is_told(None, Some("held"), false));
+        assert!(is_told(Some("held"), Some("down"), false));
+        assert!(!is_told(Some("held"), Some("held"), true));
+        // What was noted does not hold any more.
+        assert!(is_told(Some("held"), None, false));
+        assert!(!is_told(None, None, false));
+        assert!(is_told(None, None, true));
+    }
 }

@@ -78,6 +78,8 @@ pub(super) struct Followed {
     pub(super) absent: Option<Instant>,
     /// Why the job waits, and since when for this reason.
     pub(super) waits: Option<(String, Instant)>,
+    /// What was noted last as keeping its job from starting, unless it is over.
+    pub(super) stuck: Option<String>,
 }
 
 impl Watch {
@@ -237,7 +239,20 @@ impl Watch {
         let (name, seen) = (self.name(&run, errand.number), errand.seen);
         let stops = Vec::new();
         let files = HashSet::new();
-        Followed { errand, answer, stops, run, name, ticket, state: None, files, seen, absent: None, waits: None }
+        Followed {
+            errand,
+            answer,
+            stops,
+            run,
+            name,
+            ticket,
+            state: None,
+            files,
+            seen,
+            absent: None,
+            waits: None,
+            stuck: None,
+        }
     }
 
     pub(super) fn name(&self, run: &RunId, number: u32) -> OrderName {

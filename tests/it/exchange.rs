@@ -58,8 +58,17 @@ fn why_a_job_waits_is_in_the_run_log_and_in_status() {
     let env = chain();
     env.write("scratch/never", "");
     let run = env.start(&[]);
-    wait_until("the reason", || run.has_said("A: job 7 waits: Resources"));
-    assert!(env.lanewright(&["status"]).exits(0).stdout.contains("job 7 waits: Resources"));
+    wait_until("the reason", || run.has_said("A: job 7 waits: no node has enough free (Resources)"));
+    assert!(env.lanewright(&["status"]).exits(0).stdout.contains("job 7 waits: no node has enough free (Resources)"));
+    env.write("scratch/never", "ReqNodeNotAvail, UnavailableNodes:n1");
+    let lasting = "job 7 waits: a node that it needs is down, drained, reserved or in use (ReqNodeNotAvail, \
+                   UnavailableNodes:n1); that may last until somebody acts: ";
+    wait_until("the other reason", || run.has_said(lasting));
+    assert!(env.lanewright(&["status"]).exits(0).stdout.contains(lasting));
+    env.write("scratch/never", "");
+    wait_until("the first reason again", || {
+        env.lanewright(&["status"]).exits(0).stdout.contains("job 7 waits: no node has enough free (Resources)")
+    });
     env.lanewright(&["stop"]);
     run.wait().exits(143);
 }

@@ -7,17 +7,20 @@ use crate::support::{Ended, TestEnv, wait_until};
 
 const SBATCH: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit 0; }
-test= name= output= partition=
+test= name= output= partition= cpus=
+echo "$*" >>"$SCRATCH/asked"
 while [ $# -gt 0 ]; do
   case $1 in
     --test-only) test=1 ;;
     -J) name=$2; shift ;;
     -o) output=$2; shift ;;
     -p) partition=$2; shift ;;
+    -c) cpus=$2; shift ;;
   esac
   shift
 done
 [ "$partition" = nope ] && { echo "sbatch: error: invalid partition specified: nope" >&2; exit 1; }
+[ "$cpus" = 99 ] && { echo "allocation failure: Requested node configuration is not available" >&2; exit 1; }
 [ -n "$test" ] && exit 0
 mkdir -p "$SCRATCH/jobs"
 echo "$name" >>"$SCRATCH/submitted"
@@ -25,6 +28,13 @@ id=$((6 + $(wc -l <"$SCRATCH/submitted")))
 cat >"$SCRATCH/script"
 cp "$SCRATCH/script" "$SCRATCH/script.$id"
 echo "$name" >"$SCRATCH/jobs/$id"
+if [ -e "$SCRATCH/impossible" ]; then
+  touch "$SCRATCH/impossible.$id"
+  grep -q accepted "$SCRATCH/impossible" && { echo $id; exit; }
+  echo "sbatch: error: Memory specification can not be satisfied" >&2
+  echo "sbatch: error: Batch job submission failed: Requested node configuration is not available" >&2
+  exit 1
+fi
 [ -e "$SCRATCH/never" ] || {
   sh -c 'echo $$ >"$SCRATCH/pid.'$id'"; exec sh "$SCRATCH/script.'$id'"'
   echo $? >"$SCRATCH/code.$id"
@@ -39,7 +49,9 @@ const SQUEUE: &str = r#"#!/bin/sh
 for job in "$SCRATCH"/jobs/*; do
   [ -e "$job" ] || continue
   id=${job##*/} name=$(cat "$job")
-  if [ -e "$SCRATCH/never" ]; then echo "$id|$name|PENDING|0||Resources|"
+  if [ -e "$SCRATCH/impossible.$id" ]; then echo "$id|$name|FAILED|1||BadConstraints|"
+  elif [ -s "$SCRATCH/never" ]; then echo "$id|$name|PENDING|0||$(cat "$SCRATCH/never")|"
+  elif [ -e "$SCRATCH/never" ]; then echo "$id|$name|PENDING|0||Resources|"
   elif [ -e "$SCRATCH/lost.$id" ]; then echo "$id|$name|NODE_FAIL|0|n1|None|"
   elif [ -s "$SCRATCH/code.$id" ]; then echo "$id|$name|FAILED|$(($(cat "$SCRATCH/code.$id") * 256))|n1|None|"
   else echo "$id|$name|RUNNING|0|n1|None|"
@@ -185,8 +197,53 @@ fn a_job_that_never_starts_is_given_up_and_removed() {
     let env = slurm(this());
     env.write("scratch/never", "");
     let said = doctor(&env, &["--wait", "1s"]).exits(3).stdout;
-    assert!(said.contains("did not answer within 1s; it waits: Resources"), "{said}");
+    assert!(said.contains("did not answer within 1s; it waits: no node has enough free (Resources)"), "{said}");
     assert!(!env.path("scratch/jobs/7").exists(), "the job was cancelled");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn doctor_submits_each_request_of_a_plan_once() {
+    let env = slurm(this());
+    let lane = |id: &str, more: &str| format!("[[lane]]\nid = '{id}'\ncommand = 'true'\n{more}\n");
+    let large = "executor = 'main'\ncpus = 4\nmemory_mib = 8192\ngpus = 1\njob_time = '2h'";
+    env.plan(&[lane("A", ""), lane("B", ""), lane("C", large), lane("HERE", "executor = 'local'\n")].concat());
+    let plan = env.path("plan.toml").display().to_string();
+    let said = doctor(&env, &["--plan", &plan]).exits(0).stdout;
+    assert!(said.contains("asked for: 1 CPU, 2048 MiB, 8h (A, B)"), "{said}");
+    assert!(said.contains("asked for: 4 CPUs, 8192 MiB, 1 GPU, 2h (C)"), "{said}");
+    let asked = env.scratch("asked");
+    let (tests, jobs): (Vec<&str>, Vec<&str>) = asked.lines().partition(|line| line.contains("--test-only"));
+    for lines in [tests, jobs] {
+        let [small, large] = lines[..] else { panic!("{asked}") };
+        assert!(small.contains("-c 1 --mem 2048M -t 480 --parsable"), "{small}");
+        assert!(large.contains("-c 4 --mem 8192M -t 120 --gres=gpu:1 --parsable"), "{large}");
+    }
+    assert_nothing_is_left(&env);
+    env.lanewright(&["doctor", "--executor", "nowhere", "--plan", &plan]).exits(3);
+    env.plan(&lane("HERE", "executor = 'local'"));
+    doctor(&env, &["--plan", &plan]).exits(2).says(&["no lane of", "is for the executor `main`"]);
+}
+
+#[test]
+fn doctor_names_the_lane_that_no_node_can_run() {
+    let env = slurm(this());
+    env.plan("[[lane]]\nid = 'A'\ncommand = 'true'\n[[lane]]\nid = 'B'\ncommand = 'true'\ncpus = 99\n");
+    let plan = env.path("plan.toml").display().to_string();
+    let said = doctor(&env, &["--plan", &plan]).exits(3).stdout;
+    let words = "node configuration is not available; asked for: 99 CPUs, 2048 MiB, 8h (B)";
+    assert!(said.contains(words) && said.contains("lower `cpus`"), "{said}");
+    assert!(said.contains("job         skipped") && !env.path("scratch/jobs").exists(), "{said}");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn doctor_ends_early_on_a_job_that_is_stuck() {
+    let env = slurm(this());
+    env.write("scratch/never", "PartitionTimeLimit");
+    let said = doctor(&env, &["--wait", "1h"]).exits(3).stdout;
+    assert!(said.contains("it waits: it asks for more time than the partition allows (PartitionTimeLimit)"), "{said}");
+    assert!(said.contains("lower `job_time`"), "{said}");
     assert_nothing_is_left(&env);
 }
 

@@ -41,6 +41,33 @@ fn without_an_exchange_no_run_begins() {
     refused(&env, &[], 2).says(&["no exchange is set"]).hints("--exchange REMOTE, or `exchange` in lanewright.toml");
 }
 
+/// The lane is blocked at once, and offered again by a resume.
+#[track_caller]
+fn impossible(accepted: &str, words: &[&str]) {
+    let env = one();
+    env.write("scratch/impossible", accepted);
+    let ended = env.execute(&["--run-id", "r1"]).exits(3).says(words);
+    assert!(!ended.stderr.contains("exit code 129") && !ended.stderr.contains("its output"), "{}", ended.stderr);
+    assert_eq!(env.scratch("submitted").lines().count(), 1, "{}", ended.stderr);
+    let status = env.lanewright(&["status", "r1"]).stdout;
+    assert!(status.contains(words[0]), "{status}");
+    std::fs::remove_file(env.path("scratch/impossible")).expect("removed");
+    env.resume(&["--yes"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
+fn job_that_no_node_can_run_blocks_its_lane() {
+    let words = "its job cannot run on this cluster: no node of the cluster has what it asks for (BadConstraints)";
+    impossible("accepted", &[words, "correct `arguments` of the executor (--constraint"]);
+}
+
+#[test]
+fn refused_job_that_slurm_still_lists_is_not_followed() {
+    let words = ["it cannot be placed: sbatch: error: Memory specification can not be satisfied", "`memory_mib`"];
+    impossible("", &words);
+}
+
 #[test]
 fn lanes_that_run_here_need_no_exchange() {
     let env = one();

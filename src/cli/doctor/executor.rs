@@ -1,12 +1,13 @@
 //! `doctor --executor`: whether jobs of an executor of the settings reach the exchange and answer through it.
 
 mod report;
+mod requests;
 
-use std::num::NonZeroU32;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use report::{Line, Outcome};
+use requests::Request;
 
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::signals::Signals;
@@ -14,66 +15,85 @@ use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result,
 use crate::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
 use crate::model::text::last_lines;
 use crate::model::time::{exact, short};
-use crate::model::{CommitId, ExecutorSettings, Resources};
+use crate::model::{CommitId, ExecutorSettings};
 use crate::settings::{Layer, Origin, Setting};
 use crate::state_sync::{Probe, ProbeAnswer};
 
 /// Between two looks at the exchange and the engine.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// So long a job must be stuck until its answer is not waited for any more.
+const STUCK: Duration = Duration::from_secs(10);
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor, name: &str) -> Result<ExitStatus> {
     let flag = arguments.exchange.clone();
     let flag = flag.map(|exchange| Setting::new(Some(exchange), Origin::Flag("--exchange")));
-    let within = RepositoryContext::open_for_work(context, Layer { exchange: flag, ..Layer::default() })?;
+    let layer = Layer { exchange: flag, executor: requests::default_of_lanes(arguments, name), ..Layer::default() };
+    let within = RepositoryContext::open_for_work(context, layer)?;
     let settings = named(&within, name)?;
     let (remote, address) = exchange(&within)?;
-    let probe = Probe::new(&within.repository, &remote);
-    let preflight = Preflight {
-        settings,
-        cluster: engine(context, name, settings)?,
-        order: OrderName::of(&[&address, probe.reference()]),
-        address,
-        probe,
-        wait: arguments.wait,
-        signals: Signals::watch()?,
+    let requests = requests::of(&within, arguments, name)?;
+    let (cluster, signals) = (engine(context, name, settings)?, Signals::watch()?);
+    let preflight = |request| {
+        let probe = Probe::new(&within.repository, &remote);
+        Preflight {
+            settings,
+            cluster: cluster.as_ref(),
+            order: OrderName::of(&[&address, probe.reference()]),
+            address: &address,
+            probe,
+            request,
+            wait: arguments.wait,
+            signals: &signals,
+        }
     };
-    let lines = preflight.carry_out()?;
-    report::report(context, name, &exchange_of(&within)?, &lines)
+    let preflights: Vec<Preflight<'_>> = requests.into_iter().map(preflight).collect();
+    report::report(context, name, &exchange_of(&within)?, &carry_out(&preflights)?)
+}
+
+/// An error only where a signal ended it; everything is removed again then, too.
+fn carry_out(preflights: &[Preflight<'_>]) -> Result<Vec<Line>> {
+    let mut lines: Vec<Line> = Vec::new();
+    for preflight in preflights {
+        // Another request changes only what is said of its submission.
+        let is_other = |line: &Line| line.name == "submission" || lines.iter().all(|it| it.name != line.name);
+        let new: Vec<Line> = preflight.check_engine().into_iter().filter(is_other).collect();
+        lines.extend(new);
+    }
+    lines.extend(preflights.first().map(Preflight::check_exchange));
+    let is_ready = lines.iter().all(|line| line.outcome == Outcome::Ok);
+    for preflight in preflights.iter().take(if is_ready { usize::MAX } else { 1 }) {
+        let tried = if is_ready { preflight.try_job() } else { Ok(vec![skipped()]) };
+        let removed = preflight.remove(is_ready);
+        lines.extend(tried?);
+        lines.extend(removed.err().map(|error| failed("removal", error)));
+    }
+    Ok(lines)
 }
 
 struct Preflight<'a> {
     settings: &'a ExecutorSettings,
-    cluster: Box<dyn Cluster>,
+    cluster: &'a dyn Cluster,
     /// What jobs reach the exchange by.
-    address: String,
+    address: &'a str,
     probe: Probe<'a>,
     order: OrderName,
+    request: Request,
     wait: Duration,
-    signals: Signals,
+    signals: &'a Signals,
 }
 
 impl Preflight<'_> {
-    /// An error only where a signal ended it; everything is removed again then, too.
-    fn carry_out(&self) -> Result<Vec<Line>> {
-        let mut lines = self.check_engine();
-        lines.push(self.check_exchange());
-        let is_ready = lines.iter().all(|line| line.outcome == Outcome::Ok);
-        let tried = if is_ready { self.try_job() } else { Ok(vec![skipped()]) };
-        let removed = self.remove(is_ready);
-        lines.extend(tried?);
-        lines.extend(removed.err().map(|error| failed("removal", error)));
-        Ok(lines)
-    }
-
     fn check_engine(&self) -> Vec<Line> {
         let checks = self.cluster.check(&self.order("0".repeat(40).as_str()));
         let line = |check: Check| match check.outcome {
             Ok(seen) => Line::new(check.name, Outcome::Ok, seen),
             Err(error) => refused(check.name, &error),
         };
-        checks.into_iter().map(line).collect()
+        let about = |line: Line| if line.name == "submission" { line.about(self.request.lanes()) } else { line };
+        checks.into_iter().map(line).map(about).collect()
     }
 
     fn check_exchange(&self) -> Line {
@@ -96,7 +116,7 @@ impl Preflight<'_> {
     }
 
     fn order(&self, offer: &str) -> Order {
-        let command = [self.program(), "work", &self.address, self.probe.reference(), offer].map(str::to_owned);
+        let command = [self.program(), "work", self.address, self.probe.reference(), offer].map(str::to_owned);
         let cache = self
             .settings
             .node_cache()
@@ -106,7 +126,7 @@ impl Preflight<'_> {
             name: self.order.clone(),
             comment: "lanewright doctor".to_owned(),
             command: command.into_iter().chain(cache).collect(),
-            resources: Resources { memory_mib: NonZeroU32::new(256), time: Some(self.wait), ..Resources::default() },
+            resources: self.request.resources.clone(),
         }
     }
 
@@ -117,14 +137,14 @@ impl Preflight<'_> {
         };
         let submitted = self.cluster.submit(&[self.order(offer.as_str())]).remove(0);
         match submitted {
-            Ok(_) => self.follow(&offer),
-            Err(error) => Ok(vec![refused("job", &error)]),
+            Ok(_) => Ok(self.follow(&offer)?.into_iter().map(|line| line.about(self.request.lanes())).collect()),
+            Err(error) => Ok(vec![refused("job", &error).about(self.request.lanes())]),
         }
     }
 
     /// Waits for the answer. What an engine says of a job counts only where git has no answer.
     fn follow(&self, offer: &CommitId) -> Result<Vec<Line>> {
-        let (began, mut last) = (Instant::now(), Ok(None));
+        let (began, mut last, mut stuck) = (Instant::now(), Ok(None), None);
         loop {
             let jobs = self.cluster.survey(std::slice::from_ref(&self.order));
             // Looked at after the engine: a job that is over has answered before.
@@ -138,6 +158,16 @@ impl Preflight<'_> {
                     _ => None,
                 };
                 return Ok(vec![self.not_answered(ending, node)]);
+            }
+            let cause = seen.as_ref().ok().and_then(Option::as_ref).and_then(Sighting::stuck).cloned();
+            stuck = cause.map(|cause| (cause, stuck.map_or_else(Instant::now, |(_, since)| since)));
+            if let Some((cause, since)) = &stuck
+                && since.elapsed() >= STUCK
+            {
+                return Ok(vec![
+                    Line::new("job", Outcome::Failed, format!("no answer: it waits: {}", cause.said))
+                        .remedy(format!("that may last until somebody acts: {}", cause.remedy)),
+                ]);
             }
             // An engine may forget a job, but not where it was.
             if !matches!(seen, Ok(None)) {
@@ -155,9 +185,11 @@ impl Preflight<'_> {
             Err(error) => (error.to_string(), error.remedy()),
             Ok(sighting) => {
                 let said = match sighting {
-                    Some(Sighting::Waiting(reason)) => format!("it waits: {reason}"),
                     Some(Sighting::Running { node }) => format!("it runs on {node}"),
-                    _ => "it is unknown to the engine".to_owned(),
+                    other => match other.as_ref().and_then(Sighting::waits_for) {
+                        Some(reason) => format!("it waits: {reason}"),
+                        None => "it is unknown to the engine".to_owned(),
+                    },
                 };
                 (said, self.cluster.remedy(&self.order, sighting.as_ref()))
             }
@@ -228,7 +260,7 @@ impl Preflight<'_> {
             let how = match job.sighting {
                 Sighting::Over(_) => continue,
                 Sighting::Running { .. } => Cancel::Ask,
-                Sighting::Waiting(_) => Cancel::Kill,
+                Sighting::Waiting(_) | Sighting::Stuck(_) => Cancel::Kill,
             };
             self.cluster.cancel(&[job.ticket], how).map_err(|error| {
                 let end = self.cluster.by_hand(&self.order).end;

@@ -16,7 +16,7 @@ word_enum! {
 
 /// One check and what came of it.
 pub(super) struct Line {
-    name: &'static str,
+    pub(super) name: &'static str,
     pub(super) outcome: Outcome,
     details: String,
     remedy: Option<String>,
@@ -29,6 +29,14 @@ impl Line {
 
     pub(super) fn remedy(self, remedy: String) -> Self {
         Self { remedy: Some(remedy).filter(|remedy| !remedy.is_empty()), ..self }
+    }
+
+    /// Says which lanes it is about, unless it is about none.
+    pub(super) fn about(self, lanes: Option<&str>) -> Self {
+        match lanes {
+            Some(lanes) => Self { details: format!("{}; asked for: {lanes}", self.details), ..self },
+            None => self,
+        }
     }
 
     fn text(&self) -> String {
