@@ -39,25 +39,28 @@ impl Executor {
         head: &CommitId,
     ) -> Result<Option<&'c CommitId>, ExecutorError> {
         for commit in accepted.iter().filter(|commit| *commit != head) {
-            if !self.repository.is_ancestor(commit, head)? {
+            if !self.repository.has_commit(commit)? || !self.repository.is_ancestor(commit, head)? {
                 return Ok(Some(commit));
             }
         }
         Ok(None)
     }
 
-    /// The lane is not merged, because that would leave out work that was accepted. No rule of the scheduler leads to
-    /// this; the check is there for those that are wrong.
-    fn incomplete(&self, lane: LaneIndex, head: &CommitId, missing: &CommitId) -> Event {
+    /// The lane is not merged, because that would leave out work that was accepted. Unless git has lost it, a rule of the
+    /// scheduler is wrong; the check is there for those that nobody knows of.
+    fn incomplete(&self, lane: LaneIndex, head: &CommitId, missing: &CommitId) -> Result<Event, ExecutorError> {
         let (id, branch) = (self.id(lane), self.lane_branch(lane));
-        let reason = format!(
-            "{branch} at {} lacks accepted work ({}), so it is not merged; this is a mistake of Lanewright: please report it \
-             with the run log. To add the work: `git merge {}` in the lane's worktree, then resume",
-            head.short(),
-            missing.short(),
-            missing.short()
-        );
-        Event::LaneBlocked { lane: id, reason }
+        let what =
+            format!("{branch} at {} lacks accepted work ({}), so it is not merged", head.short(), missing.short());
+        let reason = match self.repository.has_commit(missing)? {
+            true => format!(
+                "{what}; this is a mistake of Lanewright: please report it with the run log. To add the work: `git merge {}` \
+                 in the lane's worktree, then resume",
+                missing.short()
+            ),
+            false => format!("{what}; git has lost that commit: restore it, or roll the lane back to do it again"),
+        };
+        Ok(Event::LaneBlocked { lane: id, reason })
     }
 
     /// The message of the one commit of a lane.
@@ -80,7 +83,7 @@ impl Executor {
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             if let Some(missing) = executor.first_missing(&accepted, &head)? {
-                return Ok(vec![executor.incomplete(lane, &head, missing)]);
+                return Ok(vec![executor.incomplete(lane, &head, missing)?]);
             }
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
