@@ -39,8 +39,10 @@ impl Executor {
         head: &CommitId,
     ) -> Result<Option<&'c CommitId>, ExecutorError> {
         for commit in accepted.iter().filter(|commit| *commit != head) {
-            if !self.repository.has_commit(commit)? || !self.repository.is_ancestor(commit, head)? {
-                return Ok(Some(commit));
+            match self.repository.is_ancestor(commit, head) {
+                Ok(true) => {}
+                Err(error) if self.repository.has_commit(commit)? => return Err(error.into()),
+                Ok(false) | Err(_) => return Ok(Some(commit)),
             }
         }
         Ok(None)

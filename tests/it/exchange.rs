@@ -180,7 +180,7 @@ fn a_run_whose_agent_worked_elsewhere_when_it_was_taken_can_be_rolled_back() {
     env.resume(&["--yes"]).exits(4);
     env.lanewright(&["rollback", "--yes"]).exits(0);
     env.lanewright(&["doctor"]).exits(0);
-    env.lanewright(&["status", "r1"]).exits(0).says(&["rolled back"]);
+    assert!(env.lanewright(&["status", "r1"]).exits(0).stdout.contains("rolled back"));
     env.write("scratch/go", "");
     in_other(&env, &["resume", "--yes", "--state-remote", "x"]).wait().exits(0);
     assert_eq!(env.git_at("other", &["show", "main:a.txt"]).trim(), "a");

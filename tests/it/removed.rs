@@ -364,7 +364,7 @@ fn a_lane_that_cannot_be_repaired_keeps_no_other_from_being_merged() {
     for lane in ["A", "B"] {
         env.lanewright(&["approve", "r1", lane, "--gate", "changes"]).exits(0);
     }
-    env.resume(&[]).exits(3).says(&["A blocked: ", "lanewright status r1 A"]);
+    env.resume(&[]).exits(3).says(&["A blocked:", "lanewright status r1 A"]);
     let page = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
     assert!(page.contains("rollback r1 --lane A"), "{page}");
     assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt"]);
