@@ -277,7 +277,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("lanewright doctor", "check all runs, write nothing"),
             ("lanewright doctor r1 --fix", "repair one run"),
             ("lanewright doctor --executor cluster", "try a cluster with a job"),
-            ("lanewright doctor --executor cluster --plan plan.toml", "with what the plan's lanes ask for"),
+            ("lanewright doctor --executor x --plan p.toml", "what its lanes ask for"),
         ],
     ),
     (
