@@ -181,6 +181,28 @@ mod tests {
     use crate::git::repo::known_objects::DurableObjects;
 
     #[test]
+    fn commit_with_an_emptied_file_is_not_durable() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = std::fs::canonicalize(directory.path()).unwrap();
+        let git = |arguments: &[&str]| {
+            let git = Git::new(&place).configured("user.name=x").configured("user.email=x@localhost");
+            git.args(arguments).line().unwrap()
+        };
+        git(&["init", "--quiet"]);
+        std::fs::write(place.join("a"), "1").unwrap();
+        git(&["add", "--all"]);
+        git(&["commit", "--quiet", "-m", "x"]);
+        let commit = CommitId::new(&git(&["rev-parse", "HEAD"])).unwrap();
+        let blob = git(&["rev-parse", "HEAD:a"]);
+        let repository = Repository::discover(&place).unwrap();
+        let file = loose(repository.common_dir(), &blob).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let refused = objects(&repository, &commit, &[]);
+        assert!(matches!(&refused, Err(GitError::LostObject { object }) if *object == blob), "{refused:?}");
+    }
+
+    #[test]
     fn no_object_of_what_is_new_is_left_out() {
         let directory = tempfile::tempdir().unwrap();
         let place = std::fs::canonicalize(directory.path()).unwrap();

@@ -162,6 +162,19 @@ fn lost_snapshot_is_named_once_with_what_it_held() {
     assert_eq!(named[0]["reference"], snapshot);
 }
 
+/// Its worktree is there, but does not hold any more what the snapshot lost.
+#[test]
+fn snapshot_that_stays_lost_is_not_found_again() {
+    let env = stopped(WORKS);
+    empty_the_newest_blob(&env);
+    fs::write(worktree(&env).join("L/sub/new"), "changed by the user\n").unwrap();
+    env.lanewright(&["doctor", "--fix"]).exits(0);
+    env.lanewright(&["doctor"]).exits(0);
+    env.resume(&["--on-conflict", "override"]).exits(0);
+    assert_eq!(env.events("snapshot_damaged").len(), 1);
+    assert_eq!(env.git(&["show", "main:L/sub/new"]), "changed by the user");
+}
+
 /// Git writes no object whose file exists, whatever is in it.
 #[test]
 fn object_that_a_power_cut_left_empty_is_written_by_the_next_attempt() {
