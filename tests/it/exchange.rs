@@ -64,7 +64,7 @@ fn why_a_job_waits_is_in_the_run_log_and_in_status() {
     let lasting = "job 7 waits: a node that it needs is down, drained, reserved or in use (ReqNodeNotAvail, \
                    UnavailableNodes:n1); that may last until somebody acts: ";
     wait_until("the other reason", || run.has_said(lasting));
-    assert!(env.lanewright(&["status"]).exits(0).stdout.contains(lasting));
+    assert!(env.lanewright(&["status", "--format", "json"]).exits(0).stdout.contains(lasting));
     env.write("scratch/never", "");
     wait_until("the first reason again", || {
         env.lanewright(&["status"]).exits(0).stdout.contains("job 7 waits: no node has enough free (Resources)")

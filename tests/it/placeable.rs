@@ -49,8 +49,7 @@ fn impossible(accepted: &str, words: &[&str]) {
     let ended = env.execute(&["--run-id", "r1"]).exits(3).says(words);
     assert!(!ended.stderr.contains("exit code 129") && !ended.stderr.contains("its output"), "{}", ended.stderr);
     assert_eq!(env.scratch("submitted").lines().count(), 1, "{}", ended.stderr);
-    let status = env.lanewright(&["status", "r1"]).stdout;
-    let status = status.split_whitespace().collect::<Vec<_>>().join(" ");
+    let status = env.lanewright(&["status", "r1", "--format", "json"]).stdout;
     assert!(status.contains(words[0]), "{status}");
     std::fs::remove_file(env.path("scratch/impossible")).expect("removed");
     env.resume(&["--yes"]).exits(0);
