@@ -1,11 +1,12 @@
 //! Every row of `docs/recovery.md`: the state is made, it shows as the row says, and what the row says to type works.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::moved_branch;
 use crate::support::{Ended, TestEnv, wait_until};
+use crate::{moved_branch, placed};
 
 /// A row: the state, the exit codes that show it, the words that it says, the commands to type.
 struct Row {
@@ -53,6 +54,9 @@ const WAITS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt; touch \"$S
 
 /// A lane that passes once the cause is fixed.
 const FAILS: &str = "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/fixed\" ] && echo l > l.txt'\n";
+
+/// The worktree of L's agent.
+const PLACE: &str = "repo.lanes/r1/L/agents/agent/code";
 
 fn planned(plan: &str) -> TestEnv {
     let env = TestEnv::new();
@@ -195,6 +199,42 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
             then(env, &["status", "r1"])
         }
+        "rollback-dependants" => {
+            let env = executed(&format!("{WORKS}{}depends_on = [\"L\"]\n", WORKS.replace("\"L\"", "\"M\"").replace("l.txt", "m.txt"))).0;
+            then(env, &["rollback", "r1", "--lane", "L"])
+        }
+        "rollback-conflict" => {
+            let env = executed(WORKS).0;
+            env.write("repo/l.txt", "later work\n");
+            env.commit("later work");
+            then(env, &["rollback", "r1", "--yes"])
+        }
+        "rollback-checkout" => {
+            let env = executed(WORKS).0;
+            env.write("repo/l.txt", "in the middle of something\n");
+            then(env, &["rollback", "r1", "--yes"])
+        }
+        "rollback-branch-used" => {
+            let env = executed(FAILS).0;
+            let (worktree, other) = (env.path(PLACE), env.path("other"));
+            env.git_in(&worktree, &["checkout", "--quiet", "--detach"]);
+            env.git(&["worktree", "add", "--quiet", other.to_str().expect("UTF-8"), "lane-agent/P1/L/agent"]);
+            then(env, &["rollback", "r1"])
+        }
+        "rollback-embedded" => {
+            let env = executed(&FAILS.replace("'[", "'[ -e \"$SCRATCH/fixed\" ] || git init -q own; [")).0;
+            then(env, &["rollback", "r1"])
+        }
+        "rollback-elsewhere" => {
+            let env = placed::chain();
+            let run = env.start(&[]);
+            wait_until("the lane's agent", || placed::has_begun(&env, 1));
+            placed::wait_for_the_claim(&env);
+            run.signal(Signal::KILL);
+            run.wait();
+            env.write("scratch/go", "");
+            then(env, &["rollback", "r1"])
+        }
         "worktree-gone" => {
             let env = executed(FAILS).0;
             let opened = env.events("worktree_opened");
@@ -236,6 +276,32 @@ fn shown(state: &str) -> (TestEnv, Ended) {
     }
 }
 
+/// Types the rest of the line that `label` begins; whether it worked.
+fn typed(env: &TestEnv, said: &str, label: &str) -> bool {
+    let command = said.split_once(label).and_then(|(_, rest)| rest.lines().next()).expect(label);
+    env.pin(&mut Command::new("sh")).args(["-c", command]).status().expect("sh").success()
+}
+
+/// What the row tells the user to do without Lanewright.
+fn by_hand(state: &str, env: &TestEnv, said: &str) {
+    match state {
+        "checkout-in-the-way" => drop(env.git(&["checkout", "--quiet", "README.md"])),
+        "branch-moved" => drop(moved_branch::carry_out(env, said, "uncommitted changes: ")),
+        "rollback-conflict" => {
+            assert!(!typed(env, said, "undo it by hand: "), "the later work conflicts");
+            env.git(&["rm", "--quiet", "l.txt"]);
+            env.git(&["-c", "core.editor=true", "revert", "--continue"]);
+        }
+        "rollback-checkout" => drop(env.git(&["stash", "--quiet"])),
+        "rollback-branch-used" => assert!(typed(env, said, "leave the branch: ")),
+        "rollback-embedded" => {
+            let own = env.path(PLACE).join("own");
+            std::fs::rename(own, env.path("own")).expect("moved");
+        }
+        _ => {}
+    }
+}
+
 /// States in which a live process has the run; they are looked at while it lives.
 const LIVE: [&str; 2] = ["running", "held"];
 
@@ -266,12 +332,7 @@ fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
         assert!(row.codes.is_empty() || row.codes.contains(&ended.code), "{}: {}:\n{said}", row.state, ended.code);
         assert!(row.says.iter().all(|text| said.contains(text.as_str())), "{} does not say so:\n{said}", row.state);
         env.write("scratch/fixed", "");
-        if row.state == "checkout-in-the-way" {
-            env.git(&["checkout", "--quiet", "README.md"]);
-        }
-        if row.state == "branch-moved" {
-            moved_branch::carry_out(&env, &said, "uncommitted changes: ");
-        }
+        by_hand(&row.state, &env, &said);
         assert!(!row.types.is_empty(), "{} has nothing to type", row.state);
         for command in &row.types {
             let command: Vec<&str> = command.iter().map(String::as_str).collect();
