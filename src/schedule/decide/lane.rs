@@ -34,7 +34,8 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         return fail_when_quiet(deciding, lane, failure.clone());
     }
     let executor = state.executor(lane).filter(|_| lane_state.stage < LaneStage::AwaitingUserApproval);
-    if let Some((deadline, limit)) = lane_deadline(state, lane).filter(|_| executor.is_none())
+    if let Some((deadline, limit)) =
+        lane_deadline(state, lane).filter(|_| executor.is_none() && lane_state.merged().is_none())
         && deciding.due(deadline)
     {
         let message = format!("the lane took longer than its timeout of {}", crate::model::time::exact(limit));
