@@ -210,19 +210,22 @@ impl Executor {
         let recorded_gone = lost.get(recorded).filter(is_gone);
         let Some(damage) = lost.get(&tip).or(recorded_gone) else { return Ok(Ok(vec![])) };
         let onto = self.last_whole(&holding.points, moment)?;
+        // A branch that does not lead beyond what is left has nothing of the lost head.
+        let is_lost = lost.contains_key(&tip) || (!holding.is_worked_on && self.repository.is_ancestor(&tip, &onto)?);
         let (lane, agent) = (self.id(moment.lane), holding.holder.agent.clone());
         let paths = damage.lost.iter().map(|lost| lost.path.as_str()).filter(|_| !holding.is_worked_on);
         let is_present = self.is_here(holding)
             && git::is_on_branch(&holding.worktree.path, branch)
-            && git::is_checked_out(&holding.worktree.path, holding.is_worked_on, paths)?;
+            && git::is_checked_out(&holding.worktree.path, holding.is_worked_on, paths)?
+            && (!is_lost || holding.is_worked_on || self.repository.has_files_beyond(&holding.worktree.path, &onto)?);
         let snapshot = self.whole_snapshot(moment, agent.as_ref(), lost)?;
-        let (source, from) = match lost.get(&tip) {
-            None => (Rebuilt::Head, "its branch".to_owned()),
-            Some(_) if is_present => (Rebuilt::Files, format!("the files in {}", holding.worktree.path.display())),
-            Some(_) if !holding.is_worked_on && lost_head == LostHead::Refuse => {
+        let (source, from) = match () {
+            () if !is_lost => (Rebuilt::Head, "its branch".to_owned()),
+            () if is_present => (Rebuilt::Files, format!("the files in {}", holding.worktree.path.display())),
+            () if !holding.is_worked_on && lost_head == LostHead::Refuse => {
                 return Ok(Err(self.work_is_lost(branch, damage, &lane)));
             }
-            Some(_) => match snapshot.filter(|_| holding.is_worked_on) {
+            () => match snapshot.filter(|_| holding.is_worked_on) {
                 Some((reference, commit)) => (Rebuilt::Snapshot(commit), reference),
                 None => (Rebuilt::Nothing, "nothing that came after it".to_owned()),
             },

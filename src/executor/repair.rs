@@ -197,7 +197,8 @@ impl Executor {
     /// else at that head, else where it was opened.
     fn restore_branch(&self, holding: &Holding, moment: &Moment) -> Answer {
         let Some((branch, recorded)) = &holding.branch else { return Ok(Vec::new()) };
-        if let Ok(Some(_)) = self.repository.branch_commit(branch) {
+        // One that leads to a damaged commit is there.
+        if !matches!(self.repository.branch_commit(branch), Ok(None)) {
             return Ok(Vec::new());
         }
         let last = self.repository.last_head_on(&holding.worktree.path, branch);
@@ -236,7 +237,7 @@ impl Executor {
     /// Sets the ref of the lane's newest snapshot again, which Lanewright never removes before the lane is merged.
     fn restore_snapshot(&self, moment: &Moment) -> Answer {
         let Some((reference, commit)) = moment.known.last().filter(|_| !moment.landed) else { return Ok(Vec::new()) };
-        if self.repository.commit_at(reference)?.is_some() || !self.repository.has_commit(commit)? {
+        if self.repository.target_of(reference)?.is_some() || !self.repository.has_commit(commit)? {
             return Ok(Vec::new());
         }
         let kept = git::keep(&self.repository, reference, commit.clone())?;

@@ -11,7 +11,7 @@ use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
 use crate::event::{Event, Record, RunStarted};
 use crate::fs::regular_file;
-use crate::git::{Bundle, write_bundle};
+use crate::git::{Bundle, GitError, write_bundle};
 use crate::model::digest::sha256;
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
 use crate::schedule::{LaneState, RunState};
@@ -75,12 +75,14 @@ impl Snapshots {
         self.0.extend(named);
     }
 
-    /// Those that were not removed.
+    /// Those that were not removed or damaged.
     fn there(&self, source: &Source) -> Result<BTreeMap<String, CommitId>> {
         let mut there = BTreeMap::new();
         for reference in &self.0 {
-            let commit = source.repository.commit_at(reference)?;
-            there.extend(commit.map(|commit| (reference.clone(), commit)));
+            match source.repository.commit_at(reference) {
+                Err(GitError::LostObject { .. }) => {}
+                found => there.extend(found?.map(|commit| (reference.clone(), commit))),
+            }
         }
         Ok(there)
     }

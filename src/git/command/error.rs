@@ -28,7 +28,7 @@ pub enum GitError {
     RefFormat { path: PathBuf, format: String },
     #[error("{path} has no commit yet")]
     UnbornHead { path: PathBuf },
-    /// An object that was stored a moment ago was removed again.
+    /// An object that a ref leads to, or that was stored a moment ago, is damaged or removed.
     #[error("git has lost object {object}")]
     LostObject { object: String },
     #[error("all {limit} slots of the worktree pool are in use")]

@@ -119,7 +119,7 @@ fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: Comm
     let name = branch_reference(request.branch);
     let update = RefUpdate { name: &name, old: Some(&old), to: &commit, why: &why };
     if !unchanged && !set_own_reference(repository, worktree, &update)? {
-        let found = repository.commit_at(&name)?;
+        let found = repository.target_of(&name)?;
         return Err(GitError::ReferenceMoved { reference: name, expected: old, found });
     }
     durable::reference(repository, &name)?;

@@ -24,7 +24,7 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
     if set_own_reference(repository, repository.main_worktree(), &update)? {
         return Ok(());
     }
-    match repository.commit_at(&name)? {
+    match repository.target_of(&name)? {
         Some(now) if now == *to => durable::reference(repository, &name),
         found => Err(GitError::ReferenceMoved { reference: branch.to_owned(), expected: from.clone(), found }),
     }
@@ -156,7 +156,7 @@ fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Resu
     if output.status.success() {
         return durable::reference(repository, name).map(|()| true);
     }
-    if repository.commit_at(name)?.as_ref() == old {
+    if repository.target_of(name)?.as_ref() == old {
         return Err(git.failure(&output).into());
     }
     Ok(false)
@@ -179,7 +179,7 @@ pub(crate) fn point_reference(repository: &Repository, name: &str, commit: &Comm
 const OWN: &str = "refs/lanewright/";
 
 pub(crate) fn forget_reference(repository: &Repository, name: &str) -> Result<()> {
-    repository.commit_at(name)?.map_or(Ok(()), |commit| delete_reference(repository, name, &commit))
+    repository.target_of(name)?.map_or(Ok(()), |commit| delete_reference(repository, name, &commit))
 }
 
 /// Deletes refs that still are where they are expected. Returns those that are not, which stay.
@@ -220,7 +220,7 @@ pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &C
         if output.status.success() {
             return durable::reference(repository, name);
         }
-        match repository.commit_at(name)? {
+        match repository.target_of(name)? {
             None => Ok(()),
             Some(now) if now == *expected => Err(git.failure(&output).into()),
             found => Err(GitError::ReferenceMoved { reference: name.to_owned(), expected: expected.clone(), found }),

@@ -1,6 +1,6 @@
 //! Refs, commits, what is in them, and what the user's settings say of branches and remotes.
 
-use crate::git::command::{Result, nul_separated, path_text};
+use crate::git::command::{GitError, Result, nul_separated, path_text};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, branch_reference, commit_id, commit_ids};
 use crate::model::{CommitId, LaneId, RunId, Timestamp, TreeEntry, TreeEntryKind};
@@ -12,10 +12,16 @@ impl Repository {
     }
 
     /// The commit that the ref `reference` (a full name) leads to; `None`: there is no such ref.
+    ///
+    /// # Errors
+    /// [`GitError::LostObject`]: it leads to something that cannot be read. Git itself does not tell that from no ref.
     pub(crate) fn commit_at(&self, reference: &str) -> Result<Option<CommitId>> {
-        match libgit2::commit_at(self, reference) {
-            Some(known) => Ok(known),
-            None => self.resolve(&format!("{reference}^{{commit}}")),
+        if let Some(known) = libgit2::commit_at(self, reference) {
+            return Ok(known);
+        }
+        match (self.resolve(&format!("{reference}^{{commit}}"))?, self.target_of(reference)?) {
+            (None, Some(lost)) => Err(GitError::LostObject { object: lost.to_string() }),
+            (found, _) => Ok(found),
         }
     }
 

@@ -10,7 +10,7 @@ use git2::{ErrorCode, ObjectType, Odb, Oid};
 
 use crate::fs::atomic;
 use crate::fs::directory::{create_directories, free_name, sync_directory};
-use crate::git::command::Result;
+use crate::git::command::{Result, io_error};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::oid;
 use crate::git::repo::{Repository, loose};
@@ -156,8 +156,8 @@ pub(crate) fn set_damaged_objects_aside(
 /// Where damaged objects are kept, below git's directory.
 const KEPT: &str = "lanewright/damaged";
 
-/// Stores those of `objects` again that the files of `worktree` or its index make, and that git has lost or cannot read.
-/// Every file is read.
+/// Stores again what the files of `worktree` or its index make, and git cannot read: `objects`, and those that only a lost
+/// commit or directory leads to. Every file is read.
 ///
 /// The objects are made in a directory of their own, where git sees no other: also those that a damaged pack has.
 pub(crate) fn store_objects_again(
@@ -166,20 +166,38 @@ pub(crate) fn store_objects_again(
     objects: &BTreeSet<String>,
 ) -> Result<usize> {
     write_all_objects(worktree, |made| {
+        let made = loose_objects(made)?;
+        let faults = repository.examine(|git| {
+            let odb = git.odb()?;
+            let is_lost = |object: &String| Ok(fault_of(&odb, Oid::from_str(object)?).is_some());
+            made.keys()
+                .filter_map(|object| is_lost(object).map(|lost| lost.then(|| object.clone())).transpose())
+                .collect()
+        });
         let mut written = Vec::new();
-        for object in objects {
-            let place = |directory: &Path| Some(directory.join(object.get(..2)?).join(object.get(2..)?));
-            let Some(file) = place(made).filter(|file| file.is_file()) else { continue };
-            let Some(to) = loose(repository.common_dir(), object) else { continue };
+        for object in faults.as_ref().unwrap_or(objects) {
+            let (Some(file), Some(to)) = (made.get(object), loose(repository.common_dir(), object)) else { continue };
             set_damaged_objects_aside(repository, &BTreeSet::from([object.clone()]))?;
-            create_directories(
-                repository.common_dir(),
-                &Path::new("objects").join(object.get(..2).unwrap_or_default()),
-            )?;
-            atomic::rename(&file, &to)?;
+            let below = &Path::new("objects").join(&object[..2]);
+            create_directories(repository.common_dir(), below)?;
+            atomic::rename(file, &to)?;
             written.extend(to.parent().map(Path::to_owned).into_iter().chain([to]));
         }
         durable::sync_paths(&written)?;
         Ok(written.len() / 2)
     })
+}
+
+/// The files of the objects in an object directory without packs.
+fn loose_objects(directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let entries =
+        |of: &Path| std::fs::read_dir(of)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for shard in entries(directory).map_err(io_error("read", directory))?.iter().filter(|it| name(it).len() == 2) {
+        for file in entries(shard).map_err(io_error("read", shard))? {
+            found.insert(format!("{}{}", name(shard), name(&file)), file);
+        }
+    }
+    Ok(found)
 }

@@ -119,7 +119,7 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
         if set_own_reference(repository, repository.main_worktree(), &update)? {
             return Ok(Snapshot { commit, reference: name });
         }
-        if let Some(known) = repository.commit_at(&name)?
+        if let Ok(Some(known)) = repository.commit_at(&name)
             && repository.show(CONTENT, &known)? == repository.show(CONTENT, &commit)?
         {
             durable::reference(repository, &name)?;

@@ -42,6 +42,11 @@ pub(crate) fn is_checked_out<'a>(
 }
 
 impl Repository {
+    /// Whether the files of `worktree` are not just those of `commit`.
+    pub(crate) fn has_files_beyond(&self, worktree: &Path, commit: &CommitId) -> Result<bool> {
+        Ok(tree_of(worktree, Start::Paths)? != self.tree_of(commit)?)
+    }
+
     /// Moves `branch` from `tip` to a commit on top of `onto`, and returns that. The files of `worktree`, which has it
     /// checked out, stay as they are. Asked again, it makes the same of what it finds.
     pub(crate) fn rebuild_branch(

@@ -91,11 +91,12 @@ impl Judge<'_> {
         let mut found = Vec::new();
         let held = self.around.pool.held_by(&self.run.started.run_id)?;
         for name in self.branches_of(lane) {
-            let Some(at) = self.around.repository.branch_commit(name)? else { continue };
+            let Some(at) = self.around.repository.target_of(&git::branch_reference(name))? else { continue };
             let places = self.around.repository.all_checked_out(name)?;
             let elsewhere = places.iter().find(|place| held.iter().all(|slot| slot.path != **place));
             let verdict = match elsewhere {
                 Some(place) => Verdict::Keep(format!("checked out in {}", place.display())),
+                None if !self.around.repository.has_commit(&at)? => self.unless_forced("cannot be read".to_owned()),
                 None => self.merged_or_kept(Some(lane), &at)?,
             };
             let verdict = match (&lane.pull_request, verdict) {
@@ -127,7 +128,7 @@ impl Judge<'_> {
         let by_name: BTreeMap<_, _> = all.map(|(it, verdict)| (&it.reference, (&it.commit, verdict))).collect();
         let mut found = Vec::new();
         for (name, (expected, verdict)) in by_name {
-            let Some(at) = self.around.repository.commit_at(name)? else { continue };
+            let Some(at) = self.around.repository.target_of(name)? else { continue };
             let verdict = match at == *expected {
                 true => verdict.clone(),
                 false => Verdict::Keep("it was moved by another program".to_owned()),

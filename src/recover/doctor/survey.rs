@@ -91,7 +91,7 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         let events = facts.log.certain().unwrap_or_default();
         facts.checkpoints = expected_checkpoints(scope, &facts.log_path, events, &own);
         facts.jobs = jobs(&directory, &expected);
-        let base = scope.repository.branch_commit(&expected.started.base_branch)?;
+        let base = scope.repository.target_of(&branch_reference(&expected.started.base_branch))?;
         facts.base_missing =
             expected.state.as_ref().and_then(RunState::integration).filter(|_| base.is_none()).cloned();
         facts.holdings = holdings(scope, &facts, &expected)?;
@@ -319,11 +319,8 @@ fn holding_seen(
     let worktree = &holding.worktree;
     let branch = match worktree.branch.as_str() {
         "" => Some(holding.head.clone()),
-        // One whose commit cannot be read is there.
-        name => match scope.repository.branch_commit(name) {
-            Ok(found) => found,
-            Err(_) => scope.repository.target_of(&branch_reference(name))?,
-        },
+        // One whose commit cannot be read is there; git itself says that it is not.
+        name => scope.repository.target_of(&branch_reference(name))?,
     };
     let works_here = |job: &&JobId| expected.workplace(job) == owned;
     let alive = facts
@@ -333,7 +330,7 @@ fn holding_seen(
     let busy = alive.map(|(job, ..)| job).find(works_here).cloned();
     let (mut snapshot, mut lost_snapshot) = (None, None);
     if let Some((name, commit)) = expected.last_snapshot(&owned) {
-        if scope.repository.commit_at(name)?.is_some() {
+        if scope.repository.target_of(name)?.is_some() {
             snapshot = Some(name.to_owned());
         } else if !scope.repository.has_commit(commit)? {
             lost_snapshot = Some(name.to_owned());
@@ -353,8 +350,8 @@ fn holding_seen(
     })
 }
 
-/// Where a branch that is gone can be made again: where its worktree last stood, else where it stood at its newest
-/// snapshot or where the run log last knows it, whichever is later, else at that snapshot itself.
+/// Where a branch that is gone can be made again: the latest of where its worktree last stood, where it stood at its newest
+/// snapshot and where the run log last knows it, else at that snapshot itself.
 fn origin(
     repository: &Repository,
     expected: &Expected,
@@ -362,7 +359,11 @@ fn origin(
     holding: &Holding,
 ) -> Result<Option<(CommitId, String)>, GitError> {
     let mut candidates: Vec<(CommitId, String)> = Vec::new();
-    let last = repository.last_head(&holding.worktree.path);
+    // Lanewright moves the branch of a lane without its worktree, whose log of heads then lags behind.
+    let last = match repository.last_head(&holding.worktree.path) {
+        Some(last) if repository.has_commit(&holding.head)? && repository.is_ancestor(&last, &holding.head)? => None,
+        last => last,
+    };
     candidates.extend(last.map(|it| (it, "where its worktree last stood".to_owned())));
     let snapshot = expected.last_snapshot(owned).map(|(name, commit)| (commit.clone(), name));
     if let Some((commit, name)) = &snapshot

@@ -142,7 +142,13 @@ impl Rollback<'_> {
             kept.push(self.record_kept(lane, agent, snapshot)?);
         }
         for (agent, branch) in work::branches(executor, lane) {
-            heads.extend(executor.repository.branch_commit(&branch)?.map(|head| (agent, head)));
+            // Of one whose commit is lost nothing is left to save.
+            let head = executor.repository.target_of(&git::branch_reference(&branch))?;
+            if let Some(head) = head
+                && executor.repository.has_commit(&head)?
+            {
+                heads.push((agent, head));
+            }
         }
         let merged = lane.merge.is_some();
         // The branch of a lane that was merged is gone; its head is in the history that is about to be undone, or git may

@@ -39,7 +39,7 @@ pub(super) fn existing(executor: &Executor, kept: &[SnapshotView]) -> Result<Vec
     let damaged = git::damaged(&executor.repository, &commits)?;
     let mut found = Vec::new();
     for work in kept.iter().filter(|work| !damaged.contains_key(&work.commit)) {
-        if executor.repository.commit_at(&work.reference)?.as_ref() == Some(&work.commit) {
+        if executor.repository.target_of(&work.reference)?.as_ref() == Some(&work.commit) {
             found.push(work.clone());
         }
     }
@@ -51,7 +51,7 @@ pub(super) fn delete_branches(executor: &Executor, lane: &LaneToRollBack) -> Res
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
             return Err(RollbackError::BranchInUse { branch, place }.into());
         }
-        match executor.repository.branch_commit(&branch)? {
+        match executor.repository.target_of(&git::branch_reference(&branch))? {
             Some(head) => {
                 drop(git::delete_references(&executor.repository, &[(git::branch_reference(&branch), head)])?)
             }

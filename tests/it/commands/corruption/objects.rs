@@ -60,6 +60,14 @@ fn overwrite(path: PathBuf, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
+/// A file of a loose object that is no more what it was.
+const DAMAGE: [Option<&[u8]>; 3] = [Some(GARBAGE), Some(b""), None];
+
+fn damage(path: PathBuf, how: Option<&[u8]>) {
+    fs::remove_file(&path).unwrap();
+    how.into_iter().for_each(|bytes| fs::write(&path, bytes).unwrap());
+}
+
 fn newest_snapshot(env: &TestEnv) -> String {
     let name = env.events("snapshot_taken").pop().unwrap()["reference"].as_str().unwrap().to_owned();
     assert!(env.holds(&name, "L/sub/new"));
@@ -116,6 +124,19 @@ fn remove_the_newest_tree(env: &TestEnv) {
 
 fn garble_the_agents_head(env: &TestEnv) {
     overwrite(object(env, "refs/heads/lane-agent/P1/L/agent"), GARBAGE);
+}
+
+/// Nothing that can be read leads to the objects below them.
+fn empty_the_newest_snapshot_and_its_trees(env: &TestEnv) {
+    let snapshot = newest_snapshot(env);
+    for name in [":L/sub/new", ":L/sub", ":L", "^{tree}", ""] {
+        overwrite(object(env, &format!("{snapshot}{name}")), b"");
+    }
+}
+
+#[test]
+fn emptied_snapshot_with_its_trees_is_taken_again_from_worktree() {
+    goes_on(true, ["half 1", "new 1"], empty_the_newest_snapshot_and_its_trees);
 }
 
 #[test]
@@ -201,10 +222,10 @@ fn damaged_object_of_lane_head_is_stored_again_from_worktree() {
 }
 
 #[test]
-fn garbled_head_of_lane_is_rebuilt_from_worktree() {
-    for by_doctor in [false, true] {
+fn damaged_head_of_lane_is_rebuilt_from_worktree() {
+    for (how, by_doctor) in DAMAGE.into_iter().flat_map(|how| [(how, false), (how, true)]) {
         let env = stopped(MERGED);
-        overwrite(object(&env, "lane/P1/L"), GARBAGE);
+        damage(object(&env, "lane/P1/L"), how);
         if by_doctor {
             env.lanewright(&["doctor", "--fix"]).exits(0);
         }
@@ -214,11 +235,26 @@ fn garbled_head_of_lane_is_rebuilt_from_worktree() {
     }
 }
 
-/// The lane must not be merged without what its head held.
+/// The log of heads of the lane's worktree does not have where Lanewright moved the branch.
 #[test]
-fn lost_lane_head_without_worktree_blocks_until_rolled_back() {
+fn branch_of_lane_that_is_gone_is_made_again_with_its_work() {
+    for emptied in [false, true] {
+        let env = stopped(MERGED);
+        let head = env.git(&["rev-parse", "lane/P1/L"]);
+        let file = env.path("repo/.git/refs/heads/lane/P1/L");
+        if emptied { fs::write(file, "") } else { fs::remove_file(file) }.unwrap();
+        env.lanewright(&["doctor", "--fix"]).exits(0);
+        assert_eq!(env.git(&["rev-parse", "lane/P1/L"]), head);
+        env.resume(&[]).exits(0);
+        assert_eq!(env.git(&["show", "main:one/file"]), "one");
+    }
+}
+
+/// The lane must not be merged without what its head held.
+#[track_caller]
+fn is_blocked_until_rolled_back(damage: impl Fn(&TestEnv)) {
     let env = stopped(MERGED);
-    overwrite(object(&env, "lane/P1/L:one/file"), b"");
+    damage(&env);
     let lane = env.events("worktree_opened").into_iter().find(|event| event["agent"].is_null()).unwrap();
     fs::remove_dir_all(lane["worktree"]["path"].as_str().unwrap()).unwrap();
     let fixed = env.lanewright(&["doctor", "--fix"]).exits(6).stdout;
@@ -230,4 +266,37 @@ fn lost_lane_head_without_worktree_blocks_until_rolled_back() {
     env.lanewright(&["doctor"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.git(&["show", "main:one/file"]), "one");
+}
+
+#[test]
+fn lost_file_of_lane_head_without_worktree_blocks_until_rolled_back() {
+    is_blocked_until_rolled_back(|env| overwrite(object(env, "lane/P1/L:one/file"), b""));
+}
+
+#[test]
+fn lost_lane_head_without_worktree_blocks_until_rolled_back() {
+    for how in DAMAGE {
+        is_blocked_until_rolled_back(|env| damage(object(env, "lane/P1/L"), how));
+    }
+}
+
+#[test]
+fn lost_lane_head_without_branch_and_worktree_blocks_until_rolled_back() {
+    is_blocked_until_rolled_back(|env| {
+        damage(object(env, "lane/P1/L"), None);
+        fs::remove_file(env.path("repo/.git/refs/heads/lane/P1/L")).unwrap();
+    });
+}
+
+/// `git gc` refuses a repository with a ref that leads to nothing.
+#[test]
+fn ref_of_lost_snapshot_is_removed_with_its_run() {
+    let env = stopped(WORKS);
+    let snapshot = newest_snapshot(&env);
+    overwrite(object(&env, &snapshot), b"");
+    fs::remove_dir_all(worktree(&env)).unwrap();
+    env.resume(&[]).exits(0);
+    env.lanewright(&["clean", "r1", "--yes"]).exits(0);
+    assert!(!env.kept().contains(&snapshot), "{snapshot}");
+    env.git(&["gc", "--quiet"]);
 }
