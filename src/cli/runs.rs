@@ -57,7 +57,7 @@ fn decides_whether_unfinished() -> impl FnMut(&str) -> bool {
     move |word| match word {
         "checkpoint_reached" => !std::mem::replace(&mut reached, true),
         "lane_moved" | "lane_blocked" => !reached,
-        "lane_rolled_back" => true,
+        "rollback_begun" | "lane_rolled_back" => true,
         word => word.starts_with("run_"),
     }
 }

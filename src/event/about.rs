@@ -6,11 +6,11 @@ use crate::model::{LaneId, TaskId};
 
 impl Event {
     /// The state of the run after the event, if it has one; the inner `None`: it is active. A lane that was put
-    /// back is there to be run again.
+    /// back is there to be run again, and one that is being put back is not finished.
     pub fn run_outcome(&self) -> Option<Option<RunOutcome>> {
         match self {
             Self::RunFinished { outcome, .. } => Some(Some(*outcome)),
-            Self::RunResumed { .. } | Self::LaneRolledBack { .. } => Some(None),
+            Self::RunResumed { .. } | Self::RollbackBegun { .. } | Self::LaneRolledBack { .. } => Some(None),
             _ => None,
         }
     }

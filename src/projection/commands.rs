@@ -29,11 +29,10 @@ impl Commands<'_> {
         [retry, run.budget.flags_for_more(&run.used)].concat()
     }
 
-    pub fn rollback(&self, lane: Option<&LaneId>) -> Vec<String> {
-        match lane {
-            Some(lane) => self.of("rollback", &["--lane", lane.as_str()]),
-            None => self.of("rollback", &[]),
-        }
+    /// Of all lanes where none is named.
+    pub fn rollback<'l>(&self, lanes: impl IntoIterator<Item = &'l LaneId>) -> Vec<String> {
+        let lanes: Vec<&str> = lanes.into_iter().flat_map(|lane| ["--lane", lane.as_str()]).collect();
+        self.of("rollback", &lanes)
     }
 
     pub fn skip(&self, lane: &LaneId) -> Vec<String> {

@@ -119,6 +119,9 @@ pub(crate) fn rank(state: LaneState) -> u8 {
 /// The word for a lane that was at work when its run was cut off.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
+/// The words for a lane whose rollback died half-way, and for its run.
+pub(super) const HALF_ROLLED_BACK: &str = "half rolled back";
+
 /// The word for the state of a lane in lists and counts, and its tone. `held`: whether a live process works on the run.
 pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'static str, Tone) {
     match lane.state {
@@ -207,6 +210,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             0 => String::new(),
             _ => format!("kept {}", clean(&lane.kept.join(", "))),
         },
+        (LaneState::Stopped, None) if lane.is_half_rolled_back => HALF_ROLLED_BACK.to_owned(),
         (LaneState::Stopped, None) => match unheeded(history, lane) {
             Some(answer) => outlook(answer).to_owned(),
             None => format!("in {}", stage_in_words(lane.stage.word())),

@@ -31,7 +31,8 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
     let Some(run) = history.run.run_id() else { return Vec::new() };
     let commands = Commands { program, run };
     let mut steps = questions(history, &commands);
-    if held && history.run.finished.is_none() {
+    let is_rolled_back_now = || history.half_rolled_back().next().is_some();
+    if held && (history.run.finished.is_none() || is_rolled_back_now()) {
         return steps;
     }
     let nothing_asked = steps.is_empty();
@@ -41,6 +42,9 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
 
 /// What the user may type about a run that no process works on. Every step has its commands, also those of another.
 fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool) -> Vec<NextStep> {
+    if let Some(first) = half_rolled_back(history, commands) {
+        return vec![first];
+    }
     let failed = failed_lanes(history, commands);
     let mut reasons: Vec<NextStep> = answered_lanes(history, commands).into_iter().collect();
     reasons.extend(blocked_lanes(history, commands));
@@ -108,6 +112,14 @@ fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextS
     let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
     let again = || vec![commands.resume_of(&history.run)];
     (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: again() })
+}
+
+/// What has to be done before anything else.
+fn half_rolled_back(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+    let lanes: Vec<&LaneHistory> = history.half_rolled_back().collect();
+    let reason = format!("The rollback of {} was interrupted. Finish it first:", names(&lanes));
+    let finish = || commands.rollback(lanes.iter().map(|lane| &lane.id));
+    (!lanes.is_empty()).then(|| NextStep { reason, commands: vec![finish()] })
 }
 
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {

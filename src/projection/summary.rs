@@ -13,7 +13,7 @@ use super::header;
 use super::history::{JobHistory, LaneHistory, PlacementView, Retry, RunHistory};
 use super::interfaces::{self, interfaces};
 pub use super::lane_row::LaneSummary;
-use super::lane_row::{COLUMNS, LastSaid, agents, rank};
+use super::lane_row::{COLUMNS, HALF_ROLLED_BACK, LastSaid, agents, rank};
 use super::next_steps::{NextStep, next_steps};
 use super::styles::{Styles, Tone};
 use super::table::{Cell, lines};
@@ -197,7 +197,10 @@ pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width
 
 /// The state of the run in a word. `held`: whether a live process works on it.
 pub(super) fn standing(history: &RunHistory, held: bool) -> &'static str {
+    let is_half_rolled_back = history.half_rolled_back().next().is_some();
     match history.run.outcome {
+        _ if is_half_rolled_back && held => "rolling back",
+        _ if is_half_rolled_back => HALF_ROLLED_BACK,
         Some(RunOutcome::RolledBack) => "rolled back",
         Some(outcome) => outcome.word(),
         None if history.run.started.is_none() => "not begun",

@@ -228,7 +228,8 @@ fn answered(tail: &[u8]) -> Vec<LaneId> {
 /// The state of the run by the last line that has one; `None`: no line does.
 fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
     lines(tail).rev().find_map(|line| {
-        let may_tell = [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\""];
+        let may_tell =
+            [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\"", b"\"event\":\"rollback_begun\""];
         may_tell
             .iter()
             .any(|word| says(line, word))
@@ -320,6 +321,8 @@ mod tests {
         assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done)]), None);
         assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), noted(None, "x")]), None);
         assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), rolled_back.clone()]), Some(None));
+        let begun = Event::RollbackBegun { lane: lane() };
+        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), begun]), Some(None));
         assert_eq!(seen(&[checkpoint(), rolled_back, finished(RunOutcome::RolledBack)]), None);
     }
 

@@ -193,6 +193,12 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.lanewright_with(&["rollback", "r1", "--lane", "L"], |command| command.env("LANEWRIGHT_CRASH_POINT", point));
             then(env, &["resume", "r1"])
         }
+        "done-half-rolled-back" => {
+            let env = executed(WORKS).0;
+            let point = "rollback_undo_merges:1";
+            env.lanewright_with(&["rollback", "r1", "--yes"], |command| command.env("LANEWRIGHT_CRASH_POINT", point));
+            then(env, &["status", "r1"])
+        }
         "needs-yes" => then(executed(WORKS).0, &["rollback", "r1"]),
         "rolled-back" => {
             let env = executed(WORKS).0;

@@ -90,6 +90,8 @@ pub struct LaneHistory {
     pub merge_commit: Option<CommitId>,
     pub pull_request: Option<PullRequest>,
     pub(in crate::projection) is_cleaned: bool,
+    /// Whether its rollback began and is not finished.
+    pub(in crate::projection) is_half_rolled_back: bool,
     /// What was kept at cleanup or rollback, each with the reason.
     pub kept: Vec<String>,
     /// When git worked for it.
@@ -282,6 +284,7 @@ impl LaneHistory {
             merge_commit: None,
             pull_request: None,
             is_cleaned: false,
+            is_half_rolled_back: false,
             kept: Vec::new(),
             git: Vec::new(),
             statuses: Vec::new(),

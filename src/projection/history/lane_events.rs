@@ -109,6 +109,7 @@ impl LaneHistory {
                 self.left_out = Some(reason.clone());
                 (self.ending, self.finished) = (None, Some(at));
             }
+            Event::RollbackBegun { .. } => self.is_half_rolled_back = true,
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
             Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
             _ => {}
@@ -316,7 +317,7 @@ impl LaneHistory {
     fn rolled_back(&mut self, kept: &[String], at: Timestamp) {
         self.ended(Ending::RolledBack, at);
         self.kept = kept.to_vec();
-        self.is_cleaned = false;
+        (self.is_cleaned, self.is_half_rolled_back) = (false, false);
         self.old_snapshots = self.snapshots.len();
         if self.stage != LaneStage::Waiting {
             self.transitions.push((self.stage, LaneStage::Waiting, at));

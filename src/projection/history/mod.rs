@@ -105,6 +105,11 @@ impl RunHistory {
         !(self.run.merges() && lane.is_cleaned && lane.kept.is_empty())
     }
 
+    /// The lanes whose rollback began and is not finished.
+    pub(crate) fn half_rolled_back(&self) -> impl Iterator<Item = &LaneHistory> {
+        self.lanes.iter().filter(|lane| lane.is_half_rolled_back)
+    }
+
     /// How many lanes this run has nothing left to do for.
     pub(crate) fn done(&self) -> usize {
         self.counts.iter().filter(|(state, _)| state.is_done()).map(|(_, count)| count).sum()

@@ -216,7 +216,7 @@ impl RunFacts {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
             Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
-            Event::LaneSkipped { .. } => self.stop_ended(),
+            Event::LaneSkipped { .. } | Event::RollbackBegun { .. } => self.stop_ended(),
             Event::LaneRolledBack { integration, .. } => {
                 self.integration = integration.clone().or(self.integration.take());
                 self.stop_ended();

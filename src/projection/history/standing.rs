@@ -6,8 +6,12 @@ use super::state::LaneState;
 use crate::event::LaneStage;
 use crate::model::{Approval, JobRole};
 
-/// The state of the lane: what ended it, else whether the run stopped, else its stage.
+/// The state of the lane: what ended it, else whether the run stopped, else its stage. Of one that is half rolled back
+/// nothing is certain, not even whether it is merged.
 pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
+    if lane.is_half_rolled_back {
+        return LaneState::Stopped;
+    }
     match &lane.ending {
         Some(Ending::Failed(_)) => return LaneState::Failed,
         Some(Ending::Blocked(_)) => return LaneState::Blocked,

@@ -4,6 +4,7 @@ use super::*;
 use crate::event::{Event, LaneStage, RunOutcome, SnapshotReason};
 use crate::model::plan::PlanParts;
 use crate::model::{CommandLine, JobId, JobRole, Plan};
+use crate::projection::RunHistory;
 use crate::projection::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 use crate::recover::resume::{ResumeError, check, replay};
 use crate::schedule::{Action, RunState, decide};
@@ -164,6 +165,17 @@ fn a_lane_that_is_half_rolled_back_keeps_the_run_from_going_on() {
     assert_eq!(order(&planned(&story, &[]).unwrap()), [0]);
     let story = story.then(rolled_back("SL-1"));
     assert!(check(&run(), &state(&story), &story.records).is_ok());
+}
+
+#[test]
+fn a_done_run_that_is_half_rolled_back_is_not_done() {
+    let story = merged(Story::begun(), "SL-1", 'a', '1').finished(RunOutcome::Done, 0);
+    let story = story.then(Event::RollbackBegun { lane: lane("SL-1") });
+    let refused = check(&run(), &state(&story), &story.records);
+    assert!(matches!(refused, Err(ResumeError::HalfRolledBack { lanes, .. }) if lanes == [lane("SL-1")]));
+    let history = RunHistory::default().after(&story.records);
+    assert_eq!((history.run.outcome, history.done()), (Some(RunOutcome::Stopped), 0));
+    assert!(planned(&story, &[]).unwrap().ends_run);
 }
 
 #[test]

@@ -23,6 +23,10 @@ impl RunState {
         match event {
             Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
             Event::LaneMerged { commit, .. } => self.lane_merged(lane, commit),
+            Event::RollbackBegun { .. } => {
+                self.lanes[lane.at()].apply(event, self.plan.lane(lane), at);
+                self.unfinish();
+            }
             Event::LaneRolledBack { integration, .. } => self.lane_rolled_back(lane, integration.as_ref()),
             Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint),
             Event::LaneFailed { failure, .. } => self.end_lane(lane, LaneEnd::Failed(failure.clone())),

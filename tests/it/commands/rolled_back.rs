@@ -46,6 +46,26 @@ fn rollback_of_merged_work_without_yes_is_refused() {
 }
 
 #[test]
+fn rollback_of_a_done_run_that_died_is_shown_and_finished() {
+    let both = "lanewright rollback r1 --lane SL-1 --lane SL-2";
+    let last = "lanewright rollback r1 --lane SL-1\n";
+    for (point, finish) in [("undo_merges:1", both), ("delete_branches:1", both), ("delete_branches:2", last)] {
+        let env = done();
+        let point = format!("rollback_{point}");
+        let died = env.lanewright_with(&["rollback", "r1", "--yes"], |it| it.env("LANEWRIGHT_CRASH_POINT", &point));
+        assert_ne!(died.code, 0, "{point}");
+        prints(&env.lanewright(&["status"]), &["half rolled back", "was interrupted. Finish it first:", finish]);
+        prints(&env.lanewright(&["list"]), &["half rolled back"]);
+        prints(&env.lanewright(&["doctor"]).exits(6), &["rollback-unfinished", finish]);
+        env.resume(&[]).exits(3).says(&["was interrupted"]).hints(finish.trim_end());
+        env.lanewright(&["rollback", "--yes"]).exits(0);
+        prints(&env.lanewright(&["status", "r1"]), &["rolled back"]);
+        assert!(!env.tree("main").contains("SL-"), "{point}");
+        env.lanewright(&["doctor"]).exits(0);
+    }
+}
+
+#[test]
 fn question_on_a_terminal_lists_what_is_undone() {
     let env = done();
     let before = state(&env);

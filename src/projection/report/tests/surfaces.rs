@@ -59,7 +59,11 @@ fn job_shown(result: String, elapsed: String) -> (String, String) {
 
 /// The words for the state in `report.json`, and where lanes in it stand in lists.
 fn words_for(state: &str, standing: &str) -> (u8, Vec<&'static str>) {
-    let interrupted = |word| if standing == "interrupted" { vec!["interrupted"] } else { vec![word] };
+    let interrupted = |word| match standing {
+        "interrupted" => vec!["interrupted"],
+        "half rolled back" => vec!["interrupted", word],
+        _ => vec![word],
+    };
     match state {
         "waiting for approval (plan)" | "waiting for approval (changes)" => (0, vec!["needs approval"]),
         "waiting for a person" => (0, vec!["needs you"]),
