@@ -132,6 +132,28 @@ fn push_into_the_repository_blocks_the_merge() {
 }
 
 #[test]
+fn branch_that_moves_right_after_a_merge_blocks_the_next() {
+    let env = TestEnv::new();
+    let foreign = "until git log -1 --format=%s main | grep -q 'Merge lane A'; do :; done; \
+                   blob=$(echo other | git hash-object -w --stdin); \
+                   tree=$({ git ls-tree main; printf \"100644 blob $blob\\tnew.txt\\n\"; } | git mktree); \
+                   git update-ref refs/heads/main $(git commit-tree -p main -m other $tree); echo b > b.txt";
+    env.plan(&format!(
+        "base_branch = \"main\"\n[[lane]]\nid = \"A\"\ncommand = 'wait-for b; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = '''touch \"$SCRATCH/b\"; {foreign}'''\n"
+    ));
+    let ended = env.execute(&[]).exits(3);
+    let main = env.git(&["rev-parse", "main"]);
+    assert_eq!(env.git(&["log", "-1", "--format=%s", "main"]), "other", "nothing is merged on top");
+    is_blocked(&env, &ended, &main);
+    assert!(env.path("repo/a.txt").exists() && !env.path("repo/new.txt").exists(), "the checkout stays where it was");
+    assert!(carry_out(&env, &ended.stderr, CURE));
+    env.resume(&[]).exits(0);
+    assert!(["a.txt", "b.txt", "new.txt"].iter().all(|file| env.holds("main", file)));
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
 fn branch_that_moves_after_the_last_merge_blocks_the_end() {
     let env = TestEnv::new();
     env.plan(&format!(

@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Result, io_error};
 use crate::git::fast::libgit2::Difference;
@@ -18,22 +20,41 @@ use crate::model::CommitId;
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
 /// checkout is rarely behind by more than one.
-const MAX_EARLIER_TIPS: &str = "256";
+const MAX_EARLIER_TIPS: usize = 256;
 
-/// Branches that were published, each with its tip before the first of these publications.
-type Published = BTreeMap<String, CommitId>;
+/// Branches that were published.
+type Published = BTreeMap<String, Publications>;
 
-/// Records that `branch` is about to move away from `tip`. The caller holds the publish lock.
-pub(crate) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Result<()> {
+/// The publications of a branch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Publications {
+    /// Its tip before the first of them, and after each.
+    Tips(Vec<CommitId>),
+    /// As older versions noted them: the tip before the first one.
+    From(CommitId),
+}
+
+/// Records that `branch` is about to move from `onto` to `commit`. The caller holds the publish lock.
+pub(crate) fn note(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<()> {
     let mut published = read(repository)?;
-    published.entry(branch.to_owned()).or_insert_with(|| tip.clone());
+    let mut tips = match published.remove(branch) {
+        Some(Publications::Tips(tips)) => tips,
+        Some(Publications::From(first)) => vec![first, onto.clone()],
+        None => vec![onto.clone()],
+    };
+    if !tips.contains(commit) {
+        tips.push(commit.clone());
+    }
+    tips.drain(..tips.len().saturating_sub(MAX_EARLIER_TIPS));
+    published.insert(branch.to_owned(), Publications::Tips(tips));
     write(repository, &published)
 }
 
-/// Records that a checkout of `branch` is still at `tip`. The time of the last publication stays as it is where that is
-/// known. The caller holds the publish lock.
-pub(crate) fn note_checkout(repository: &Repository, branch: &str, tip: &CommitId) -> Result<()> {
-    if read(repository)?.contains_key(branch) { Ok(()) } else { note(repository, branch, tip) }
+/// Records that a checkout of `branch`, which is at `commit`, is still at `onto`. The time of the last publication stays as
+/// it is where that is known. The caller holds the publish lock.
+pub(crate) fn note_checkout(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<()> {
+    if read(repository)?.contains_key(branch) { Ok(()) } else { note(repository, branch, onto, commit) }
 }
 
 /// How long ago the last publication was, if a checkout may be behind `branch`.
@@ -53,14 +74,20 @@ pub(crate) fn forget(repository: &Repository, branch: &str) -> Result<()> {
 }
 
 /// The earlier tip of `branch` that the index of `worktree` holds, if it is behind `tip`, where its head is: every path
-/// in which the two tips differ is staged as the earlier one has it. Only tips since the note count.
+/// in which the two tips differ is staged as the earlier one has it. Only tips that were published since the note count:
+/// to where another program moved the branch no checkout follows.
 pub(crate) fn earlier_tip(
     repository: &Repository,
     worktree: &Path,
     branch: &str,
     tip: &CommitId,
 ) -> Result<Option<CommitId>> {
-    let Some(first) = read(repository)?.remove(branch) else { return Ok(None) };
+    let first = match read(repository)?.remove(branch) {
+        Some(Publications::Tips(tips)) if tips.contains(tip) => tips.into_iter().next(),
+        Some(Publications::From(first)) => Some(first),
+        Some(Publications::Tips(_)) | None => None,
+    };
+    let Some(first) = first else { return Ok(None) };
     let paths = |differences: Vec<Difference>| differences.into_iter().map(|it| it.path).collect::<BTreeSet<_>>();
     let differing = |commit: &CommitId| repository.staged(worktree, None, commit).map(paths);
     let now = differing(tip)?;
@@ -80,7 +107,7 @@ pub(crate) fn earlier_tip(
 
 fn earlier_tips(repository: &Repository, tip: &CommitId) -> Result<Vec<CommitId>> {
     let git = repository.git().args(["rev-list", "--first-parent", "--skip=1", "--max-count"]);
-    commit_ids(&git.args([MAX_EARLIER_TIPS, tip.as_str()]).run()?)
+    commit_ids(&git.args([&MAX_EARLIER_TIPS.to_string(), tip.as_str()]).run()?)
 }
 
 fn file(repository: &Repository) -> PathBuf {

@@ -159,7 +159,7 @@ impl<'a> Checkout<'a> {
     fn give_up(&self, advance: &Advance, touched: Vec<String>) -> Result<Blockers> {
         let Advance { branch, onto, commit, .. } = advance;
         if self.stands_at(commit)? {
-            behind::note_checkout(self.repository, branch, onto)?;
+            behind::note_checkout(self.repository, branch, onto, commit)?;
         }
         self.unlock()?;
         let earlier = behind::earlier_tip(self.repository, self.worktree, branch, commit)?;

@@ -156,7 +156,7 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
         return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
     }
     durable::objects(repository, commit, std::slice::from_ref(onto))?;
-    behind::note(repository, branch, onto)?;
+    behind::note(repository, branch, onto, commit)?;
     match repository.all_checked_out(branch)?.as_slice() {
         [] => {
             let publication = compare_and_set(repository, branch, onto, commit)?;

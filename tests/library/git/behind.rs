@@ -172,6 +172,34 @@ pinned_tests! {
         assert_eq!(status(&world.main), "D  new.txt");
     }
 
+    fn a_checkout_whose_branch_moved_on_without_lanewright_is_left() {
+        let world = World::new();
+        let base = world.head();
+        let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
+        let foreign = made_on(&world, &next, |path| write(&path.join("foreign.txt"), "foreign\n"));
+        let merge = made_on(&world, &foreign, |path| write(&path.join("merged.txt"), "merged\n"));
+        let repository = world.repository();
+        assert_eq!(publish(&repository, "main", &base, &next).unwrap(), Publication::Published);
+        git(&world.main, &["update-ref", "refs/heads/main", foreign.as_str()]);
+        assert!(note(&world), "the publication has just been");
+        let left = git(&world.main, &["status", "--porcelain"]);
+        assert_eq!(settle_checkouts(&repository, "main").unwrap(), None);
+        let published = publish(&repository, "main", &foreign, &merge).unwrap();
+        let is_named = |paths: &[String]| paths[0].contains("by another program");
+        assert!(matches!(published, Publication::CheckedOutDirty { obstacles, .. } if is_named(&obstacles.paths)));
+        assert_eq!((world.head(), git(&world.main, &["status", "--porcelain"])), (foreign, left));
+    }
+
+    fn a_note_of_an_older_version_is_heeded() {
+        let world = World::new();
+        let tips = published_alone(&world);
+        let older = format!("{{\"main\":\"{}\"}}", tips[0]);
+        write(&world.main.join(".git/lanewright/published.json"), &older);
+        end_switch(&world);
+        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!((world.head(), status(&world.main).as_str()), (tips[2].clone(), ""));
+    }
+
     fn a_checkout_in_step_ends_the_search() {
         let world = World::new();
         published_alone(&world);
