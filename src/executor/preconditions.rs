@@ -79,6 +79,11 @@ impl Executor {
         if owned.is_empty() {
             return Ok(());
         }
+        // A commit there would undo what another program brought in.
+        let branch = &self.facts.base_branch;
+        if let Some((worktree, blockers)) = git::first_left_behind(&self.repository, branch)? {
+            return Err(ExecutorError::Precondition(blockers.cannot_move(branch, &worktree)));
+        }
         let (files, place) = (owned.join(", "), place.display());
         let message = format!(
             "{place} holds uncommitted changes of files that the lane owns ({files}); commit or stash them and resume"

@@ -83,12 +83,27 @@ fn cure_keeps_all_uncommitted_changes() {
     env.write("scratch/go", "");
     let ended = run.wait().exits(3);
     is_blocked(&env, &ended, &main);
+    let again = env.resume(&[]).exits(3);
+    assert!(!again.stderr.contains("or stash"), "a commit would undo what came in:\n{}", again.stderr);
     assert!(carry_out(&env, &ended.stderr, CURE));
     assert_eq!(env.git(&["status", "--porcelain"]), uncommitted);
     resumes_to_the_end(&env, &uncommitted);
     for (file, content) in [("edited.txt", "two"), ("staged.txt", "staged"), ("untracked.txt", "untracked")] {
         assert_eq!(env.read(&format!("repo/{file}")).trim(), content);
     }
+}
+
+#[test]
+fn lane_that_owns_a_changed_file_advises_no_commit() {
+    let env = TestEnv::new();
+    env.write("repo/edited.txt", "one\n");
+    env.commit("a file to edit");
+    move_branch_alone(&env, "new.txt");
+    env.write("repo/edited.txt", "two\n");
+    env.plan(&WAITS.replace("id = \"L\"", "id = \"L\"\nowns = [\"edited.txt\"]"));
+    let ended = env.execute(&[]).exits(3);
+    is_blocked(&env, &ended, &env.git(&["rev-parse", "main"]));
+    assert!(!ended.stderr.contains("or stash"), "a commit would undo what came in:\n{}", ended.stderr);
 }
 
 #[test]

@@ -63,6 +63,10 @@ pub(super) fn report_obstacles(
         let message =
             format!("no lane can be merged into {branch}, which is checked out in {place}, because of {paths}");
         context.printer.warning(message, std::slice::from_ref(&obstacles.remedy));
+        // Index and files there differ by what was left behind: no commit or stash of that may be advised.
+        if git::first_left_behind(repository, branch)?.is_some() {
+            return Ok(());
+        }
     }
     let Some((place, changed)) = git::changes_where_checked_out(repository, branch)?.filter(|it| !it.1.is_empty())
     else {
