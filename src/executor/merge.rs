@@ -48,12 +48,21 @@ impl Executor {
         Ok(None)
     }
 
-    /// The lane is not merged, because that would leave out work that was accepted. Unless git has lost it, a rule of the
-    /// scheduler is wrong; the check is there for those that nobody knows of.
+    /// Blocks the lane where its `head` lacks accepted work, which a merge or a push of it would leave out. Unless git has
+    /// lost that, a rule of the scheduler is wrong; the check is there for those that nobody knows of.
+    pub(super) fn unless_complete(
+        &self,
+        lane: LaneIndex,
+        accepted: &[CommitId],
+        head: &CommitId,
+    ) -> Result<Option<Event>, ExecutorError> {
+        self.first_missing(accepted, head)?.map(|missing| self.incomplete(lane, head, missing)).transpose()
+    }
+
     fn incomplete(&self, lane: LaneIndex, head: &CommitId, missing: &CommitId) -> Result<Event, ExecutorError> {
         let (id, branch) = (self.id(lane), self.lane_branch(lane));
         let what =
-            format!("{branch} at {} lacks accepted work ({}), so it is not merged", head.short(), missing.short());
+            format!("{branch} at {} lacks accepted work ({}), so it goes no further", head.short(), missing.short());
         let reason = match self.repository.has_commit(missing)? {
             true => format!(
                 "{what}; this is a mistake of Lanewright: please report it with the run log. To add the work: `git merge {}` \
@@ -84,8 +93,8 @@ impl Executor {
         let accepted = state.lane(lane).accepted().to_vec();
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
-            if let Some(missing) = executor.first_missing(&accepted, &head)? {
-                return Ok(vec![executor.incomplete(lane, &head, missing)?]);
+            if let Some(blocked) = executor.unless_complete(lane, &accepted, &head)? {
+                return Ok(vec![blocked]);
             }
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -143,9 +152,16 @@ impl Executor {
     pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let staged = state.lane(lane).staged().cloned().ok_or(ExecutorError::Missing("the staged merge"))?;
         let last = state.integration().cloned();
+        // Another process staged it, perhaps one of a version that did not look; what this one stages it has looked at.
+        let staged_before = state.resumes() > 0;
+        let accepted = if staged_before { state.lane(lane).accepted().to_vec() } else { Vec::new() };
+        let head = lane_head(state, lane)?;
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;
+            if executor.first_missing(&accepted, &head)?.is_some() {
+                return Ok(vec![Event::MergeSuperseded { lane: id }]);
+            }
             // Only where the branch is not where this run left it or ahead of that, work can be missing.
             let continues = |last: &CommitId| executor.repository.is_ancestor(last, &staged.onto).unwrap_or(false);
             if last.as_ref().is_some_and(|last| !continues(last))

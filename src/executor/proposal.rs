@@ -29,7 +29,11 @@ impl Executor {
     pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
         let ours = state.lane(lane).proposal().announced().to_vec();
+        let accepted = state.lane(lane).accepted().to_vec();
         Ok(self.task(lane, state, move |executor| {
+            if let Some(blocked) = executor.unless_complete(lane, &accepted, &head)? {
+                return Ok(vec![blocked]);
+            }
             let pushed = executor.push(lane, &head, &ours);
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
             let done = |()| vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];

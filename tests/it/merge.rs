@@ -175,30 +175,53 @@ fn rewrite(log: &std::path::Path, is_meant: impl Fn(&str) -> bool, change: impl 
     std::fs::write(log, rewritten.collect::<String>()).expect("a log");
 }
 
-#[test]
-fn lane_without_accepted_work_is_not_merged() {
-    let env = TestEnv::new();
-    env.plan(
-        "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n[[lane.agent]]\nname = \"one\"\ncommand = 'echo 1 > one'\n\
-         [[lane.agent]]\nname = \"two\"\ncommand = 'echo 2 > two'\n",
-    );
-    env.execute(&["--max-parallel", "1"]).exits(3);
-    // As if a rule had lost the work of both agents on the way: log and branch agree on it.
-    let base = env.main();
-    let merged = env.events("agent_merged");
-    let head = merged[1]["head"].as_str().expect("a commit").to_owned();
-    env.git_in(&env.path("repo.lanes/r1/L/code"), &["reset", "--quiet", "--hard", &base]);
+/// A lane of two agents.
+pub(crate) const TWO_AGENTS: &str = "[[lane]]\nid = \"L\"\n[[lane.agent]]\nname = \"one\"\ncommand = 'echo 1 > one'\n\
+     [[lane.agent]]\nname = \"two\"\ncommand = 'echo 2 > two'\n";
+
+/// As if a rule had lost work of L's agents on the way, and only `kept` was left: log and branch agree on it.
+pub(crate) fn lose_accepted_work(env: &TestEnv, kept: &str) {
+    let head = merged_head(env, env.events("agent_merged").len() - 1);
+    env.git_in(&env.path("repo.lanes/r1/L/code"), &["reset", "--quiet", "--hard", kept]);
     rewrite(
         &env.log_file(),
         |line| line.contains("\"agent_merged\"") && line.contains(&head),
-        |line| line.replace(&head, &base),
+        |line| line.replace(&head, kept),
     );
+}
+
+/// The lane's head after the merge of its agent with this number, from 0.
+pub(crate) fn merged_head(env: &TestEnv, number: usize) -> String {
+    env.events("agent_merged")[number]["head"].as_str().expect("a commit").to_owned()
+}
+
+#[test]
+fn lane_without_accepted_work_is_not_merged() {
+    let env = TestEnv::new();
+    env.plan(&TWO_AGENTS.replace("\"L\"\n", "\"L\"\napproval = [\"changes\"]\n"));
+    env.execute(&["--max-parallel", "1"]).exits(3);
+    let base = env.main();
+    let first = merged_head(&env, 0);
+    lose_accepted_work(&env, &base);
     env.lanewright(&["approve", "r1", "L", "--gate", "changes"]).exits(0);
     env.resume(&[]).exits(3).says(&["lane/P1/L", "lacks accepted work", "git merge"]);
     assert_eq!(env.main(), base, "nothing was merged");
-    let first = merged[0]["head"].as_str().expect("a commit");
-    env.git_in(&env.path("repo.lanes/r1/L/code"), &["merge", "--quiet", first]);
+    env.git_in(&env.path("repo.lanes/r1/L/code"), &["merge", "--quiet", &first]);
     env.resume(&[]).exits(3).says(&["approval"]);
     env.lanewright(&["approve", "r1", "L", "--gate", "changes", "--resume"]).exits(0);
     assert!(env.holds("main", "one"));
+}
+
+#[test]
+fn merge_staged_without_accepted_work_is_not_published() {
+    let env = TestEnv::new();
+    env.plan(TWO_AGENTS);
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1", "--max-parallel", "1"];
+    env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", "before_publish_merge:1"));
+    assert_eq!(env.events("merge_staged").len(), 1);
+    let base = env.main();
+    lose_accepted_work(&env, &base);
+    env.resume(&[]).exits(3).says(&["lane/P1/L", "lacks accepted work"]);
+    assert_eq!(env.main(), base, "nothing was merged");
 }

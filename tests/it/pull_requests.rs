@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::merge::{TWO_AGENTS, lose_accepted_work, merged_head};
 use crate::support::TestEnv;
 
 const STACK: &str = "[[lane]]\nid = \"A\"\nname = \"First `thing`\"\ntests = [\"test -e a.txt\"]\ncommand = 'echo a > a.txt'\n\
@@ -80,6 +81,22 @@ fn lanes_are_pushed_and_proposed_each_on_top_of_the_one_it_builds_on() {
     assert_eq!(pull(&env, 1, "title"), "A: First `thing`");
     assert!(pull(&env, 2, "body").contains("To be merged after https://github.com/acme/shop/pull/1"));
     env.lanewright(&["status", "r1"]).exits(0);
+}
+
+#[test]
+fn lane_without_accepted_work_is_not_pushed() {
+    let agents = TWO_AGENTS.replace("\"L\"\n", "\"L\"\napproval = [\"changes\"]\n");
+    let agents = format!("{agents}[[lane.agent]]\nname = \"three\"\ncommand = 'echo 3 > three'\n");
+    for all_is_lost in [false, true] {
+        let env = world(&agents);
+        env.execute(&[PR, &["--max-parallel", "1"]].concat()).exits(3);
+        let kept = if all_is_lost { env.main() } else { merged_head(&env, 0) };
+        lose_accepted_work(&env, &kept);
+        env.lanewright(&["approve", "r1", "L", "--gate", "changes"]).exits(0);
+        env.resume(&[]).exits(3).says(&["lane/P1/L", "lacks accepted work"]);
+        let pushed = env.git_at("origin.git", &["branch", "--list", "lane/*"]);
+        assert_eq!((pulls(&env).as_str(), pushed.as_str()), ("0", ""));
+    }
 }
 
 #[test]

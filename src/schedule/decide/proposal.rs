@@ -17,7 +17,9 @@ const TRIES: u32 = 5;
 pub(crate) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
-    if lane_state.head == lane_state.base {
+    // Before it is taken for empty, a push finds out whether accepted work is missing in it.
+    let is_whole = lane_state.accepted().iter().all(|commit| Some(commit) == lane_state.head());
+    if lane_state.head == lane_state.base && (is_whole || lane_state.proposal.pushed == lane_state.head) {
         let message = "it changed nothing, so there is nothing to open a pull request for".to_owned();
         deciding.note(Event::Noted { lane: Some(state.plan.lane(lane).id.clone()), message });
         return leave_branch(deciding, lane);
