@@ -112,6 +112,20 @@ fn a_repository_without_a_commit() {
 }
 
 #[test]
+fn a_head_whose_commit_cannot_be_read_is_damage() {
+    let env = TestEnv::new();
+    env.git(&["gc", "--quiet", "--prune=now"]);
+    let packs = std::fs::read_dir(env.path("repo/.git/objects/pack")).expect("a directory");
+    let pack = packs.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|it| it == "pack"));
+    let pack = pack.expect("a pack");
+    std::fs::remove_file(&pack).expect("removed");
+    std::fs::write(&pack, "").expect("a file");
+    let ended = nowhere(&env, &[], 3).says(&["which git cannot read"]);
+    assert!(!ended.stderr.contains("no commit yet"), "{}", ended.stderr);
+    ended.hints("`git fsck` lists what is damaged");
+}
+
+#[test]
 fn a_detached_head_needs_a_base() {
     let env = TestEnv::new();
     env.git(&["switch", "--quiet", "--detach"]);

@@ -28,6 +28,9 @@ pub enum GitError {
     RefFormat { path: PathBuf, format: String },
     #[error("{path} has no commit yet")]
     UnbornHead { path: PathBuf },
+    /// The branch is there, its commit is not.
+    #[error("{path} is at commit {}, which git cannot read ({reason})", .commit.short())]
+    UnreadableHead { path: PathBuf, commit: CommitId, reason: String },
     /// An object that a ref leads to, or that was stored a moment ago, is damaged or removed.
     #[error("git has lost object {object}")]
     LostObject { object: String },
@@ -96,6 +99,9 @@ impl GitError {
                 path.display()
             ),
             Self::UnbornHead { .. } => "make a first one (`git commit --allow-empty -m start`)".to_owned(),
+            Self::UnreadableHead { .. } => {
+                "`git fsck` lists what is damaged; restore it from another clone or a backup".to_owned()
+            }
             Self::LostObject { .. } => {
                 "`git fsck` lists what is missing, and `git gc --prune=now` may have removed it".to_owned()
             }

@@ -6,6 +6,10 @@ use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, commit_id, git_directory, read_line};
 use crate::model::CommitId;
+use crate::model::text::headline;
+
+/// How much is shown of what git says of a commit that it cannot read, in characters.
+const LONGEST: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -65,9 +69,17 @@ pub fn head_of(worktree: &Path) -> Result<Head> {
     let git = Git::new(worktree).args(["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]);
     let output = git.attempt()?;
     if !output.status.success() {
-        let unborn = Head::branch_of(worktree)?.is_some();
-        let error = git.failure(&output).into();
-        return Err(if unborn { GitError::UnbornHead { path: worktree.to_owned() } } else { error });
+        let path = worktree.to_owned();
+        // Does not look at the commit.
+        let named = Git::new(worktree).args(["rev-parse", "--verify", "--quiet", "HEAD"]).line_if_any()?;
+        return Err(match named {
+            Some(name) => {
+                let reason = headline(&String::from_utf8_lossy(&output.stderr), LONGEST);
+                GitError::UnreadableHead { path, commit: commit_id(name.as_bytes())?, reason }
+            }
+            None if Head::branch_of(worktree)?.is_some() => GitError::UnbornHead { path },
+            None => git.failure(&output).into(),
+        });
     }
     let answer = path_text(output.stdout.trim_ascii_end());
     let (commit, name) = answer.split_once('\n').unwrap_or((&answer, ""));
