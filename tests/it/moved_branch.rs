@@ -120,7 +120,9 @@ fn cure_does_not_overwrite_a_changed_file() {
         assert!(!carry_out(&env, &ended.stderr, CURE), "git refuses to overwrite {file}");
         assert_eq!(env.read(&format!("repo/{file}")), "the user's\n");
         assert_eq!(env.git(&["status", "--porcelain"]).lines().count(), 1, "nothing but the user's change is left");
-        env.git(&["stash", "--quiet", "--include-untracked"]);
+        let said = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("if git refuses the switch: `git stash -u`, switch again, `git stash pop`"), "{said}");
+        env.git(&["stash", "--quiet", "-u"]);
         env.git(&["switch", "--quiet", "main"]);
         env.resume(&[]).exits(0);
         assert_eq!(env.git(&["status", "--porcelain"]), "");

@@ -72,8 +72,10 @@ impl Blockers {
         let back = shell_line(["git", "-C", place.as_ref(), "update-ref", "--no-deref", "HEAD", at]);
         let forward = shell_line(["git", "-C", place.as_ref(), "switch", branch]);
         let what = format!("a move of `{branch}` by another program, with index and files there still at {at}");
-        let remedy =
-            format!("do not commit there; to move them along, which keeps uncommitted changes: `{back} && {forward}`");
+        let remedy = format!(
+            "do not commit there; to move them along, which keeps uncommitted changes: `{back} && {forward}` (if git refuses \
+             the switch: `git stash -u`, switch again, `git stash pop`)"
+        );
         Self { paths: vec![what], remedy }
     }
 
