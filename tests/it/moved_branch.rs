@@ -239,3 +239,24 @@ fn commits_and_soft_resets_of_the_user_are_no_foreign_moves() {
     assert_eq!(env.git(&["status", "--porcelain"]), staged, "what is staged stays");
     assert!(env.holds("main", "l.txt") && env.holds("main", "one.txt"));
 }
+
+/// `updateInstead` moves index and files along with the branch: what is staged then is the user's.
+#[test]
+fn push_that_updates_the_checkout_is_not_a_moved_branch() {
+    let env = TestEnv::new();
+    env.write("repo/edited.txt", "one\n");
+    env.commit("a file to edit");
+    env.git(&["config", "receive.denyCurrentBranch", "updateInstead"]);
+    let run = started(&env);
+    env.git(&["clone", "--quiet", ".", env.path("clone").to_str().expect("UTF-8")]);
+    env.write("clone/edited.txt", "two\n");
+    env.write("clone/new.txt", "new\n");
+    env.git_at("clone", &["add", "--all"]);
+    env.git_at("clone", &["commit", "--quiet", "--message=elsewhere"]);
+    env.git_at("clone", &["push", "--quiet", "origin", "HEAD:main"]);
+    env.git(&["checkout", "--quiet", "HEAD~1", "--", "edited.txt"]);
+    env.write("scratch/go", "");
+    run.wait().exits(0);
+    assert!(env.holds("main", "l.txt") && env.holds("main", "new.txt"));
+    assert_eq!(env.git(&["status", "--porcelain"]), "M  edited.txt");
+}

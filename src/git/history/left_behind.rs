@@ -49,7 +49,8 @@ pub(crate) fn left_at(repository: &Repository, worktree: &Path, tip: &CommitId) 
     let staged = |commit: &CommitId| repository.staged(worktree, None, commit).map(paths);
     let moved = paths(repository.differences(&last, tip)?);
     let (now, before) = (staged(tip)?, staged(&last)?);
-    let is_left = moved.iter().any(|path| now.contains(path) && !before.contains(path));
+    // A push with `updateInstead` takes index and files along: then old files are what a user staged since.
+    let is_left = moved.is_subset(&now) && !moved.is_subset(&before);
     // A command of the user's may have moved it meanwhile.
     Ok(if is_left && stands_at_tip()? { Some(last) } else { None })
 }
