@@ -219,16 +219,16 @@ impl Executor {
             && git::is_checked_out(&holding.worktree.path, holding.is_worked_on, paths)?
             && (!is_lost || holding.is_worked_on || self.repository.has_files_beyond(&holding.worktree.path, &onto)?);
         let snapshot = self.whole_snapshot(moment, agent.as_ref(), lost)?;
-        let (source, from) = match () {
-            () if !is_lost => (Rebuilt::Head, "its branch".to_owned()),
-            () if is_present => (Rebuilt::Files, format!("the files in {}", holding.worktree.path.display())),
-            () if !holding.is_worked_on && lost_head == LostHead::Refuse => {
-                return Ok(Err(self.work_is_lost(branch, damage, &lane)));
-            }
-            () => match snapshot.filter(|_| holding.is_worked_on) {
-                Some((reference, commit)) => (Rebuilt::Snapshot(commit), reference),
-                None => (Rebuilt::Nothing, "nothing that came after it".to_owned()),
-            },
+        let (source, from) = if !is_lost {
+            (Rebuilt::Head, "its branch".to_owned())
+        } else if is_present {
+            (Rebuilt::Files, format!("the files in {}", holding.worktree.path.display()))
+        } else if !holding.is_worked_on && lost_head == LostHead::Refuse {
+            return Ok(Err(self.work_is_lost(branch, damage, &lane)));
+        } else if let Some((reference, commit)) = snapshot.filter(|_| holding.is_worked_on) {
+            (Rebuilt::Snapshot(commit), reference)
+        } else {
+            (Rebuilt::Nothing, "nothing that came after it".to_owned())
         };
         let message = git::message(&format!("{lane}: what was left of a damaged branch"), &self.trailers(&lane));
         let path = is_present.then_some(holding.worktree.path.as_path());
