@@ -176,18 +176,22 @@ pub(crate) fn sync_paths(paths: &[PathBuf]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::git::command::program::Git;
     use crate::git::repo::known_objects::DurableObjects;
+
+    fn git_in(place: &Path, arguments: &[&str]) -> String {
+        let git = Git::new(place).configured("user.name=x").configured("user.email=x@localhost");
+        git.args(arguments).line().unwrap()
+    }
 
     #[test]
     fn commit_with_an_emptied_file_is_not_durable() {
         let directory = tempfile::tempdir().unwrap();
         let place = std::fs::canonicalize(directory.path()).unwrap();
-        let git = |arguments: &[&str]| {
-            let git = Git::new(&place).configured("user.name=x").configured("user.email=x@localhost");
-            git.args(arguments).line().unwrap()
-        };
+        let git = |arguments: &[&str]| git_in(&place, arguments);
         git(&["init", "--quiet"]);
         std::fs::write(place.join("a"), "1").unwrap();
         git(&["add", "--all"]);
@@ -206,10 +210,7 @@ mod tests {
     fn no_object_of_what_is_new_is_left_out() {
         let directory = tempfile::tempdir().unwrap();
         let place = std::fs::canonicalize(directory.path()).unwrap();
-        let git = |arguments: &[&str]| {
-            let git = Git::new(&place).configured("user.name=x").configured("user.email=x@localhost");
-            git.args(arguments).line().unwrap()
-        };
+        let git = |arguments: &[&str]| git_in(&place, arguments);
         let commit = |path: &str, text: &str| {
             let path = place.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
