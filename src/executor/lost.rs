@@ -1,4 +1,4 @@
-//! Opens worktrees again that were removed or replaced.
+//! Opens worktrees again that were removed, replaced or emptied.
 
 use std::path::Path;
 
@@ -9,16 +9,20 @@ use crate::git::{Checkout, Lost, Mode};
 
 impl Executor {
     /// Makes sure that the worktree at `path`, which the lane or an agent of it holds, is there, with its claim and its
-    /// branch. Where it was removed or replaced, what is in its place is moved aside, and it is opened again as it was,
-    /// without what was neither committed nor saved. Returns what was found.
+    /// branch. Where it was removed, replaced or emptied, what is in its place is moved aside, and it is opened again as it
+    /// was, without what was neither committed nor saved. Returns what was found.
     pub(super) fn reopen_if_lost(&self, path: &Path, moment: &Moment) -> Answer {
         moment.holding(path).map_or(Ok(Vec::new()), |holding| self.regain(holding, moment, true))
     }
 
-    /// Opens a worktree again that was removed or replaced.
+    /// Opens a worktree again that was removed, replaced or emptied.
     pub(super) fn reopen(&self, holding: &Holding, moment: &Moment) -> Answer {
         let Holding { holder, worktree, .. } = holding;
-        let Some(lost) = self.pool.set_lost_aside(holder, &worktree.path, moment.at)? else { return Ok(Vec::new()) };
+        let lost = match self.pool.set_lost_aside(holder, &worktree.path, moment.at)? {
+            None => self.pool.reset_if_emptied(holder, worktree)?,
+            lost => lost,
+        };
+        let Some(lost) = lost else { return Ok(Vec::new()) };
         let mut events = self.keep_head_of(&lost, holding, moment)?;
         let branch = Some(worktree.branch.clone()).filter(|branch| !branch.is_empty());
         let tip = branch.as_deref().map(|branch| self.repository.branch_commit(branch)).transpose()?.flatten();
@@ -49,7 +53,7 @@ impl Executor {
         };
         let found = match &lost.aside {
             Some(aside) => format!("was replaced or damaged; what was there is now {}", aside.display()),
-            None => "was removed".to_owned(),
+            None => "was removed or emptied".to_owned(),
         };
         let place = self.pool.shown(&holding.holder, &holding.worktree.path);
         let place = place.display();

@@ -272,6 +272,48 @@ command = 'wait-for-merge one; echo x > two.txt'
     assert_nothing_prunable(&env);
 }
 
+/// Another program empties or removes the worktree between its reset and the start of the next attempt, in the user's hook.
+#[test]
+fn a_worktree_that_is_emptied_before_the_next_attempt_is_checked_out_again() {
+    let deeds = [
+        ("emptied", "find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} +"),
+        ("removed, and the next checkout fails", "touch \"$SCRATCH/failing\"; cd ..; rm -rf \"$OLDPWD\""),
+    ];
+    for (name, deed) in deeds {
+        for mode in ["on", "off"] {
+            let env = emptied_after_its_reset(mode, deed);
+            env.execute(&[]).exits(0);
+            let files = [".gitattributes", ".gitignore", "README.md", "kept.txt", "x.txt"];
+            assert_eq!(env.files("main"), files, "{name} {mode}");
+            assert!(!env.path("scratch/ready").exists() && !env.path("scratch/failing").exists(), "{name} {mode}");
+            let notes: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();
+            assert!(notes.iter().any(|note| note.contains("opened again")), "{name} {mode}: {notes:?}");
+        }
+    }
+}
+
+/// A lane whose first attempt fails, and a hook that does `deed` in the worktree once it was reset.
+fn emptied_after_its_reset(mode: &str, deed: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/.gitattributes", "kept.txt filter=failing\n");
+    env.write("repo/kept.txt", "kept\n");
+    env.git(&["add", "."]);
+    env.git(&["commit", "--quiet", "-m", "files"]);
+    let smudge = "if [ -e \"$SCRATCH/failing\" ]; then rm \"$SCRATCH/failing\"; exit 1; fi; cat";
+    for (name, value) in [("required", "true"), ("clean", "cat"), ("smudge", smudge)] {
+        env.git(&["config", &format!("filter.failing.{name}"), value]);
+    }
+    let hook = env.path("repo/.git/hooks/post-checkout");
+    let script = format!("#!/bin/sh\nif [ -e \"$SCRATCH/ready\" ]; then rm \"$SCRATCH/ready\"; {deed}; fi\n");
+    env.write("repo/.git/hooks/post-checkout", script);
+    std::fs::set_permissions(hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    let command = "if [ $LANEWRIGHT_ATTEMPT = 1 ]; then touch \"$SCRATCH/ready\" y.txt; exit 9; fi; echo x > x.txt";
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nretries = 1\nresume = \"fresh\"\nagent_worktrees = \"{mode}\"\ncommand = '''\n{command}\n'''\n"
+    ));
+    env
+}
+
 #[test]
 fn a_rollback_names_what_is_in_the_place_of_a_worktree() {
     let env = TestEnv::new();

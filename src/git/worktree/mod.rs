@@ -19,7 +19,7 @@ pub(crate) use creation_queue::{CreationQueue, Turn};
 pub(crate) use examine::{HeldSlot, WorktreeState};
 pub(crate) use pool::{Checkout, Kept, Mode, Pool, make_directory};
 pub(crate) use slot::{
-    Occupant, RELEASED, SET_ASIDE, blocker, clear_half_made, forget, is_locked, is_untouched, make, occupant,
-    rests_since_release,
+    Occupant, RELEASED, SET_ASIDE, blocker, clear_half_made, forget, has_only_link, is_locked, is_untouched, make,
+    occupant, rests_since_release,
 };
 pub(crate) use update::{adopt_head, forget_update};

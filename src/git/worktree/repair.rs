@@ -15,7 +15,7 @@ use crate::git::query::Head;
 use crate::git::repo::{Guarded, Repository, branch_reference, commit_id, git_directory, holding_worktree};
 use crate::git::worktree::{
     Checkout, Claim, HeldSlot, Holder, Mode, Occupant, Pool, Progress, WorktreeState, adopt_head, clear_half_made,
-    forget, make_directory, occupant, rests_since_release,
+    forget, has_only_link, is_untouched, make_directory, occupant, rests_since_release,
 };
 use crate::model::{CommitId, Timestamp};
 
@@ -27,7 +27,7 @@ const ASIDE: &str = ".aside-";
 pub(crate) struct Lost {
     /// The last head that git recorded for it.
     pub head: Option<CommitId>,
-    /// The new path of what was found in the slot; `None`: the slot was empty.
+    /// The new path of what was found in the slot; `None`: no files were.
     pub aside: Option<PathBuf>,
 }
 
@@ -66,6 +66,41 @@ impl Pool {
             clear_half_made(&self.repository, path)?;
             Ok(Some(Lost { head, aside }))
         })
+    }
+
+    /// Whether the worktree in the slot of `holder`, who had opened it, has to be checked out again: a checkout in it was not
+    /// completed, or nothing but `.git` is left although its head has files, which a commit there would delete. It is made
+    /// ready for [`Self::open`].
+    pub(crate) fn reset_if_emptied(&self, holder: &Holder, worktree: &Worktree) -> Result<Option<Lost>> {
+        if !self.is_emptied(holder, worktree)? {
+            return Ok(None);
+        }
+        // Another action may have been checking it out just now.
+        holding_worktree(&worktree.path, |_| {
+            if !self.is_emptied(holder, worktree)? {
+                return Ok(None);
+            }
+            let head = self.registered_head(&worktree.path)?;
+            atomic::remove_durably(&git_directory(&worktree.path)?.join("index"))?;
+            Ok(Some(Lost { head, aside: None }))
+        })
+    }
+
+    fn is_emptied(&self, holder: &Holder, worktree: &Worktree) -> Result<bool> {
+        let path = &worktree.path;
+        let Some(entry) = self.repository.own_entry(path) else { return Ok(false) };
+        if matches!(self.read_claim(worktree.slot, holder)?.progress, Progress::Started { .. })
+            || is_untouched(path, &entry)
+        {
+            return Ok(true);
+        }
+        if !has_only_link(path) {
+            return Ok(false);
+        }
+        // What is staged may be nowhere else.
+        let head = self.repository.head_at(path)?.commit;
+        let staged = Git::new(path).reading_only().args(["diff", "--cached", "--name-only", "-z"]).paths()?;
+        Ok(staged.is_empty() && !self.repository.names_in(&head, "")?.is_empty())
     }
 
     /// What was moved aside, of whichever run.

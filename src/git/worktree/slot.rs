@@ -68,7 +68,12 @@ impl Repository {
 
 /// Whether the worktree at `path` was made and never checked out.
 pub(crate) fn is_untouched(path: &Path, entry: &Path) -> bool {
-    !entry.join("index").exists() && names_in(path) == [OsStr::new(".git")]
+    !entry.join("index").exists() && has_only_link(path)
+}
+
+/// Whether nothing but `.git` is in the directory.
+pub(crate) fn has_only_link(path: &Path) -> bool {
+    names_in(path) == [OsStr::new(".git")]
 }
 
 fn names_in(path: &Path) -> Vec<OsString> {
