@@ -26,13 +26,12 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use beginning::run_started;
 use lanewright::engine::run_loop::RunLoop;
-use lanewright::event::{Event, LaneStage};
-use lanewright::model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
 use lanewright::schedule::RunState;
 use lanewright::store::Journal;
-
-use beginning::run_started;
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
 use plans::{empty_plan, plain_lane};
 use smooth::{Smooth, commit_name};
 

@@ -20,12 +20,11 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lanewright::event::Event;
 use lanewright::git::{Remote, Repository};
-use lanewright::model::{CommitId, Plan, PlanParts, RunId, Timestamp};
 use lanewright::state_sync::{OwnPushes, Source, StatePusher};
 use lanewright::store::{Journal, RunDirectory, StateDirectory};
-
+use lanewright_model::event::Event;
+use lanewright_model::{CommitId, Plan, PlanParts, RunId, Timestamp};
 use support::{median, ratios};
 
 const ROUNDS: usize = 3;

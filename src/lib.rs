@@ -12,15 +12,11 @@ pub mod cli;
 mod cluster;
 pub mod diagnose;
 pub mod engine;
-#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
-pub mod event;
 pub mod executor;
 mod forge;
 pub mod fs;
 pub mod git;
 pub mod graph;
-#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
-pub mod model;
 mod placement;
 pub mod plan;
 pub mod process;

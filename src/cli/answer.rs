@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
+use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use serde_json::json;
 
 use super::args::{Answer, Name};
@@ -11,8 +13,6 @@ use super::run::{Adoption, refuse_unjudged, resume_with};
 use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
 use super::select::{DefaultRun, Selector};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, LaneStage, Record, stage_in_words};
-use crate::model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use crate::recover::resume::replay;
 use crate::schedule::{RunState, approval_at};
 use crate::settings::Settings;

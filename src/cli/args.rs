@@ -17,8 +17,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{HumanGate, PhaseId, ReportFormat, Timestamp, Word};
 use crate::settings::value;
+use lanewright_model::{HumanGate, PhaseId, ReportFormat, Timestamp, Word};
 
 pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
 pub(crate) use examples::examples_of;

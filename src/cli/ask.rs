@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use lanewright_model::event::Event;
+
 use super::{ExitStatus, Hint, Result};
-use crate::event::Event;
 use crate::store::lock::{LockError, is_held};
 use crate::store::{Follower, Holder, Request, RunDirectory, RunLock, requests};
 

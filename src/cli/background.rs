@@ -5,6 +5,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitStatus as Exit;
 
+use lanewright_model::event::Event;
+use lanewright_model::text::shell_line;
+use lanewright_model::{ProcessId, RunId};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -13,10 +16,8 @@ use super::detached::{Waited, spawn, take_output, wait};
 use super::runs::{Stamp, stamp};
 use super::signals::Signals;
 use super::{Context, ExitStatus, Result};
-use crate::event::Event;
-use crate::model::text::shell_line;
-use crate::model::{ProcessId, RunId};
 use crate::process;
+use crate::process::LiveProcess;
 use crate::projection::commands::Commands;
 use crate::store::{StateDirectory, run_log};
 

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::RunId;
+use lanewright_model::event::Event;
+use lanewright_model::text::{counted, shell_line};
 use serde_json::{Value, json};
 
 use super::args::{Clean, Name};
@@ -12,9 +15,6 @@ use super::runs::command;
 use super::select::Selector;
 use super::wait_policy::wait_for_refs;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::Event;
-use crate::model::RunId;
-use crate::model::text::{counted, shell_line};
 use crate::process::{self, Observation};
 use crate::recover::clean::{
     Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
@@ -195,7 +195,7 @@ fn refuse(
         let message = format!("run {run} is held by a live session, so nothing was removed");
         return Err(ExitStatus::Held.error(message).hint(format!("to stop what it does: {}", words("stop"))));
     }
-    let runs = |job: &&crate::model::JobId| {
+    let runs = |job: &&lanewright_model::JobId| {
         let seen = process::observe(&state.run(run).job(job));
         matches!(seen, Ok(Observation::Running(_) | Observation::Starting))
     };

@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 
 use clap::{Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
 
 use super::args::Args;
 use super::runs::pinned_plan;
 use crate::git::Surrounding;
-use crate::model::{AgentName, Lane, LaneId, Plan, RunId};
 use crate::projection::snapshots::snapshots as snapshots_of;
 use crate::store::{StateDirectory, run_log};
 

@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 
+use lanewright_model::event::Event;
+use lanewright_model::text::listed;
+use lanewright_model::{AgentName, CommitId, LaneId};
 use serde_json::json;
 
 use super::args::{Diff, Format};
@@ -10,10 +13,7 @@ use super::runs::{beginning, command};
 use super::select::{Selector, Target};
 use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::Event;
 use crate::git::{self, FileChange};
-use crate::model::text::listed;
-use crate::model::{AgentName, CommitId, LaneId};
 use crate::projection::changes::{AgentWork, LaneWork};
 use crate::settings::Layer;
 

@@ -8,6 +8,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, RunStarted};
+use lanewright_model::text::shell_line;
+use lanewright_model::{PhaseId, RunId};
+
 use super::args;
 use super::error::is_held;
 use super::repository_context::check_directory;
@@ -15,10 +19,7 @@ use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
 use super::select::Selector;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::model::text::shell_line;
-use crate::model::{PhaseId, RunId};
 use crate::plan::ReadOptions;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
@@ -81,7 +82,7 @@ impl Doctor<'_> {
             let reading = PlanText::open_recorded(&started.plan_path).ok()?;
             let reading = reading.read(&self.within.settings, &options, started.options.plan_format);
             let stored =
-                |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
+                |plan: lanewright_model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))
         };
         survey(&Scope {

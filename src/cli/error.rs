@@ -14,7 +14,6 @@ use crate::executor::ExecutorError;
 use crate::forge::ForgeError;
 use crate::fs::FileError;
 use crate::git::GitError;
-use crate::model::text::counted;
 use crate::process::ProcessError;
 use crate::progress::projections::ProjectionError;
 use crate::recover::resume::ResumeError;
@@ -24,6 +23,7 @@ use crate::state_sync::StateSyncError;
 use crate::store::LogError;
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lock::LockError;
+use lanewright_model::text::counted;
 
 pub(crate) use anyhow::Result;
 

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Event, Record};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{CommitId, LaneId, Redactor};
+
 use crate::git::Repository;
-use crate::model::{CommitId, LaneId, Redactor};
 use crate::projection::changes::LaneWork;
 use crate::projection::report::{ChangedFile, LaneChanges, MOST_CHANGES};
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::runner::Runner;
-use crate::model::{JobId, Plan};
+use lanewright_model::runner::Runner;
+use lanewright_model::{JobId, Plan};
+
 use crate::process::{lines_since, output_log, tail};
 use crate::runner::said_in;
 use crate::store::RunDirectory;
@@ -76,10 +77,10 @@ mod tests {
     use serde_json::{json, to_value};
 
     use super::*;
-    use crate::model::RunId;
     use crate::projection::testing::{attempt, plan};
     use crate::runner::Catalogue;
     use crate::store::StateDirectory;
+    use lanewright_model::RunId;
 
     #[test]
     fn an_agent_that_writes_faster_than_it_is_read_is_shown_with_its_last_words() {

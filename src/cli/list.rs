@@ -2,13 +2,13 @@
 
 use std::io;
 
+use lanewright_model::RunId;
 use serde_json::{Value, json};
 
 use super::args::Format;
 use super::runs::{all_runs, beginning, state};
 use super::status::screen;
 use super::{Context, ExitStatus, Result, now};
-use crate::model::RunId;
 use crate::progress::styles_for;
 use crate::projection::run_list::{ListedRun, render};
 use crate::store::lock::is_held;

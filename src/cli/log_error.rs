@@ -1,5 +1,6 @@
 //! `log-error`: records errors of scripts and agents (SPEC §10; seed 002).
 
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use serde_json::json;
 
 use super::args::LogError;
@@ -7,7 +8,6 @@ use super::repository_context::redactor;
 use super::runs::pinned_plan;
 use super::select::Selector;
 use super::{Context, ExitStatus, RepositoryContext, Result, now};
-use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::process;
 use crate::settings::Layer;
 use crate::store::error_log::{ErrorEntry, append};

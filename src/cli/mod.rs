@@ -57,8 +57,8 @@ pub(crate) use printer::Printer;
 pub(crate) use repository_context::RepositoryContext;
 pub(crate) use this_process::{host, now, owner};
 
-use crate::model::ReportFormat;
 use crate::timing::Timings;
+use lanewright_model::ReportFormat;
 
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {

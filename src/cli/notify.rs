@@ -10,11 +10,11 @@ use std::process::{Child, Command, Output as Ended};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use lanewright_model::NotifyOn;
 
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::fs::regular_file::Links;
 use crate::fs::{atomic, handle, regular_file};
-use crate::model::NotifyOn;
 use crate::process::{self, Output, start_detached};
 use crate::progress::FanOut;
 use crate::projection::notification::{Notification, Notifications};

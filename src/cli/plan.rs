@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use lanewright_model::text::counted;
+use lanewright_model::{CommandLine, UNSET_RUNNER};
+
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
 use super::runs::{beginning, read_begun_log, state};
@@ -9,8 +12,6 @@ use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, Result, now, plan_new};
 use crate::graph::{SvgStyle, TextForm};
-use crate::model::text::counted;
-use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};
 use crate::projection::lane_graph::lane_graph;
 use crate::projection::report::ExecutionReport;
@@ -126,7 +127,7 @@ fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus
 }
 
 /// A valid plan; every fault is reported.
-fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, crate::model::Plan)> {
+fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, lanewright_model::Plan)> {
     let Read { settings, mut reading, done } = read_here(context, path, how)?;
     report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };

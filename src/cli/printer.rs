@@ -6,11 +6,11 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
+use lanewright_model::safe_text;
 use serde_json::{Value, json};
 
 use super::args::Format;
 use super::error::{CliError, ExitStatus, OutputError};
-use crate::model::safe_text;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use lanewright_model::event::{Record, RunStarted};
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_model::{Plan, Redactor, RunId};
 use rustix::fs::{Access, access};
 use uuid::Uuid;
 
@@ -12,11 +15,8 @@ use super::context::Context;
 use super::error::{ExitStatus, Hint};
 use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
-use crate::event::{Record, RunStarted};
 use crate::executor::{Executor, RunClock};
 use crate::git::{self, Pool, Remote, Repository};
-use crate::model::ownership::RUN_LOG_DIRECTORY;
-use crate::model::{Plan, Redactor, RunId};
 use crate::plan::planning_files;
 use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lanewright_model::RunId;
+use lanewright_model::text::headline;
+
 use super::{Result, now};
-use crate::model::RunId;
-use crate::model::text::headline;
 use crate::store::StateDirectory;
 
 /// `P1-20260131-120000-1a2b3c4d`: the phase, the time, and random digits.

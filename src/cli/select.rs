@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::iter;
 
+use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::{AgentName, LaneId, Plan, RunId};
+
 use super::args::Name;
 use super::runs::{did_you_mean, existing, listed, named_few, pinned_plan, unfinished_of, unknown};
 use super::{Context, ExitStatus, Hint, Result};
-use crate::event::{Event, Record, RunStarted};
-use crate::model::{AgentName, LaneId, Plan, RunId};
 use crate::store::{Logs, RunDirectory, StateDirectory, run_log};
 
 /// A run, and what of it is meant.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{Local, Offset};
+use lanewright_model::event::{Record, RunStarted};
+use lanewright_model::safe_text;
+use lanewright_model::{JobId, LaneId, RunId};
 use serde_json::Value;
 
 use super::args::{self, Format};
@@ -15,9 +18,6 @@ use super::report::where_it_is;
 use super::runs::{beginning, pinned_plan, read_begun_log, state, unfinished_of, unknown_lane};
 use super::select::{Selector, Target, newest};
 use super::{Context, ExitStatus, Result, now};
-use crate::event::{Record, RunStarted};
-use crate::model::safe_text;
-use crate::model::{JobId, LaneId, RunId};
 use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::lane_page::LanePage;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_model::JobId;
+use lanewright_model::text::counted;
 use serde_json::json;
 
 use super::args;
@@ -11,8 +13,6 @@ use super::repository_context::{holder, session_id};
 use super::runs::{open_jobs, read_log, state};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Result};
-use crate::model::JobId;
-use crate::model::text::counted;
 use crate::process::{self, Observation, ProcessError, StopOutcome};
 use crate::store::Request;
 

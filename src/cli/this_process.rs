@@ -1,7 +1,9 @@
 //! The time, this machine, and this process.
 
-use crate::event::Owner;
-use crate::model::{ProcessId, Timestamp};
+use lanewright_model::event::Owner;
+use lanewright_model::{ProcessId, Timestamp};
+
+use crate::process::LiveProcess;
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis())

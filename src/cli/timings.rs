@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use lanewright_model::Plan;
 use serde_json::Map;
 
 use super::repository_context::redactor;
 use super::{Context, ExitStatus, Hint, Result, now};
 use crate::executor::timed::row;
-use crate::model::Plan;
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::history::Wait;

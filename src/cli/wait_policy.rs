@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use lanewright_model::time::exact;
+
 use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
 use crate::awake::AwakeClock;
 use crate::git::{GitError, Repository};
-use crate::model::time::exact;
 use crate::settings::{OnLockConflict, Settings};
 
 const PAUSE: Duration = Duration::from_millis(300);

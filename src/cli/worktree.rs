@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
+use lanewright_model::event::RunStarted;
+use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use serde_json::json;
 
 use super::args::{AgentArgs, Open};
@@ -12,9 +14,7 @@ use super::checkpoints::{RunRecords, records_of, started};
 use super::runs::{beginning, command, require_plan};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::RunStarted;
 use crate::git::{HeldSlot, Pool};
-use crate::model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use crate::projection::history::worktree_link;
 use crate::settings::Layer;
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
+use lanewright_model::ExecutorSettings;
+use lanewright_model::text::shell_line;
+use lanewright_model::time::exact;
 use tokio::runtime::{Builder, Runtime};
 
 use super::ClusterError;
-use crate::model::ExecutorSettings;
-use crate::model::text::shell_line;
-use crate::model::time::exact;
 use crate::timing::{TARGET, outside};
 
 /// Of one question.

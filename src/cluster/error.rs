@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::model::time::exact;
+use lanewright_model::time::exact;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterError {

@@ -11,13 +11,13 @@ use futures::{AsyncReadExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, LogParams, PostParams};
 use kube::{Api, Error, ResourceExt};
+use lanewright_model::ExecutorSettings;
 
 use super::api_server::{Connection, kubectl};
 use super::{
     ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, kubernetes_checks,
     pod, pod_status,
 };
-use crate::model::ExecutorSettings;
 
 /// Questions that wait for their answers.
 const AT_ONCE: usize = 16;

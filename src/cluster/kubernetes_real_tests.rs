@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
+use lanewright_model::Resources;
 use serde_json::json;
 
 use super::*;
-use crate::model::Resources;
 
 fn kubernetes(namespace: &str) -> Kubernetes {
     let mount = |path: &str| json!({ "name": path.replace('/', ""), "mountPath": path });

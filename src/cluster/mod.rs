@@ -22,8 +22,8 @@ mod squeue;
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::model::Resources;
-use crate::model::digest::sha256;
+use lanewright_model::Resources;
+use lanewright_model::digest::sha256;
 
 pub(crate) use error::ClusterError;
 pub(crate) use open::open;

@@ -1,9 +1,10 @@
 //! Which engine an executor of the settings is.
 
+use lanewright_model::{ExecutorKind, ExecutorSettings};
+
 #[cfg(feature = "kubernetes")]
 use super::kubernetes;
 use super::{Cluster, ClusterError, slurm};
-use crate::model::{ExecutorKind, ExecutorSettings};
 
 /// The engine that `settings` describe; its jobs get `variables`. Nothing is asked of it yet. An error where this program
 /// was built without it.

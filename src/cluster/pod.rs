@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use lanewright_model::ExecutorSettings;
 use serde_json::{Map, Value, json};
 
 use super::Order;
-use crate::model::ExecutorSettings;
 
 /// Our container; a cluster may add others.
 pub(super) const CONTAINER: &str = "lanewright";

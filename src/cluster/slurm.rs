@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use lanewright_model::ExecutorSettings;
+use lanewright_model::text::{last_lines, shell_line};
+
 use super::{
     ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, slurm_reasons,
     squeue,
 };
 use crate::fs::{atomic, regular_file};
-use crate::model::ExecutorSettings;
-use crate::model::text::{last_lines, shell_line};
 use crate::time_limit::output_within;
 use crate::timing::{TARGET, outside};
 
@@ -288,7 +289,7 @@ fn text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ExecutorKind;
+    use lanewright_model::ExecutorKind;
 
     #[test]
     fn a_ticket_is_a_number_behind_warnings_and_before_the_clusters_name() {

@@ -1,6 +1,6 @@
 //! Which agent fixes a failed gate: the table of SPEC §8.
 
-use crate::model::FailureClass;
+use lanewright_model::FailureClass;
 
 /// How many violations of style the agent that made them fixes itself; more go to `style` (seed 003).
 pub const MAX_VIOLATIONS_OF_SAME_AGENT: usize = 5;

@@ -1,6 +1,6 @@
 //! Which part of an output is looked at, and what its lines say without colours.
 
-use crate::model::safe_text::last_shown;
+use lanewright_model::safe_text::last_shown;
 
 /// How much of the start of an output is looked at: compilers complain early.
 const HEAD_BYTES: usize = 256 * 1024;

@@ -5,10 +5,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use lanewright_model::{Diagnosis, FailureClass, Finding};
+
 use super::rules::Rules;
 use super::scan::Hit;
 use super::{excerpt, place, scan};
-use crate::model::{Diagnosis, FailureClass, Finding};
 
 /// How many findings a diagnosis keeps at most; the others are only counted.
 pub const MAX_FINDINGS: usize = 50;

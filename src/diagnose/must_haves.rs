@@ -3,12 +3,12 @@
 //! What plans say is written by people and models: a path may be a directory, a glob, a file with a remark behind it, or
 //! no path at all. What cannot be looked for is left to a reader, never called missing.
 
+use lanewright_model::ownership::glob;
+use lanewright_model::text::headline;
+use lanewright_model::{Artifact, Demand, KeyLink, MustHaves, TreeEntry, TreeEntryKind, Verdict};
 use regex::{Regex, RegexBuilder};
 
 use super::exports::{Exported, exported};
-use crate::model::ownership::glob;
-use crate::model::text::headline;
-use crate::model::{Artifact, Demand, KeyLink, MustHaves, TreeEntry, TreeEntryKind, Verdict};
 
 /// The largest file that is looked into.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;

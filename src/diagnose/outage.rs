@@ -3,11 +3,10 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use lanewright_model::runner::OutagePatterns;
+use lanewright_model::text::headline;
+use lanewright_model::{ExitCause, JobExit, Outage, OutageKind, Transcript};
 use regex::{Captures, Regex, RegexSet};
-
-use crate::model::runner::OutagePatterns;
-use crate::model::text::headline;
-use crate::model::{ExitCause, JobExit, Outage, OutageKind, Transcript};
 
 /// What programs print when a host cannot be reached: the words of the resolver, of sockets, of curl, of Node.js and of
 /// Python's and Rust's HTTP clients.
@@ -146,7 +145,7 @@ mod tests {
     }
 
     fn exit(cause: ExitCause, exit_code: i32, tail: &[&str]) -> JobExit {
-        let at = crate::model::Timestamp::from_unix_millis(0);
+        let at = lanewright_model::Timestamp::from_unix_millis(0);
         let tail = tail.iter().map(|&line| line.to_owned()).collect();
         JobExit { cause, exit_code, command: "x".into(), started_at: at, finished_at: at, tail, notes: String::new() }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::model::Finding;
+use lanewright_model::Finding;
 
 /// `finding` with its file relative to the first of `roots` that it lies in.
 pub(super) fn relative(mut finding: Finding, roots: &[&Path]) -> Finding {

@@ -1,8 +1,7 @@
 //! The rules as they are written in TOML.
 
+use lanewright_model::FailureClass;
 use serde::Deserialize;
-
-use crate::model::FailureClass;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

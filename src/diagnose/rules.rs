@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::sync::LazyLock;
 
+use lanewright_model::FailureClass;
 use regex::Regex;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use super::rule_text::{RegionText, RuleText, RulesText, ToolText};
-use crate::model::FailureClass;
 
 /// The built-in rules. They are tried in this order, so the file that matches any tool's lines is the last.
 const BUILT_IN: &[&str] = &[

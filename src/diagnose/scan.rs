@@ -1,9 +1,9 @@
 //! Applies the rules to lines.
 
+use lanewright_model::Finding;
 use regex::Regex;
 
 use super::rules::{Rule, Rules, Sought};
-use crate::model::Finding;
 
 /// How many lines after its first a message is looked at.
 const MESSAGE_LINES: usize = 100;

@@ -12,18 +12,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_model::event::{Event, Incoming, Record, RunStarted, StopReason};
+use lanewright_model::{OnOrphan, Timestamp};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
 use super::run_loop::{Log, RunLoop, RunLoopError, Step};
 use super::signals::{Signals, Wish};
 use crate::awake::asleep;
-use crate::event::{Event, Incoming, Record, RunStarted, StopReason};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
-use crate::model::{OnOrphan, Timestamp};
 use crate::schedule::{Action, Finish, RunState};
 use crate::store::{Journal, LogError, requests};
 use crate::timing::TARGET;

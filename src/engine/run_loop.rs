@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
-use crate::event::{Event, Incoming, Record};
-use crate::model::Timestamp;
+use lanewright_model::Timestamp;
+use lanewright_model::event::{Event, Incoming, Record};
+
 use crate::schedule::{Action, Fault, RunState, decide};
 
 /// Where records are kept.

@@ -2,9 +2,9 @@
 
 use std::io;
 
+use lanewright_model::event::StopReason;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::event::StopReason;
 use crate::process;
 
 pub(super) struct Signals {

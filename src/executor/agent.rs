@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, Idle, Worktree};
+use lanewright_model::ownership::{Ownership, is_prohibited};
+use lanewright_model::text::headline;
+use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
+
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
-use crate::event::{Event, Idle, Worktree};
 use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
-use crate::model::ownership::{Ownership, is_prohibited};
-use crate::model::text::headline;
-use crate::model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
 use crate::prompt::{self, CommitValues};
 use crate::schedule::{RestartFrom, RunState};
 

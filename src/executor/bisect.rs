@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lanewright_model::event::Event;
+use lanewright_model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneIndex};
+
 use super::{Answer, Executor, ExecutorError, Prepared};
-use crate::event::Event;
 use crate::git::{self, Checkout, Holder, Mode};
-use crate::model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneIndex};
 use crate::process;
 use crate::schedule::RunState;
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{Agent, CommitId, Lane, PhaseId, RunId, Task};
 use serde_json::{Value, json};
-
-use crate::model::{Agent, CommitId, Lane, PhaseId, RunId, Task};
 
 #[derive(Debug, Clone)]
 pub struct Brief<'a> {

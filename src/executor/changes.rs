@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::Event;
+use lanewright_model::{ChangeSize, CommitId, LaneIndex};
+
 use super::{Executor, Prepared, lane_head};
-use crate::event::Event;
 use crate::git::{FileChange, GitError, Repository};
-use crate::model::{ChangeSize, CommitId, LaneIndex};
 use crate::schedule::RunState;
 
 impl Executor {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::model::Timestamp;
+use lanewright_model::Timestamp;
+
 use crate::process::uptime;
 
 /// A clock that is set once, and then follows the time that the machine has been up.

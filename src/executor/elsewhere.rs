@@ -1,10 +1,10 @@
 //! The door to lanes that work on a cluster: what is to be done for one, and whom to answer.
 
-use crate::event::Incoming;
-use crate::model::{CommitId, LaneId};
-use crate::schedule::{Action, RunState};
+use lanewright_model::event::Incoming;
+use lanewright_model::{CommitId, LaneId};
 
 use super::Executor;
+use crate::schedule::{Action, RunState};
 
 /// Where lanes work that do not work here. It is given errands and answers each in its own time; no thread waits.
 pub(crate) trait Elsewhere: Send + Sync {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use lanewright_model::event::Event;
+use lanewright_model::{CommitId, JobId, JobRole};
+
 use super::{Executor, ExecutorError, Moment};
-use crate::event::Event;
 use crate::git::{self, GitError};
-use crate::model::{CommitId, JobId, JobRole};
 
 /// A worktree in which a setup or a gate may leave files.
 pub(super) struct Leaves {

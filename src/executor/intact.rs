@@ -1,9 +1,10 @@
 //! Continues if git has lost objects: a power cut or a bad disk may take what a commit holds.
 
+use lanewright_model::event::Event;
+use lanewright_model::{CommitId, LaneIndex};
+
 use super::{Executor, ExecutorError};
-use crate::event::Event;
 use crate::git::{self, GitError, Snapshot, SnapshotRequest};
-use crate::model::{CommitId, LaneIndex};
 
 impl Executor {
     /// The first of `points` that can be read, and events for the damaged ones before it.

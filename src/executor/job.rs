@@ -4,6 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_model::event::{AgentReport, Event, Reading, Worktree};
+use lanewright_model::job::StatusSpec;
+use lanewright_model::runner::PromptWay;
+use lanewright_model::{
+    Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Transcript,
+};
+
 use super::brief::{Brief, BriefFiles, lane_environment};
 use super::gate::{Leaves, judges_the_lane};
 use super::stream::CallSource;
@@ -11,14 +18,8 @@ use super::timed::job_span;
 use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use crate::diagnose;
-use crate::event::{AgentReport, Event, Reading, Worktree};
 use crate::fs::{FileError, atomic, directory, regular_file};
 use crate::git;
-use crate::model::job::StatusSpec;
-use crate::model::runner::PromptWay;
-use crate::model::{
-    Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Transcript,
-};
 use crate::process::{self, Observation};
 use crate::prompt::{PastFailures, ReportValues, Templates, Values};
 use crate::schedule::RunState;
@@ -370,7 +371,7 @@ impl Executor {
             branch: worker.worktree.as_ref().map_or("", |worktree| worktree.branch.as_str()),
             reports: &reports,
             remarks: &remarks,
-            done: who.tasks[..worker.task].iter().map(crate::model::Task::title).collect(),
+            done: who.tasks[..worker.task].iter().map(lanewright_model::Task::title).collect(),
             changed: &worker.changed,
             last_words: &past.last_words,
             complaints: &past.complaints,
@@ -424,7 +425,7 @@ fn read_report(files: &BriefFiles, exit: &JobExit) -> Option<AgentReport> {
 
 /// A job that cannot be started or followed, for example because the disk is full: no failure of its agent or gate,
 /// but something outside must come first (SPEC §7).
-fn blocked_job(job: JobId, error: &ExecutorError, now: crate::model::Timestamp) -> Vec<Event> {
+fn blocked_job(job: JobId, error: &ExecutorError, now: lanewright_model::Timestamp) -> Vec<Event> {
     let exit = JobExit {
         cause: ExitCause::Stopped,
         exit_code: 143,

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
+
 use super::{Answer, Executor, ExecutorError, Moment, Prepared};
-use crate::event::{Event, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::{self, Snapshot, SnapshotRequest};
-use crate::model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
 use crate::schedule::RunState;
 
 /// The trailer of a snapshot's commit that says why it was taken.

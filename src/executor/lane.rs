@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_model::event::{Event, Worktree};
+use lanewright_model::{CommitId, LaneIndex, MergeMode};
+
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
-use crate::event::{Event, Worktree};
 use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
-use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::{Rebuild, RunState};
 
 /// Takes a lane's place in the names of the final gate's snapshots.

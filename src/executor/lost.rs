@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use lanewright_model::event::Event;
+
 use super::repair::Holding;
 use super::{Answer, Executor, ExecutorError, Moment};
-use crate::event::Event;
 use crate::git::{Checkout, Lost, Mode};
 
 impl Executor {

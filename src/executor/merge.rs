@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::Event;
+use lanewright_model::{CommitId, LaneIndex, Round};
+
 use super::{Executor, ExecutorError, Prepared, lane_head};
-use crate::event::Event;
 use crate::git::{self, Checkout, Integrated, Integration, Merge, Mode, Publication};
-use crate::model::{CommitId, LaneIndex, Round};
 use crate::schedule::RunState;
 
 impl Executor {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::Event;
+use lanewright_model::{LaneIndex, TreeEntry};
+
 use super::{Executor, Prepared, lane_head};
 use crate::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
-use crate::event::Event;
-use crate::model::{LaneIndex, TreeEntry};
 use crate::schedule::RunState;
 
 impl Executor {

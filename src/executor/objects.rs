@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lanewright_model::event::Event;
+use lanewright_model::text::{counted, listed};
+use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex};
+
 use super::repair::{Holding, open_worktrees};
 use super::{Executor, ExecutorError, Moment};
-use crate::event::Event;
 use crate::git::{self, GitError, LostObject, Rebuilt, Repository};
-use crate::model::text::{counted, listed};
-use crate::model::{AgentName, CommitId, LaneId, LaneIndex};
 use crate::schedule::RunState;
 
 /// How many lost objects of a commit are named.

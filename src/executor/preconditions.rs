@@ -3,11 +3,12 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use lanewright_model::event::Event;
+use lanewright_model::ownership::Ownership;
+use lanewright_model::{CommitId, LaneIndex, MergeMode};
+
 use super::{Executor, ExecutorError, Prepared};
-use crate::event::Event;
 use crate::git::{self, Merge};
-use crate::model::ownership::Ownership;
-use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::RunState;
 
 pub const PORTS_PER_LANE: u16 = 10;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::Event;
+use lanewright_model::text::{last_lines, shell_line};
+use lanewright_model::{CommitId, LaneIndex, PullRequest};
+
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
 use crate::diagnose::outage_in;
-use crate::event::Event;
 use crate::forge::{Forge, Opened, Proposal};
 use crate::fs::{atomic, directory};
 use crate::git::{PushRequest, Remote, branch_reference};
-use crate::model::text::{last_lines, shell_line};
-use crate::model::{CommitId, LaneIndex, PullRequest};
 use crate::schedule::RunState;
 use crate::store::run_log;
 

@@ -3,11 +3,12 @@
 //! An action that git refuses is tried again after such a repair. Objects need no refs of their own for that: what no ref
 //! leads to yet can be made again from what is recorded and from the files (decision 21).
 
+use lanewright_model::event::{Event, Worktree};
+use lanewright_model::{AgentName, CommitId, LaneIndex};
+
 use super::objects::{LostHead, Restored};
 use super::{Answer, Executor, ExecutorError, Moment};
-use crate::event::{Event, Worktree};
 use crate::git::{self, ClaimFound, GitError, Holder};
-use crate::model::{AgentName, CommitId, LaneIndex};
 use crate::schedule::{AgentState, AgentStep, LaneState, RunState};
 
 /// How often an action is tried that git refuses.
@@ -92,7 +93,7 @@ impl Executor {
 
     fn is_busy(&self, lane: LaneIndex, state: &RunState, own: impl Fn(Option<usize>) -> bool) -> bool {
         let plan = self.plan.lane(lane);
-        let at = |job: &crate::model::JobId| {
+        let at = |job: &lanewright_model::JobId| {
             job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name))
         };
         state.lane(lane).running().iter().any(|job| own(at(job)))

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::job::TAIL_LINES;
+use lanewright_model::safe_text::last_shown;
+use lanewright_model::snapshot_rules::ToolCall;
+use lanewright_model::{JobExit, JobId, Runner, Session, Transcript};
+
 use super::Executor;
-use crate::model::job::TAIL_LINES;
-use crate::model::safe_text::last_shown;
-use crate::model::snapshot_rules::ToolCall;
-use crate::model::{JobExit, JobId, Runner, Session, Transcript};
 use crate::process;
 use crate::runner::{Said, Stream};
 

@@ -1,9 +1,10 @@
 //! Measures actions: how long git worked goes into the run log, and everything into `--timings`.
 
+use lanewright_model::event::Event;
+use lanewright_model::{AgentName, JobExit, JobId, LaneId};
+
 use super::crash::{CrashPoint, crash_point};
 use super::{Executor, ExecutorError, Task, subject};
-use crate::event::Event;
-use crate::model::{AgentName, JobExit, JobId, LaneId};
 use crate::schedule::Action;
 use crate::store::{Journal, LogError};
 use crate::timing::{self, TARGET};

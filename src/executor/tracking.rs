@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_model::event::Event;
+use lanewright_model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
+
 use super::{Executor, ExecutorError};
-use crate::event::Event;
 use crate::git::Reserved;
-use crate::model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
 
 impl Executor {
     /// The files of which a lane has no say, with what they hold once its head is merged onto `onto`; and a summary, where

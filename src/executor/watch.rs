@@ -11,11 +11,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
+use lanewright_model::{AgentName, JobExit, LaneIndex, Timestamp};
+
 use super::stream::CallSource;
 use super::{Executor, ExecutorError, Keeping};
-use crate::event::{Event, SnapshotReason};
-use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
-use crate::model::{AgentName, JobExit, LaneIndex, Timestamp};
 use crate::process::{self, Launched, ProcessError};
 
 const LOOK: Duration = Duration::from_millis(500);

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use lanewright_model::ForgeChoice;
+use lanewright_model::text::headline;
+
 use super::address::Address;
 use super::error::ForgeError;
 use super::program::{is_installed, run, words};
 use super::{Forge, gh, glab};
-use crate::model::ForgeChoice;
-use crate::model::text::headline;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ForgeProgram {

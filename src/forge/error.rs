@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use crate::model::text::shell_line;
-use crate::model::time::exact;
+use lanewright_model::text::shell_line;
+use lanewright_model::time::exact;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {

@@ -13,9 +13,9 @@ mod program;
 
 use std::path::{Path, PathBuf};
 
-use crate::model::PullRequest;
 use address::Address;
 use choose::ForgeProgram;
+use lanewright_model::PullRequest;
 
 pub use choose::ForgeSettings;
 pub use error::ForgeError;

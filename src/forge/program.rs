@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use lanewright_model::text::{last_lines, shell_line};
+use lanewright_model::{is_foreign_git_variable, is_transport_variable};
+
 use super::error::ForgeError;
-use crate::model::text::{last_lines, shell_line};
-use crate::model::{is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
 use crate::timing::{TARGET, outside};
 

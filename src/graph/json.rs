@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use lanewright_model::{LaneId, LaneIndex};
 use serde_json::{Value, json};
 
 use super::Graph;
 use super::layers::without_implied;
-use crate::model::{LaneId, LaneIndex};
 
 impl Graph {
     /// The lanes, the edges between them with those that follow from others marked, the waves, and the critical path.

@@ -3,9 +3,10 @@
 
 use std::fmt::Write;
 
+use lanewright_model::LaneIndex;
+use lanewright_model::safe_text::visible_line;
+
 use super::Graph;
-use crate::model::LaneIndex;
-use crate::model::safe_text::visible_line;
 
 impl Graph {
     /// The graph as a DOT digraph. Arrows go from a lane to those that wait for it.

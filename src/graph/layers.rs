@@ -1,8 +1,9 @@
 //! Which lanes are drawn in which column and in which order, and the ways of the edges between them.
 
+use lanewright_model::LaneIndex;
+
 use super::Graph;
 use super::placing;
-use crate::model::LaneIndex;
 
 /// How many bends an edge may take around lanes for each lane of the graph; with more, edges go straight.
 const BENDS_PER_LANE: usize = 8;

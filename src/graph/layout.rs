@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::LaneIndex;
+
 use super::Graph;
 use super::layers::{Layers, Slot};
 use super::placing::{Wanted, mean, place};
-use crate::model::LaneIndex;
 
 pub(super) const BOX_HEIGHT: f64 = 44.0;
 const MARGIN: f64 = 12.0;

@@ -14,8 +14,8 @@ mod text;
 
 use std::collections::HashMap;
 
-use crate::model::word_enum;
-use crate::model::{Dag, LaneId, LaneIndex};
+use lanewright_model::word_enum;
+use lanewright_model::{Dag, LaneId, LaneIndex};
 
 pub use svg::{STYLE, SvgStyle};
 pub use text::TextForm;

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use lanewright_model::LaneIndex;
+use lanewright_model::safe_text::visible_line;
+use lanewright_model::text::counted;
 use unicode_width::UnicodeWidthChar;
 
 use super::layout::{BOX_HEIGHT, LaneBox, Layout, Line};
 use super::{Graph, Node};
-use crate::model::LaneIndex;
-use crate::model::safe_text::visible_line;
-use crate::model::text::counted;
 
 /// The rules that [`Graph::svg`] needs. A page may set the `--lane-graph-…` properties on `.lane-graph` to colours of its
 /// own.

@@ -1,11 +1,11 @@
+use lanewright_model::cells;
+use lanewright_model::safe_text::is_unsafe;
 use proptest::prelude::*;
 use roxmltree::Document;
 
 use super::layers::{Layers, without_implied};
 use super::layout::{BOX_HEIGHT, Layout};
 use super::*;
-use crate::model::cells;
-use crate::model::safe_text::is_unsafe;
 
 const HOSTILE: &str = "</title></svg><script>alert(1)</script>]]>&lt;\"'>\0\u{1b}[31m\u{202e}\u{2066}\n--> {{x}}";
 

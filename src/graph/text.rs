@@ -1,9 +1,10 @@
 //! A graph as lines of text: the lanes by wave, each with what it waits for.
 
+use lanewright_model::LaneId;
+use lanewright_model::cells::{clean, cut, pad, width};
+
 use super::layers::without_implied;
 use super::{Graph, Node};
-use crate::model::LaneId;
-use crate::model::cells::{clean, cut, pad, width};
 
 /// How a graph is written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::event::Event;
+use lanewright_model::event::Event;
+
 use crate::executor::elsewhere::{Answer, Errand, What};
 
 /// How long a forced stop waits for the next answer.

@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use lanewright_model::LaneId;
+use lanewright_model::cells::clean;
+use lanewright_model::event::{Event, Incoming, RunOutcome};
+use lanewright_model::text::last_lines;
 
 use super::Engine;
 use super::watch::{Followed, Watch};
 use crate::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
-use crate::event::{Event, Incoming, RunOutcome};
-use crate::model::LaneId;
-use crate::model::cells::clean;
-use crate::model::text::last_lines;
 use crate::schedule::RunState;
 use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};

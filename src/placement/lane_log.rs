@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Event, Incoming, Record, RunStarted};
-use crate::model::{JobId, LaneId, LaneIndex, MergeMode, Plan, RunId};
+use lanewright_model::event::{Event, Incoming, Record, RunStarted};
+use lanewright_model::{JobId, LaneId, LaneIndex, MergeMode, Plan, RunId};
 
 /// The longest id of a run.
 const LONGEST: usize = 64;
@@ -12,7 +12,7 @@ const LONGEST: usize = 64;
 /// What the own run of a lane is called: `<run>.<lane>`, with a hash in place of the end where that is too long.
 pub fn lane_run(run: &RunId, lane: &LaneId) -> RunId {
     let whole = format!("{run}.{lane}");
-    let hash = crate::model::digest::sha256(&whole);
+    let hash = lanewright_model::digest::sha256(&whole);
     let short = || format!("{}.{}", &run.as_str()[..run.as_str().len().min(LONGEST - 17)], &hash[..16]);
     let id = if whole.len() > LONGEST { short() } else { whole };
     RunId::new(&id).or_else(|_| RunId::new(&format!("lane-{}", &hash[..16]))).unwrap_or_else(|_| run.clone())
@@ -51,7 +51,7 @@ pub fn continued(
     let mut at = known.last().map(|record| record.at);
     let mut added = Vec::new();
     if known.is_empty() {
-        let first = records.first().map(|record| record.at).unwrap_or(crate::model::Timestamp::from_unix_millis(0));
+        let first = records.first().map(|record| record.at).unwrap_or(lanewright_model::Timestamp::from_unix_millis(0));
         let event = Event::RunStarted(Box::new(beginning(started, run.clone(), lane, plan)));
         (seq, at) = (1, Some(first));
         added.push(Record { seq, at: first, event, origin: None });

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use lanewright_model::event::{Event, RunOutcome};
+use lanewright_model::{LaneId, RunId};
 
 use super::lane_log::lane_run;
 use super::watch::{EXCHANGE, RUN_STATE, Watch};
 use crate::cluster::OrderName;
-use crate::event::{Event, RunOutcome};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Errand;
-use crate::model::{LaneId, RunId};
 use crate::state_sync::lane_run::{drop_all, known};
 
 /// How long each look at the exchange may take once the run has ended.

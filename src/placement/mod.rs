@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::cluster::{Cluster, OrderName};
-use crate::event::RunStarted;
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
-use crate::model::{ExecutorSettings, Plan, RunId, Timestamp};
 use crate::state_sync::PushNow;
 use crate::store::RunDirectory;
+use lanewright_model::event::RunStarted;
+use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
 
 use abandon::Unanswered;
 pub(crate) use lane_log::lane_run;

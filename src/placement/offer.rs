@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context as _, Result, ensure};
+use lanewright_model::event::{Event, Record, RunOutcome};
+use lanewright_model::{CommitId, LaneId, LaneIndex, RunId};
 
 use super::cache_flag;
 use super::lane_log::{continued, lane_run};
 use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
 use crate::cluster::{ClusterError, Order};
-use crate::event::{Event, Record, RunOutcome};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
 use crate::fs::regular_file;
 use crate::git::GitError;
-use crate::model::{CommitId, LaneId, LaneIndex, RunId};
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
 use crate::store::run_log;

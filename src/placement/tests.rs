@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{Budget, JobId, LaneId, Plan, PlanParts, RunId};
+
 use super::lane_log::continued;
-use crate::event::{Event, Record};
-use crate::model::{Budget, JobId, LaneId, Plan, PlanParts, RunId};
 use crate::projection::testing::{Story, attempt, lane, plan, started};
 use crate::schedule::RunState;
 

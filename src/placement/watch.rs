@@ -6,15 +6,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
+use lanewright_model::{LaneId, RunId};
 
 use super::abandon::Unanswered;
 use super::lane_log::lane_run;
 use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
-use crate::event::{Event, Incoming, Record, RunOutcome};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::git::GitError;
-use crate::model::{LaneId, RunId};
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
 use crate::store::run_log::DurableLog;
 use crate::store::{Request, requests};

@@ -5,11 +5,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use lanewright_model::ownership::glob;
 use regex_automata::nfa::thompson::{NFA, State, Transition, WhichCaptures};
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::syntax;
-
-use crate::model::ownership::glob;
 
 /// The automaton of the paths that `pattern` matches and, with `below`, of everything below them. `None`: it is not a
 /// glob, or too large.

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use lanewright_model::safe_text::visible_line;
 use serde::Serialize;
 
 use super::source_text::{SourceText, Span};
-use crate::model::safe_text::visible_line;
 
 /// How bad a fault is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -128,7 +128,7 @@ pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
 
 /// `text` as a message quotes it: one line, not too long.
 pub(super) fn quoted(text: &str) -> String {
-    format!("`{}`", crate::model::text::headline(text, 60))
+    format!("`{}`", lanewright_model::text::headline(text, 60))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The lanes of a plan as a graph to draw.
 
+use lanewright_model::Plan;
+
 use super::explain::critical_path;
 use crate::graph::{Graph, Node};
-use crate::model::Plan;
 
 /// The lanes of `plan` with what they wait for. The critical path is the one with the longest time limits.
 pub fn graph(plan: &Plan) -> Graph {

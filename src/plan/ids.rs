@@ -1,7 +1,7 @@
 //! Ids from what people write.
 
-use crate::model::LaneId;
-use crate::model::id::MAX_ID_LENGTH;
+use lanewright_model::LaneId;
+use lanewright_model::id::MAX_ID_LENGTH;
 
 /// `text` as an id: what no id can hold becomes `-`. `None` where nothing is left.
 pub(super) fn as_id(text: &str) -> Option<String> {

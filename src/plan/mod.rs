@@ -1,4 +1,4 @@
-//! Plan files of every format into one [`crate::model::Plan`], with every fault at once.
+//! Plan files of every format into one [`lanewright_model::Plan`], with every fault at once.
 //!
 //! A reader in `formats` makes a draft of the text, and `validate` makes a plan of the draft, the same for all formats.
 //! Nothing here opens a file or runs a program.
@@ -28,13 +28,13 @@ mod tree;
 mod validate;
 mod yaml;
 
-pub use crate::model::PlanFormat;
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use draft::schema;
 pub use formats::gsd::is_plan_name as is_gsd_plan_name;
 pub use formats::gsd::plan_is_done as gsd_plan_is_done;
 pub use formats::gsd::{PlanBeside as GsdPlanBeside, plans_beside as gsd_plans_beside};
 pub use formats::native::native_toml;
+pub use lanewright_model::PlanFormat;
 pub(crate) use planning_files::planning_files;
 pub use read::{Reading, read};
 pub use source::{Fallbacks, ReadOptions, Source, SourceFile};

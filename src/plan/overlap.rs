@@ -1,7 +1,7 @@
 //! Which globs have a path in common.
 //!
 //! A name without wildcard owns itself and, unless it looks like a file, what is below it, as
-//! [`crate::model::ownership::Ownership`] says.
+//! [`lanewright_model::ownership::Ownership`] says.
 
 use std::collections::HashMap;
 
@@ -148,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::ownership::glob;
+    use lanewright_model::ownership::glob;
 
     fn example(one: &str, other: &str) -> Option<String> {
         let owned = [Owned { lane: 0, glob: one }, Owned { lane: 1, glob: other }];

@@ -211,7 +211,7 @@ fn pattern_length(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ownership::Ownership;
+    use lanewright_model::ownership::Ownership;
 
     #[test]
     fn items_of_lists_are_paths_nothing_or_unusable() {

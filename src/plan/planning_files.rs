@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::{MergedPlan, PlanningFiles};
+
 use super::roadmap::number_of;
 use super::tracking::DonePlan;
 use super::{gsd_plan_is_done, gsd_plans_beside};
-use crate::model::{MergedPlan, PlanningFiles};
 
 fn summary(plan: &str) -> String {
     format!("{plan}-SUMMARY.md")

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use lanewright_model::{CommandLine, Plan, PlanFormat};
 use sha2::{Digest, Sha256};
 
 use super::diagnostic::Diagnostic;
@@ -13,7 +14,6 @@ use super::formats;
 use super::source::Source;
 use super::source_text::{MAX_TEXT, SourceText, Span, joined};
 use super::validate::{Context, Runners, validate};
-use crate::model::{CommandLine, Plan, PlanFormat};
 
 /// What became of a plan file.
 #[derive(Debug, Clone, PartialEq)]

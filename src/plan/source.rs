@@ -1,6 +1,6 @@
 //! What a plan is read from, and how.
 
-use crate::model::{ExecutorKind, PlanFormat};
+use lanewright_model::{ExecutorKind, PlanFormat};
 
 /// A plan whose files are read already.
 #[derive(Debug, Clone, Copy, Default)]

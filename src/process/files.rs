@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Utc;
+use lanewright_model::{JobExit, JobSpec, ProcessId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessError;
 use crate::fs::regular_file::{Links, require_regular};
 use crate::fs::{atomic, directory, handle, regular_file};
-use crate::model::{JobExit, JobSpec, ProcessId, Timestamp};
 
 /// The job's output: standard output and standard error of all steps, in the order in which they were written.
 pub fn output_log(job_directory: &Path) -> PathBuf {
@@ -32,7 +32,7 @@ struct StopRequested {
 pub(crate) struct Heartbeat {
     pub(crate) updated_at: Timestamp,
     /// How much of the time since the job began was time asleep, or no time but a clock that was set forward.
-    #[serde(default, rename = "asleep_ms", with = "crate::model::time::millis")]
+    #[serde(default, rename = "asleep_ms", with = "lanewright_model::time::millis")]
     pub(crate) asleep: Duration,
 }
 

@@ -1,23 +1,33 @@
 //! Who a process is: its pid together with its start time, because the kernel gives pids out again.
 
-use super::platform;
-use crate::model::ProcessId;
+use lanewright_model::ProcessId;
 
-impl ProcessId {
+use super::platform;
+
+/// What the system knows of a process.
+pub trait LiveProcess: Sized {
     /// The process that has `pid` now, also when it has ended and was not collected yet; `None` when there is none.
-    pub fn of(pid: i32) -> Option<Self> {
+    fn of(pid: i32) -> Option<Self>;
+
+    /// This process. Its start time is 0, and it is never found alive, where the system does not provide it.
+    fn current() -> Self;
+
+    /// Whether this very process still runs. One that has ended and was not collected yet does not.
+    fn is_alive(&self) -> bool;
+}
+
+impl LiveProcess for ProcessId {
+    fn of(pid: i32) -> Option<Self> {
         platform::process(pid).map(|row| row.id)
     }
 
-    /// This process. Its start time is 0, and it is never found alive, where the system does not provide it.
-    pub fn current() -> Self {
+    fn current() -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Self::of(pid).unwrap_or(Self { pid, started: 0 })
     }
 
-    /// Whether this very process still runs. One that has ended and was not collected yet does not.
-    pub fn is_alive(self) -> bool {
-        platform::process(self.pid).is_some_and(|row| row.id == self && !row.ended)
+    fn is_alive(&self) -> bool {
+        platform::process(self.pid).is_some_and(|row| row.id == *self && !row.ended)
     }
 }
 

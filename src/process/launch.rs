@@ -7,11 +7,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use lanewright_model::redact::is_secret;
+use lanewright_model::{JobSpec, ProcessId, is_foreign_git_variable};
+
 use super::ProcessError;
 use super::files::JobFiles;
 use super::platform;
-use crate::model::redact::is_secret;
-use crate::model::{JobSpec, ProcessId, is_foreign_git_variable};
+use crate::process::LiveProcess;
 
 /// The environment variable with the launcher of a supervisor, as `pid:start time`.
 pub(super) const LAUNCHER_VARIABLE: &str = "LANEWRIGHT_LAUNCHER";

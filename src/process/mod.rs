@@ -24,6 +24,7 @@ mod wait;
 pub(crate) use error::ProcessError;
 pub use files::output_log;
 pub(crate) use files::{Heartbeat, heartbeat};
+pub use identity::LiveProcess;
 pub use launch::{DETACHED, Launched, launch, leave_session, set_descriptors_close_on_exec};
 pub(crate) use launch::{Output, current_program, start_detached};
 pub(crate) use nearby::{at_work_in, supervisors_below};

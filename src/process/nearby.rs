@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_model::ProcessId;
+
 use super::platform;
-use crate::model::ProcessId;
 
 /// The programs called `name` that have `directory` or something below it for their current directory. `None`: the
 /// system does not provide that.

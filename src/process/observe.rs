@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lanewright_model::{JobExit, ProcessId};
+
 use super::ProcessError;
 use super::files::{JobFiles, Marker};
 use crate::fs::{FileError, atomic};
-use crate::model::{JobExit, ProcessId};
+use crate::process::LiveProcess;
 
 /// How long a lock without a known holder is checked again: a process that only checks it holds it for less.
 const DOUBT: Duration = Duration::from_millis(300);

@@ -10,10 +10,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chrono::NaiveDateTime;
+use lanewright_model::ProcessId;
 use rustix::process::{Pid, Signal};
 
 use super::identity::Row;
-use crate::model::ProcessId;
+use crate::process::LiveProcess;
 
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.
 pub(super) const ADOPTS_ORPHANS: bool = false;

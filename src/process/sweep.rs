@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lanewright_model::ProcessId;
 use rustix::process::Signal;
 
 use super::files::{JobFiles, Marker, TOKEN_VARIABLE};
 use super::identity::Row;
 use super::{ProcessError, platform, tree};
-use crate::model::ProcessId;
+use crate::process::LiveProcess;
 
 /// How long survivors are killed again and again.
 const PATIENCE: Duration = Duration::from_secs(10);

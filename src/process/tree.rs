@@ -63,7 +63,7 @@ pub(super) fn kill_children() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ProcessId;
+    use lanewright_model::ProcessId;
 
     fn row(pid: i32, parent: i32, ended: bool) -> Row {
         Row { id: ProcessId { pid, started: 1 }, parent, group: pid, ended }

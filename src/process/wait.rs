@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lanewright_model::job::TAIL_LINES;
+use lanewright_model::text::{counted, last_lines};
+use lanewright_model::{ExitCause, JobExit, Redactor};
 use rustix::process::Signal;
 
 use super::files::{JobFiles, Marker, now};
@@ -12,9 +15,7 @@ use super::supervisor::stopped_before_start;
 use super::sweep::sweep_owned;
 use super::{Launched, Observation, ProcessError, observe, output_log, platform, supervisors_below};
 use crate::fs::regular_file;
-use crate::model::job::TAIL_LINES;
-use crate::model::text::{counted, last_lines};
-use crate::model::{ExitCause, JobExit, Redactor};
+use crate::process::LiveProcess;
 
 /// Between two checks if there is nothing to wait for.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use chrono::FixedOffset;
+use lanewright_model::event::{Event, Record};
+use lanewright_model::safe_text::for_terminal;
+use lanewright_model::{LaneId, Timestamp};
 
 use super::Reporter;
 use super::block::{Block, Size};
-use crate::event::{Event, Record};
-use crate::model::safe_text::for_terminal;
-use crate::model::{LaneId, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::header::{counts, header};
 use crate::projection::history::LaneHistory;

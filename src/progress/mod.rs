@@ -6,12 +6,13 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use crate::event::Record;
-use crate::model::{Progress, Timestamp};
-use crate::projection::RunHistory;
-use crate::projection::styles::Styles;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+use lanewright_model::event::Record;
+use lanewright_model::{Progress, Timestamp};
+
+use crate::projection::RunHistory;
+use crate::projection::styles::Styles;
 
 mod block;
 mod jsonl;

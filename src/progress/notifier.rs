@@ -2,8 +2,9 @@
 
 use std::io;
 
+use lanewright_model::event::Record;
+
 use super::Reporter;
-use crate::event::Record;
 use crate::projection::RunHistory;
 use crate::projection::notification::{Notification, Notifications};
 

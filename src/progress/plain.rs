@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use chrono::FixedOffset;
+use lanewright_model::event::Record;
+use lanewright_model::safe_text;
 
 use super::Reporter;
-use crate::event::Record;
-use crate::model::safe_text;
 use crate::projection::RunHistory;
 use crate::projection::line::line;
 use crate::projection::styles::Styles;

@@ -11,9 +11,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::event::{Event, Record, RunStarted};
+use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
+
 use crate::git::{Pool, Repository};
-use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 use crate::projection::tasks::task_file;

@@ -2,10 +2,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use chrono::FixedOffset;
+use lanewright_model::Approval;
+use lanewright_model::event::{Event, LaneStage};
 
 use super::*;
-use crate::event::{Event, LaneStage};
-use crate::model::Approval;
 use crate::projection::testing::*;
 
 #[path = "width_tests.rs"]
@@ -154,7 +154,7 @@ impl io::Write for Screen {
 }
 
 fn live<W: io::Write>(out: W, screen: &Screen) -> Live<'static, W> {
-    let last_said = Box::new(|job: &crate::model::JobId| Some(format!("\u{1b}[2Jsaid by {}", job.number)));
+    let last_said = Box::new(|job: &lanewright_model::JobId| Some(format!("\u{1b}[2Jsaid by {}", job.number)));
     let screen = screen.clone();
     Live::new(out, Box::new(move || screen.size()), last_said, utc(), Styles::plain())
 }
@@ -271,7 +271,7 @@ fn the_picture_is_redrawn_five_times_a_second_at_most_whatever_the_clock_does() 
 fn the_final_gate_is_shown_while_it_runs() {
     let screen = Screen::new(10, 80);
     let mut all = FanOut::new(view_of(&["SL-1"])).with("live", live(screen.clone(), &screen));
-    let gate = crate::model::JobId { lane: None, role: crate::model::JobRole::Final, number: 1 };
+    let gate = lanewright_model::JobId { lane: None, role: lanewright_model::JobRole::Final, number: 1 };
     show(&mut all, &Story::begun().then(Event::JobPlanned { job: gate }));
     all.tick(at(70));
     assert!(screen.text().contains("1m 09s   final gate: said by 1"), "{}", screen.text());

@@ -1,7 +1,8 @@
 //! What is drawn fits every terminal, and the cells of a table stand below each other.
 
+use lanewright_model::{Failure, FailureKind};
+
 use super::*;
-use crate::model::{Failure, FailureKind};
 use crate::projection::cells::width;
 use crate::projection::ending::ending;
 use crate::projection::summary::{Summary, SummaryContext};
@@ -35,7 +36,7 @@ fn status(history: &RunHistory, story: &Story, width: u16) -> String {
 }
 
 fn end(story: Story, width: u16) -> String {
-    let story = story.finished(crate::event::RunOutcome::Failed, 1);
+    let story = story.finished(lanewright_model::event::RunOutcome::Failed, 1);
     let (history, program) = (titled(&story.records), program());
     let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
     ending(&summary, &program, width.into(), Styles::plain())

@@ -1,7 +1,8 @@
 //! What the user is asked to approve, and answers that only a resume acts on.
 
+use lanewright_model::{Approval, HumanGate};
+
 use super::history::{AnswerView, LaneHistory, LaneState, RunHistory};
-use crate::model::{Approval, HumanGate};
 
 /// `: 3 files changed, +12 -4`, where that is known.
 pub(super) fn size_of(lane: &LaneHistory, gate: Approval) -> String {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Event, Record};
-use crate::model::{AgentName, CommitId, JobRole, LaneId};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{AgentName, CommitId, JobRole, LaneId};
 
 /// A branch before and after a merge.
 pub type Merge = (CommitId, CommitId);

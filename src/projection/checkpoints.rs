@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::commands::Commands;
-use super::history::{RunHistory, Workplace};
-use crate::event::{Event, Record, RunStarted};
-use crate::model::ownership::RUN_LOG_DIRECTORY;
-use crate::model::text::shell_line;
-use crate::model::{
+use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_model::text::shell_line;
+use lanewright_model::{
     Checkpoint, CheckpointRecord, CheckpointStatus, Failure, FailureKind, GitState, LaneId, Stage, Timestamp,
 };
+
+use super::commands::Commands;
+use super::history::{RunHistory, Workplace};
 
 /// What the records name besides what events say. All paths are absolute.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Spans of time on the clock of a run, which stops while no process works on it.
 
-use crate::model::Timestamp;
+use lanewright_model::Timestamp;
 
 /// From when to when, in milliseconds since the run began.
 pub(crate) type Span = (u64, u64);

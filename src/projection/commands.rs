@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use lanewright_model::{HumanGate, LaneId, RunId};
+
 use super::history::RunFacts;
-use crate::model::{HumanGate, LaneId, RunId};
 
 /// How Lanewright is called for one run.
 #[derive(Debug, Clone, Copy)]

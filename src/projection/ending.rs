@@ -1,5 +1,9 @@
 //! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
 
+use lanewright_model::event::RunOutcome;
+use lanewright_model::must_haves::{any_broken, tally};
+use lanewright_model::text::{listed, shell_line};
+
 use super::cells::{clean, cut, width as cells, words};
 use super::commands::Commands;
 use super::findings::{complaint, finding};
@@ -10,9 +14,6 @@ use super::lane_row::rank;
 use super::next_steps::{NextStep, questions, run_commands, whole_run};
 use super::styles::{Styles, Tone};
 use super::summary::Summary;
-use crate::event::RunOutcome;
-use crate::model::must_haves::{any_broken, tally};
-use crate::model::text::{listed, shell_line};
 
 /// What a screen has room for.
 const SCREEN: usize = 24;

@@ -1,13 +1,13 @@
 //! What the user must decide when Lanewright has no retry left (seed 003, Recovery Escalation Policy).
 
+use lanewright_model::event::stage_in_words;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_model::{FailureKind, JobRole, LaneId};
 use serde::Serialize;
 
 use super::cells::clean;
 use super::commands::Commands;
 use super::history::{Ending, LaneHistory, RunHistory};
-use crate::event::stage_in_words;
-use crate::model::text::{counted, shell_line};
-use crate::model::{FailureKind, JobRole, LaneId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escalation {
@@ -216,9 +216,9 @@ fn choice(what: impl Into<String>, command: Vec<String>) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Event;
-    use crate::model::{Failure, JobId};
     use crate::projection::testing::*;
+    use lanewright_model::event::Event;
+    use lanewright_model::{Failure, JobId};
 
     fn escalated(story: &Story) -> Vec<Escalation> {
         let history =

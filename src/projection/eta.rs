@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lanewright_model::{Dag, LaneId, LaneIndex, Timestamp};
+
 use super::history::{LaneHistory, LaneState, RunHistory};
-use crate::model::{Dag, LaneId, LaneIndex, Timestamp};
 
 /// How many merged lanes a guess needs.
 const SAMPLES: usize = 3;

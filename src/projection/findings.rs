@@ -1,8 +1,9 @@
 //! What a failure found: the first complaint in a gate's output, or the files that it is about.
 
+use lanewright_model::text::listed;
+use lanewright_model::{Diagnosis, Failure, FailureKind};
+
 use super::cells::clean;
-use crate::model::text::listed;
-use crate::model::{Diagnosis, Failure, FailureKind};
 
 /// How many files are named on a line.
 const NAMED: usize = 3;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::time::short;
+use lanewright_model::{PhaseId, Timestamp};
+
 use super::cells::{clean, cut, width};
 use super::eta::time_left;
 use super::history::{LaneHistory, LaneState, RunHistory};
 use super::lane_row::{rank, shown};
 use super::styles::{Styles, Tone};
-use crate::model::time::short;
-use crate::model::{PhaseId, Timestamp};
 
 /// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
 const TITLE: usize = 30;
@@ -109,9 +110,9 @@ pub(crate) fn standing<'l>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, LaneStage, RunOutcome};
-    use crate::model::Approval;
     use crate::projection::testing::*;
+    use lanewright_model::Approval;
+    use lanewright_model::event::{Event, LaneStage, RunOutcome};
 
     #[test]
     fn a_header_drops_whole_words_where_it_does_not_fit() {

@@ -1,7 +1,8 @@
 //! Interface freeze gates: each closes when the lane that provides it is merged (SPEC §3.3).
 
+use lanewright_model::LaneId;
+
 use super::history::{InterfaceView, LaneState, RunHistory};
-use crate::model::LaneId;
 
 /// The gates as they stand now.
 pub(super) fn interfaces(history: &RunHistory) -> Vec<InterfaceView> {

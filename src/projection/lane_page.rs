@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+use lanewright_model::event::stage_in_words;
+use lanewright_model::must_haves::tally;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_model::time::short;
+use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, JobId};
 use serde_json::{Value, json};
 
 use super::cells::{clean, cut};
@@ -12,11 +17,6 @@ use super::lane_row::LaneSummary;
 use super::styles::{Styles, Tone};
 use super::summary::{Summary, push_wrapped};
 use super::table::{Cell, Column, Holds, lines};
-use crate::event::stage_in_words;
-use crate::model::must_haves::tally;
-use crate::model::text::{counted, shell_line};
-use crate::model::time::short;
-use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, JobId};
 
 /// Where the output of a job is, and its last lines.
 pub(crate) type OutputOf<'a> = dyn Fn(&JobId) -> (PathBuf, Vec<String>) + 'a;

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use lanewright_model::event::stage_in_words;
+use lanewright_model::must_haves::{any_broken, tally};
+use lanewright_model::time::short;
+use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
+
 use super::approvals::{outlook, size_of, unheeded, word};
 use super::cells::clean;
 use super::findings::in_short;
 use super::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
 use super::styles::Tone;
 use super::table::{Cell, Column, Holds};
-use crate::event::stage_in_words;
-use crate::model::must_haves::{any_broken, tally};
-use crate::model::time::short;
-use crate::model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
 pub(crate) const COLUMNS: &[Column] = &[
     Column { heading: "lane", least: 8, usual: 0, dispensable: None, holds: Holds::Id },

@@ -1,20 +1,20 @@
 //! One plain line for each event that a user wants to read.
 
 use chrono::FixedOffset;
+use lanewright_model::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
+use lanewright_model::must_haves::tally;
+use lanewright_model::text::{counted, listed, shell_line};
+use lanewright_model::time::short;
+use lanewright_model::{
+    AgentName, Approval, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp,
+    Transcript, Verdict,
+};
 
 use super::approvals::size_of;
 use super::cells::{clean, cut, cut_middle};
 use super::commands::Commands;
 use super::history::{LaneState, RunHistory};
 use super::styles::{Styles, Tone};
-use crate::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
-use crate::model::must_haves::tally;
-use crate::model::text::{counted, listed, shell_line};
-use crate::model::time::short;
-use crate::model::{
-    AgentName, Approval, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp,
-    Transcript, Verdict,
-};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {

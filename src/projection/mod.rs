@@ -1,7 +1,7 @@
 //! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it.
 
 pub(crate) mod approvals;
-pub(crate) use crate::model::cells;
+pub(crate) use lanewright_model::cells;
 pub(crate) mod changes;
 pub(crate) mod checkpoints;
 pub(crate) mod clock;

@@ -1,5 +1,8 @@
 //! What the user may type next, for every state of a run.
 
+use lanewright_model::event::RunOutcome;
+use lanewright_model::text::{counted, listed, shell_line};
+use lanewright_model::{AgentName, Approval, HumanGate, TaskId};
 use serde::Serialize;
 
 use super::approvals::{outlook, size_of, unheeded};
@@ -7,9 +10,6 @@ use super::cells::clean;
 use super::commands::Commands;
 use super::escalation;
 use super::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
-use crate::event::RunOutcome;
-use crate::model::text::{counted, listed, shell_line};
-use crate::model::{AgentName, Approval, HumanGate, TaskId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NextStep {

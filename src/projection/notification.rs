@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use lanewright_model::event::{Event, Record, RunOutcome};
+use lanewright_model::{LaneId, NotifyOn, PhaseId, RunId};
 use serde::Serialize;
 
 use super::cells::clean;
 use super::history::RunHistory;
 use super::next_steps::{NextStep, next_steps};
-use crate::event::{Event, Record, RunOutcome};
-use crate::model::{LaneId, NotifyOn, PhaseId, RunId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notification {

@@ -1,13 +1,14 @@
 //! The title and the text of a lane's pull request; they depend on the run alone, so the same run gives the same text.
 
+use lanewright_model::event::Record;
+use lanewright_model::must_haves::tally;
+use lanewright_model::text::{counted, headline, shell_line};
+use lanewright_model::time::short;
+use lanewright_model::{Agent, CommandLine, JobRole, Lane, LaneIndex, Plan, PullRequest, RunId, Stage, Verdict};
+
 use super::cells::clean;
 use super::commands::Commands;
 use super::history::{JobHistory, LaneHistory, RunHistory};
-use crate::event::Record;
-use crate::model::must_haves::tally;
-use crate::model::text::{counted, headline, shell_line};
-use crate::model::time::short;
-use crate::model::{Agent, CommandLine, JobRole, Lane, LaneIndex, Plan, PullRequest, RunId, Stage, Verdict};
 
 struct Context<'a> {
     history: &'a RunHistory,

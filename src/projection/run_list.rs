@@ -1,13 +1,13 @@
 //! `list`: one line a run.
 
+use lanewright_model::time::ago;
+use lanewright_model::{PhaseId, RunId, Timestamp, Usage};
 use serde_json::{Value, json};
 
 use super::history::{LaneState, RunHistory};
 use super::styles::{Styles, Tone};
 use super::summary::standing;
 use super::table::{Cell, Column, Holds, lines};
-use crate::model::time::ago;
-use crate::model::{PhaseId, RunId, Timestamp, Usage};
 
 /// A run, as far as a list shows it.
 #[derive(Debug, Clone)]
@@ -115,9 +115,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::{Event, Record};
-    use crate::model::Dollars;
     use crate::projection::testing::{any_records, at, plan};
+    use lanewright_model::Dollars;
+    use lanewright_model::event::{Event, Record};
 
     fn listed(state: &'static str) -> ListedRun {
         ListedRun {

@@ -1,11 +1,11 @@
 //! The snapshots of a run, each with what is known of the moment (SPEC §5: context).
 
+use lanewright_model::event::{Event, Record, SnapshotReason};
+use lanewright_model::text::headline;
+use lanewright_model::{AgentName, CommitId, LaneId, Plan, TaskId, Timestamp};
 use serde::Serialize;
 
 use super::history::{AnswerView, JobHistory, LaneHistory, RunHistory, SnapshotView};
-use crate::event::{Event, Record, SnapshotReason};
-use crate::model::text::headline;
-use crate::model::{AgentName, CommitId, LaneId, Plan, TaskId, Timestamp};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeptSnapshot {
@@ -115,8 +115,8 @@ fn name(lane: &LaneId, task: Option<&TaskId>, reference: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Failure, FailureKind};
     use crate::projection::testing::{Story, agent, commit, lane};
+    use lanewright_model::{Failure, FailureKind};
 
     fn taken(reason: SnapshotReason) -> Event {
         let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{reason}/20260131T120000.000Z-2");

@@ -17,9 +17,9 @@ use super::lane_row::{COLUMNS, HALF_ROLLED_BACK, LastSaid, agents, rank};
 use super::next_steps::{NextStep, next_steps};
 use super::styles::{Styles, Tone};
 use super::table::{Cell, lines};
-use crate::event::RunOutcome;
-use crate::model::must_haves::{any_broken, tally};
-use crate::model::{Timestamp, Usage, Verdict};
+use lanewright_model::event::RunOutcome;
+use lanewright_model::must_haves::{any_broken, tally};
+use lanewright_model::{Timestamp, Usage, Verdict};
 
 /// What a summary needs besides events.
 #[derive(Debug, Clone, Copy)]

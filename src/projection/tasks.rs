@@ -1,8 +1,9 @@
 //! The lanes' `task.json` (SPEC §4, seed 003).
 
+use lanewright_model::event::LaneStage;
+use lanewright_model::{AgentName, LaneId, Plan, TaskAgent, TaskCheckpoint, TaskFile, Timestamp, Transition};
+
 use super::history::{LaneHistory, RunHistory};
-use crate::event::LaneStage;
-use crate::model::{AgentName, LaneId, Plan, TaskAgent, TaskCheckpoint, TaskFile, Timestamp, Transition};
 
 /// The current `task.json` of a lane of `plan`; `None` before the lane was begun.
 pub fn task_file(history: &RunHistory, plan: &Plan, lane: &LaneId) -> Option<TaskFile> {

@@ -5,9 +5,9 @@ mod any;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::event::*;
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::*;
+use lanewright_model::event::*;
+use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::*;
 
 pub(crate) use any::{any_records, any_run};
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use lanewright_model::time::short;
+use lanewright_model::{LaneId, Timestamp};
+
 use super::clock::{Clock, covered};
 use super::history::{LaneHistory, LaneState, RunHistory, Wait, WaitReason};
-use crate::model::time::short;
-use crate::model::{LaneId, Timestamp};
 
 /// In milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -118,9 +119,9 @@ fn work(lane: &LaneHistory, clock: &Clock, until: Timestamp) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, LaneStage, RunOutcome};
-    use crate::model::{Approval, ExitCause, JobExit, JobId};
     use crate::projection::testing::*;
+    use lanewright_model::event::{Event, LaneStage, RunOutcome};
+    use lanewright_model::{Approval, ExitCause, JobExit, JobId};
 
     fn history(story: &Story) -> RunHistory {
         RunHistory::for_plan(&plan(&[("SL-1", &[], &[Approval::Changes])])).after(&story.records)

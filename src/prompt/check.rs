@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use lanewright_model::{Plan, Round};
+
 use super::preview::tasks;
 use super::values::TaskValues;
 use super::{PromptError, ReportValues, Templates, Values};
-use crate::model::{Plan, Round};
 
 /// In place of a task's prompt, to see whether a template shows it.
 const MARKER: &str = "LANEWRIGHT-TASK-PROMPT";

@@ -13,7 +13,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior};
 use serde::Serialize;
 
-use crate::model::Round;
+use lanewright_model::Round;
 
 pub use check::check;
 pub use commit::{CommitValues, check_commit_message, commit_message};

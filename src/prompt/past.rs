@@ -1,7 +1,7 @@
 //! Why earlier attempts failed, as texts for prompts: every failure once, and no output twice.
 
-use crate::model::failure::{CONTEXT_LOG_ENTRIES, NOBODY_ANSWERS};
-use crate::model::{Failure, FailureKind};
+use lanewright_model::failure::{CONTEXT_LOG_ENTRIES, NOBODY_ANSWERS};
+use lanewright_model::{Failure, FailureKind};
 
 /// What a template can show of earlier attempts.
 #[derive(Debug, Default, PartialEq, Eq)]

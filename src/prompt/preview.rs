@@ -1,9 +1,9 @@
 //! The prompts of a plan's agents before a run.
 
+use lanewright_model::{AgentName, Lane, LaneId, Plan, Task, TaskId};
 use serde::Serialize;
 
 use super::{PromptError, Templates, Values};
-use crate::model::{AgentName, Lane, LaneId, Plan, Task, TaskId};
 
 /// A prompt, and whose it is.
 #[derive(Debug, Clone, Serialize)]

@@ -1,9 +1,8 @@
 //! What templates of prompts are filled with.
 
+use lanewright_model::plan::Gates;
+use lanewright_model::{Agent, AgentName, CommandLine, Lane, LaneId, PhaseId, Plan, Round, Task, TaskId};
 use serde::Serialize;
-
-use crate::model::plan::Gates;
-use crate::model::{Agent, AgentName, CommandLine, Lane, LaneId, PhaseId, Plan, Round, Task, TaskId};
 
 /// What a template can show. `docs/prompts.md` describes each value.
 #[derive(Debug, Clone, Serialize)]

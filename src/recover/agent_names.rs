@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Event, Record};
-use crate::model::{AgentName, Lane, Plan, PlanParts};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{AgentName, Lane, Plan, PlanParts};
 
 /// `plan`, read from its file, with the names of agents that the run log has: an agent without a name is called like its
 /// runner, and keeps that name in a run when its file names another runner later.
@@ -39,8 +39,8 @@ fn recorded<'r>(lane: &Lane, records: &'r [Record]) -> BTreeSet<&'r AgentName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Agent;
     use crate::projection::testing::{Story, agent, attempt, plan};
+    use lanewright_model::Agent;
 
     /// The names in a plan with agents that are called like their runners `now`, of a run in which `before` worked.
     fn names(now: &[&str], before: &[&str]) -> Vec<String> {

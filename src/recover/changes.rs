@@ -5,9 +5,10 @@
 
 use std::path::PathBuf;
 
-use crate::event::Worktree;
+use lanewright_model::event::Worktree;
+use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
+
 use crate::git::{self, GitError, Repository, Undone};
-use crate::model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
 use crate::projection::RunHistory;
 use crate::projection::history::{LaneHistory, Workplace};
 use crate::schedule::RunState;

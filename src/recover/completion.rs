@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
+use lanewright_model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
+
 use crate::process::{self, Heartbeat, Observation};
 use crate::schedule::{AgentStep, Completion, RunState, Standing};
 use crate::store::lane_files::{self, AgentStatus};
@@ -90,8 +91,8 @@ fn failed(exit: &JobExit, word: &str) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::AgentReport;
-    use crate::model::ProcessId;
+    use lanewright_model::ProcessId;
+    use lanewright_model::event::AgentReport;
 
     const NOW: i64 = 10 * 3_600_000;
 

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use crate::event::SnapshotReason;
-use crate::model::{AgentName, LaneId, Timestamp};
+use lanewright_model::event::SnapshotReason;
+use lanewright_model::{AgentName, LaneId, Timestamp};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use crate::event::{Event, Record, RunOutcome, RunStarted};
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
+use lanewright_model::{JobId, LaneId, Plan, RunId};
+
 use crate::fs::regular_file;
-use crate::model::digest::sha256;
-use crate::model::{JobId, LaneId, Plan, RunId};
 use crate::process::{self, Observation, ProcessError};
 use crate::schedule::{Fault, RunState};
 use crate::store::RunDirectory;

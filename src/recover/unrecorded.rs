@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::event::{Event, Record, RunStarted, SnapshotReason};
+use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
+use lanewright_model::{AgentName, LaneId, RunId};
+
 use crate::executor::keep::REASON;
 use crate::git::{self, GitError, Repository, Snapshot};
-use crate::model::{AgentName, LaneId, RunId};
 use crate::schedule::RunState;
 
 /// Events for the run's snapshots that `records` lack and that no step requests again.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::model::CommandLine;
-use crate::model::runner::{EventRule, PromptWay, Runner, RunnerText};
+use lanewright_model::CommandLine;
+use lanewright_model::runner::{EventRule, PromptWay, Runner, RunnerText};
 
 /// The descriptions that come with Lanewright.
 const TEMPLATES: &[(&str, &str)] = &[

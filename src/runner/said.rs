@@ -1,9 +1,8 @@
 //! What a line of an agent's stream says, and how it is shown.
 
+use lanewright_model::snapshot_rules::ToolCall;
+use lanewright_model::text::headline;
 use serde_json::Value;
-
-use crate::model::snapshot_rules::ToolCall;
-use crate::model::text::headline;
 
 /// How much of a tool call's input is shown, in characters.
 const SHOWN_INPUT: usize = 120;

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use lanewright_model::runner::{EventRule, Expected, Runner, TextRule, Totals};
+use lanewright_model::snapshot_rules::ToolCall;
+use lanewright_model::{Dollars, Session, Transcript, Usage};
 use regex::Regex;
 use serde_json::Value;
 
 use super::said::Said;
-use crate::model::runner::{EventRule, Expected, Runner, TextRule, Totals};
-use crate::model::snapshot_rules::ToolCall;
-use crate::model::{Dollars, Session, Transcript, Usage};
 
 /// How much of a message is kept, in characters.
 const LONGEST_MESSAGE: usize = 2_000;

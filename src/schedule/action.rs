@@ -4,8 +4,8 @@
 //! state. It is wanted for as long as [`super::decide`] says so; asked twice, its executor finds the work done. The
 //! answer comes back as events.
 
-use crate::event::SnapshotReason;
-use crate::model::{JobId, LaneIndex};
+use lanewright_model::event::SnapshotReason;
+use lanewright_model::{JobId, LaneIndex};
 
 /// Something to be done. An agent is an index into its lane's agents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

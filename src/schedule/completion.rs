@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::model::{AgentName, FailureKind, Lane, Round};
+use lanewright_model::{AgentName, FailureKind, Lane, Round};
+
 use crate::schedule::state::agent::AgentStep;
 use crate::schedule::state::lane::LaneState;
 

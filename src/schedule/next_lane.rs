@@ -4,7 +4,8 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{LaneIndex, Plan};
+use lanewright_model::{LaneIndex, Plan};
+
 use crate::schedule::state::plan_weight;
 
 /// Who has a lane.

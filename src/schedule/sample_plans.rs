@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{
+use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::{
     Agent, AgentName, CommandLine, CommitId, ExitCause, Gates, JobExit, Lane, LaneId, LaneIndex, PhaseId, Plan,
     PlanParts, Round, Task, TaskId, TaskKind, Timeouts, Timestamp,
 };

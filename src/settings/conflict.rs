@@ -1,6 +1,6 @@
 //! What to do about other sessions and other changes.
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     /// What to do when a live session holds the run, the lane or the plan.
     OnLockConflict {
         /// Report who holds it and exit with 4.
@@ -12,7 +12,7 @@ crate::model::word_enum! {
     }
 }
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     /// What a resume does about files that were changed while nothing of the run was at work.
     #[derive(Default)]
     OnConflict {

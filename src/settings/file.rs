@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use lanewright_model::runner::RunnerText;
+use lanewright_model::{CommandLine, ExecutorSettings};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
@@ -11,8 +13,6 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use super::key::Key;
 use super::table::{KEYS, Layer};
 use super::{Fault, Origin, Place, Setting, Surroundings, nearest, value};
-use crate::model::runner::RunnerText;
-use crate::model::{CommandLine, ExecutorSettings};
 use crate::runner::Catalogue;
 
 #[derive(Debug, Clone)]

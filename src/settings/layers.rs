@@ -2,13 +2,14 @@
 
 use std::num::NonZeroU32;
 
+use lanewright_model::{Plan, SnapshotRules, Timeouts};
+
 use super::fault::{Fault, Faults, Severity};
 use super::file::ConfigFile;
 use super::origin::{Origin, Setting};
 use super::surroundings::{Environment, Surroundings};
 use super::table::{Layer, Settings};
 use super::{environment, file};
-use crate::model::{Plan, SnapshotRules, Timeouts};
 
 impl Settings {
     /// Patterns of secrets, besides what the environment says.

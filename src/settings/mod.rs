@@ -16,11 +16,11 @@ mod table;
 mod template;
 pub mod value;
 
-pub use crate::model::Progress;
 pub use conflict::{OnConflict, OnLockConflict};
 pub use fault::{Fault, Faults, Place, Severity, nearest};
 pub use file::ConfigFile;
 pub use key::Key;
+pub use lanewright_model::Progress;
 pub use layers::Layers;
 pub use origin::{Origin, Setting};
 pub use render::{json, table};

@@ -1,10 +1,10 @@
 //! Settings as a table for people and for programs.
 
+use lanewright_model::ExecutorSettings;
+use lanewright_model::runner::RunnerText;
 use serde_json::{Map, Value, json};
 
 use super::{Key, Origin, Setting, Settings};
-use crate::model::ExecutorSettings;
-use crate::model::runner::RunnerText;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -47,7 +47,7 @@ impl Row {
         match &self.value {
             Value::Null => format!("({})", self.default.replace('`', "")),
             Value::String(text) => text.clone(),
-            Value::Array(words) => crate::model::text::shell_line(words.iter().filter_map(Value::as_str)),
+            Value::Array(words) => lanewright_model::text::shell_line(words.iter().filter_map(Value::as_str)),
             other => other.to_string(),
         }
     }

@@ -5,17 +5,18 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
+use lanewright_model::retry::OUTAGE_LIMIT;
+use lanewright_model::runner::RunnerText;
+use lanewright_model::{
+    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts,
+};
+
 use super::key::{Key, Kind};
 use super::render::Row;
 use super::value::{self, ToJson, Webhook, words};
 use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
-use crate::model::ownership::RUN_LOG_DIRECTORY;
-use crate::model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
-use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::runner::RunnerText;
-use crate::model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts,
-};
 use crate::runner::Catalogue;
 
 macro_rules! settings {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use lanewright_model::{CommandLine, Gates, MergeChoice, PhaseId, Plan, Timeouts, plan::PlanParts};
 use proptest::prelude::*;
 
 use super::key::Kind;
 use super::*;
-use crate::model::{CommandLine, Gates, MergeChoice, PhaseId, Plan, Timeouts, plan::PlanParts};
 
 fn surroundings() -> Surroundings {
     Surroundings {

@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lanewright_model::{AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, Word};
 use serde_json::{Value, json};
 
 use super::{OnLockConflict, Progress, nearest};
-use crate::model::{AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, Word};
 use crate::prompt::check_commit_message;
 
 /// The words of a choice.

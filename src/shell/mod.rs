@@ -14,7 +14,7 @@ pub use parse::{MAX_SCRIPT, parse, with_literal_parentheses};
 pub use strict::{Shell, is_search, seeks_failures, shell_of, strict};
 pub use syntax::{Command, Kind, Link, List, Pipeline, Script, Word, edited, has_letter};
 
-use crate::model::{CommandLine, Lane, Plan};
+use lanewright_model::{CommandLine, Lane, Plan};
 
 /// Whether a command judges the work of `lane` before it is merged, one that can fail.
 pub fn has_gate(plan: &Plan, lane: &Lane) -> bool {

@@ -1,7 +1,7 @@
 //! Why state was not pushed or pulled.
 
-use crate::model::{RunId, Timestamp};
 use crate::projection::cells::clean;
+use lanewright_model::{RunId, Timestamp};
 
 pub(super) use anyhow::Result;
 

@@ -8,11 +8,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use lanewright_model::event::{Event, Record};
 
 use super::Source;
 use super::error::{Result, StateSyncError};
 use super::send::{StatePusher, is_ours};
-use crate::event::{Event, Record};
 use crate::git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use lanewright_model::event::{Place, RunOutcome};
+use lanewright_model::{CommitId, PhaseId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::error::{Result, StateSyncError};
-use crate::event::{Place, RunOutcome};
-use crate::model::{CommitId, PhaseId, RunId, Timestamp};
 use crate::projection::cells::clean;
 use crate::store::run_files::RunFile;
 

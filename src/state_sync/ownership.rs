@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lanewright_model::{CommitId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::{Result, StateSyncError};
 use super::{OWNERS, STATES, remote_directory};
 use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
-use crate::model::{CommitId, RunId, Timestamp};
 use crate::projection::cells::clean;
 
 const FILE: &str = "owner.json";

@@ -6,14 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
+
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
-use crate::event::{Event, Record, RunStarted};
 use crate::fs::regular_file;
 use crate::git::{Bundle, GitError, write_bundle};
-use crate::model::digest::sha256;
-use crate::model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
 use crate::schedule::{LaneState, RunState};
 use crate::store::run_files::{FileChanges, KnownFiles, RunFile};
 use crate::store::run_log::{self, DurableLog, DurableRead};

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Event, Record};
-use crate::model::{JobId, LaneId};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{JobId, LaneId};
+
 use crate::store::run_files::RunFile;
 
 /// The directories of jobs that the own run of `lane` planned.
@@ -34,8 +35,8 @@ pub(super) fn is_below_one(path: &str, directories: &HashSet<PathBuf>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::JobRole;
     use crate::projection::testing::{at, attempt, lane};
+    use lanewright_model::JobRole;
 
     fn record(event: Event) -> Record {
         Record { seq: 7, at: at(1), event, origin: None }

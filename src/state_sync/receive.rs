@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
+
 use super::error::{Result, StateSyncError};
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::planned::{is_below_one, retain_planned};
 use super::{STATES, incoming_reference, state_reference};
-use crate::event::{Event, Record};
 use crate::git::{GitError, Remote, Repository, forget_reference};
-use crate::model::digest::sha256;
-use crate::model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
 use crate::schedule::RunState;
 use crate::store::run_files::{RunFile, is_left_behind, is_plain};
 use crate::store::run_log;

@@ -5,15 +5,16 @@
 
 use std::path::Path;
 
+use lanewright_model::event::{Event, Place, RunMoved};
+use lanewright_model::{CommitId, ExitCause, JobExit, JobId, MergeMode, Timestamp};
+
 use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
 use super::receive::{Contents, ReceivedState};
 use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
-use crate::event::{Event, Place, RunMoved};
 use crate::git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
-use crate::model::{CommitId, ExitCause, JobExit, JobId, MergeMode, Timestamp};
 use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, run_files, run_log};
 

@@ -1,7 +1,8 @@
 //! Removes secrets from what is pushed (SPEC §10). Outputs and records are clean on disk; what agents write into files of
 //! their own is theirs there, and is cleaned on its way out.
 
-use crate::model::{JobSpec, Plan, Redactor};
+use lanewright_model::{JobSpec, Plan, Redactor};
+
 use crate::process;
 use crate::store::run_files::RunFile;
 

@@ -1,13 +1,14 @@
 //! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
 
+use lanewright_model::digest::sha256;
+use lanewright_model::{CommitId, RunId};
+
 use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
 use super::pack::{Packed, Packer};
 use super::receive::{ReceivedState, fetch};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
 use crate::git::{PushRequest, Remote, forget_reference, point_reference};
-use crate::model::digest::sha256;
-use crate::model::{CommitId, RunId};
 
 #[derive(Debug)]
 pub struct Sent {

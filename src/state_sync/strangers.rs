@@ -4,11 +4,12 @@
 
 use std::collections::HashSet;
 
+use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::{JobRole, LaneId, PhaseId};
+
 use super::error::{Result, StateSyncError};
 use super::pack::FILES;
 use super::receive::ReceivedState;
-use crate::event::{Event, LaneStage, Record};
-use crate::model::{JobRole, LaneId, PhaseId};
 
 impl ReceivedState {
     /// Refuses a state that holds what the own run of `lane` never says, keeps or leaves; `records` are its log.
@@ -117,10 +118,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::event::SnapshotReason;
-    use crate::model::{CommitId, HumanGate, JobId, TreeEntry, TreeEntryKind};
     use crate::projection::testing::{at, attempt, lane};
     use crate::state_sync::manifest::tests::manifest;
+    use lanewright_model::event::SnapshotReason;
+    use lanewright_model::{CommitId, HumanGate, JobId, TreeEntry, TreeEntryKind};
 
     fn record(event: Event) -> Record {
         Record { seq: 7, at: at(1), event, origin: None }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Event, Record, Worktree};
+use lanewright_model::event::{Event, Record, Worktree};
+use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
+
 use crate::git::{self, Checkout, GitError, Holder, Pool};
-use crate::model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
 use crate::schedule::RunState;
 
 type Who = (LaneId, Option<AgentName>);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{CheckpointRecord, LaneId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -14,7 +15,6 @@ use super::json::Object;
 use super::lock::exclusively;
 use crate::fs::regular_file::{LARGE, Links, read_with};
 use crate::fs::{FileError, atomic, directory, open_error};
-use crate::model::{CheckpointRecord, LaneId};
 
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]

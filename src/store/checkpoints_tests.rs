@@ -1,7 +1,8 @@
 use std::fs;
 
+use lanewright_model::{CheckpointStatus, LaneId, PhaseId, RunId, Stage, Timestamp};
+
 use super::*;
-use crate::model::{CheckpointStatus, LaneId, PhaseId, RunId, Stage, Timestamp};
 
 fn record(run: &str, lane: Option<&str>, stage: Stage) -> CheckpointRecord {
     CheckpointRecord {

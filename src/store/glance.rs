@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use lanewright_model::event::{Event, RunOutcome, RunStarted};
+use lanewright_model::{LaneId, RunId, Timestamp};
 use serde::Deserialize;
 
 use super::layout::{LaneDirectory, StateDirectory, began, moment};
 use super::record;
-use crate::event::{Event, RunOutcome, RunStarted};
 use crate::fs::directory::entries;
 use crate::fs::{FileError, regular_file};
-use crate::model::{LaneId, RunId, Timestamp};
 
 /// How many logs are looked at, those that changed last.
 const LOGS: usize = 100;
@@ -285,10 +285,10 @@ fn piece(file: &File, from: u64, length: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Place, RunMoved};
-    use crate::model::{Checkpoint, CheckpointStatus, Stage};
     use crate::store::Journal;
     use crate::store::samples::{at, lane, noted, phase, started};
+    use lanewright_model::event::{Place, RunMoved};
+    use lanewright_model::{Checkpoint, CheckpointStatus, Stage};
 
     fn checkpoint() -> Event {
         let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);

@@ -8,16 +8,17 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{PhaseId, Redactor, RunId, Timestamp};
+
 use super::error::{LogError, cannot};
 use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::scan_all;
-use crate::event::{Event, Record};
 use crate::fs::directory::{sync_directory, with_suffix};
 use crate::fs::handle::{append_existing, append_new, sync_contents, truncate, write_all};
 use crate::fs::regular_file::Links;
 use crate::fs::{atomic, open_error};
-use crate::model::{PhaseId, Redactor, RunId, Timestamp};
 
 /// A run log that is open for writing. The run's lock must be held while it is.
 #[derive(Debug)]

@@ -6,18 +6,18 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_model::event::AgentReport;
+use lanewright_model::{Interruption, TaskFile, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::json::to_object;
 use super::layout::LaneDirectory;
 use super::lock::exclusively;
-use crate::event::AgentReport;
 use crate::fs::FileError;
 use crate::fs::atomic::{exchange_below, rename, write_below};
 use crate::fs::directory::create_directories;
 use crate::fs::regular_file::read_foreign;
-use crate::model::{Interruption, TaskFile, Timestamp};
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaneFileError {

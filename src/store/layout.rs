@@ -6,12 +6,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
 use serde::Deserialize;
 
 use crate::fs::directory::{create_directories, entries};
 use crate::fs::{FileError, directory, regular_file};
-use crate::model::ownership::RUN_LOG_DIRECTORY;
-use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]
@@ -318,9 +318,9 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::model::JobRole;
     use crate::store::journal::Journal;
     use crate::store::samples::{at, lane, noted, phase};
+    use lanewright_model::JobRole;
 
     fn state() -> (tempfile::TempDir, StateDirectory) {
         let root = tempfile::tempdir().unwrap();

@@ -8,13 +8,13 @@ use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::event::Owner;
+use lanewright_model::{RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::event::Owner;
 use crate::fs::handle::{open_lock, truncate, write_all};
 use crate::fs::regular_file::{Links, open_with, read_foreign};
 use crate::fs::{FileError, open_error};
-use crate::model::{RunId, Timestamp};
 
 /// The holder of a lock, according to its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::model::ProcessId;
+    use lanewright_model::ProcessId;
 
     fn holder(session: &str) -> Holder {
         let process = ProcessId { pid: 7, started: 1 };

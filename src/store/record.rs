@@ -3,12 +3,12 @@
 //! A line is a JSON object: the contract's columns, the event's own fields, and last a checksum over every byte before
 //! it. A field of the event that has a column's name is written once, as that column.
 
+use lanewright_model::event::{Event, Record, RecordStatus};
+use lanewright_model::{LaneId, PhaseId, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::json::to_object;
-use crate::event::{Event, Record, RecordStatus};
-use crate::model::{LaneId, PhaseId, RunId, TaskId, Timestamp};
 
 /// The version of the run log's format that is written; `RunStarted` carries it.
 pub const FORMAT: &str = "1.0";

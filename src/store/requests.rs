@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::event::{Event, SnapshotReason, StopReason};
+use lanewright_model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, SnapshotReason, StopReason};
 use crate::fs::directory::entries;
 use crate::fs::regular_file::read_foreign;
 use crate::fs::{FileError, atomic};
-use crate::model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
 
 /// What a person wants of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,7 +184,7 @@ fn set_aside(path: PathBuf, reason: String) -> Malformed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Approval;
+    use lanewright_model::Approval;
 
     fn stop(force: bool) -> Request {
         Request::Stop { lane: None, force }

@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 use super::error::{Damage, LogError, cannot};
 pub use super::record::FORMAT;
 use super::record::{self, EncodeError, LineFault, encode};
-use crate::event::{Event, Record, relocate};
 use crate::fs::handle::sync_contents;
 use crate::fs::regular_file::{Links, open_with};
 use crate::fs::{open_error, regular_file};
-use crate::model::{PhaseId, RunId};
+use lanewright_model::event::{Event, Record, relocate};
+use lanewright_model::{PhaseId, RunId};
 
 /// What a run log holds.
 #[derive(Debug, Default, PartialEq)]

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::RunId;
+use lanewright_model::event::Record;
+
 use super::error::{Damage, LogError, cannot};
 use super::record;
 use super::run_log::scan_all;
-use crate::event::Record;
 use crate::fs::directory::with_suffix;
 use crate::fs::{FileError, atomic, regular_file};
-use crate::model::RunId;
 
 /// The readable part of a damaged log.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::event::*;
-use crate::model::*;
+use lanewright_model::event::*;
+use lanewright_model::*;
 
 pub(super) fn run() -> RunId {
     RunId::new("r1").unwrap()

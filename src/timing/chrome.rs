@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use lanewright_model::{Redactor, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::fs::handle;
 use crate::fs::regular_file::Links;
-use crate::model::{Redactor, Timestamp};
 
 /// A trace that is being written. Clones write into the same file.
 #[derive(Clone)]

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use lanewright_model::event::RunOutcome;
+use lanewright_model::text::shell_line;
+use lanewright_model::{HumanGate, JobId, LaneId, Timestamp};
+
 use super::material::{Material, Output};
 use super::state::{State, Tab};
-use crate::event::RunOutcome;
 use crate::graph::TextForm;
-use crate::model::text::shell_line;
-use crate::model::{HumanGate, JobId, LaneId, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::commands::Commands;
 use crate::projection::header::{folded, standing};

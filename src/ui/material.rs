@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use lanewright_model::{JobId, LaneId};
 use ratatui::text::Line;
 
 use super::diff::Diff;
 use super::styled;
-use crate::model::{JobId, LaneId};
 
 /// Of the selected lane, but for the last words of all jobs that are seen.
 #[derive(Debug, Default)]

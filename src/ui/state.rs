@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use lanewright_model::{HumanGate, LaneId};
+
 use super::comments::Comment;
 use super::material::{Change, Material};
-use crate::model::{HumanGate, LaneId};
 
 /// The state of the interface itself; that of the run is in its log.
 #[derive(Debug, Default)]

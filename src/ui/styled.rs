@@ -1,10 +1,9 @@
 //! Text with its colours, and without all else that a terminal obeys.
 
+use lanewright_model::safe_text::is_unsafe;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthChar;
-
-use crate::model::safe_text::is_unsafe;
 
 /// The characters of a line, each with its style.
 pub(super) type Cells = Vec<(char, Style)>;

@@ -3,6 +3,8 @@
 mod keys;
 mod screens;
 
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::{Approval, Budget, ReportFormat, Timestamp};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -13,8 +15,6 @@ use super::material::{Change, Drawn, Material, Output, Prompt, Text};
 use super::state::State;
 use super::update::{Effect, Message, update};
 use super::view;
-use crate::event::{Event, LaneStage};
-use crate::model::{Approval, Budget, ReportFormat, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::report::ExecutionReport;
 use crate::projection::styles::Styles;
@@ -69,7 +69,7 @@ impl Interface {
     }
 
     fn then(&mut self, event: Event) {
-        let record = crate::event::Record { seq: 999, at: self.now, event, origin: None };
+        let record = lanewright_model::event::Record { seq: 999, at: self.now, event, origin: None };
         self.history.apply(&record);
         self.material.graph = Drawn::default();
     }

@@ -1,5 +1,7 @@
 //! What a key or an answer changes: pure; what is to be done outside comes back as effects.
 
+use lanewright_model::text::shell_line;
+use lanewright_model::{HumanGate, LaneId};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::board::{Board, open_gate};
@@ -9,8 +11,6 @@ use super::keys::{HELP, Key, key};
 use super::material::Material;
 use super::scroll::Step;
 use super::state::{Command, Dialog, DiffPlace, Extent, Focus, Input, Notice, Purpose, State, Tab};
-use crate::model::text::shell_line;
-use crate::model::{HumanGate, LaneId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use lanewright::model::job::StatusSpec;
-use lanewright::model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+use lanewright::process::LiveProcess;
 use lanewright::process::{Launched, Observation, StopOutcome, launch, leftovers, observe, output_log, stop, wait};
+use lanewright_model::job::StatusSpec;
+use lanewright_model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::support::wait_until;
@@ -80,7 +81,7 @@ impl Job {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.split(|&byte| byte == 0).any(|entry| entry == mark)
         };
-        pids.filter(marked).filter(|&pid| ProcessId::of(pid).is_some_and(ProcessId::is_alive)).collect()
+        pids.filter(marked).filter(|&pid| ProcessId::of(pid).is_some_and(|id| id.is_alive())).collect()
     }
 
     fn supervisor(&self) -> ProcessId {

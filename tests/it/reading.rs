@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::SystemTime;
 
-use lanewright::model::task_file::Interruption;
-use lanewright::model::{LaneId, RunId, Timestamp};
 use lanewright::store::LaneDirectory;
 use lanewright::store::add_interruption;
+use lanewright_model::task_file::Interruption;
+use lanewright_model::{LaneId, RunId, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -11,9 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::model::ownership::Ownership;
-use lanewright::model::{CommandLine, LaneIndex, Plan};
 use lanewright::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
+use lanewright_model::ownership::Ownership;
+use lanewright_model::{CommandLine, LaneIndex, Plan};
 
 fn corpus() -> Option<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -135,7 +135,7 @@ fn count_of(plan: &Plan) -> Count {
     let gates: BTreeSet<String> = plan
         .added_edges
         .iter()
-        .filter(|edge| !matches!(edge.origin, lanewright::model::plan::EdgeOrigin::Blocks))
+        .filter(|edge| !matches!(edge.origin, lanewright_model::plan::EdgeOrigin::Blocks))
         .map(|edge| format!("{} < {}", id(edge.on), id(edge.lane)))
         .collect();
     let edges = plan.indices().flat_map(|lane| plan.lane(lane).depends_on.iter().map(move |&on| (on, lane)));
@@ -150,7 +150,7 @@ fn count_of(plan: &Plan) -> Count {
 
 /// The tasks that are none because they only run a test of their lane.
 fn only_tested(plan: &Plan) -> usize {
-    let of_lane = |lane: &lanewright::model::Lane| {
+    let of_lane = |lane: &lanewright_model::Lane| {
         let tasks = || lane.agents.iter().flat_map(|agent| &agent.tasks);
         lane.tests.iter().filter(|test| !tasks().any(|task| task.verify.contains(test))).count()
     };

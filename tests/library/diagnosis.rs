@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lanewright::diagnose::diagnose;
-use lanewright::model::{Diagnosis, Finding};
+use lanewright_model::{Diagnosis, Finding};
 
 /// Where the outputs' worktree was.
 const ROOT: &str = "/repo";

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::model::{CommandLine, Lane, Plan};
 use lanewright::plan::{PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read};
+use lanewright_model::{CommandLine, Lane, Plan};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/gsd")

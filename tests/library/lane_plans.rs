@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::model::{CommandLine, LaneIndex, Plan};
 use lanewright::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, native_toml, read};
+use lanewright_model::{CommandLine, LaneIndex, Plan};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/lanes")
@@ -179,7 +179,7 @@ fn notes_reach_the_lanes_that_they_are_about() {
     assert!(store.lanes[2].agents[0].tasks[0].prompt.contains("Orders are kept in memory."));
 }
 
-fn tasks(plan: &Plan) -> impl Iterator<Item = &lanewright::model::Task> {
+fn tasks(plan: &Plan) -> impl Iterator<Item = &lanewright_model::Task> {
     plan.lanes.iter().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.tasks)
 }
 

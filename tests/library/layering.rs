@@ -1,4 +1,6 @@
-//! The rooms of `src` import each other only as `docs/architecture.md` says, and the pure ones do nothing but think.
+//! What cargo cannot say of the packages: which of their folders import which, that no files import each other in a circle,
+//! and that files are opened and written by the functions that are made for it. Cargo says which crates a crate may use,
+//! and a `clippy.toml` what the pure ones may not name.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -6,20 +8,8 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &[
-    "model",
-    "event",
-    "runner",
-    "diagnose",
-    "schedule",
-    "plan",
-    "settings",
-    "shell",
-    "projection",
-    "prompt",
-    "graph",
-    "ui",
-];
+const PURE: &[&str] =
+    &["runner", "diagnose", "schedule", "plan", "settings", "shell", "projection", "prompt", "graph", "ui"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -74,34 +64,25 @@ const WRITES: &[&[&str]] = &[
 /// The rooms that `room` may import; `None`: nobody has decided yet.
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
-        "model" => Some(vec![]),
-        "event" | "diagnose" | "runner" | "shell" | "prompt" | "graph" => Some(vec!["model"]),
-        "schedule" => Some(vec!["model", "event", "diagnose"]),
-        "settings" => Some(vec!["model", "event", "runner", "prompt"]),
-        "projection" => Some(vec!["model", "event", "shell", "graph"]),
-        "ui" => Some(vec!["model", "event", "projection", "graph"]),
-        "plan" => Some(vec!["model", "event", "shell", "prompt", "graph"]),
-        "store" => Some(vec!["model", "event", "fs"]),
-        "process" => Some(vec!["model", "event", "shell", "fs", "awake"]),
-        "git" | "forge" => Some(vec!["model", "event", "fs", "time_limit", "timing"]),
-        "cluster" => Some(vec!["model", "fs", "time_limit", "timing"]),
+        "diagnose" | "runner" | "shell" | "prompt" | "graph" => Some(vec!["model"]),
+        "schedule" => Some(vec!["diagnose"]),
+        "settings" => Some(vec!["runner", "prompt"]),
+        "projection" => Some(vec!["shell", "graph"]),
+        "ui" => Some(vec!["projection", "graph"]),
+        "plan" => Some(vec!["shell", "prompt", "graph"]),
+        "store" => Some(vec!["fs"]),
+        "process" => Some(vec!["shell", "fs", "awake"]),
+        "git" | "forge" => Some(vec!["fs", "time_limit", "timing"]),
+        "cluster" => Some(vec!["fs", "time_limit", "timing"]),
         "fs" | "awake" => Some(vec![]),
         "time_limit" => Some(vec!["awake"]),
-        "timing" => Some(vec!["model", "fs"]),
-        "progress" => Some(vec!["model", "event", "projection", "store", "git", "fs", "timing"]),
-        "state_sync" => Some(vec!["model", "event", "schedule", "projection", "store", "git", "process", "fs"]),
-        "recover" => {
-            Some(vec!["model", "event", "schedule", "projection", "store", "git", "process", "fs", "executor"])
-        }
-        "executor" => {
-            Some([&["model", "event", "schedule", "diagnose", "runner", "prompt", "fs", "timing"], DOORS].concat())
-        }
-        "placement" => {
-            Some(vec!["model", "event", "schedule", "store", "git", "fs", "cluster", "state_sync", "executor"])
-        }
-        "engine" => {
-            Some(vec!["model", "event", "schedule", "store", "git", "process", "fs", "timing", "awake", "executor"])
-        }
+        "timing" => Some(vec!["fs"]),
+        "progress" => Some(vec!["projection", "store", "git", "fs", "timing"]),
+        "state_sync" => Some(vec!["schedule", "projection", "store", "git", "process", "fs"]),
+        "recover" => Some(vec!["schedule", "projection", "store", "git", "process", "fs", "executor"]),
+        "executor" => Some([&["schedule", "diagnose", "runner", "prompt", "fs", "timing"], DOORS].concat()),
+        "placement" => Some(vec!["schedule", "store", "git", "fs", "cluster", "state_sync", "executor"]),
+        "engine" => Some(vec!["schedule", "store", "git", "process", "fs", "timing", "awake", "executor"]),
         "cli" => Some(
             [
                 PURE,
@@ -138,13 +119,22 @@ fn violations(room: &str, depth: usize, source: &str, rooms: &[String]) -> Vec<S
         let foreign = target == "*" || rooms.iter().any(|room| room == target);
         from_root && foreign && target != room && !allowed.contains(&target)
     };
-    let names = |path: &Vec<String>, list: &[&[&str]]| {
-        list.iter().any(|name| path.windows(name.len()).any(|part| part == *name))
-    };
     let is_impure = |path: &&Vec<String>| PURE.contains(&room) && names(path, IMPURE);
     let is_unguarded = |path: &&Vec<String>| room != "fs" && (names(path, UNGUARDED) || names(path, WRITES));
     let wrong = paths.iter().filter(|path| imports_wrongly(path) || is_impure(path) || is_unguarded(path));
     wrong.map(|path| format!("`{room}` names `{}`", path.join("::"))).collect()
+}
+
+fn names(path: &[String], list: &[&[&str]]) -> bool {
+    list.iter().any(|name| path.windows(name.len()).any(|part| part == *name))
+}
+
+/// What opens or writes a file in a way that it should not.
+fn unguarded(source: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    collect_paths(source.parse().expect("Rust"), &[], &mut paths);
+    let wrong = paths.iter().filter(|path| names(path, UNGUARDED) || names(path, WRITES));
+    wrong.map(|path| path.join("::")).collect()
 }
 
 /// Every path in `tokens`, those in braces with what stands before the braces.
@@ -287,10 +277,36 @@ fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
+/// The source files of the root package and of every crate, without those of tests.
+fn packages() -> Vec<Vec<(PathBuf, Vec<String>)>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = fs::read_dir(root.join("crates")).expect("the crates").map(|entry| entry.expect("an entry").path());
+    let directories = [root.to_owned()].into_iter().chain(crates.filter(|path| path.is_dir()));
+    let sources = |directory: PathBuf| {
+        let mut files = files(&directory.join("src"), &[]);
+        files.retain(|(_, modules)| !["lib", "main"].contains(&modules[0].as_str()) && !is_of_tests(modules));
+        files
+    };
+    directories.map(sources).collect()
+}
+
+#[test]
+fn files_are_opened_and_written_by_what_is_made_for_it() {
+    let crates = packages().into_iter().skip(1).flatten();
+    let broken: Vec<String> = crates
+        .filter(|(path, _)| !path.components().any(|part| part.as_os_str() == "files"))
+        .flat_map(|(path, _)| {
+            let source = fs::read_to_string(&path).expect("UTF-8");
+            let wrong = unguarded(without_tests(&source));
+            wrong.into_iter().map(move |named| format!("{} names `{named}`", path.display()))
+        })
+        .collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
 #[test]
 fn rooms_import_and_name_only_what_they_may() {
-    let mut files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &[]);
-    files.retain(|(_, modules)| !["lib", "main"].contains(&modules[0].as_str()) && !is_of_tests(modules));
+    let files = packages().swap_remove(0);
     let rooms: Vec<String> = files.iter().map(|(_, modules)| modules[0].clone()).collect();
     assert!(PURE.iter().chain(DOORS).all(|room| rooms.iter().any(|known| known == room)), "rooms are missing");
     let broken: Vec<String> = files
@@ -306,10 +322,9 @@ fn rooms_import_and_name_only_what_they_may() {
 
 #[test]
 fn planted_violations_are_found() {
-    let rooms = ["model", "event", "schedule", "projection", "store", "git", "progress", "engine"].map(str::to_owned);
+    let rooms = ["schedule", "projection", "store", "git", "progress", "engine"].map(str::to_owned);
     let planted = [
-        ("model", "use crate::event::Event;"),
-        ("projection", "use crate::{model::Plan, schedule::RunState};"),
+        ("projection", "use crate::{graph::View, schedule::RunState};"),
         ("git", "fn f() { let _ = crate::store::Journal::open; }"),
         ("schedule", "use super::super::projection::RunHistory;"),
         ("progress", "use crate::*;"),
@@ -317,7 +332,7 @@ fn planted_violations_are_found() {
         ("settings", "use std::{fmt, fs};"),
         ("schedule", "fn f() -> u64 { let at = std::time::Instant::now(); 0 }"),
         ("projection", "fn f() { let _ = chrono::Utc::now(); }"),
-        ("event", "use uuid::Uuid;"),
+        ("graph", "use uuid::Uuid;"),
         ("store", "fn f() { let _ = std::fs::read(\"x\"); }"),
         ("process", "use std::fs; fn f() { let _ = fs::read_to_string(\"x\"); }"),
         ("git", "fn f() { let _ = File::options().append(true); }"),
@@ -338,7 +353,7 @@ fn planted_violations_are_found() {
             "projection",
             "use crate::projection::line; use super::schedule; // crate::schedule\nconst S: &str = \"crate::git\";",
         ),
-        ("store", "use std::{fs, io::Write}; use crate::{event::{Event, Record}, model::Plan};"),
+        ("store", "use std::{fs, io::Write}; use crate::{fs::{atomic, directory}, fs::regular_file};"),
         ("engine", "use crate::git::{self, Pool}; struct S { report: u8 }"),
         ("fs", "fn f(file: &std::fs::File) { let _ = file.sync_all(); std::fs::rename(\"x\", \"y\").unwrap(); }"),
     ];
@@ -349,18 +364,18 @@ fn planted_violations_are_found() {
 
 #[test]
 fn files_of_different_folders_do_not_import_each_other_in_a_circle() {
-    let mut files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &[]);
-    files.retain(|(_, modules)| !["lib", "main"].contains(&modules[0].as_str()) && !is_of_tests(modules));
-    let sources: Vec<Source> = files
-        .iter()
-        .map(|(path, modules)| {
-            let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
-            let is_parent = path.ends_with("mod.rs") || path.with_extension("").is_dir();
-            Source::new(&modules, is_parent, without_tests(&fs::read_to_string(path).expect("UTF-8")))
-        })
-        .collect();
-    let cycles = import_cycles(&sources);
-    assert!(cycles.is_empty(), "{} cycles:\n\n{}", cycles.len(), cycles.join("\n\n"));
+    for files in packages() {
+        let sources: Vec<Source> = files
+            .iter()
+            .map(|(path, modules)| {
+                let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+                let is_parent = path.ends_with("mod.rs") || path.with_extension("").is_dir();
+                Source::new(&modules, is_parent, without_tests(&fs::read_to_string(path).expect("UTF-8")))
+            })
+            .collect();
+        let cycles = import_cycles(&sources);
+        assert!(cycles.is_empty(), "{} cycles:\n\n{}", cycles.len(), cycles.join("\n\n"));
+    }
 }
 
 #[test]

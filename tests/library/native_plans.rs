@@ -7,12 +7,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright::model::{CommandLine, ExecutorKind, Plan};
 use lanewright::plan::explain::explain;
 use lanewright::plan::schema::json_schema;
 use lanewright::plan::{
     Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
 };
+use lanewright_model::{CommandLine, ExecutorKind, Plan};
 use proptest::prelude::*;
 use serde_json::Value;
 

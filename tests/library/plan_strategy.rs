@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use lanewright::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
-use lanewright::model::{
+use lanewright_model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
+use lanewright_model::{
     Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeChoice,
     MergeStyle, MustHaves, Plan, PlanParts, Resources, Round, Task, TaskKind, Timeouts,
 };

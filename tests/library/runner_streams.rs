@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use lanewright::diagnose;
-use lanewright::model::job::TAIL_LINES;
-use lanewright::model::{ExitCause, JobExit, Timestamp};
 use lanewright::runner::{Catalogue, Said, Stream};
+use lanewright_model::job::TAIL_LINES;
+use lanewright_model::{ExitCause, JobExit, Timestamp};
 
 /// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed.
 fn told(name: &str, exits: &[(&str, i32)]) -> String {

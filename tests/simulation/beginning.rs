@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lanewright::event::{Owner, RunOptions, RunStarted};
-use lanewright::model::{Budget, CommitId, MergeMode, MustHavesRule, OnOrphan, Plan, ProcessId, RunId};
+use lanewright_model::event::{Owner, RunOptions, RunStarted};
+use lanewright_model::{Budget, CommitId, MergeMode, MustHavesRule, OnOrphan, Plan, ProcessId, RunId};
 
 pub const BACKOFF: Duration = Duration::from_millis(10);
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lanewright::event::{Event, Idle, LaneStage, Record, Worktree};
-use lanewright::model::{CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
+use lanewright_model::event::{Event, Idle, LaneStage, Record, Worktree};
+use lanewright_model::{CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright::model::Plan;
+use lanewright_model::Plan;
 
 use super::bugs::Bug;
 use super::dice::Dice;

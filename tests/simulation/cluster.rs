@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use lanewright::engine::run_loop::RunLoop;
-use lanewright::event::{Event, Incoming, Record, RunOutcome, RunStarted};
-use lanewright::model::{ExecutorKind, ExecutorSettings, ExitCause, JobExit, LaneIndex, Plan, PlanParts};
-use lanewright::model::{JobId, RunId, Timestamp};
 use lanewright::placement::lane_log::{continued, lane_run};
 use lanewright::schedule::{Action, LaneEnd, RunState};
+use lanewright_model::event::{Event, Incoming, Record, RunOutcome, RunStarted};
+use lanewright_model::{ExecutorKind, ExecutorSettings, ExitCause, JobExit, LaneIndex, Plan, PlanParts};
+use lanewright_model::{JobId, RunId, Timestamp};
 
 use super::beginning::{owner, run_started};
 use super::dice::Dice;

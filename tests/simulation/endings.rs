@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanewright::event::{Event, LaneStage, Record};
-use lanewright::model::{ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
 use lanewright::schedule::LaneEnd;
+use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::{ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
 
 use super::run::Simulation;
 

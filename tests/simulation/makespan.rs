@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use lanewright::engine::run_loop::RunLoop;
-use lanewright::event::Event;
-use lanewright::model::{JobId, Plan};
 use lanewright::schedule::RunState;
+use lanewright_model::event::Event;
+use lanewright_model::{JobId, Plan};
 
 use super::beginning::run_started;
 use super::dice::Dice;

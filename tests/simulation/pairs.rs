@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright::model::{LaneId, Plan, PlanParts};
+use lanewright_model::{LaneId, Plan, PlanParts};
 
 use super::bugs::Bug;
 use super::case::Case;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use lanewright::model::{Dag, Lane, LaneIndex, Plan, PlanParts, Task};
+use lanewright_model::{Dag, Lane, LaneIndex, Plan, PlanParts, Task};
 
 use super::dice::Dice;
 use super::plans::{empty_plan, plain_lane};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lanewright::model::plan::{AgentWorktrees, RetryFrom};
-use lanewright::model::{
+use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::{
     Agent, AgentName, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
     MustHaves, MustHavesRule, PhaseId, Plan, PlanParts, Round, Task, TaskId, TaskKind, Timeouts,
 };

@@ -1,8 +1,8 @@
 //! Rollbacks of lanes in whatever state, also merged ones, that die between any two steps and are asked for again.
 
-use lanewright::event::{Event, Record};
-use lanewright::model::{JobId, LaneIndex};
 use lanewright::schedule::RunState;
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{JobId, LaneIndex};
 
 use super::bugs::Bug;
 use super::disturbances::began;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lanewright::model::{Budget, LaneIndex, Plan, PlanParts};
+use lanewright_model::{Budget, LaneIndex, Plan, PlanParts};
 
 use super::case::Case;
 use super::dice::Dice;

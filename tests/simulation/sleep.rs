@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use lanewright::event::Event;
-use lanewright::model::{Plan, PlanParts};
+use lanewright_model::event::Event;
+use lanewright_model::{Plan, PlanParts};
 
 use super::dice::Dice;
 use super::run::Simulation;

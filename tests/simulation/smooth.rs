@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use std::convert::Infallible;
 
 use lanewright::engine::run_loop::{Log, RunLoop};
-use lanewright::event::{Event, Idle, Incoming, Record, SnapshotReason, Worktree};
-use lanewright::model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
 use lanewright::schedule::{Action, RunState};
+use lanewright_model::event::{Event, Idle, Incoming, Record, SnapshotReason, Worktree};
+use lanewright_model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
 
 /// A log that keeps nothing: who needs them keeps the records that it is given.
 #[derive(Default)]
@@ -142,8 +142,8 @@ fn job_done(job: &JobId) -> Vec<Event> {
 }
 
 fn snapshot(
-    lane: lanewright::model::LaneId,
-    agent: lanewright::model::AgentName,
+    lane: lanewright_model::LaneId,
+    agent: lanewright_model::AgentName,
     reason: SnapshotReason,
     commit: &CommitId,
 ) -> Event {

@@ -1,6 +1,6 @@
 //! What happened in a simulated run, for somebody who looks for the cause of a finding.
 
-use lanewright::event::Record;
+use lanewright_model::event::Record;
 
 /// Lines, if the story is to be told.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! The user, who works in a checkout of the same repository while a run is in progress.
 
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use super::dice::Dice;
 

@@ -9,8 +9,8 @@ mod stops;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use lanewright::event::{Event, LaneStage, Record};
-use lanewright::model::{Budget, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskId, Usage};
+use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::{Budget, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskId, Usage};
 
 /// Far more than the agents of a lane may use, outages included.
 const MOST_RETRIES: u32 = 200;
@@ -133,7 +133,7 @@ fn tasks_of(lane: &Lane) -> BTreeSet<TaskId> {
 
 /// The task that a person's no to `task` is about.
 fn task_before(lane: &Lane, task: &TaskId) -> Option<TaskId> {
-    let before = |tasks: &[lanewright::model::Task]| {
+    let before = |tasks: &[lanewright_model::Task]| {
         let at = tasks.iter().position(|known| known.id == *task)?;
         tasks[..at].iter().rfind(|task| !task.kind.is_human()).map(|task| task.id.clone())
     };

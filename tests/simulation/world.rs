@@ -8,14 +8,14 @@ mod repository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lanewright::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
-use lanewright::model::checkpoint::CommitId;
-use lanewright::model::{
+use lanewright::schedule::{Action, Rebuild, RestartFrom, RunState};
+use lanewright_model::checkpoint::CommitId;
+use lanewright_model::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
+use lanewright_model::{
     ChangeSize, Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
     Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
-use lanewright::schedule::{Action, Rebuild, RestartFrom, RunState};
-
+use repository::{Content, Repository};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bugs::Bug;
@@ -24,7 +24,6 @@ use super::plans::Script;
 use super::run::BY_HAND;
 use super::user::Deed;
 use super::watch::Watch;
-use repository::{Content, Repository};
 
 pub struct World {
     pub plan: Arc<Plan>,
@@ -313,7 +312,7 @@ impl World {
         self.plan.lane(lane).id.clone()
     }
 
-    fn agent(&self, lane: LaneIndex, agent: usize) -> lanewright::model::AgentName {
+    fn agent(&self, lane: LaneIndex, agent: usize) -> lanewright_model::AgentName {
         self.plan.lane(lane).agents[agent].name.clone()
     }
 

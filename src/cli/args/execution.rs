@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Arg, Args};
+use lanewright_model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
 
 use super::{GlobalArgs, LaneArgs, Name, RunArg, choice};
-use crate::model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// Headings of the options, in the order in which help shows them.

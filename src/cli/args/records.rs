@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
+use lanewright_model::{AgentName, LaneId, PhaseId, TaskId};
 
 use super::{AgentArgs, Name, RunArg, choice};
-use crate::model::{AgentName, LaneId, PhaseId, TaskId};
 use crate::settings::value;
 use crate::store::error_log::ErrorType;
 

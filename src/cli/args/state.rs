@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use lanewright_model::{CommitId, RunId};
 
 use super::{Name, RunArg};
-use crate::model::{CommitId, RunId};
 use crate::settings::{Layer, Origin, Setting, absolute, value};
 use crate::state_sync::{is_probe, run_of};
 

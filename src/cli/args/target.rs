@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::Args;
-
-use crate::model::LaneId;
+use lanewright_model::LaneId;
 
 /// What is typed for a run (its id, the beginning of its id, or `@latest`), for a lane or for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

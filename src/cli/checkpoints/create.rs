@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use serde_json::json;
 
 use super::find::{RunRecords, records_of, started, ways_back};
@@ -11,10 +13,8 @@ use crate::cli::runs::{require_plan, unknown, unknown_lane};
 use crate::cli::select::{Selector, Target};
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, Keeping};
 use crate::git::Snapshot;
-use crate::model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use crate::projection::snapshots::snapshots;
 use crate::store::{Journal, Request};
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::event::Event;
+use lanewright_model::text::counted;
+use lanewright_model::{AgentName, CheckpointRecord, LaneId, Stage};
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of_named};
 use crate::cli::args::ListCheckpoints;
 use crate::cli::runs::unknown_lane;
 use crate::cli::{ExitStatus, RepositoryContext, Result};
-use crate::event::Event;
-use crate::model::text::counted;
-use crate::model::{AgentName, CheckpointRecord, LaneId, Stage};
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 

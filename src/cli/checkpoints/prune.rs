@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use lanewright_model::LaneId;
+use lanewright_model::event::Event;
+use lanewright_model::text::{counted, shell_line};
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of_named, started};
 use crate::cli::args::PruneCheckpoints;
 use crate::cli::runs::newest_of_lanes;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::Event;
 use crate::git;
-use crate::model::LaneId;
-use crate::model::text::{counted, shell_line};
 use crate::recover::prune::{Candidate, Fate, PruneOptions, fates};
 use crate::store::RunLock;
 

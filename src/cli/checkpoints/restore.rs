@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::text::shell_line;
 use serde_json::json;
 
 use super::find::{Found, named, ways_back};
@@ -10,10 +12,8 @@ use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, HeldSlot, Snapshot};
-use crate::model::text::shell_line;
 use crate::process::{self, Observation};
 use crate::settings::absolute;
 

@@ -1,10 +1,10 @@
 //! `checkpoints show`.
 
+use lanewright_model::{AgentName, TaskId};
 use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
 use crate::cli::{ExitStatus, RepositoryContext, Result};
-use crate::model::{AgentName, TaskId};
 use crate::projection::cells::clean;
 
 #[derive(Default)]

@@ -12,16 +12,16 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use lanewright_model::Progress;
+use lanewright_model::text::shell_line;
+use scratch::{RUN, Scratch};
 use serde_json::json;
 
 use super::args::{self, Format};
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Hint, Printer};
-use crate::model::Progress;
-use crate::model::text::shell_line;
 use crate::process;
 use crate::progress::{Block, choose};
-use scratch::{RUN, Scratch};
 
 /// The attempts at work when Lanewright is killed; the beginnings of the lines that they write when they start. The first
 /// one ends while no Lanewright runs.

@@ -6,6 +6,9 @@ mod requests;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use lanewright_model::text::last_lines;
+use lanewright_model::time::{exact, short};
+use lanewright_model::{CommitId, ExecutorSettings};
 use report::{Line, Outcome};
 use requests::Request;
 
@@ -13,9 +16,6 @@ use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
 use crate::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
-use crate::model::text::last_lines;
-use crate::model::time::{exact, short};
-use crate::model::{CommitId, ExecutorSettings};
 use crate::settings::{Layer, Origin, Setting};
 use crate::state_sync::{Probe, ProbeAnswer};
 

@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lanewright_model::text::shell_line;
+use lanewright_model::{CommitId, LaneIndex, RunId};
+
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::{CliError, RepositoryContext, Result, host, now};
 use crate::cluster::{OrderName, Sighting};
-use crate::model::text::shell_line;
-use crate::model::{CommitId, LaneIndex, RunId};
 use crate::placement::{job_name, lane_run};
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts};
 use crate::schedule::RunState;

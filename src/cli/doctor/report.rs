@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::RunId;
+use lanewright_model::text::counted;
 use serde_json::{Value, json};
 
 use super::Visit;
 use crate::cli::{Context, ExitStatus, Result};
-
-use crate::model::RunId;
-use crate::model::text::counted;
 use crate::recover::doctor::{Cure, Escalation, Finding};
 
 /// A finding, and what came of it.

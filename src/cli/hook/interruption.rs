@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     /// What the user wants, in the seed's words. None of them moves the state of a lane.
     Kind {
         Resumption = "RESUMPTION",

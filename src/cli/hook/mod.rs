@@ -14,13 +14,13 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
 
+use input::Input;
+use lanewright_model::safe_text;
 use serde_json::{Value, json};
+use unfinished::Here;
 
 use super::args::{GlobalArgs, HookEvent};
 use super::{CliError, Context, ExitStatus, Printer, Result};
-use crate::model::safe_text;
-use input::Input;
-use unfinished::Here;
 
 /// Whether a hook is called, also an unknown one: then bad arguments must not fail either, because Claude Code drops the
 /// prompt of a hook that ends with exit code 2.

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
+use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
+use lanewright_model::text::change_texts;
 use serde_json::{Value, json};
 
 use super::input::Input;
 use super::unfinished::surrounding;
 use crate::cli::{Context, ExitStatus, Result, now};
 use crate::git::{Holder, Surrounding};
-use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
-use crate::model::text::change_texts;
 use crate::process::{self, Output};
 use crate::settings::{Layer, Settings};
 use crate::store::lock::is_held;

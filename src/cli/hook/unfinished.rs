@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
+use lanewright_model::{Approval, RunId, TaskFile};
+
 use super::input::Input;
 use crate::cli::Context;
-
 use crate::cli::runs;
-use crate::event::{LaneStage, RunOutcome, stage_in_words};
 use crate::fs::{atomic, regular_file};
 use crate::git::Surrounding;
-use crate::model::{Approval, RunId, TaskFile};
 use crate::schedule::approval_at;
 use crate::store::lane_files::read_task;
 use crate::store::lock::is_held;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{JobId, LaneId, Plan, RunId};
 
 use super::lines::NAME;
 use crate::cli::executors::{exchange, named};
 use crate::cli::{Context, RepositoryContext};
 use crate::cluster::{self, Cluster, OrderName};
-use crate::event::{Event, Record};
-use crate::model::{JobId, LaneId, Plan, RunId};
 use crate::placement::{job_name, lane_run};
 use crate::projection::cells::pad;
 use crate::settings::Layer;

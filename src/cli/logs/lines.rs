@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use chrono::FixedOffset;
+use lanewright_model::event::Record;
+use lanewright_model::time::short;
+use lanewright_model::{ExitCause, JobExit, JobId, LaneId, Timestamp};
 use serde_json::json;
 
 use super::super::Context;
 use super::super::args::Format;
-use crate::event::Record;
-use crate::model::time::short;
-use crate::model::{ExitCause, JobExit, JobId, LaneId, Timestamp};
 use crate::projection::cells::{pad, width};
 use crate::projection::line::clock;
 use crate::projection::styles::{Styles, Tone};
@@ -198,7 +198,9 @@ fn ending(exit: Option<&JobExit>) -> String {
 /// The job that a record plans.
 pub(super) fn planned(record: &Record) -> Option<Job> {
     match &record.event {
-        crate::event::Event::JobPlanned { job } => Some(Job { id: job.clone(), began: record.at, exit: None }),
+        lanewright_model::event::Event::JobPlanned { job } => {
+            Some(Job { id: job.clone(), began: record.at, exit: None })
+        }
         _ => None,
     }
 }

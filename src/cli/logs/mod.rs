@@ -15,14 +15,14 @@ use super::args::{self, Since};
 use super::runs::{pinned_plan, read_log, state};
 use super::select::Selector;
 use super::{Context, ExitStatus, now};
-use crate::event::{Event, Record};
-use crate::model::{AgentName, JobId, LaneId, Plan, Redactor, Timestamp};
 use crate::process::{self, NewLines};
 use crate::progress::styles_for;
 use crate::runner::Stream;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory};
 use elsewhere::Elsewhere;
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{AgentName, JobId, LaneId, Plan, Redactor, Timestamp};
 use lines::{Entry, Job, Lines, planned};
 
 pub(super) use working::while_working;

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use chrono::{Local, Offset};
+use lanewright_model::event::Event;
+use lanewright_model::{LaneId, RunId};
 
 use super::lines::Lines;
 use super::{LOOK, Printed, Selection};
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::pinned_plan;
 use crate::cli::{RepositoryContext, now};
-use crate::event::Event;
-use crate::model::{LaneId, RunId};
 use crate::progress::styles_for;
 use crate::store::Follower;
 

@@ -1,10 +1,10 @@
 //! What the tools are given, and what of it makes sense.
 
+use lanewright_model::{AgentName, LaneId, RunId};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
 use crate::cli::{ExitStatus, Hint, Result};
-use crate::model::{AgentName, LaneId, RunId};
 
 /// `ExecutePhase`.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,5 +1,6 @@
 //! `ResumeTask`: the run is resumed by a process of its own, which outlives the server and its client.
 
+use lanewright_model::LaneId;
 use serde_json::{Value, json};
 
 use super::parameters::{TaskId, context, usage};
@@ -7,7 +8,6 @@ use crate::cli::child::{Caller, Outcome, failed};
 use crate::cli::detached::{Start, start_resume};
 use crate::cli::runs::existing;
 use crate::cli::{ExitStatus, Hint, Result};
-use crate::model::LaneId;
 
 /// Starts the resume of `task`, and waits until it has begun or was refused.
 pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -> Outcome {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use lanewright_model::RunId;
+use lanewright_model::event::Event;
 use serde_json::json;
 
 use super::parameters::{ExecutePhase, lane};
@@ -9,8 +11,6 @@ use crate::cli::Result;
 use crate::cli::child::{Caller, Outcome};
 use crate::cli::detached::{Start, Work, start};
 use crate::cli::run_id::new_run_id;
-use crate::event::Event;
-use crate::model::RunId;
 
 /// Starts the phase, and waits until it has begun or was refused.
 pub(super) fn execute(caller: &Caller, wanted: &ExecutePhase) -> Outcome {

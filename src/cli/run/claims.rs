@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use lanewright_model::event::{Event, Owner, Record, RunStarted};
+use lanewright_model::text::shell_line;
+use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
+
 use super::lock_refusal::{WAIT, held, in_words};
 use super::locks::held_lanes;
 use super::plan_file::PlanFile;
 use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Event, Owner, Record, RunStarted};
-use crate::model::text::shell_line;
-use crate::model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
 use crate::schedule::{self, Claim, Hindrance, NextLane};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::{Holder, is_held, named, read_holder};

@@ -5,6 +5,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{Local, Offset};
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, RunOutcome, RunStarted};
+use lanewright_model::retry::backoff;
+use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
 
 use super::external_changes::missing_work;
 use super::locked_run::LockedRun;
@@ -18,15 +22,11 @@ use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
 use crate::engine::{DriverError, Sight, drive};
-use crate::event::{Event, RunOutcome, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, MissingWork, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
-use crate::model::digest::sha256;
-use crate::model::retry::backoff;
-use crate::model::{Ci, JobId, MergeMode, Plan, RunId};
 use crate::placement::{self, Placing, Taken, lane_run};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;

@@ -1,14 +1,15 @@
 //! The run of a plan that exists already.
 
+use lanewright_model::event::{Event, RunOutcome, RunStarted};
+use lanewright_model::text::shell_line;
+use lanewright_model::{Plan, RunId};
+
 use super::plan_file::PlanFile;
 use super::request::RunRequest;
 use super::run_intent::Progress;
 use crate::cli::args::Intent;
 use crate::cli::runs::{last_outcome, unfinished};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Event, RunOutcome, RunStarted};
-use crate::model::text::shell_line;
-use crate::model::{Plan, RunId};
 use crate::store::run_log;
 
 /// The run that was named, else the latest one of the plan on its base: an unfinished one before a complete one, which a

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
+use lanewright_model::text::{listed, shell_line};
+use lanewright_model::{LaneId, Plan, RunId};
+
 use super::locked_run::LockedRun;
 use super::request::Adoption;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, GitError, Publication, Repository, Snapshot};
-use crate::model::text::{listed, shell_line};
-use crate::model::{LaneId, Plan, RunId};
 use crate::projection::RunHistory;
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;

@@ -1,10 +1,11 @@
 //! Whether pull requests can be opened, found out before the first lane begins (`--merge pr`).
 
+use lanewright_model::MergeMode;
+use lanewright_model::text::shell_line;
+
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::forge::{Forge, ForgeSettings};
 use crate::git::{Remote, branch_reference, upstream_remote, written_url};
-use crate::model::MergeMode;
-use crate::model::text::shell_line;
 
 /// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.
 pub(super) fn ready(within: &RepositoryContext<'_>, merge: MergeMode, base: &str) -> Result<Option<Forge>> {

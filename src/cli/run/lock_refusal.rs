@@ -1,8 +1,9 @@
 //! What is printed when another session has a lane, a phase or a run.
 
+use lanewright_model::text::shell_line;
+use lanewright_model::{LaneIndex, Plan};
+
 use crate::cli::{ExitStatus, Hint, host};
-use crate::model::text::shell_line;
-use crate::model::{LaneIndex, Plan};
 use crate::schedule::Hindrance;
 use crate::store::lock::{Holder, named};
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use lanewright_model::event::{Record, RunStarted};
+use lanewright_model::{Plan, RunId};
+
 use super::locks::{choosing, lock_branches, lock_run};
 use super::pinned_plan::{Pinned, Pinning};
 use super::request::Adoption;
 use crate::cli::repository_context::redactor;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Record, RunStarted};
-use crate::model::{Plan, RunId};
 use crate::recover::resume::beginning;
 use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, RunLock};

@@ -6,9 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{Lane, LaneId, PhaseId, Plan, RunId};
+
 use super::lock_refusal::{WAIT, held, in_words};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::model::{Lane, LaneId, PhaseId, Plan, RunId};
 use crate::schedule::{Claim, rivalry};
 use crate::store::lock::{self, Holder, LockError, is_held, read_holder};
 use crate::store::{LockScope, RunLock, StateDirectory};

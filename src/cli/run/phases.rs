@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{LaneId, MergeMode, RunId};
+
 use super::chain::{PhaseEnd, follow};
 use super::claims::merged_before;
 use super::existing_run::{base_branch, latest_run, no_run};
@@ -17,7 +19,6 @@ use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::fs::regular_file::{self, Links};
 use crate::git;
-use crate::model::{LaneId, MergeMode, RunId};
 use crate::plan::explain;
 use crate::settings::{Layer, Layers, Settings, absolute};
 

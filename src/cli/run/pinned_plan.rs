@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Record, RunStarted};
+use lanewright_model::text::headline;
+use lanewright_model::{LaneId, Plan, PlanParts, RunId};
 
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
@@ -11,10 +15,6 @@ use super::retry::{carried_over, replaced_parts};
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
-use crate::event::{Record, RunStarted};
-use crate::model::digest::sha256;
-use crate::model::text::headline;
-use crate::model::{LaneId, Plan, PlanParts, RunId};
 use crate::plan::{ReadOptions, Reading};
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::resume::{PlanOnRecord, pinned_text, replay};

@@ -1,9 +1,8 @@
 //! What changed in a plan since a run pinned it.
 
+use lanewright_model::{Agent, Lane, LaneIndex, Plan};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::model::{Agent, Lane, LaneIndex, Plan};
 
 /// What changed between two plans; never empty for plans that differ. Retries are left out: a flag of the first call may
 /// have set them.

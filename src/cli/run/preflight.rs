@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use lanewright_model::ownership::Ownership;
+use lanewright_model::plan::OwnershipRule;
+use lanewright_model::text::{counted, headline, listed};
+use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
+
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::{self, Publication};
-use crate::model::ownership::Ownership;
-use crate::model::plan::OwnershipRule;
-use crate::model::text::{counted, headline, listed};
-use crate::model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
 use crate::plan::explain;
 use crate::settings::environment::HOME;
 use crate::shell::{Shell, shell_of};

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use lanewright_model::event::RunOptions;
+use lanewright_model::{Budget, LaneId, RunId};
+
 use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Retry, ThenResume};
-use crate::event::RunOptions;
-use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
 
 /// Whether lanes run without the lanes that they depend on.
@@ -180,8 +181,8 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use crate::model::{Dollars, MergeMode, MergeStyle, MustHavesRule, OnOrphan};
     use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
+    use lanewright_model::{Dollars, MergeMode, MergeStyle, MustHavesRule, OnOrphan};
 
     fn request(arguments: &[&str], config: &str) -> (RunRequest, Settings) {
         let arguments = [&["lanewright"], arguments].concat();

@@ -4,6 +4,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
+use lanewright_model::text::{counted, listed, shell_line};
+use lanewright_model::withheld::{EnvironmentOwner, Withheld};
+use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
+
 use super::execute::execute;
 use super::external_changes::{settle, settle_checkouts, settle_switches};
 use super::forge;
@@ -16,11 +22,6 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
-use crate::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
-use crate::model::digest::sha256;
-use crate::model::text::{counted, listed, shell_line};
-use crate::model::withheld::{EnvironmentOwner, Withheld};
-use crate::model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::approvals::word;

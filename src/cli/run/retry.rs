@@ -1,14 +1,15 @@
 //! What `retry` changes in the plan of a run: the runner or the prompt of the agent that is to fix what failed last.
 
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{Agent, AgentName, AgentPart, JobRole, Lane, LaneId, Plan, PlanParts, Replaced, TaskId};
+
 use super::locked_run::LockedRun;
 use super::pinned_plan::plan_text;
 use super::request::{Adoption, Replacement, ResumeReach};
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::unknown;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Event, Record};
-use crate::model::digest::sha256;
-use crate::model::{Agent, AgentName, AgentPart, JobRole, Lane, LaneId, Plan, PlanParts, Replaced, TaskId};
 use crate::recover::resume::replay;
 
 /// The run with the changed plan, and the events that say so. `plan.json` is written, and its checksum recorded, when the
@@ -199,7 +200,7 @@ fn named(part: &AgentPart) -> String {
 }
 
 /// Has the agent run by the runner of that name.
-fn runner_for(within: &RepositoryContext<'_>, agent: &mut Agent, name: &str) -> Result<crate::model::Runner> {
+fn runner_for(within: &RepositoryContext<'_>, agent: &mut Agent, name: &str) -> Result<lanewright_model::Runner> {
     let catalogue = within.settings.catalogue();
     let runner = catalogue.get(name);
     let runner = runner.ok_or_else(|| unknown("the configuration", "runner", name, &catalogue.names()))?;
@@ -211,8 +212,8 @@ fn runner_for(within: &RepositoryContext<'_>, agent: &mut Agent, name: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Failure, FailureKind};
     use crate::projection::testing::{Story, agent, attempt, lane};
+    use lanewright_model::{Failure, FailureKind};
 
     /// The agent whose attempt `retry` repeats in another way.
     fn retried(story: &Story) -> String {

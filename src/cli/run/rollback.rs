@@ -1,5 +1,8 @@
 //! `rollback`: lanes back to their starting point.
 
+use lanewright_model::event::{Record, RunOutcome, RunStarted, stage_in_words};
+use lanewright_model::text::{counted, listed, shell_line};
+use lanewright_model::{LaneId, Plan, RunId, Stage};
 use serde_json::{Value, json};
 
 use super::locked_run::{LockedRun, Reach, adopt};
@@ -12,9 +15,6 @@ use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::event::{Record, RunOutcome, RunStarted, stage_in_words};
-use crate::model::text::{counted, listed, shell_line};
-use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::progress::projections::ProjectionWriter;
 use crate::projection::commands::Commands;
 use crate::projection::history::SnapshotView;

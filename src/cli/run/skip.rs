@@ -1,5 +1,7 @@
 //! `skip`: leaves a lane out of its run.
 
+use lanewright_model::event::Event;
+use lanewright_model::{LaneId, LaneIndex};
 use serde_json::json;
 
 use super::locked_run::{LockedRun, Reach, adopt};
@@ -9,8 +11,6 @@ use crate::cli::args::Skip;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::Event;
-use crate::model::{LaneId, LaneIndex};
 use crate::schedule::LaneEnd;
 
 pub(crate) fn skip_lane(context: &Context, arguments: &Skip) -> Result<ExitStatus> {

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, RunOptions, RunStarted};
+use lanewright_model::text::shell_line;
+use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use serde_json::json;
 
 use super::claims::Survey;
@@ -21,11 +25,7 @@ use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
-use crate::event::{Event, RunOptions, RunStarted};
 use crate::fs::{atomic, regular_file};
-use crate::model::digest::sha256;
-use crate::model::text::shell_line;
-use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
 use crate::schedule::RunState;

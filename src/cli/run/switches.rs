@@ -4,7 +4,8 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use crate::event::{Event, Record};
+use lanewright_model::event::{Event, Record};
+
 use crate::git::{self, Publication, Repository};
 
 /// A thread that examines the checkouts after each publication until no `git switch` can be under way.

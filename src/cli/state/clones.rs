@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lanewright_model::RunId;
+use lanewright_model::event::Event;
+
 use crate::cli::Result;
-use crate::event::Event;
 use crate::fs::directory::entries;
 use crate::git::{Remote, Repository, forget_reference};
-use crate::model::RunId;
 use crate::process::{self, Observation};
 use crate::state_sync::{KEPT, runs_of};
 use crate::store::lock::{exclusively, is_held};

@@ -1,5 +1,7 @@
 //! `state drop`: removes runs from a remote. Work that nothing else has is dropped with `--force` only.
 
+use lanewright_model::RunId;
+use lanewright_model::text::{counted, shell_line};
 use serde_json::{Value, json};
 
 use super::list::standing;
@@ -7,8 +9,6 @@ use super::run_of;
 use crate::cli::args::DropState;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::Remote;
-use crate::model::RunId;
-use crate::model::text::{counted, shell_line};
 use crate::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 
 /// A run that stays, with the branches that must be pushed first.

@@ -7,13 +7,14 @@ mod pull;
 mod push;
 mod work;
 
+use lanewright_model::RunId;
+
 use super::args::{Name, RemoteArgs, State, Work};
 use super::executors::remote_or_address;
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
-use crate::model::RunId;
 use crate::settings::Layer;
 use crate::state_sync::{StateSyncError, offers, runs_of};
 

@@ -1,5 +1,8 @@
 //! `state pull`: fetches a run that was pushed elsewhere, to resume it here.
 
+use lanewright_model::RunId;
+use lanewright_model::event::RunOutcome;
+use lanewright_model::text::{counted, shell_line};
 use serde_json::json;
 
 use super::run_of;
@@ -8,10 +11,7 @@ use crate::cli::executors::take_over;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::event::RunOutcome;
 use crate::git::Remote;
-use crate::model::RunId;
-use crate::model::text::{counted, shell_line};
 use crate::state_sync::{
     Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
 };

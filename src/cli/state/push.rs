@@ -1,12 +1,12 @@
 //! `state push`: a run as it is now, to a remote.
 
+use lanewright_model::text::counted;
 use serde_json::json;
 
 use crate::cli::args::PushState;
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 use crate::git::Remote;
-use crate::model::text::counted;
 use crate::state_sync::{OwnPushes, Source, send};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {

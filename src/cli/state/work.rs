@@ -7,6 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_model::digest::sha256;
+use lanewright_model::retry::backoff;
+use lanewright_model::{CommitId, RunId};
+
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
 use crate::cli::context::{REPOSITORY_CONFIG, path_or_address};
@@ -17,9 +21,6 @@ use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::fs::directory::{create_directory, entries};
 use crate::git::{self, GitError, Remote, Repository};
-use crate::model::digest::sha256;
-use crate::model::retry::backoff;
-use crate::model::{CommitId, RunId};
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
 use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};
 use crate::state_sync::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use lanewright_model::{LaneId, RunId, Timestamp};
 use ratatui::crossterm::clipboard::CopyToClipboard;
 use ratatui::crossterm::execute;
 
@@ -17,7 +18,6 @@ use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::model::{LaneId, RunId, Timestamp};
 use crate::progress::styles_for;
 use crate::projection::RunHistory;
 use crate::projection::styles::Styles;

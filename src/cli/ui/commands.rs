@@ -4,10 +4,11 @@
 use std::process::{ExitStatus as Exit, Output, Stdio};
 use std::sync::Arc;
 
+use lanewright_model::{LaneId, RunId};
+
 use super::super::child::Caller;
 use super::super::detached::{Start, start_resume};
 use super::super::{CliError, Result};
-use crate::model::{LaneId, RunId};
 use crate::store::RunDirectory;
 use crate::ui::diff::Diff;
 use crate::ui::material::Change;

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lanewright_model::{JobId, LaneId};
+
 use super::super::child::Caller;
 use super::super::last_said::LastSaid;
 use super::super::runs::{Stamp, pinned_plan, stamp};
 use super::commands::told;
 use super::live::Live;
 use crate::executor::BriefFiles;
-use crate::model::{JobId, LaneId};
 use crate::process::{both_ends, output_log};
 use crate::projection::history::LaneHistory;
 use crate::store::RunDirectory;

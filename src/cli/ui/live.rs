@@ -5,9 +5,10 @@ use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lanewright_model::{LaneId, RunId};
+
 use super::super::Result;
 use super::super::child::Caller;
-use crate::model::{LaneId, RunId};
 
 /// How many lines are kept.
 const LINES: usize = 500;

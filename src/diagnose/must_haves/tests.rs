@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
+use lanewright_model::must_haves::tally;
+
 use super::*;
-use crate::model::must_haves::tally;
 
 fn entry(path: &str, kind: TreeEntryKind) -> TreeEntry {
     TreeEntry { path: path.to_owned(), kind, size: 1, object: String::new() }

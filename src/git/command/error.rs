@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::CommitId;
+
 use crate::fs::FileError;
 use crate::git::command::ProgramError;
-use crate::model::CommitId;
 
 pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, Tree};
+use lanewright_model::CommitId;
 
 use crate::fs::directory::sync_if_there;
 use crate::git::command::{GitError, Result};
 use crate::git::fast::libgit2::{change, oid};
 use crate::git::repo::{Repository, loose};
-use crate::model::CommitId;
 
 /// Makes the ref `name` durable. Git syncs the file, but not the directory entry.
 pub(crate) fn reference(repository: &Repository, name: &str) -> Result<()> {

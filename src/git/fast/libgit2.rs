@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Once;
 
 use git2::{ConfigLevel, ErrorCode, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid, RepositoryOpenFlags};
+use lanewright_model::CommitId;
 
 use crate::fs::{atomic, regular_file, remove_unfinished};
 use crate::git::repo::{Guarded, Repository, Stamps};
-use crate::model::CommitId;
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It has no other way to be configured so.
 const DURABLE: &str = "[core]\n\tfsyncObjectFiles = true\n";

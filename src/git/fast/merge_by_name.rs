@@ -9,10 +9,10 @@
 use std::collections::BTreeSet;
 
 use git2::{Oid, Repository, Tree};
+use lanewright_model::CommitId;
 
 use crate::git::fast::libgit2::oid;
 use crate::git::repo::repository;
-use crate::model::CommitId;
 
 type Entry = Option<(Oid, i32)>;
 

@@ -1,10 +1,10 @@
 //! What a change looks like, file by file, up to a limit.
 
 use git2::{DiffOptions, Patch};
+use lanewright_model::CommitId;
 
 use super::libgit2::oid;
 use crate::git::repo::Repository;
-use crate::model::CommitId;
 
 /// A file that two commits hold differently.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Result, io_error};
 use crate::git::fast::libgit2::Difference;
 use crate::git::repo::{Repository, commit_ids};
-use crate::model::CommitId;
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
 /// checkout is rarely behind by more than one.

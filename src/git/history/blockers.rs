@@ -6,13 +6,14 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::CommitId;
+use lanewright_model::text::shell_line;
+
 use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::fast::libgit2::Difference;
 use crate::git::history::left_behind::left_at;
 use crate::git::query::{Head, index_entries, operation_in};
 use crate::git::repo::Repository;
-use crate::model::CommitId;
-use crate::model::text::shell_line;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blockers {

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use lanewright_model::{CommitId, Timestamp};
+
 use crate::git::command::{Result, io_error};
 use crate::git::repo::{Repository, commit_id};
-use crate::model::{CommitId, Timestamp};
 
 /// The contents of one commit.
 #[derive(Debug)]

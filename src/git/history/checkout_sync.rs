@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::fs::{atomic, regular_file};
@@ -22,7 +23,6 @@ use crate::git::history::behind;
 use crate::git::history::{Blockers, Ready, blockers, in_the_way, reference_lock, set_reference};
 use crate::git::query::{Head, operation_in};
 use crate::git::repo::{Repository, WorktreeEntry, branch_reference, git_directory};
-use crate::model::CommitId;
 
 /// Longer than it takes from the lock on the index to that on the branch.
 pub(crate) const A_PUBLICATION: Duration = Duration::from_secs(60);

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Git, GitError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::{self, IndexEntry, RefUpdate};
@@ -14,7 +16,6 @@ use crate::git::query::{
     LINK, as_hook_left, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in, untracked,
 };
 use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
-use crate::model::CommitId;
 
 #[derive(Debug, Clone, Copy)]
 pub struct CommitRequest<'a> {

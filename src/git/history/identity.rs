@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Git, Result};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, commit_id};
-use crate::model::CommitId;
 
 /// The author of a commit where the user has not configured a name.
 const NAME: &str = "Lanewright";

@@ -3,13 +3,14 @@
 //! Whatever the style, the files are those of a merge. Commits that a rebase cannot put one after the other with that
 //! result, for example because a merge among them resolved a conflict, become one commit instead.
 
+use lanewright_model::{CommitId, MergeStyle};
+
 use crate::git::command::Result;
 use crate::git::fast::durable;
 use crate::git::history::merge::{MergedFiles, merged_files, merged_tree, seal};
 use crate::git::history::own_commits::{OwnCommit, own_commits};
 use crate::git::history::{Author, Reserved, make_commit_of, message as with_trailers, with_reserved};
 use crate::git::repo::Repository;
-use crate::model::{CommitId, MergeStyle};
 
 /// What is brought onto what.
 #[derive(Debug, Clone, Copy)]

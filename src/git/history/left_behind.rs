@@ -11,13 +11,14 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::CommitId;
+
 use crate::fs::regular_file;
 use crate::git::command::{Result, io_error};
 use crate::git::fast::libgit2::Difference;
 use crate::git::history::{Blockers, index_lock};
 use crate::git::query::operation_in;
 use crate::git::repo::{Repository, git_directory};
-use crate::model::CommitId;
 
 /// How much of the end of a head's log is read, in bytes.
 const TAIL: u64 = 1 << 16;

@@ -1,10 +1,11 @@
 //! Merges in git's object store: no worktree, nothing to clean up, and as many at once as there are lanes.
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{GitError, Result, nul_separated, path_text};
 use crate::git::fast::{durable, merge_by_name};
 use crate::git::history::{Reserved, make_commit, message as with_trailers, with_reserved};
 use crate::git::repo::{Repository, commit_ids};
-use crate::model::CommitId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merge {

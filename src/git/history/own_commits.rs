@@ -1,9 +1,10 @@
 //! The commits that a lane has and the integration branch has not.
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Result, nul_separated, path_text};
 use crate::git::history::Author;
 use crate::git::repo::{Repository, commit_id};
-use crate::model::CommitId;
 
 #[derive(Debug, Clone)]
 pub(crate) struct OwnCommit {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{GitError, Result};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::RefUpdate;
@@ -15,7 +17,6 @@ use crate::git::history::{
 };
 use crate::git::query::{operation_in, worktree_changes};
 use crate::git::repo::{Guarded, Repository, Stamps, branch_reference};
-use crate::model::CommitId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Publication {

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use lanewright_model::CommitId;
+
 use crate::fs::{atomic, directory, regular_file};
 use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::libgit2::RefUpdate;
 use crate::git::fast::{durable, libgit2};
 use crate::git::repo::{Guarded, Repository, branch_reference, git_directory, read_line};
-use crate::model::CommitId;
 
 /// Moves `branch`, one of Lanewright's, from one commit to another; done already is as good.
 ///

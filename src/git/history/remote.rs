@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::process::Output;
 use std::time::Duration;
 
+use lanewright_model::CommitId;
+use lanewright_model::retry::backoff;
 use tempfile::TempDir;
 
 use crate::fs::atomic;
 use crate::git::command::{Git, GitError, ProgramError, Result, io_error, path_text};
 use crate::git::repo::{Repository, commit_id};
-use crate::model::CommitId;
-use crate::model::retry::backoff;
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -1,8 +1,9 @@
 //! Files that no merge decides: ours stays, or a new text replaces it.
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Result, io_error};
 use crate::git::repo::Repository;
-use crate::model::CommitId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserved {

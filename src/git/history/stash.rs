@@ -1,9 +1,10 @@
 //! `git stash`: one list for all worktrees, the user's entries among those of agents.
 
+use lanewright_model::CommitId;
+
 use crate::git::command::Result;
 use crate::git::fast::durable;
 use crate::git::repo::Repository;
-use crate::model::CommitId;
 
 /// The stashed states that were made on `branch`, which began at `base`, or on its commits without it, oldest first;
 /// their objects are durable. The list itself is only looked at.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Result, path_text};
 use crate::git::repo::{Repository, commit_id};
-use crate::model::CommitId;
 
 /// How the work of a merge left a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]

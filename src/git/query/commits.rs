@@ -1,9 +1,10 @@
 //! Refs, commits, what is in them, and what the user's settings say of branches and remotes.
 
+use lanewright_model::{CommitId, LaneId, RunId, Timestamp, TreeEntry, TreeEntryKind};
+
 use crate::git::command::{GitError, Result, nul_separated, path_text};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, branch_reference, commit_id, commit_ids};
-use crate::model::{CommitId, LaneId, RunId, Timestamp, TreeEntry, TreeEntryKind};
 
 impl Repository {
     /// Where the branch `name` is; `None`: there is no such branch.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::fast::libgit2::{self, Difference};
 use crate::git::repo::{Repository, git_directory};
-use crate::model::CommitId;
 
 /// The mode of a link to a commit of another repository.
 pub(crate) const LINK: u32 = 0o160_000;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use lanewright_model::CommitId;
+use lanewright_model::text::headline;
+
 use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, commit_id, git_directory, read_line};
-use crate::model::CommitId;
-use crate::model::text::headline;
 
 /// How much is shown of what git says of a commit that it cannot read, in characters.
 const LONGEST: usize = 200;

@@ -10,12 +10,13 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::CommitId;
+
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, Result, io_error, nul_separated, path_text};
 use crate::git::fast::libgit2;
 use crate::git::query::{differing_from_head, split_tab};
 use crate::git::repo::{Repository, git_directory};
-use crate::model::CommitId;
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
 pub(crate) type Contents = BTreeMap<Vec<u8>, String>;

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::program::for_user;
 use crate::git::command::{Result, nul_separated, path_text};
 use crate::git::fast::libgit2;
 use crate::git::fast::patch::{Patches, patches};
 use crate::git::repo::{Repository, commit_id};
-use crate::model::CommitId;
 
 /// How much of a file differs; `None`: it is not text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::Output;
 
+use lanewright_model::CommitId;
+use lanewright_model::text::headline;
+
 use crate::git::command::{Git, GitError, Result, io_error, nul_separated, path_text};
 use crate::git::query::{as_hook_left, clear_flags_in, copy_index, has_flags};
-use crate::model::CommitId;
-use crate::model::text::headline;
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
 /// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::CommitId;
+
 use crate::fs::{directory, regular_file};
 use crate::git::command::{GitError, Result};
 use crate::git::repo::{Repository, branch_reference};
-use crate::model::CommitId;
 
 #[derive(Debug, Clone)]
 pub(crate) struct WorktreeEntry {

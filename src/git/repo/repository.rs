@@ -5,13 +5,14 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lanewright_model::CommitId;
+
 use crate::fs::directory::with_suffix;
 use crate::fs::{atomic, regular_file, remove_unfinished};
 use crate::git::command::{Git, GitError, Result, io_error, path_text};
 use crate::git::repo::{
     Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory,
 };
-use crate::model::CommitId;
 
 /// A repository with a main worktree; clones share what this process remembers of it.
 #[derive(Debug, Clone)]

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::repo::Repository;
 use crate::git::snapshot::objects::{LostObject, store_objects_again};
-use crate::model::CommitId;
 
 /// Which of `commits` cannot be read any more, each with what is wrong: the commit itself, a directory or a file in it
 /// is missing or empty. What came before a commit is not looked at, nor every byte of every file.

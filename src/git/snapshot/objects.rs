@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, ObjectType, Odb, Oid};
+use lanewright_model::CommitId;
 
 use crate::fs::atomic;
 use crate::fs::directory::{create_directories, free_name, sync_directory};
@@ -16,7 +17,6 @@ use crate::git::fast::libgit2::oid;
 use crate::git::repo::{Repository, loose};
 use crate::git::snapshot::index::write_all_objects;
 use crate::git::snapshot::intact::complaint_about;
-use crate::model::CommitId;
 
 /// An object that a commit needs and that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

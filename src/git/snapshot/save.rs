@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
+use lanewright_model::{CommitId, LaneId, PhaseId, Timestamp};
+
 use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::fast::libgit2::RefUpdate;
 use crate::git::fast::{durable, libgit2};
@@ -12,7 +14,6 @@ use crate::git::query::{clear_flags, contents, head_of, left_something, quit_ope
 use crate::git::repo::{Repository, holding_worktree};
 use crate::git::snapshot::{Start, tree_of};
 use crate::git::worktree::forget_update;
-use crate::model::{CommitId, LaneId, PhaseId, Timestamp};
 
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotRequest<'a> {

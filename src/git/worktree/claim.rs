@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{AgentName, CommitId, LaneId, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{GitError, Result};
-use crate::model::{AgentName, CommitId, LaneId, RunId};
 
 /// The holder of a slot: an agent of a lane, a lane, or the run itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,10 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::ownership::Ownership;
+
 use crate::fs::{atomic, regular_file, temporary_beside};
 use crate::git::command::{GitError, Result, io_error, nul_separated};
 use crate::git::repo::Repository;
-use crate::model::ownership::Ownership;
 
 /// Copies the ignored files of the main worktree that match `patterns` to the same places in `worktree`: files with
 /// their permissions (as clones where the file system can), links as links. What exists there is never overwritten,

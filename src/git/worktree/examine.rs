@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{CommitId, RunId};
+
 use crate::fs::directory;
 use crate::git::command::{GitError, Result, path_text};
 use crate::git::fast::libgit2::is_damaged_index;
@@ -14,7 +16,6 @@ use crate::git::repo::{
 use crate::git::worktree::{
     Claim, Holder, Occupant, Pool, Progress, is_locked, is_untouched, occupant, rests_since_release,
 };
-use crate::model::{CommitId, RunId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorktreeState {

@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{LaneId, RunId};
+
 use crate::fs::{atomic, directory};
 use crate::git::command::{GitError, Result};
 use crate::git::worktree::{Holder, Pool, make_directory};
-use crate::model::{LaneId, RunId};
 
 impl Pool {
     /// Makes the link of `holder` lead to `slot`, in one step. A holder without a lane has none.

@@ -5,14 +5,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::event::Worktree;
+use lanewright_model::CommitId;
+use lanewright_model::event::Worktree;
+
 use crate::fs::{atomic, directory};
 use crate::git::command::{GitError, Result};
 use crate::git::history::{detach_head, remove_dead_locks};
 use crate::git::query::{Head, refuse_operation, refuse_uncommitted};
 use crate::git::repo::{Guarded, Repository, holding_worktree};
 use crate::git::worktree::{Claim, CreationQueue, Holder, Occupant, Progress, RELEASED, Turn, is_untouched, occupant};
-use crate::model::CommitId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {

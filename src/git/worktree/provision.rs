@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::event::Worktree;
+use lanewright_model::CommitId;
+use lanewright_model::event::Worktree;
+
 use crate::fs::atomic;
 use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
@@ -14,7 +16,6 @@ use crate::git::query::{
 };
 use crate::git::repo::{Guarded, branch_reference, git_directory, holding_worktree};
 use crate::git::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
-use crate::model::CommitId;
 
 impl Pool {
     /// Checks out `want` in slot `number`, which is claimed. `None`: the slot cannot be used.

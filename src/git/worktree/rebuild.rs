@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::git::command::{Git, Result};
 use crate::git::fast::durable;
 use crate::git::history::{make_commit, move_branch};
 use crate::git::query::Head;
 use crate::git::repo::{Repository, git_directory};
 use crate::git::snapshot::{Start, tree_of};
-use crate::model::CommitId;
 
 /// What a branch is to hold whose head is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]

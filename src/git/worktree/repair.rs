@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::event::Worktree;
+use lanewright_model::event::Worktree;
+use lanewright_model::{CommitId, Timestamp};
+
 use crate::fs::directory::{entries, free_name, sync_directory, with_suffix};
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, GitError, Result};
@@ -17,7 +19,6 @@ use crate::git::worktree::{
     Checkout, Claim, HeldSlot, Holder, Mode, Occupant, Pool, Progress, WorktreeState, adopt_head, clear_half_made,
     forget, has_only_link, is_untouched, make_directory, occupant, rests_since_release,
 };
-use crate::model::{CommitId, Timestamp};
 
 /// What is between a slot's number and the time in the name of what was found in its place.
 const ASIDE: &str = ".aside-";

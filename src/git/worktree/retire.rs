@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_model::RunId;
+
 use crate::fs::{atomic, directory, remove_unfinished};
 use crate::git::command::{GitError, Result, io_error};
 use crate::git::repo::{Guarded, WorktreeEntry};
@@ -12,7 +14,6 @@ use crate::git::worktree::{
     Claim, Holder, Kept, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget, is_locked, make_directory,
     occupant,
 };
-use crate::model::RunId;
 
 impl Pool {
     /// Removes the slots that have no holder, and the empty directories of `run` and of the pool. Returns what was kept of

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use lanewright_model::CommitId;
+
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::history::{move_branch, remove_dead_locks};
 use crate::git::query::{Head, refuse_operation};
 use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
-use crate::model::CommitId;
 
 /// The file in git's directory for a worktree that names the commit to which it is being updated.
 const UPDATE: &str = "lanewright.update";

@@ -1,9 +1,10 @@
 //! How a table of the native format is described: one line for each key says which field it fills, what it takes, and what
 //! editors say about it. The struct, the schema and the reader are made from it.
 
+use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use lanewright_model::{Approval, MergeChoice, Round, TaskKind};
+
 use super::fields::Fields;
-use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, MergeChoice, Round, TaskKind};
 use crate::plan::source_text::{At, Span};
 
 #[derive(Debug)]

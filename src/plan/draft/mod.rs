@@ -11,9 +11,6 @@ mod values;
 
 use std::time::Duration;
 
-use crate::model::AgentOptions;
-use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, TaskKind};
 use crate::plan::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
@@ -22,6 +19,11 @@ use keys::Shape::{
     Table as Nested, Tables, Text, Texts, Word, Words,
 };
 use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
+use lanewright_model::AgentOptions;
+use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use lanewright_model::{
+    Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, TaskKind,
+};
 
 /// The most often that a failed task may be tried again.
 const MAX_RETRIES: u32 = 100;

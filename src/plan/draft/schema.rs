@@ -64,7 +64,7 @@ fn shape(shape: &Shape) -> Value {
 
 /// An id (SPEC §13); a number is taken as it is written.
 fn id() -> Value {
-    let pattern = format!("^[A-Za-z0-9][A-Za-z0-9._-]{{0,{}}}$", crate::model::id::MAX_ID_LENGTH - 1);
+    let pattern = format!("^[A-Za-z0-9][A-Za-z0-9._-]{{0,{}}}$", lanewright_model::id::MAX_ID_LENGTH - 1);
     json!({ "type": ["string", "integer"], "pattern": pattern, "not": { "type": "string", "pattern": r"\.\.|\.$|\.lock$" } })
 }
 
@@ -84,7 +84,7 @@ fn command() -> Value {
 mod tests {
     use super::super::{AgentDraft, LaneDraft, TaskDraft, TimeoutsDraft};
     use super::*;
-    use crate::model::Gates;
+    use lanewright_model::Gates;
 
     #[test]
     fn every_key_is_in_the_documentation() {

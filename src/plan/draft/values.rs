@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use lanewright_model::{CommandLine, Dollars};
+
 use super::keys::{Key, Shape, Word, words};
-use crate::model::{CommandLine, Dollars};
 use crate::plan::faults::{Faults, nearest, quoted};
 use crate::plan::source_text::{At, Span};
 use crate::plan::tree::{Node, Value};

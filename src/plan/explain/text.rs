@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use lanewright_model::plan::{EdgeOrigin, OwnershipRule, Skipped};
+use lanewright_model::safe_text::visible_line;
+use lanewright_model::text::counted;
+use lanewright_model::time::exact;
+use lanewright_model::{Agent, AgentOptions, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
+
 use super::{Explanation, InterfaceExplanation, LaneExplanation, Shared};
-use crate::model::plan::{EdgeOrigin, OwnershipRule, Skipped};
-use crate::model::safe_text::visible_line;
-use crate::model::text::counted;
-use crate::model::time::exact;
-use crate::model::{Agent, AgentOptions, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,11 +4,12 @@ pub(super) mod gsd;
 pub(super) mod lanes;
 pub(super) mod native;
 
+use lanewright_model::PlanFormat;
+
 use super::draft::{self, PlanDraft};
 use super::faults::Faults;
 use super::validate::Runners;
 use super::{Source, SourceFile, tree, yaml};
-use crate::model::PlanFormat;
 
 /// The draft that the format's reader makes of the text.
 pub(super) fn read<'a>(

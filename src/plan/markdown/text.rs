@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 
+use lanewright_model::text::headline;
+
 use super::{Fence, fenced_lines, without_marker};
-use crate::model::text::headline;
 use crate::plan::markdown::inline::dedent;
 
 /// `text` with plain line ends and without NUL characters, which no prompt can hold.

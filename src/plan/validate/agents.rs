@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use lanewright_model::{Agent, AgentName, CommandLine, Round, Task, TaskId, TaskKind, UNSET_RUNNER};
+
 use super::lane::env;
 use super::names::{id, unique, unknown};
 use super::order::called;
-use crate::model::{Agent, AgentName, CommandLine, Round, Task, TaskId, TaskKind, UNSET_RUNNER};
 use crate::plan::Fallbacks;
 use crate::plan::draft::{AgentDraft, LaneDraft, PromptDraft, TaskDraft};
 use crate::plan::faults::{Faults, quoted};

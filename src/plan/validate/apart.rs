@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lanewright_model::ownership::glob;
+use lanewright_model::{Dag, LaneIndex};
+
 use super::names::LaneIds;
 use super::order::{called, references};
-use crate::model::ownership::glob;
-use crate::model::{Dag, LaneIndex};
 use crate::plan::before::{Before, in_order};
 use crate::plan::draft::{LaneDraft, Overlaps, PlanDraft};
 use crate::plan::faults::{Faults, quoted};

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
+use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::{ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
+
 use super::agents::{Context, agents};
 use super::apart::glob_fault;
 use super::names::unknown;
 use super::order::called;
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
 use crate::plan::draft::{LaneDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};

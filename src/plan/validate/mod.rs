@@ -6,8 +6,6 @@ mod lane;
 mod names;
 mod order;
 
-use crate::model::plan::Interface;
-use crate::model::{MergeChoice, PhaseId, Plan, PlanParts, Timeouts};
 use crate::plan::draft::{InterfaceDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
@@ -15,6 +13,8 @@ use crate::prompt::check_commit_message;
 pub(super) use agents::{Context, NAMELESS, NO_RUNNER, ONLY_TASK, Runners, own_task};
 pub(super) use apart::glob_fault;
 pub(super) use lane::RETRIES;
+use lanewright_model::plan::Interface;
+use lanewright_model::{MergeChoice, PhaseId, Plan, PlanParts, Timeouts};
 use names::LaneIds;
 
 pub(super) const MAX_LANES: usize = 10_000;

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::id::InvalidId;
-use crate::model::{LaneId, LaneIndex};
+use lanewright_model::id::InvalidId;
+use lanewright_model::{LaneId, LaneIndex};
+
 use crate::plan::draft::LaneDraft;
 use crate::plan::faults::{Faults, nearest, quoted};
 use crate::plan::source_text::At;

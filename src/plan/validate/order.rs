@@ -1,9 +1,10 @@
 //! The order between lanes: known, acyclic, and in agreement with declared waves.
 
+use lanewright_model::dag::Cycle;
+use lanewright_model::plan::AddedEdge;
+use lanewright_model::{Dag, LaneIndex};
+
 use super::names::{LaneIds, unknown};
-use crate::model::dag::Cycle;
-use crate::model::plan::AddedEdge;
-use crate::model::{Dag, LaneIndex};
 use crate::plan::draft::LaneDraft;
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::At;

@@ -15,6 +15,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use lanewright_model::job::TAIL_LINES;
+use lanewright_model::{ExitCause, JobExit, JobSpec, ProcessId};
+
 use self::runner::Runner;
 use self::signals::Signals;
 use self::status::StatusFile;
@@ -24,8 +27,7 @@ use super::output::tail;
 use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::{ProcessError, output_log, platform};
 use crate::awake::AwakeClock;
-use crate::model::job::TAIL_LINES;
-use crate::model::{ExitCause, JobExit, JobSpec, ProcessId};
+use crate::process::LiveProcess;
 
 /// How long a supervisor waits for the lock while another process holds it without having begun the job.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);

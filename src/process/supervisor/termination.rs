@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::model::ExitCause;
+use lanewright_model::ExitCause;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopRequest {

@@ -1,8 +1,9 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use lanewright_model::event::{LaneStage, SnapshotReason};
+
 use super::*;
-use crate::event::{LaneStage, SnapshotReason};
 use crate::projection::testing::{Story, agent, lane, plan};
 use crate::store::checkpoints::{self, CheckpointEntry};
 

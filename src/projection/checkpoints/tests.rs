@@ -1,5 +1,6 @@
+use lanewright_model::event::RunOutcome;
+
 use super::*;
-use crate::event::RunOutcome;
 use crate::projection::testing::*;
 
 const LANE: &str = "SL-AUTH";

@@ -1,6 +1,7 @@
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::{Approval, Diagnosis, Failure, FailureClass, FailureKind, Finding};
+
 use super::*;
-use crate::event::{Event, LaneStage};
-use crate::model::{Approval, Diagnosis, Failure, FailureClass, FailureKind, Finding};
 use crate::projection::RunHistory;
 use crate::projection::summary::SummaryContext;
 use crate::projection::testing::*;

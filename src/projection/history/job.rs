@@ -1,7 +1,7 @@
 //! Jobs: agents' attempts and the runs of gates.
 
-use crate::event::{AgentReport, Event, Reading};
-use crate::model::{
+use lanewright_model::event::{AgentReport, Event, Reading};
+use lanewright_model::{
     AgentName, Diagnosis, ExitCause, Failure, FailureKind, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript,
 };
 
@@ -230,7 +230,7 @@ impl JobHistory {
     }
 }
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     /// The state of an agent, in the words of `task.json` (seed 003, Recovery Procedure 2).
     AgentStatus {
         /// No attempt was planned since the lane began.

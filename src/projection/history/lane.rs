@@ -2,17 +2,17 @@
 
 use std::fmt;
 
+use lanewright_model::event::{LaneStage, RunOutcome, SnapshotReason};
+use lanewright_model::{
+    Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
+    LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
 use super::state::LaneState;
 use super::workplace::Workplace;
-use crate::event::{LaneStage, RunOutcome, SnapshotReason};
-use crate::model::{
-    Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
-    LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
-};
 
 pub type Span = (Timestamp, Timestamp);
 

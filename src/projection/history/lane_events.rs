@@ -1,16 +1,17 @@
 //! How an event changes what is known of its lane.
 
+use lanewright_model::event::{AgentReport, Event, LaneStage, Record, SnapshotReason};
+use lanewright_model::{
+    AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole,
+    RetryLevel, Timestamp,
+};
+
 use super::job::{AgentStatus, Retry};
 use super::lane::{
     AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView,
 };
 use super::state::LaneState;
 use super::workplace::Workplace;
-use crate::event::{AgentReport, Event, LaneStage, Record, SnapshotReason};
-use crate::model::{
-    AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole,
-    RetryLevel, Timestamp,
-};
 
 impl LaneHistory {
     pub(super) fn apply(&mut self, record: &Record) {

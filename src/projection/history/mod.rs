@@ -11,8 +11,8 @@ mod workplace;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::event::{Event, Record};
-use crate::model::{LaneId, Plan, Redactor};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
 pub use lane::{AnswerView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView, Span};

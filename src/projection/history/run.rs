@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+use lanewright_model::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
+use lanewright_model::{
+    AgentName, Budget, CommitId, ExitCause, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage,
+    plan::Interface,
+};
 use serde::Serialize;
 
 use super::job::Jobs;
@@ -9,11 +14,6 @@ use super::lane::Span;
 use super::lane_events::span_before;
 use super::waits::{MergeQueue, Wait};
 use super::workplace::{Workplace, worktree_link};
-use crate::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
-use crate::model::{
-    AgentName, Budget, CommitId, ExitCause, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage,
-    plan::Interface,
-};
 
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts {

@@ -1,10 +1,11 @@
 //! How a lane's state follows from its history and the run's.
 
+use lanewright_model::event::LaneStage;
+use lanewright_model::{Approval, JobRole};
+
 use super::lane::{Ending, LaneHistory};
 use super::run::RunFacts;
 use super::state::LaneState;
-use crate::event::LaneStage;
-use crate::model::{Approval, JobRole};
 
 /// The state of the lane: what ended it, else whether the run stopped, else its stage. Of one that is half rolled back
 /// nothing is certain, not even whether it is merged.

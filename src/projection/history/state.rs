@@ -1,8 +1,7 @@
 //! The state of a lane, in the words that users see.
 
+use lanewright_model::{Approval, LaneId, TaskId, Timestamp};
 use serde::{Serialize, Serializer};
-
-use crate::model::{Approval, LaneId, TaskId, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LaneState {

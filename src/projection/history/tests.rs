@@ -1,8 +1,8 @@
+use lanewright_model::event::{LaneStage, RunOutcome, StopReason};
+use lanewright_model::{Approval, CheckpointStatus, JobId, Stage};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{LaneStage, RunOutcome, StopReason};
-use crate::model::{Approval, CheckpointStatus, JobId, Stage};
 use crate::projection::checkpoints::CheckpointFold;
 use crate::projection::ending::ending;
 use crate::projection::lane_page::LanePage;

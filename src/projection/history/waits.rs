@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::{AgentName, LaneId, Stage, Timestamp};
+
 use super::lane::LaneHistory;
-use crate::event::{Event, LaneStage};
-use crate::model::{AgentName, LaneId, Stage, Timestamp};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -19,7 +20,7 @@ pub struct Wait {
     pub until: Timestamp,
 }
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     WaitReason {
         /// Capacity: the number of agents, or a pool.
         Place = "waiting for a place",
@@ -87,10 +88,10 @@ impl MergeQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::RunOutcome;
-    use crate::model::{Approval, Checkpoint, CheckpointStatus};
     use crate::projection::RunHistory;
     use crate::projection::testing::*;
+    use lanewright_model::event::RunOutcome;
+    use lanewright_model::{Approval, Checkpoint, CheckpointStatus};
 
     fn waits(story: &Story) -> Vec<(String, WaitReason, i64, i64)> {
         let plan = plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])]);

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::event::{RunStarted, Worktree};
-use crate::model::{AgentName, CommitId, LaneId};
+use lanewright_model::event::{RunStarted, Worktree};
+use lanewright_model::{AgentName, CommitId, LaneId};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workplace {

@@ -1,6 +1,7 @@
+use lanewright_model::event::Event;
+use lanewright_model::{Failure, FailureKind, Finding};
+
 use super::*;
-use crate::event::Event;
-use crate::model::{Failure, FailureKind, Finding};
 use crate::projection::RunHistory;
 use crate::projection::summary::SummaryContext;
 use crate::projection::testing::*;

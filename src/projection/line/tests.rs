@@ -1,6 +1,7 @@
+use lanewright_model::event::{Idle, SnapshotReason, Worktree};
+use lanewright_model::{Approval, Checkpoint, CheckpointStatus, Plan, ProcessId, Stage};
+
 use super::*;
-use crate::event::{Idle, SnapshotReason, Worktree};
-use crate::model::{Approval, Checkpoint, CheckpointStatus, Plan, ProcessId, Stage};
 use crate::projection::testing::*;
 
 fn two_lanes() -> Plan {

@@ -1,5 +1,6 @@
+use lanewright_model::{Checkpoint, CheckpointStatus, Demand};
+
 use super::*;
-use crate::model::{Checkpoint, CheckpointStatus, Demand};
 use crate::projection::testing::{Story, attempt, lane, plan, program, tests_of};
 
 /// What the pull request of a lane says that took two attempts and passed its tests.
@@ -14,7 +15,7 @@ fn text_of(change: impl FnOnce(&mut Lane), verdicts: Vec<Verdict>) -> (String, S
         .iter()
         .fold(Story::begun().reached("SL-1", reached), |story, (job, code)| story.job(job).exited(job, *code));
     let head = crate::projection::testing::commit('b');
-    let story = story.then(crate::event::Event::MustHavesChecked { lane: lane("SL-1"), head, verdicts });
+    let story = story.then(lanewright_model::event::Event::MustHavesChecked { lane: lane("SL-1"), head, verdicts });
     let history = RunHistory::for_plan(&plan).after(&story.records);
     let before = [PullRequest { url: "https://example.com/1".to_owned(), number: Some(1), base: "main".to_owned() }];
     let run = history.run.run_id().unwrap().clone();

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use lanewright_model::{Diagnosis, Finding};
+
 use super::ExecutionReport;
 use super::escape::visible;
 use super::lanes::LaneReport;
-use crate::model::{Diagnosis, Finding};
 use crate::projection::history::LaneState;
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     Severity {
         Error = "error",
         /// Something is wrong, or waits for the user.

@@ -1,10 +1,10 @@
 //! Code Quality issues for GitLab's merge requests, in the part of Code Climate's format that GitLab reads.
 
+use lanewright_model::digest::sha256;
 use serde_json::{Value, json};
 
 use super::ExecutionReport;
 use super::annotations::{Annotation, Severity, all};
-use crate::model::digest::sha256;
 
 /// An issue for each complaint with a location, which this format requires.
 pub(super) fn issues(report: &ExecutionReport<'_>) -> Vec<Value> {

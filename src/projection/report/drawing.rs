@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use lanewright_model::time::short;
+use lanewright_model::{AgentName, LaneId, TaskId};
+
 use super::ExecutionReport;
 use super::timeline::Bar;
-use crate::model::time::short;
-use crate::model::{AgentName, LaneId, TaskId};
 use crate::projection::cells::{cut, pad, width};
 
 const LINES: usize = 200;

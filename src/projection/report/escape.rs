@@ -1,6 +1,6 @@
 //! External text in a document: shown as it is, never interpreted as markup of the document.
 
-pub(super) use crate::model::safe_text::visible;
+pub(super) use lanewright_model::safe_text::visible;
 
 /// `text` as Markdown that shows it, on one line, also in a cell of a table; breaks become `<br>`.
 pub(super) fn inline(text: &str) -> String {

@@ -1,10 +1,10 @@
 //! The report as JSON. `docs/schemas/report.schema.json` defines it, `docs/report.md` describes it.
 
+use lanewright_model::event::RunStarted;
 use serde_json::{Value, json};
 
 use super::ExecutionReport;
 use super::lanes::{JobReport, LaneReport, PlacementReport};
-use crate::event::RunStarted;
 use crate::projection::history::{LaneState, PlacementView, Retry};
 use crate::projection::interfaces::interfaces;
 use crate::projection::summary::milliseconds;

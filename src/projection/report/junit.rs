@@ -7,13 +7,13 @@
 
 use std::io;
 
+use lanewright_model::{ExitCause, PhaseId, RetryLevel, Timestamp, Verdict};
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use quick_xml::{ElementWriter, Writer};
 
 use super::ExecutionReport;
 use super::escape::visible;
 use super::lanes::{JobReport, LaneReport, last_runs};
-use crate::model::{ExitCause, PhaseId, RetryLevel, Timestamp, Verdict};
 use crate::projection::history::{FailureView, JobHistory, LaneHistory, LaneState};
 use crate::projection::summary::milliseconds;
 

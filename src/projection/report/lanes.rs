@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::model::{LaneId, Timestamp};
+use lanewright_model::{LaneId, Timestamp};
+
 use crate::projection::clock::{Clock, Span, covered, milliseconds};
 use crate::projection::history::{self, FailureView, JobHistory, LaneHistory, PlacementView, RunHistory};
 use crate::projection::summary::LaneSummary;

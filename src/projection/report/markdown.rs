@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use lanewright_model::must_haves::tally;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_model::time::short;
+use lanewright_model::{Finding, Verdict};
+
 use super::escape::{fenced, html, inline};
 use super::lanes::{JobReport, LaneReport, PlacementReport, last_runs};
 use super::{ExecutionReport, drawing, text};
-use crate::model::must_haves::tally;
-use crate::model::text::{counted, shell_line};
-use crate::model::time::short;
-use crate::model::{Finding, Verdict};
 use crate::projection::escalation::Choice;
 use crate::projection::history::{FailureView, JobHistory, LaneHistory};
 

@@ -18,8 +18,8 @@ use std::collections::HashMap;
 
 use super::history::RunHistory;
 use super::summary::{Summary, SummaryContext};
-use crate::model::{LaneId, PhaseId};
 use lanes::{JobReport, LaneReport, Reporter};
+use lanewright_model::{LaneId, PhaseId};
 use timeline::{Timeline, Times};
 
 pub use annotations::{Annotation, annotations};

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use lanewright_model::{ReportFormat, safe_text};
 use serde::Serialize;
 
 use super::{ExecutionReport, code_quality, html, json, junit, markdown, text};
-use crate::model::{ReportFormat, safe_text};
 use crate::projection::styles::Styles;
 
 /// The longest Markdown, in bytes: a CI job summary holds 1 MiB, and others may write into it as well.

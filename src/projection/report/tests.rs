@@ -4,16 +4,16 @@ mod odd_names;
 mod surfaces;
 mod variety;
 
+use annotations::Severity;
+use documents::{Schema, junit_faults};
+use lanewright_model::ReportFormat;
+use lanewright_model::event::{Event, LaneStage, Record, RunOutcome};
+use lanewright_model::{Dollars, ExitCause, JobExit, JobId, JobRole, Plan, Redactor, Transcript, Usage};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{Event, LaneStage, Record, RunOutcome};
-use crate::model::ReportFormat;
-use crate::model::{Dollars, ExitCause, JobExit, JobId, JobRole, Plan, Redactor, Transcript, Usage};
 use crate::projection::styles::Styles;
 use crate::projection::testing::*;
-use annotations::Severity;
-use documents::{Schema, junit_faults};
 
 pub(super) fn report_of(plan: &Plan, records: &[Record], held: bool) -> ExecutionReport<'static> {
     report_on(RunHistory::for_plan(plan), records, held)
@@ -201,7 +201,7 @@ fn a_page_that_is_too_long_is_cut_between_blocks_and_says_so() {
 #[test]
 fn annotations_are_ten_of_a_kind_at_most() {
     let names: Vec<String> = (0..30).map(|number| format!("SL-{number}")).collect();
-    let lanes: Vec<(&str, &[&str], &[crate::model::Approval])> =
+    let lanes: Vec<(&str, &[&str], &[lanewright_model::Approval])> =
         names.iter().map(|name| (name.as_str(), &[][..], &[][..])).collect();
     let mut story = Story::begun();
     for (at, name) in names.iter().enumerate() {
@@ -215,7 +215,7 @@ fn annotations_are_ten_of_a_kind_at_most() {
 
 #[test]
 fn secrets_of_the_plan_are_not_reported() {
-    let mut parts = crate::model::PlanParts::from(two_lanes());
+    let mut parts = lanewright_model::PlanParts::from(two_lanes());
     parts.title = Some("Use s3cr3t-t0ken".to_owned());
     parts.lanes[0].name = Some("Lane s3cr3t-t0ken".to_owned());
     let plan = Plan::new(parts).unwrap();

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use lanewright_model::AgentName;
+use lanewright_model::time::short;
+
 use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
-use crate::model::AgentName;
-use crate::model::time::short;
 use crate::projection::cells::{clean, cut};
 use crate::projection::escalation::Escalation;
 use crate::projection::history::{LaneHistory, SnapshotView};

@@ -1,9 +1,9 @@
 //! When things happened, and how long a run could have taken at least.
 
+use lanewright_model::{AgentName, Dag, LaneId, LaneIndex, Stage, TaskId, Timestamp};
 use serde::Serialize;
 
 use super::lanes::{JobReport, LaneReport, Reporter};
-use crate::model::{AgentName, Dag, LaneId, LaneIndex, Stage, TaskId, Timestamp};
 use crate::projection::clock::{Span, covered};
 use crate::projection::history::{self, LaneHistory, RunHistory, WaitReason};
 

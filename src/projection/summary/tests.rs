@@ -1,6 +1,7 @@
+use lanewright_model::event::{Event, LaneStage, RunOutcome, StopReason};
+use lanewright_model::{Approval, Failure, FailureKind, Plan};
+
 use super::*;
-use crate::event::{Event, LaneStage, RunOutcome, StopReason};
-use crate::model::{Approval, Failure, FailureKind, Plan};
 use crate::projection::testing::*;
 
 fn four_lanes() -> Plan {

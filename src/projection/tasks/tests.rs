@@ -1,6 +1,7 @@
+use lanewright_model::event::Event;
+use lanewright_model::{Failure, FailureKind};
+
 use super::*;
-use crate::event::Event;
-use crate::model::{Failure, FailureKind};
 use crate::projection::testing::*;
 
 fn task_of(story: &Story) -> TaskFile {
@@ -77,8 +78,8 @@ fn agents_stand_in_the_words_of_the_recovery_procedure() {
 
 #[test]
 fn an_agent_with_tasks_left_is_not_complete() {
-    let mut parts = crate::model::PlanParts::from(plan(&[("SL-1", &[], &[])]));
-    let more = crate::model::Task { id: task("2"), ..parts.lanes[0].agents[0].tasks[0].clone() };
+    let mut parts = lanewright_model::PlanParts::from(plan(&[("SL-1", &[], &[])]));
+    let more = lanewright_model::Task { id: task("2"), ..parts.lanes[0].agents[0].tasks[0].clone() };
     parts.lanes[0].agents[0].tasks.push(more);
     let job = attempt("SL-1", "engineer", 1);
     let story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use lanewright_model::event::*;
+use lanewright_model::plan::Interface;
+use lanewright_model::*;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{Story, agent, at, attempt, commit, lane, owner, plan, started, task, worktree};
-use crate::event::*;
-use crate::model::plan::Interface;
-use crate::model::*;
 
 /// Any events in any order, about few enough lanes and jobs that they meet.
 pub(crate) fn any_records() -> impl Strategy<Value = Vec<Record>> {

@@ -8,11 +8,11 @@ mod survey;
 
 use std::path::PathBuf;
 
-use crate::event::LaneStage;
 use crate::git::HeldSlot;
-use crate::model::{CommitId, LaneId};
 use crate::projection::history::LaneHistory;
 use crate::recover::doctor::Expected;
+use lanewright_model::event::LaneStage;
+use lanewright_model::{CommitId, LaneId};
 
 pub use remove::{remove, remove_run};
 pub use survey::{Surroundings, survey};

@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 
 use anyhow::{Result, bail, ensure};
+use lanewright_model::CommitId;
 
 use super::{Leftover, Surroundings, Thing};
 use crate::fs::atomic;
 use crate::git::{self, GitError};
-use crate::model::CommitId;
 use crate::recover::doctor::Expected;
 use crate::store::{RunDirectory, RunLock};
 

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lanewright_model::CommitId;
+
 use super::{Leftover, Thing, Verdict, begun_lanes};
 use crate::git::{self, GitError, HeldSlot, Pool, Repository};
-use crate::model::CommitId;
 use crate::projection::history::LaneHistory;
 use crate::recover::doctor::Expected;
 use crate::store::{LaneDirectory, RunDirectory};

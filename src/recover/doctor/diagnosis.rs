@@ -7,7 +7,8 @@ mod refusals;
 mod shared;
 mod worktrees;
 
-use crate::model::text::shell_line;
+use lanewright_model::text::shell_line;
+
 use crate::process::Observation;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Severity};
 

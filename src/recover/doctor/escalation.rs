@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::event::Event;
-use crate::model::text::{counted, shell_line};
-use crate::model::{CheckpointRecord, CheckpointStatus, RunId};
+use lanewright_model::event::Event;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_model::{CheckpointRecord, CheckpointStatus, RunId};
+
 use crate::recover::doctor::{Escalation, Expected, HoldingSeen, LogSeen, Remains, RunFacts, WayOut};
 use crate::schedule::Fault;
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::event::{Event, Record, RunOutcome, RunStarted, Worktree};
+use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, Worktree};
+use lanewright_model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
+
 use crate::executor::{OpenWorktree, open_worktrees};
 use crate::git::Holder;
-use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
 use crate::projection::RunHistory;
 use crate::projection::history::{JobHistory, worktree_link};
 use crate::schedule::{AgentStep, Fault, LaneState, RunState};

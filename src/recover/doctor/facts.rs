@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::event::Record;
-use crate::executor::objects::DamagedCommit;
-use crate::git::{Prunable, Slot, WorktreeState};
-use crate::model::{
+use lanewright_model::event::Record;
+use lanewright_model::{
     AgentName, CheckpointRecord, CommitId, JobId, LaneId, LaneIndex, PhaseId, Plan, ProcessId, RunId, TaskFile,
 };
+use serde_json::Value;
+
+use crate::executor::objects::DamagedCommit;
+use crate::git::{Prunable, Slot, WorktreeState};
 use crate::process::Observation;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::schedule::Fault;

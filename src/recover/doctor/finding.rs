@@ -1,11 +1,11 @@
 //! What the doctor reports.
 
+use lanewright_model::{AgentName, LaneId, RunId};
 use serde::Serialize;
 
-use crate::model::{AgentName, LaneId, RunId};
 use crate::recover::doctor::{Repair, RunFacts};
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     Severity {
         Error = "error",
         Warning = "warning",
@@ -13,7 +13,7 @@ crate::model::word_enum! {
     }
 }
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     Kind {
         RunHeld = "run-held",
         LogEmpty = "log-empty",

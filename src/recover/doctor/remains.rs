@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::event::Event;
+use lanewright_model::event::Event;
+use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
+
 use crate::fs::FileError;
 use crate::fs::directory::entries;
 use crate::git::{self, GitError, Pool};
-use crate::model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
 use crate::store::{RunDirectory, run_log};
 
@@ -110,7 +111,7 @@ fn snapshots_of_others(scope: &Scope<'_>, run: &RunId) -> Result<BTreeSet<String
 fn beginning_of(
     scope: &Scope<'_>,
     facts: &RunFacts,
-    records: &[crate::event::Record],
+    records: &[lanewright_model::event::Record],
 ) -> Result<(Option<PathBuf>, Vec<CommitId>), GitError> {
     let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event) else {
         return Ok((None, Vec::new()));

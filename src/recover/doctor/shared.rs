@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
+
 use crate::executor::FINAL;
 use crate::git::{self, GitError, Pool, Repository};
-use crate::model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use crate::process;
 use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
 
@@ -151,7 +152,7 @@ fn lane_part(reference: &str) -> Option<&str> {
 }
 
 /// Supervisors of jobs that no log has as running. Those of runs that a live session works on do not count.
-fn stray_supervisors(scope: &Scope<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
+fn stray_supervisors(scope: &Scope<'_>, runs: &[RunFacts]) -> Vec<(lanewright_model::ProcessId, PathBuf)> {
     let root = scope.state.path();
     let has_run = |job: &Path| {
         runs.iter().any(|run| {

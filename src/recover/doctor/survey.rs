@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 
 use super::facts::*;
 use super::{remains, shared};
-use crate::event::{Event, Record, RunStarted};
 use crate::executor::objects::NeededCommits;
 use crate::fs::regular_file::read_left;
 use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
-use crate::model::digest::sha256;
-use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};

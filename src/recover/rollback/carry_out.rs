@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use lanewright_model::event::{Event, Record, RunOutcome, SnapshotReason};
+use lanewright_model::{AgentName, CommitId, LaneId, Timestamp};
 
 use super::merges::{self, Reverted};
 use super::plan::{LaneToRollBack, RollbackPlan};
 use super::{Result, work};
-use crate::event::{Event, Record, RunOutcome, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
 use crate::git::{self, Snapshot};
-use crate::model::{AgentName, CommitId, LaneId, Timestamp};
 use crate::process;
 use crate::projection::history::SnapshotView;
 use crate::schedule::RunState;

@@ -1,10 +1,11 @@
 //! Reverts merged work on the integration branch.
 
+use lanewright_model::{CommitId, LaneId, LaneIndex};
+
 use super::plan::{LaneToRollBack, MergeToRevert, RollbackPlan};
 use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, Publication, Revert};
-use crate::model::{CommitId, LaneId, LaneIndex};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reverted {

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::git::Blockers;
-use crate::model::{CommitId, LaneId};
 use crate::recover::resume::names;
+use lanewright_model::{CommitId, LaneId};
 
 pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
 pub use merges::{MergedWork, merged_work};

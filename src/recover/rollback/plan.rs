@@ -1,8 +1,9 @@
 //! What a rollback has to do, from the run log alone.
 
+use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::{CommitId, JobId, LaneId, LaneIndex, Timestamp};
+
 use super::RollbackError;
-use crate::event::{Event, LaneStage, Record};
-use crate::model::{CommitId, JobId, LaneId, LaneIndex, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::history::SnapshotView;
 use crate::schedule::{LaneEnd, RunState};

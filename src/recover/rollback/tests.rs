@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, LaneStage, RunOutcome, SnapshotReason};
+use lanewright_model::plan::PlanParts;
+use lanewright_model::{CommandLine, JobId, JobRole, Plan};
+
 use super::*;
-use crate::event::{Event, LaneStage, RunOutcome, SnapshotReason};
-use crate::model::plan::PlanParts;
-use crate::model::{CommandLine, JobId, JobRole, Plan};
 use crate::projection::RunHistory;
 use crate::projection::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 use crate::recover::resume::{ResumeError, check, replay};
@@ -33,9 +34,9 @@ fn walked(story: Story, id: &str, to: LaneStage) -> Story {
             story = story.then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000 });
             story = story.reached(
                 id,
-                crate::model::Checkpoint::new(
-                    crate::model::Stage::BeforeLaneStart,
-                    crate::model::CheckpointStatus::Ready,
+                lanewright_model::Checkpoint::new(
+                    lanewright_model::Stage::BeforeLaneStart,
+                    lanewright_model::CheckpointStatus::Ready,
                 ),
             );
         }
@@ -62,8 +63,8 @@ fn state(story: &Story) -> RunState {
     replay(&run(), &Arc::new(plan), &story.records).unwrap()
 }
 
-fn run() -> crate::model::RunId {
-    crate::model::RunId::new("r1").unwrap()
+fn run() -> lanewright_model::RunId {
+    lanewright_model::RunId::new("r1").unwrap()
 }
 
 fn planned(story: &Story, asked: &[&str]) -> Result<RollbackPlan, RollbackError> {

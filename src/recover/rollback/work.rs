@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use lanewright_model::{AgentName, CommitId, LaneIndex};
+
 use super::plan::LaneToRollBack;
 use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
-use crate::model::{AgentName, CommitId, LaneIndex};
 use crate::projection::history::SnapshotView;
 
 pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>> {

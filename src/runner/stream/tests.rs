@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use lanewright_model::runner::RunnerText;
+
 use super::*;
-use crate::model::runner::RunnerText;
 
 fn runner(text: &str) -> Runner {
     toml::from_str::<RunnerText>(&format!("command = ['x']\n{text}")).unwrap().complete().unwrap()

@@ -1,10 +1,11 @@
 //! Folding events into the agents of a lane.
 
-use crate::event::{Event, Idle, SnapshotReason};
-use crate::model::plan::{OwnershipRule, RetryFrom};
-use crate::model::{
+use lanewright_model::event::{Event, Idle, SnapshotReason};
+use lanewright_model::plan::{OwnershipRule, RetryFrom};
+use lanewright_model::{
     Agent, AgentName, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
 };
+
 use crate::schedule::apply::Fault;
 use crate::schedule::apply::judge::idle_failure;
 use crate::schedule::state::agent::{AgentState, AgentStep, RestartFrom};

@@ -1,6 +1,7 @@
+use lanewright_model::event::Event;
+use lanewright_model::{LaneId, Session, Task, TaskKind, Usage};
+
 use super::*;
-use crate::event::Event;
-use crate::model::{LaneId, Session, Task, TaskKind, Usage};
 use crate::schedule::sample_plans::{commit, lane, plan};
 
 fn taken(reason: SnapshotReason, reference: &str) -> Event {

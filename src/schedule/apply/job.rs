@@ -1,8 +1,9 @@
 //! Folding the start and the end of jobs.
 
-use crate::event::Reading;
-use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Stage, Timestamp};
+use lanewright_model::event::Reading;
+use lanewright_model::retry::OUTAGE_LIMIT;
+use lanewright_model::{ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Stage, Timestamp};
+
 use crate::schedule::apply::Fault;
 use crate::schedule::apply::agent::Worker;
 use crate::schedule::apply::judge::{Words, judge, last_words};

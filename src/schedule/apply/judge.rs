@@ -1,8 +1,9 @@
 //! What the end of an agent's attempt means.
 
-use crate::event::{AgentReport, Reading, SnapshotReason};
-use crate::model::job::TAIL_LINES;
-use crate::model::{Agent, ExitCause, Failure, FailureKind, JobExit, Round, Transcript};
+use lanewright_model::event::{AgentReport, Reading, SnapshotReason};
+use lanewright_model::job::TAIL_LINES;
+use lanewright_model::{Agent, ExitCause, Failure, FailureKind, JobExit, Round, Transcript};
+
 use crate::schedule::state::agent::AgentStep;
 
 /// What is known of a job's end besides its exit.

@@ -1,10 +1,11 @@
 //! Folding events into a lane, and into what the run keeps of its lanes.
 
-use crate::event::{Event, LaneStage, SnapshotReason};
-use crate::model::{
+use lanewright_model::event::{Event, LaneStage, SnapshotReason};
+use lanewright_model::{
     AgentName, Approval, Checkpoint, CommitId, Failure, HumanGate, Lane, LaneIndex, MergeMode, Round, Stage, TaskKind,
     Timestamp,
 };
+
 use crate::schedule::apply::Fault;
 use crate::schedule::apply::agent::subject;
 use crate::schedule::apply::judge::Words;

@@ -11,8 +11,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::event::{Event, LaneStage, Record, RunStarted};
-use crate::model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
+use lanewright_model::event::{Event, LaneStage, Record, RunStarted};
+use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
+
 use crate::schedule::apply::agent::Worker;
 use crate::schedule::state::agent::AgentState;
 use crate::schedule::state::agent_phase::AgentPhase;

@@ -1,7 +1,8 @@
 //! Folding what becomes of lanes that work on a cluster.
 
-use crate::event::{Event, LaneStage, Record, RunOutcome};
-use crate::model::{LaneIndex, Timestamp};
+use lanewright_model::event::{Event, LaneStage, Record, RunOutcome};
+use lanewright_model::{LaneIndex, Timestamp};
+
 use crate::schedule::action::Action;
 use crate::schedule::state::RunState;
 use crate::schedule::state::agent::AgentState;

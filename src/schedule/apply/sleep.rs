@@ -22,10 +22,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::event::{Event, Record};
-    use crate::model::{LaneId, LaneIndex, Outage, OutageKind};
     use crate::schedule::sample_plans::{lane, moment, plan};
     use crate::schedule::state::agent::{AgentStep, OutageState};
+    use lanewright_model::event::{Event, Record};
+    use lanewright_model::{LaneId, LaneIndex, Outage, OutageKind};
 
     #[test]
     fn limits_and_delays_move_by_the_time_asleep() {

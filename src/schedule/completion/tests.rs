@@ -1,5 +1,6 @@
+use lanewright_model::{Failure, Timestamp};
+
 use super::*;
-use crate::model::{Failure, Timestamp};
 use crate::schedule::sample_plans::lane;
 
 fn standing(step: AgentStep, attempt: u32) -> Standing {

@@ -1,10 +1,11 @@
 //! What follows from the state of one agent.
 
-use crate::event::{Event, SnapshotReason};
-use crate::model::retry::{LONGEST_BACKOFF, backoff};
-use crate::model::{
+use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::retry::{LONGEST_BACKOFF, backoff};
+use lanewright_model::{
     AgentName, Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, LaneIndex, RetryLevel, Stage,
 };
+
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, plan_job, run_gate, wait_for_jobs};
 use crate::schedule::decide::failure_routing::checkpoint_failed;

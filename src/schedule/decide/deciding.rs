@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::event::{Event, LaneStage, RunOutcome};
-use crate::model::{Checkpoint, JobId, JobRole, LaneIndex, Timestamp};
+use lanewright_model::event::{Event, LaneStage, RunOutcome};
+use lanewright_model::{Checkpoint, JobId, JobRole, LaneIndex, Timestamp};
+
 use crate::schedule::action::Action;
 use crate::schedule::state::RunState;
 use crate::schedule::state::agent::AgentStep;

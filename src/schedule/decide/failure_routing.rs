@@ -1,10 +1,11 @@
 //! Gates that failed after agents were merged: which agent fixes what (SPEC §8; seed 003, Recovery Procedure 3).
 
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::must_haves::tally;
+use lanewright_model::text::headline;
+use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
+
 use crate::diagnose::{Delegate, re_delegation};
-use crate::event::{Event, LaneStage};
-use crate::model::must_haves::tally;
-use crate::model::text::headline;
-use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, move_on};
 use crate::schedule::state::agent::AgentStep;

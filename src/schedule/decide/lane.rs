@@ -1,10 +1,11 @@
 //! What follows from the state of one lane (SPEC §6, steps 1 to 8).
 
-use crate::event::{Event, LaneStage};
-use crate::model::must_haves::any_broken;
-use crate::model::{
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::must_haves::any_broken;
+use lanewright_model::{
     Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, MustHavesRule, Round, Stage,
 };
+
 use crate::schedule::action::Action;
 use crate::schedule::decide::agent::decide_agent;
 use crate::schedule::decide::deciding::{
@@ -38,7 +39,7 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         lane_deadline(state, lane).filter(|_| executor.is_none() && lane_state.merged().is_none())
         && deciding.due(deadline)
     {
-        let message = format!("the lane took longer than its timeout of {}", crate::model::time::exact(limit));
+        let message = format!("the lane took longer than its timeout of {}", lanewright_model::time::exact(limit));
         return fail_when_quiet(deciding, lane, Failure::new(FailureKind::Timeout, message));
     }
     if !is_set_up(deciding, lane) {

@@ -1,9 +1,10 @@
 //! A finished lane on its way into the integration branch (SPEC §6, step 7).
 
-use crate::event::{Event, LaneStage};
-use crate::model::{
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::{
     Approval, Checkpoint, CheckpointStatus, CommitId, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
 };
+
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, leave_branch, move_on, plan_job, reach};
 use crate::schedule::decide::failure_routing::{search_first, send_back, tests_failed};

@@ -17,14 +17,14 @@ pub use deciding::{Decisions, Finish};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
-use crate::event::{Event, LaneStage, RunOutcome, StopReason};
-use crate::model::{JobRole, LaneIndex, Timestamp};
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, wait_for_jobs};
 use crate::schedule::decide::lane::decide_lane;
 use crate::schedule::state::RunState;
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::lane::LaneEnd;
+use lanewright_model::event::{Event, LaneStage, RunOutcome, StopReason};
+use lanewright_model::{JobRole, LaneIndex, Timestamp};
 
 /// What follows from `state` at `now`. Pure: the same arguments give the same decisions.
 pub fn decide(state: &RunState, now: Timestamp) -> Decisions {

@@ -1,8 +1,9 @@
 //! A lane that works on a cluster: offered, followed, and offered again where its work was cut off.
 
-use crate::event::Event;
-use crate::model::retry::backoff;
-use crate::model::{Failure, FailureKind, LaneIndex};
+use lanewright_model::event::Event;
+use lanewright_model::retry::backoff;
+use lanewright_model::{Failure, FailureKind, LaneIndex};
+
 use crate::schedule::action::Action;
 use crate::schedule::decide::agent::out_of_budget;
 use crate::schedule::decide::deciding::Deciding;

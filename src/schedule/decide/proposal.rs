@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::Event;
-use crate::model::retry::{LONGEST_BACKOFF, backoff};
-use crate::model::{LaneIndex, PullRequest, Timestamp};
+use lanewright_model::event::Event;
+use lanewright_model::retry::{LONGEST_BACKOFF, backoff};
+use lanewright_model::{LaneIndex, PullRequest, Timestamp};
+
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, leave_branch};
 use crate::schedule::state::RunState;

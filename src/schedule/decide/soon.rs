@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::event::LaneStage;
-use crate::model::{Agent, Approval, Lane, LaneIndex, MergeMode, Plan, Round};
+use lanewright_model::event::LaneStage;
+use lanewright_model::{Agent, Approval, Lane, LaneIndex, MergeMode, Plan, Round};
+
 use crate::schedule::state::RunState;
 use crate::schedule::state::agent::{AgentState, AgentStep};
 use crate::schedule::state::gate::Gate;

@@ -1,6 +1,7 @@
+use lanewright_model::PlanParts;
+
 use super::Claim::{Free, Left, Live, Merged};
 use super::*;
-use crate::model::PlanParts;
 use crate::schedule::sample_plans::{lane, plan};
 
 /// `A` alone, `B` before `C`, `D` after `A` and `C`; `B` begins the longest way.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::event::{Reading, SnapshotReason, Worktree};
-use crate::model::{Agent, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
+use lanewright_model::event::{Reading, SnapshotReason, Worktree};
+use lanewright_model::{Agent, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
+
 use crate::schedule::state::agent_phase::AgentPhase;
 use crate::schedule::state::gate::Gate;
 

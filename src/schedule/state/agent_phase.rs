@@ -1,6 +1,6 @@
 //! The states of an agent's work: exactly the table of seed 000, State Machine.
 
-crate::model::word_enum! {
+lanewright_model::word_enum! {
     /// Where an agent's work stands.
     #[derive(Default)]
     AgentPhase {

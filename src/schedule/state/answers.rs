@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::HumanGate;
+use lanewright_model::HumanGate;
 
 /// A person's answer at a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]

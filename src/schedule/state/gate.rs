@@ -1,8 +1,9 @@
 //! How far a list of commands is.
 
-use crate::event::Reading;
-use crate::model::text::headline;
-use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
+use lanewright_model::event::Reading;
+use lanewright_model::text::headline;
+use lanewright_model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
+
 use crate::schedule::state::in_vain::{Decision, InVain, MOST};
 
 /// The progress of a list of commands.

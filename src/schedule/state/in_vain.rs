@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{CommitId, JobRole};
+use lanewright_model::{CommitId, JobRole};
 
 /// How often the same decision may come to nothing in a row.
 pub(crate) const MOST: u32 = 3;

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::event::LaneStage;
-use crate::model::{ExecutorSettings, Lane, LaneIndex, Plan};
+use lanewright_model::event::LaneStage;
+use lanewright_model::{ExecutorSettings, Lane, LaneIndex, Plan};
+
 use crate::schedule::state::lane::{LaneEnd, LaneState};
 
 /// What the indexes know of one lane.

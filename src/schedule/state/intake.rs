@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::model::CommitId;
+use lanewright_model::CommitId;
+
 use crate::schedule::state::agent::{AgentState, AgentStep};
 
 /// What was taken into a lane, and what waits for that.

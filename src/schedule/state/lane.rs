@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Event, LaneStage, Worktree};
-use crate::model::{
+use lanewright_model::event::{Event, LaneStage, Worktree};
+use lanewright_model::{
     AgentName, Approval, CommitId, Failure, FailureKind, HumanGate, JobId, Lane, RetryLevel, Round, Runner, Session,
     Stage, TaskId, Timestamp,
 };
+
 use crate::schedule::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::schedule::state::answers::{Answer, Answers};
 use crate::schedule::state::gate::Gate;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::Timestamp;
+use lanewright_model::Timestamp;
 
 /// When a lane came to where it stands, and since when its time limit counts.
 #[derive(Debug, Clone, Default)]

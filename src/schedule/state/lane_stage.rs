@@ -1,6 +1,6 @@
 //! The stages of a lane and the ways between them (SPEC §6).
 
-use crate::event::LaneStage;
+use lanewright_model::event::LaneStage;
 
 /// Whether a lane may go from `from` to `to`: one step forward, back to the round that must fix a failure, or, by a
 /// rollback, back to the start.

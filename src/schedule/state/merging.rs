@@ -1,7 +1,7 @@
 //! A lane's merge into the integration branch.
 
-use crate::event::LaneStage;
-use crate::model::{CommitId, Failure, FailureKind};
+use lanewright_model::event::LaneStage;
+use lanewright_model::{CommitId, Failure, FailureKind};
 
 /// How far the merge is.
 #[derive(Debug, Clone, Default)]

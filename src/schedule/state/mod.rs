@@ -19,12 +19,13 @@ pub(crate) mod validation;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktree};
-use crate::model::plan::SPECIALIST_TIME_LIMIT;
-use crate::model::text::shell_line;
-use crate::model::{
+use lanewright_model::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktree};
+use lanewright_model::plan::SPECIALIST_TIME_LIMIT;
+use lanewright_model::text::shell_line;
+use lanewright_model::{
     Agent, Budget, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp, Usage,
 };
+
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
 use crate::schedule::state::indexes::LaneIndexes;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{CommitId, Timestamp};
+use lanewright_model::{CommitId, Timestamp};
 
 /// What is known of a lane's work on a cluster, over all of its placements.
 #[derive(Debug, Clone, Default)]

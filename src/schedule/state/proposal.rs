@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::event::Event;
-use crate::model::{CommitId, Outage, PullRequest, Timestamp};
+use lanewright_model::event::Event;
+use lanewright_model::{CommitId, Outage, PullRequest, Timestamp};
 
 /// What the remote and the forge have of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

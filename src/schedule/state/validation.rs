@@ -1,7 +1,8 @@
 //! What judges the work of a lane as a whole.
 
-use crate::model::must_haves::any_broken;
-use crate::model::{ChangeSize, CommitId, Verdict};
+use lanewright_model::must_haves::any_broken;
+use lanewright_model::{ChangeSize, CommitId, Verdict};
+
 use crate::schedule::state::gate::Gate;
 
 /// The tests and the must-haves of a lane since it last came from its agents.

@@ -1,9 +1,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Place, RunMoved};
+
 use super::*;
-use crate::event::{Place, RunMoved};
-use crate::model::digest::sha256;
 use crate::store::error::Damage;
 use crate::store::record::LineFault;
 use crate::store::run_log::{DurableLog, Follower, LogContents, read, read_durable};

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use lanewright_model::{TaskAgent, TaskCheckpoint, Transition};
 use serde_json::json;
 
 use super::*;
-use crate::model::{TaskAgent, TaskCheckpoint, Transition};
 use crate::store::samples::{agent, at, commit, lane, phase, run};
 
 fn lane_directory() -> (tempfile::TempDir, LaneDirectory) {

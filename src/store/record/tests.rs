@@ -1,8 +1,8 @@
+use lanewright_model::event::{Idle, LaneStage, RunOutcome};
+use lanewright_model::{Approval, JobRole, Stage};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{Idle, LaneStage, RunOutcome};
-use crate::model::{Approval, JobRole, Stage};
 use crate::store::samples::*;
 
 #[test]
@@ -22,7 +22,7 @@ fn events() -> impl Strategy<Value = Event> {
     let stages = prop::sample::select(LaneStage::ALL);
     let roles = ("[a-z]{1,8}", prop::option::of(lanes())).prop_map(|(task, lane)| {
         let role = JobRole::Attempt { agent: agent(), task: TaskId::new(&task).unwrap() };
-        crate::model::JobId { lane, role, number: 9 }
+        lanewright_model::JobId { lane, role, number: 9 }
     });
     prop_oneof![
         prop::sample::select(every_event()),
@@ -36,13 +36,13 @@ fn events() -> impl Strategy<Value = Event> {
             message
         }),
         (roles, any::<String>(), any::<i32>(), any::<String>()).prop_map(|(job, command, code, notes)| {
-            let exit = crate::model::JobExit { notes, ..exit(&command, code) };
+            let exit = lanewright_model::JobExit { notes, ..exit(&command, code) };
             Event::JobExited { job, exit, report: None, reading: None, transcript: None }
         }),
         (prop::option::of(lanes()), prop::option::of(any::<String>()), prop::option::of(any::<i32>())).prop_map(
             |(lane, command, exit_code)| Event::CheckpointReached {
                 lane,
-                checkpoint: crate::model::Checkpoint { command, exit_code, ..checkpoint(Stage::AfterLaneTests) }
+                checkpoint: lanewright_model::Checkpoint { command, exit_code, ..checkpoint(Stage::AfterLaneTests) }
             }
         ),
         (lanes(), prop::collection::vec(any::<String>(), 0..4), prop::sample::select(Idle::ALL)).prop_map(
@@ -109,7 +109,7 @@ fn a_record_of_the_whole_run_has_dashes() {
 
 #[test]
 fn a_run_that_calls_itself_otherwise_is_not_written() {
-    let other = crate::model::RunId::new("other").unwrap();
+    let other = lanewright_model::RunId::new("other").unwrap();
     let mut buffer = b"before".to_vec();
     let error = encode(&record(started()), &other, &phase(), &mut buffer).unwrap_err();
     assert!(matches!(error, EncodeError::Collision(field) if field == "run_id"));

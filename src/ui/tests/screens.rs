@@ -52,7 +52,7 @@ fn what_agents_write_cannot_steer_the_terminal() {
     interface.press("KK4");
     shown.push_str(&interface.text(120, 30));
     assert!(shown.contains("two(H);"), "{shown}");
-    assert!(!shown.contains(|c| c != '\n' && crate::model::safe_text::is_unsafe(c)), "{shown:?}");
+    assert!(!shown.contains(|c| c != '\n' && lanewright_model::safe_text::is_unsafe(c)), "{shown:?}");
 }
 
 #[test]

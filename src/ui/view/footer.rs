@@ -1,5 +1,7 @@
 //! The last lines: what is asked, what was said, else the keys.
 
+use lanewright_model::HumanGate;
+use lanewright_model::text::{counted, shell_line};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr;
@@ -8,8 +10,6 @@ use super::super::board::{Board, open_gate};
 use super::super::material::Material;
 use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
 use super::super::styled;
-use crate::model::HumanGate;
-use crate::model::text::{counted, shell_line};
 use crate::projection::cells::cut_middle;
 use crate::projection::header::fitting;
 

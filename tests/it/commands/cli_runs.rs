@@ -8,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lanewright::event::*;
-use lanewright::model::*;
 use lanewright::plan::{self, Source, SourceFile};
+use lanewright::process::LiveProcess;
 use lanewright::process::{self, Observation};
 use lanewright::store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
+use lanewright_model::event::*;
+use lanewright_model::*;
 
 use crate::support::TestEnv;
 
@@ -244,7 +245,7 @@ fn started(run_id: RunId) -> Event {
             next_phases: None,
             placed_by: None,
             plan_format: None,
-            budget: lanewright::model::Budget::default(),
+            budget: lanewright_model::Budget::default(),
         },
     }))
 }

@@ -1,6 +1,6 @@
 //! How runs, lanes and agents are named on the command line, on run logs made by hand.
 
-use lanewright::event::{Event, RunOutcome};
+use lanewright_model::event::{Event, RunOutcome};
 
 use super::cli_runs::{Run, attempt, waiting_run};
 use crate::support::TestEnv;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use lanewright::event::{Event, Record};
-use lanewright::model::{JobId, LaneId, ProcessId, Stage};
 use lanewright::process::{Observation, observe};
 use lanewright::store::checkpoints::{self, CheckpointEntry};
 use lanewright::store::run_log;
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{JobId, LaneId, ProcessId, Stage};
 
 use super::plans::{EVERYTHING, PlanText};
 use super::world::{World, files_below, older_version};

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use lanewright::event::Event;
-use lanewright::model::{JobRole, ProcessId};
+use lanewright::process::LiveProcess;
 use lanewright::process::{Observation, observe};
+use lanewright_model::event::Event;
+use lanewright_model::{JobRole, ProcessId};
 use rustix::process::Signal;
 
 use super::end_state::{

@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lanewright::event::{Event, Record, RunOutcome};
 use lanewright::executor::crash::CRASH_POINT_VARIABLE;
-use lanewright::model::ownership::RUN_LOG_DIRECTORY;
-use lanewright::model::{ProcessId, RunId};
 use lanewright::process::{Observation, observe};
 use lanewright::store::{RunDirectory, StateDirectory, run_log};
+use lanewright_model::event::{Event, Record, RunOutcome};
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_model::{ProcessId, RunId};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plans::PlanText;

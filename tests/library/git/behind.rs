@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lanewright::git::{Publication, publish, settle_checkouts, settle_switches};
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use crate::git::support::*;
 

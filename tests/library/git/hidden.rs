@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use lanewright::git::{
     Checkout, CommitRequest, GitError, Mode, SnapshotRequest, commit_all, has_changes, snapshot, uncommitted_paths,
 };
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use crate::git::support::*;
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright::event::Worktree;
 use lanewright::git::{CommitRequest, Committed, Repository, SnapshotRequest, commit_all, snapshot_of_head};
+use lanewright_model::event::Worktree;
 
 use crate::git::support::*;
 

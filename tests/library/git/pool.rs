@@ -208,7 +208,7 @@ pinned_tests! {
         let world = World::new();
         let (base, pool, held_by) = (world.head(), world.pool(1), holder("A", None));
         let slot = pool.open(&held_by, &fresh("lane/P1/A", &base)).unwrap();
-        let release = |kept_by: &[lanewright::model::CommitId]| pool.release(&held_by, kept_by);
+        let release = |kept_by: &[lanewright_model::CommitId]| pool.release(&held_by, kept_by);
         write(&slot.path.join("work"), "x");
         assert!(matches!(release(std::slice::from_ref(&base)), Err(GitError::Dirty { .. })));
         let work = commit(&slot.path, "work");
@@ -333,7 +333,7 @@ pinned_tests! {
 
     fn a_lanes_directory_goes_without_what_its_links_lead_to() {
         let world = World::new();
-        let (pool, run, lane) = (world.pool(1), run_id("r1"), lanewright::model::LaneId::new("A").unwrap());
+        let (pool, run, lane) = (world.pool(1), run_id("r1"), lanewright_model::LaneId::new("A").unwrap());
         let outside = world.main.with_file_name("outside");
         write(&outside.join("precious"), "x");
         let directory = world.root().join("r1/A");

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use lanewright::git::Pool;
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use crate::git::support::*;
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use lanewright::git::{GitError, Publication, changes_where_checked_out, publish};
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use crate::git::support::*;
 

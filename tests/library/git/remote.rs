@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lanewright::git::{GitError, PushRequest, Remote};
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use crate::git::support::*;
 

@@ -79,7 +79,7 @@ pinned_tests! {
         assert_eq!(repository.changed_paths(&first, &second).unwrap(), ["a.txt", "b.txt"]);
         assert!(repository.is_ancestor(&first, &first).unwrap());
         assert!(!repository.is_ancestor(&second, &first).unwrap());
-        let absent = lanewright::model::CommitId::new(&"1".repeat(40)).unwrap();
+        let absent = lanewright_model::CommitId::new(&"1".repeat(40)).unwrap();
         assert!(repository.is_ancestor(&first, &absent).is_err());
         assert_eq!(repository.branch_commit("absent").unwrap(), None);
         assert_eq!(repository.branch_commit("main").unwrap(), Some(second));

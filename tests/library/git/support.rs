@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use lanewright::git::{Checkout, Holder, Mode, Pool, Repository};
-use lanewright::model::{AgentName, CommitId, LaneId, RunId};
+use lanewright_model::{AgentName, CommitId, LaneId, RunId};
 use tempfile::TempDir;
 
 /// Set in the process that runs a test's body.

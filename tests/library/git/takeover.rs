@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lanewright::event::Worktree;
 use lanewright::git::{Checkout, ClaimFound, CommitRequest, Pool, Repository, SnapshotRequest, commit_all, snapshot};
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
+use lanewright_model::event::Worktree;
 
 use crate::git::support::*;
 

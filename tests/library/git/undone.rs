@@ -3,7 +3,7 @@
 use std::fs;
 
 use lanewright::git::{Undone, undone};
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 
 use crate::git::support::*;
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use lanewright::event::Worktree;
 use lanewright::git::{
     CommitRequest, Committed, GitError, Merge, Reserved, Snapshot, SnapshotRequest, adopt_head,
     changes_where_checked_out, commit_all, copy_ignored, delete_references, head_of, merge, move_branch,
     reference_name, restore, set_worktree_to, snapshot,
 };
-use lanewright::model::{CommitId, LaneId, PhaseId, Timestamp};
+use lanewright_model::event::Worktree;
+use lanewright_model::{CommitId, LaneId, PhaseId, Timestamp};
 
 use crate::git::support::*;
 

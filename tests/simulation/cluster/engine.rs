@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use lanewright::engine::run_loop::RunLoop;
-use lanewright::event::{Event, Place, Record, RunMoved, RunOutcome};
-use lanewright::model::{JobId, LaneIndex, Plan, PlanParts};
 use lanewright::schedule::RunState;
+use lanewright_model::event::{Event, Place, Record, RunMoved, RunOutcome};
+use lanewright_model::{JobId, LaneIndex, Plan, PlanParts};
 
 use super::super::plans::empty_plan;
 use super::super::smooth::{Forgetful, Smooth};

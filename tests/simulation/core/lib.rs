@@ -2,13 +2,13 @@
 
 #![allow(dead_code, reason = "other modules of Lanewright use the rest")]
 
+pub use lanewright_model as model;
+pub use lanewright_model::event;
 pub use sources::*;
 
 #[path = "../../../src"]
 mod sources {
     pub mod diagnose;
-    pub mod event;
-    pub mod model;
     pub mod schedule;
 
     pub mod engine {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanewright::event::{Event, Record};
-use lanewright::model::{AgentName, JobRole, LaneId, Plan, Timestamp};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{AgentName, JobRole, LaneId, Plan, Timestamp};
 
 #[derive(Default)]
 pub struct Beginnings {

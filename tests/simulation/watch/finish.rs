@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lanewright::event::{Event, RunOutcome};
-use lanewright::model::{ExitCause, JobId, JobRole, LaneId, Plan};
+use lanewright_model::event::{Event, RunOutcome};
+use lanewright_model::{ExitCause, JobId, JobRole, LaneId, Plan};
 
 #[derive(Default)]
 pub struct Finish {

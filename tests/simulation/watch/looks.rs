@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanewright::event::Event;
-use lanewright::model::{Approval, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskKind};
+use lanewright_model::event::Event;
+use lanewright_model::{Approval, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskKind};
 
 /// What of each lane has to be looked at before it is merged.
 #[derive(Default)]

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use lanewright::event::Event;
-use lanewright::model::plan::RetryFrom;
-use lanewright::model::{AgentName, JobRole, Lane, LaneId, Plan, RetryLevel, Round};
+use lanewright_model::event::Event;
+use lanewright_model::plan::RetryFrom;
+use lanewright_model::{AgentName, JobRole, Lane, LaneId, Plan, RetryLevel, Round};
 
 type Worker = (LaneId, AgentName);
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lanewright::event::Event;
-use lanewright::model::LaneId;
+use lanewright_model::LaneId;
+use lanewright_model::event::Event;
 
 /// What was asked to stop since the run was last resumed, and whether by force; `None` is the run.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! What a run must come to, which its plan and its script alone decide.
 
-use lanewright::model::{Agent, JobId, JobRole, LaneIndex, MergeMode, MustHavesRule, Round};
+use lanewright_model::{Agent, JobId, JobRole, LaneIndex, MergeMode, MustHavesRule, Round};
 
 use super::World;
 

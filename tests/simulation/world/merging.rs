@@ -1,10 +1,10 @@
 //! How lanes reach the integration branch or the forge of the simulated world.
 
-use lanewright::event::Event;
-use lanewright::model::{
+use lanewright::schedule::RunState;
+use lanewright_model::event::Event;
+use lanewright_model::{
     CommitId, Failure, FailureKind, LaneIndex, MergeMode, MustHavesRule, Outage, OutageKind, PullRequest, Round, Stage,
 };
-use lanewright::schedule::RunState;
 
 use super::super::bugs::Bug;
 use super::World;

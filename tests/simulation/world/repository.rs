@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lanewright::model::CommitId;
+use lanewright_model::CommitId;
 use rustc_hash::FxHashMap;
 
 use super::super::user::User;

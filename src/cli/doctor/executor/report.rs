@@ -1,9 +1,9 @@
 //! What `doctor --executor` prints.
 
+use lanewright_model::word_enum;
 use serde_json::{Value, json};
 
 use crate::cli::{Context, ExitStatus, Result};
-use crate::model::word::word_enum;
 
 word_enum! {
     Outcome {

@@ -2,10 +2,11 @@
 
 use std::num::NonZeroU32;
 
+use lanewright_model::Resources;
+use lanewright_model::text::listed;
+
 use crate::cli::run::{PlanText, invalid, report};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, args};
-use crate::model::Resources;
-use crate::model::text::listed;
 use crate::plan::ReadOptions;
 use crate::settings::{Origin, Setting, absolute};
 

@@ -1,12 +1,12 @@
 //! What the front matter of a plan says, key by key.
 
-use crate::model::MustHaves;
+use lanewright_model::MustHaves;
+
+use super::must_haves;
 use crate::plan::faults::{Faults, nearest, quoted};
 use crate::plan::front_matter::{KEYS, normal, scalar};
 use crate::plan::source_text::{At, Span};
 use crate::plan::tree::{Entry, Node, Value};
-
-use super::must_haves;
 
 #[derive(Debug, Default)]
 pub(super) struct Header {

@@ -4,13 +4,8 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::model::plan::OwnershipRule;
-use crate::model::{Approval, TaskKind};
-use crate::plan::draft::{LaneDraft, PromptDraft, TaskDraft};
-use crate::plan::faults::{Faults, quoted};
-use crate::plan::markdown::{first_words, paragraph};
-use crate::plan::path::{as_glob, items, listed};
-use crate::plan::source_text::{At, File, Span};
+use lanewright_model::plan::OwnershipRule;
+use lanewright_model::{Approval, TaskKind};
 
 use super::body::{Surroundings, surroundings};
 use super::must_haves;
@@ -19,6 +14,11 @@ use super::prompt::{self, Place};
 use super::task::{self, ReadTask};
 use super::tasks::{RawTask, tasks};
 use super::tokens::{MAX_TASKS, tokens};
+use crate::plan::draft::{LaneDraft, PromptDraft, TaskDraft};
+use crate::plan::faults::{Faults, quoted};
+use crate::plan::markdown::{first_words, paragraph};
+use crate::plan::path::{as_glob, items, listed};
+use crate::plan::source_text::{At, File, Span};
 
 /// The lane of a plan; what it depends on is added by who knows the other plans. `root` is where its commands think
 /// that the repository is, `budget` how much text may still be repeated, and `moved` the phase's first task with commands

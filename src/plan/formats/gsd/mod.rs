@@ -20,8 +20,8 @@ mod verify;
 
 use std::cell::Cell;
 
-use crate::model::LaneId;
-use crate::model::plan::Skipped;
+use lanewright_model::LaneId;
+use lanewright_model::plan::Skipped;
 
 use crate::plan::Source;
 use crate::plan::command::root;
@@ -167,6 +167,6 @@ fn phase(first: &PlanFile<'_>) -> At<String> {
 fn title(first: &PlanFile<'_>) -> Option<At<String>> {
     let (_, directory) = file_and_directory(first.file.path);
     let slug = directory.or(first.header.phase.as_ref().map(|phase| phase.value.as_str()));
-    let title = slug.and_then(names::title_of).map(|title| crate::model::text::headline(&title, 100));
+    let title = slug.and_then(names::title_of).map(|title| lanewright_model::text::headline(&title, 100));
     title.map(|title| At::new(title, first.file.span(0..0))).or_else(|| first.name())
 }

@@ -1,16 +1,16 @@
 //! `must_haves` of the front matter (SPEC §3.2), in its full form and as a plain list.
 
-use crate::model::MustHaves;
-use crate::model::{Artifact, KeyLink};
+use lanewright_model::MustHaves;
+use lanewright_model::{Artifact, KeyLink};
+
+use super::header::{sentence, texts};
+use super::names::is_kept_by_lanewright;
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::front_matter::{normal, scalar};
 use crate::plan::markdown::clean;
 use crate::plan::path::{is_file_name, listed};
 use crate::plan::source_text::{At, Span};
 use crate::plan::tree::{Entry, Node, Value};
-
-use super::header::{sentence, texts};
-use super::names::is_kept_by_lanewright;
 
 /// How many paths are compared with how many files.
 const MAX_COMPARED: usize = 1_000;

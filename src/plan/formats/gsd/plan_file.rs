@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use crate::model::text::headline;
+use lanewright_model::text::headline;
+
+use super::header::{self, Header};
 use crate::plan::faults::Faults;
 use crate::plan::front_matter;
 use crate::plan::markdown::inline::dedent;
 use crate::plan::markdown::{clean, first_words, section};
 use crate::plan::source_text::{At, File};
-
-use super::header::{self, Header};
 
 pub(super) const MAX_NAME: usize = 100;
 

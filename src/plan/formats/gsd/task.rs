@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::model::text::headline;
-use crate::model::{CommandLine, TaskId, TaskKind};
+use lanewright_model::text::headline;
+use lanewright_model::{CommandLine, TaskId, TaskKind};
+
+use super::tasks::{Child, RawTask, attributes};
+use super::verify;
 use crate::plan::command::Commands;
 use crate::plan::draft::{PromptDraft, TaskDraft};
 use crate::plan::faults::{Faults, quoted};
@@ -12,9 +15,6 @@ use crate::plan::markdown::inline::{codes, dedent, is_nothing};
 use crate::plan::markdown::{as_code, clean, list_items, paragraph, unfenced_lines};
 use crate::plan::path::{below_root, in_prose, items, listed};
 use crate::plan::source_text::{At, File, Span};
-
-use super::tasks::{Child, RawTask, attributes};
-use super::verify;
 
 const MAX_NAME: usize = 200;
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use lanewright_model::plan::EdgeOrigin;
+
 use super::context::Context;
 use super::gates::Gate;
 use super::lane_text::Label;
 use super::references::{Reference, gates_named, references};
-use crate::model::plan::EdgeOrigin;
 use crate::plan::before::Before;
 use crate::plan::draft::InterfaceDraft;
 use crate::plan::faults::quoted;

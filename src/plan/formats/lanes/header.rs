@@ -1,6 +1,7 @@
 //! What a plan says of itself: its front matter, its phase and title, its base branch.
 
-use crate::model::PhaseId;
+use lanewright_model::PhaseId;
+
 use crate::plan::faults::Faults;
 use crate::plan::front_matter::{self, scalar};
 use crate::plan::ids::as_id;

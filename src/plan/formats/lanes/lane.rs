@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use lanewright_model::CommandLine;
+use lanewright_model::text::{counted, headline};
+
 use super::context::Context;
 use super::edges::Order;
 use super::owned::owned_files;
@@ -10,8 +13,6 @@ use super::prompt::lane_story;
 use super::sequence::other_lanes;
 use super::task_drafts::task_drafts;
 use super::tasks::{Kind, RawTask};
-use crate::model::CommandLine;
-use crate::model::text::{counted, headline};
 use crate::plan::draft::{LaneDraft, PromptDraft};
 use crate::plan::faults::quoted;
 use crate::plan::source_text::At;

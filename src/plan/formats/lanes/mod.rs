@@ -28,8 +28,6 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use crate::model::ownership::Ownership;
-use crate::model::{CommandLine, Gates};
 use crate::plan::Source;
 use crate::plan::before::Before;
 use crate::plan::command::root;
@@ -40,6 +38,8 @@ use crate::plan::source_text::{At, File};
 use crate::plan::validate::Runners;
 use context::Context;
 use lane_text::{Label, LaneText};
+use lanewright_model::ownership::Ownership;
+use lanewright_model::{CommandLine, Gates};
 use phase_wide::PhaseWide;
 use tasks::{RawTask, tasks};
 pub(in crate::plan) use why_not::why_not;

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use lanewright_model::ownership::Ownership;
+use lanewright_model::plan::OwnershipRule;
+
 use super::context::Context;
 use super::lane_text::Label;
 use super::paths::owned;
 use super::tasks::Kind;
-use crate::model::ownership::Ownership;
-use crate::model::plan::OwnershipRule;
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::path::as_glob;
 use crate::plan::source_text::At;

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use lanewright_model::CommandLine;
+use lanewright_model::plan::OwnershipRule;
+
 use super::context::Context;
 use super::lane_text::Label;
 use super::phase_wide::SingleWriter;
 use super::references::gates_named;
 use super::tasks::{Kind, RawTask};
-use crate::model::CommandLine;
-use crate::model::plan::OwnershipRule;
 use crate::plan::faults::quoted;
 use crate::plan::markdown::inline::{dedent, is_nothing};
 use crate::plan::markdown::{as_code, paragraph, section};

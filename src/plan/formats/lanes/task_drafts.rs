@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use lanewright_model::CommandLine;
+use lanewright_model::text::headline;
+
 use super::context::Context;
 use super::lane_text::Label;
 use super::owned::Files;
@@ -9,8 +12,6 @@ use super::paths::in_cell;
 use super::prompt::task_prompt;
 use super::sequence::sequence;
 use super::tasks::{Kind, RawTask};
-use crate::model::CommandLine;
-use crate::model::text::headline;
 use crate::plan::draft::{PromptDraft, TaskDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::ids::as_id;

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
-use crate::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
-use crate::model::safe_text::is_unsafe;
-use crate::model::{
+use lanewright_model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
+use lanewright_model::safe_text::is_unsafe;
+use lanewright_model::{
     Agent, CommandLine, Gates, Lane, LaneIndex, MustHaves, Plan, Task, TaskKind, Timeouts, UNSET_RUNNER,
 };
+use serde_json::{Map, Value, json};
+
 use crate::plan::validate::{NAMELESS, NO_RUNNER, ONLY_TASK, RETRIES, Runners, own_task};
 
 /// Writes `plan` as native TOML. `runners` is what it is to be read with: a command that it gives is left out.

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lanewright_model::text::counted;
+use lanewright_model::time::short;
+use lanewright_model::{AgentName, LaneId, TaskId};
 use serde::Serialize;
 
 use super::super::ExecutionReport;
 use super::super::lanes::{JobReport, LaneReport};
 use super::duration;
 use super::page::{result_of, tone_of_job, word_of};
-use crate::model::text::counted;
-use crate::model::time::short;
-use crate::model::{AgentName, LaneId, TaskId};
 use crate::projection::clock::Span;
 
 #[derive(Debug, Serialize)]

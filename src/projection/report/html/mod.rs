@@ -8,18 +8,18 @@ mod page;
 use std::io;
 use std::time::Duration;
 
+use lanewright_model::text::shell_line;
+use lanewright_model::time::short;
+use lanewright_model::{Dollars, LaneId};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, Output, State, UndefinedBehavior, Value, context, escape_formatter};
+use page::{Limits, page};
 use sha2::{Digest, Sha256};
 
 use super::{ExecutionReport, escape};
 use crate::graph::SvgStyle;
-use crate::model::text::shell_line;
-use crate::model::time::short;
-use crate::model::{Dollars, LaneId};
 use crate::projection::lane_graph::lane_graph;
-use page::{Limits, page};
 
 /// All are named `.html`, so that what they show is escaped.
 const TEMPLATES: [(&str, &str); 5] = [

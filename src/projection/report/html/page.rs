@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
+use lanewright_model::LaneId;
+use lanewright_model::must_haves::tally;
 use serde_json::{Value, json};
 
 use super::super::lanes::{JobReport, LaneReport};
 use super::super::{ExecutionReport, json};
 use super::changes::ChangesView;
 use super::chart::Chart;
-use crate::model::LaneId;
-use crate::model::must_haves::tally;
 use crate::projection::commands::Commands;
 use crate::projection::header;
 use crate::projection::history::{JobHistory, LaneState, Retry};

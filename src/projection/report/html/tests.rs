@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use lanewright_model::event::Event;
+use lanewright_model::{Approval, ReportFormat, Transcript, Usage};
 use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::Value;
 
 use super::super::tests::*;
 use super::super::{ChangedFile, LaneChanges};
 use super::*;
-use crate::event::Event;
-use crate::model::{Approval, ReportFormat, Transcript, Usage};
 use crate::projection::testing::*;
 
 /// All that a page may have: nothing that runs, loads or submits something.
@@ -188,7 +188,7 @@ fn what_is_hostile_stays_text() {
     let texts: Vec<String> = section.descendants().filter(Node::is_element).map(words).collect();
     assert!(texts.iter().filter(|text| text.trim() == shown).count() >= 2, "{texts:?}");
     assert!(texts.iter().any(|text| *text == format!("+{shown}\n")), "{texts:?}");
-    assert!(!page.contains(crate::model::safe_text::is_unsafe));
+    assert!(!page.contains(lanewright_model::safe_text::is_unsafe));
 }
 
 #[test]

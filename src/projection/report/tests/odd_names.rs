@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use lanewright_model::{Demand, Diagnosis, Failure, FailureClass, FailureKind, Finding, PlanParts, Verdict};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Parser, Tag, TagEnd};
 use roxmltree::Document;
 
 use super::*;
-use crate::model::{Demand, Diagnosis, Failure, FailureClass, FailureKind, Finding, PlanParts, Verdict};
 use crate::projection::report::escape::visible;
 
 /// Fifty of them, and one that is long.
@@ -74,7 +74,7 @@ fn odd() -> Vec<String> {
 /// A failed lane for each of them, which has it as a name, a command, a message, an output, a file, a demand and a note.
 fn run_of(names: &[String]) -> ExecutionReport<'static> {
     let ids: Vec<String> = (0..names.len()).map(|number| format!("L{number}")).collect();
-    let lanes: Vec<(&str, &[&str], &[crate::model::Approval])> =
+    let lanes: Vec<(&str, &[&str], &[lanewright_model::Approval])> =
         ids.iter().map(|id| (id.as_str(), &[][..], &[][..])).collect();
     let mut parts = PlanParts::from(plan(&lanes));
     let mut story = Story::begun();

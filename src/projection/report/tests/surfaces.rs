@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use lanewright_model::Usage;
+use lanewright_model::time::short;
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 use serde_json::Value;
 
 use super::*;
-use crate::model::Usage;
-use crate::model::time::short;
 use crate::projection::cells::clean;
 use crate::projection::history::LaneHistory;
 use crate::projection::report::escape::visible;

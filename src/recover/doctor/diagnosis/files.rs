@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::text::shell_line;
+use lanewright_model::{LaneId, Plan, Transition};
 use serde_json::Value;
 
-use crate::event::{Event, LaneStage, Record};
-use crate::model::text::shell_line;
-use crate::model::{LaneId, Plan, Transition};
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Expected, Finding, Kind, Repair, RunFacts, Severity, StatusSeen, TaskSeen, differing};
 use crate::schedule::Fault;

@@ -1,7 +1,8 @@
 //! Run logs: torn, damaged, gone, or not fitting the plan.
 
-use crate::event::Record;
-use crate::model::text::{counted, shell_line};
+use lanewright_model::event::Record;
+use lanewright_model::text::{counted, shell_line};
+
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Expected, Finding, Kind, LogSeen, Remains, Repair, RunFacts, Severity};
 use crate::store::salvage::Salvage;

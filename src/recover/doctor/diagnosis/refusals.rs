@@ -1,8 +1,9 @@
 //! Why a resume or a rollback of a run is refused although nothing is damaged.
 
-use crate::event::LaneStage;
-use crate::model::text::shell_line;
-use crate::model::{LaneId, RunId};
+use lanewright_model::event::LaneStage;
+use lanewright_model::text::shell_line;
+use lanewright_model::{LaneId, RunId};
+
 use crate::recover::doctor::{Expected, Facts, Finding, Kind, RunFacts, Severity};
 use crate::recover::resume::{ResumeError, check};
 use crate::schedule::LaneEnd;

@@ -1,8 +1,9 @@
 //! What all runs share: checkpoints, slots, locks of git's, refs, supervisors, disks.
 
+use lanewright_model::text::{counted, shell_line};
+use lanewright_model::{CheckpointRecord, RunId};
+
 use crate::git::Slot;
-use crate::model::text::{counted, shell_line};
-use crate::model::{CheckpointRecord, RunId};
 use crate::recover::doctor::{Facts, Finding, IndexTrouble, Kind, Repair, RunFacts, Severity, is_same_record};
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {

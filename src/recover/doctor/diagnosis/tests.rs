@@ -1,9 +1,10 @@
 use std::path::{Path, PathBuf};
 
+use lanewright_model::{JobId, JobRole, LaneId, ProcessId, RunId};
+
 use super::super::facts::*;
 use super::super::finding::Kind;
 use super::*;
-use crate::model::{JobId, JobRole, LaneId, ProcessId, RunId};
 
 fn healthy() -> RunFacts {
     RunFacts {

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use lanewright_model::text::shell_line;
+
 use crate::git::{Holder, Present, WorktreeState};
-use crate::model::text::shell_line;
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Claimed, Expected, Finding, HoldingSeen, Kind, Repair, RunFacts, Severity, Target};
 

@@ -1,7 +1,8 @@
+use lanewright_model::event::{AgentReport, Worktree};
+use lanewright_model::runner::RunnerText;
+use lanewright_model::{Outage, OutageKind, Plan, PlanParts, Session, Transcript, Usage};
+
 use super::*;
-use crate::event::{AgentReport, Worktree};
-use crate::model::runner::RunnerText;
-use crate::model::{Outage, OutageKind, Plan, PlanParts, Session, Transcript, Usage};
 use crate::schedule::sample_plans::{commit, exit, lane, plan};
 use crate::schedule::state::agent::AgentState;
 

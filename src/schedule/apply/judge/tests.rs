@@ -1,5 +1,6 @@
+use lanewright_model::{Outage, OutageKind, TaskId};
+
 use super::*;
-use crate::model::{Outage, OutageKind, TaskId};
 use crate::schedule::sample_plans::{exit, lane};
 
 fn report(status: &str, decision: &str, message: &str) -> AgentReport {
@@ -124,7 +125,7 @@ fn an_idle_agent_is_quoted_from_the_end() {
     let long = "é".repeat(QUOTED + 1);
     assert_eq!(told(&agent, &[&long[2..]]).message, format!("changed no file; it said: {}", &long[2..]));
     assert_eq!(told(&agent, &[&long]).message, format!("changed no file; it said: …{}", &long[2..]));
-    let second = crate::model::Task { id: TaskId::new("2").unwrap(), ..agent.tasks[0].clone() };
+    let second = lanewright_model::Task { id: TaskId::new("2").unwrap(), ..agent.tasks[0].clone() };
     agent.tasks.push(second);
     assert_eq!(told(&agent, &[]).message, "no task changed a file, and said nothing");
 }

@@ -1,5 +1,6 @@
+use lanewright_model::{Agent, AgentName, ExitCause, Finding};
+
 use super::*;
-use crate::model::{Agent, AgentName, ExitCause, Finding};
 use crate::schedule::sample_plans::{commit, exit, lane};
 
 /// A lane whose agents are all done and merged, in that order.

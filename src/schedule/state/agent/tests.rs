@@ -1,5 +1,6 @@
+use lanewright_model::{Outage, OutageKind, Task};
+
 use super::*;
-use crate::model::{Outage, OutageKind, Task};
 use crate::schedule::sample_plans::{commit, lane, moment};
 
 fn task(id: &str) -> TaskId {
@@ -36,7 +37,7 @@ fn retries_end_early_only_after_three_like_failures_of_one_task_in_one_life() {
 #[test]
 fn a_place_is_wanted_for_the_next_task_of_its_own() {
     let mut plan = lane("A", &[], 1, &[]).agents.remove(0);
-    let person = Task { kind: crate::model::TaskKind::HumanVerify, ..plan.tasks[0].clone() };
+    let person = Task { kind: lanewright_model::TaskKind::HumanVerify, ..plan.tasks[0].clone() };
     plan.tasks = vec![plan.tasks[0].clone(), plan.tasks[0].clone(), person];
     let wants = |step: AgentStep, task| AgentState { step, task, ..AgentState::default() }.wants_a_place(&plan);
     for (step, expected) in [

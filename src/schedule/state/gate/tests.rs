@@ -1,5 +1,6 @@
+use lanewright_model::JobRole;
+
 use super::*;
-use crate::model::JobRole;
 use crate::schedule::sample_plans::exit;
 
 fn job(number: u32) -> JobId {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::LaneStage;
-use crate::model::LaneIndex;
+use lanewright_model::LaneIndex;
+use lanewright_model::event::LaneStage;
+
 use crate::schedule::state::RunState;
 use crate::schedule::state::indexes::LaneIndexes;
 use crate::schedule::state::lane::{LaneEnd, LaneState};

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use lanewright_model::{CommandLine, FailureKind, LaneIndex};
+
 use super::*;
-use crate::model::{CommandLine, FailureKind, LaneIndex};
 use crate::schedule::RunState;
 use crate::schedule::sample_plans::{self, commit, lane, moment};
 use crate::schedule::state::agent::{OutageState, PastFailure};
@@ -51,7 +52,7 @@ fn an_agent_ends_its_lane_when_nothing_more_will_come_of_it() {
     };
     let blocked = |reason: &str| Some(Event::LaneBlocked { lane: plan.id.clone(), reason: reason.to_owned() });
     let failed = Some(Event::LaneFailed { lane: plan.id.clone(), failure: failure() });
-    let salvaging = || AgentStep::Salvaging(crate::event::SnapshotReason::Failure, None);
+    let salvaging = || AgentStep::Salvaging(lanewright_model::event::SnapshotReason::Failure, None);
     let unkept = blocked("what engineer left cannot be kept, so it is not touched: no space");
     let told = blocked("why");
     let silent = blocked("the agent reported BLOCKED without a reason");

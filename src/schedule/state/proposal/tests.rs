@@ -1,5 +1,6 @@
+use lanewright_model::{LaneId, OutageKind};
+
 use super::*;
-use crate::model::{LaneId, OutageKind};
 use crate::schedule::sample_plans::{commit, moment};
 
 #[test]

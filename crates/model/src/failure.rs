@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::diagnosis::Diagnosis;
-use super::word::word_enum;
+use super::word_enum;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -30,7 +30,7 @@ pub struct Failure {
 pub const CONTEXT_LOG_ENTRIES: usize = 5;
 
 /// The instruction for an agent that may have ended with a question.
-pub(crate) const NOBODY_ANSWERS: &str = "Nobody answers questions while you work: decide yourself, state what you assumed, and \
+pub const NOBODY_ANSWERS: &str = "Nobody answers questions while you work: decide yourself, state what you assumed, and \
 change the files that the task asks for.";
 
 impl Failure {

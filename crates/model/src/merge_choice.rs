@@ -1,6 +1,6 @@
 //! Whether and how finished lanes are merged.
 
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// How a lane that is merged here reaches the integration branch.

@@ -85,7 +85,7 @@ fn joined(root: &Path, rest: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CommitId, LaneId, Timestamp};
+    use crate::{CommitId, LaneId, Timestamp};
 
     fn place(host: &str, repository: &str) -> Place {
         let worktree_root = PathBuf::from(format!("{repository}.lanes"));

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::{millis, optional_millis};
-use crate::model::{
+use crate::time::{millis, optional_millis};
+use crate::{
     AgentName, Budget, ChangeSize, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
     ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
@@ -486,7 +486,7 @@ pub struct Worktree {
     pub head: CommitId,
 }
 
-crate::model::word_enum! {
+crate::word_enum! {
     /// How much of the work of an agent that is to change files changed none.
     #[derive(Default)]
     Idle {

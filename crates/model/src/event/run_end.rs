@@ -1,6 +1,6 @@
 //! Why a run is asked to stop, and how it ended.
 
-crate::model::word_enum! {
+crate::word_enum! {
     StopReason {
         /// Ctrl-C.
         Interrupt = "interrupt",
@@ -15,7 +15,7 @@ crate::model::word_enum! {
     }
 }
 
-crate::model::word_enum! {
+crate::word_enum! {
     RunOutcome {
         /// Every lane is merged and the final gate passed.
         Done = "done",

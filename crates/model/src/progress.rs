@@ -1,6 +1,6 @@
 //! How the progress of a run is shown.
 
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// What `--progress` asks for.

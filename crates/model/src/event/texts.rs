@@ -1,7 +1,7 @@
 //! The free texts in events: what programs and people said, which may hold anything, also a secret.
 
 use super::{AgentReport, Event, Reading};
-use crate::model::{Checkpoint, Diagnosis, Failure, JobExit, Verdict};
+use crate::{Checkpoint, Diagnosis, Failure, JobExit, Verdict};
 
 impl Event {
     /// Changes every free text with `change`. Names, commits, refs and paths stay as they are.

@@ -118,7 +118,7 @@ fn nowhere() -> Arc<Path> {
 mod lane_or_dash {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use crate::model::LaneId;
+    use crate::LaneId;
 
     pub(super) fn serialize<S: Serializer>(lane: &Option<LaneId>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(lane.as_ref().map_or("-", LaneId::as_str))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// What opens pull requests.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// What a further attempt is for (seed 000, Recovery Protocol; SPEC §7).

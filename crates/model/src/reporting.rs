@@ -1,6 +1,6 @@
 //! How the end of a run is reported.
 
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// What `report --format` writes.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::command::CommandLine;
 use super::id::{AgentName, LaneId, TaskId};
 use super::time::{Timestamp, millis, optional_millis};
-use super::word::word_enum;
+use super::word_enum;
 
 /// The name of a job, unique in its run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

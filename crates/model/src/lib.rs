@@ -1,4 +1,12 @@
-//! The words of the field as types. Nothing here does anything but hold and check data.
+//! What Lanewright's plans, run log and state files hold, as types.
+//!
+//! Nothing here reads a file, asks the clock or starts a program: a type holds data and checks it. The JSON of a type is
+//! that of the files, so a program that reads `plan.json`, `run.log`, `checkpoints.json` or the output of
+//! `status --format json` can use these types.
+//!
+//! Begin with [`event::Event`], what can happen in a run, and [`Plan`], what a run is to do.
+
+#![allow(missing_docs, reason = "names that say it all")]
 
 pub mod agent_options;
 pub mod cells;
@@ -9,6 +17,7 @@ pub mod command;
 pub mod dag;
 pub mod diagnosis;
 pub mod digest;
+pub mod event;
 mod executor;
 pub mod failure;
 mod git_variables;
@@ -70,4 +79,4 @@ pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transitio
 pub use time::Timestamp;
 pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
-pub(crate) use word::{Word, word_enum};
+pub use word::Word;

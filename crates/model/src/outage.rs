@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::FailureKind;
 use super::time::optional_millis;
-use super::word::word_enum;
+use super::word_enum;
 
 /// Something outside that kept an attempt from succeeding and is likely to pass by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

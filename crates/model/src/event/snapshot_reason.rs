@@ -1,4 +1,4 @@
-crate::model::word_enum! {
+crate::word_enum! {
     SnapshotReason {
         /// A task passed its gate.
         Task = "task",

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::redact::looks_secret;
 use super::text::counted;
 use super::time::{exact, optional_millis};
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// The engines that can be used.

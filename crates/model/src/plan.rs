@@ -16,7 +16,7 @@ use super::must_haves::MustHaves;
 use super::replaced::Replaced;
 use super::runner::Runner;
 use super::time::{millis, optional_millis};
-use super::word::word_enum;
+use super::word_enum;
 
 /// A phase: its lanes, the order between them, and the gates that its work must pass.
 ///

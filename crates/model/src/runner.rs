@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::agent_options::AgentOptions;
 use super::command::CommandLine;
 use super::outage::OutageKind;
-use super::word::word_enum;
+use super::word_enum;
 
 /// A runner as it is described; absent values come from the runner in `like`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

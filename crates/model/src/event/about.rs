@@ -1,8 +1,8 @@
 //! The lane and the job of an event, and its columns in the run log.
 
 use super::{Event, RunOutcome};
-use crate::model::must_haves::any_broken;
-use crate::model::{LaneId, TaskId};
+use crate::must_haves::any_broken;
+use crate::{LaneId, TaskId};
 
 impl Event {
     /// The state of the run after the event, if it has one; the inner `None`: it is active. A lane that was put
@@ -16,7 +16,7 @@ impl Event {
     }
 
     /// Whether it is a request to stop the whole run without waiting for its jobs.
-    pub(crate) fn is_forced_stop(&self) -> bool {
+    pub fn is_forced_stop(&self) -> bool {
         matches!(self, Self::StopRequested { lane: None, force: true, .. })
     }
 
@@ -98,7 +98,7 @@ impl Event {
     }
 }
 
-crate::model::word_enum! {
+crate::word_enum! {
     /// The `status` column of a run log line (SPEC §4).
     RecordStatus {
         Ok = "ok",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::word::word_enum;
+use super::word_enum;
 
 word_enum! {
     /// Of which kind the failure of a gate is (SPEC §8).

@@ -7,6 +7,7 @@ pub trait Word: Copy + Send + Sync + 'static {
 }
 
 /// Declares such an enum with its words, so that no word is ever written twice.
+#[macro_export]
 macro_rules! word_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -30,7 +31,7 @@ macro_rules! word_enum {
             }
         }
 
-        impl crate::model::Word for $name {
+        impl $crate::Word for $name {
             fn all() -> &'static [Self] { Self::ALL }
             fn word(self) -> &'static str { Self::word(self) }
         }
@@ -42,4 +43,3 @@ macro_rules! word_enum {
         }
     };
 }
-pub(crate) use word_enum;

@@ -45,7 +45,7 @@ pub fn pad(text: &str, cells: usize) -> String {
 }
 
 /// The words of `text`. What is in backticks is one: a command is there to be copied, so no line ends within it.
-pub(crate) fn words(text: &str) -> Vec<String> {
+pub fn words(text: &str) -> Vec<String> {
     let is_open = |text: &str| text.matches('`').count() % 2 == 1;
     let is_paired = !is_open(text);
     let mut words: Vec<String> = Vec::new();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::optional_millis;
-use crate::model::{
+use crate::time::optional_millis;
+use crate::{
     AgentName, Budget, CommitId, LaneId, MergeMode, MergeStyle, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId,
 };
 
@@ -86,16 +86,16 @@ pub struct RunOptions {
     #[serde(default)]
     pub checkpoint_tags: bool,
     /// First delay of a retry; doubles each time.
-    #[serde(with = "crate::model::time::millis")]
+    #[serde(with = "crate::time::millis")]
     pub backoff: Duration,
     /// How long a network or a quota may be out before the lane fails.
-    #[serde(with = "crate::model::time::millis", default = "outage_limit")]
+    #[serde(with = "crate::time::millis", default = "outage_limit")]
     pub outage_limit: Duration,
     /// Time limit of a specialist.
-    #[serde(with = "crate::model::time::millis")]
+    #[serde(with = "crate::time::millis")]
     pub specialist_timeout: Duration,
     /// What supervisors do when Lanewright dies.
-    pub on_orphan: crate::model::OnOrphan,
+    pub on_orphan: crate::OnOrphan,
     /// Time limit of the whole run.
     #[serde(with = "optional_millis", default)]
     pub timeout: Option<Duration>,
@@ -117,7 +117,7 @@ pub struct RunOptions {
 }
 
 fn outage_limit() -> Duration {
-    crate::model::retry::OUTAGE_LIMIT
+    crate::retry::OUTAGE_LIMIT
 }
 
 /// Who works on a run.

@@ -1,4 +1,4 @@
-crate::model::word_enum! {
+crate::word_enum! {
     /// The stages of a lane's life (SPEC §6).
     #[derive(Default)]
     LaneStage {

@@ -1,7 +1,7 @@
 //! Events with their place in a log.
 
 use super::Event;
-use crate::model::Timestamp;
+use crate::Timestamp;
 
 /// One line of the run log.
 #[derive(Debug, Clone, PartialEq)]
