@@ -66,4 +66,5 @@ pub use worktree::pool::{Checkout, Kept, Mode, Pool};
 pub(crate) use worktree::rebuild::{Rebuilt, is_checked_out, is_on_branch};
 pub use worktree::repair::ClaimFound;
 pub(crate) use worktree::repair::Lost;
+pub(crate) use worktree::slot::is_untouched;
 pub use worktree::update::{adopt_head, head_that_continues, is_half_updated, set_worktree_to};

@@ -105,7 +105,9 @@ impl ExternalChanges {
     ) {
         let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
         let Some(worktree) = workplace.worktree.as_ref().filter(|worktree| !worktree.branch.is_empty()) else { return };
-        if !worktree.path.join(".git").exists() || git::is_half_updated(&worktree.path).unwrap_or(false) {
+        let path = &worktree.path;
+        let was_only_made = || repository.own_entry(path).is_some_and(|entry| git::is_untouched(path, &entry));
+        if !path.join(".git").exists() || was_only_made() || git::is_half_updated(path).unwrap_or(false) {
             return;
         }
         let staged = lane_state.staged().map(|staged| &staged.commit).filter(|_| agent.is_none());

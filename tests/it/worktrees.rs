@@ -315,6 +315,21 @@ fn emptied_after_its_reset(mode: &str, deed: &str) -> TestEnv {
 }
 
 #[test]
+fn a_worktree_that_was_made_and_not_checked_out_is_no_change_by_hand() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'echo x > x.txt; test -e \"$SCRATCH/ready\"'\n");
+    env.execute(&[]).exits(1);
+    let slot = std::fs::canonicalize(env.path("repo.lanes/r1/L/code")).expect("the lane's worktree");
+    let (slot, claim) = (slot.to_str().expect("UTF-8"), slot.with_extension("claim"));
+    env.git(&["worktree", "remove", "--force", slot]);
+    env.git(&["worktree", "add", "--quiet", "--detach", "--no-checkout", slot, "main"]);
+    std::fs::remove_file(claim).expect("the claim");
+    env.write("scratch/ready", "");
+    env.resume(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "x.txt"]);
+}
+
+#[test]
 fn a_rollback_names_what_is_in_the_place_of_a_worktree() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = \"false\"\ncommand = 'echo x > x.txt'\n");

@@ -140,9 +140,10 @@ impl Pool {
         Ok(ClaimFound::Restored)
     }
 
-    /// Whether the slot was given back: a slot is detached before its claim is removed.
+    /// Whether the slot was given back: a slot is detached before its claim is removed. So is one that is being made again.
     fn is_given_back(&self, worktree: &Worktree) -> bool {
-        let Some(entry) = self.repository.own_entry(&worktree.path) else { return false };
+        let entry = self.repository.own_entry(&worktree.path).filter(|entry| !is_untouched(&worktree.path, entry));
+        let Some(entry) = entry else { return false };
         match self.repository.head_at(&worktree.path) {
             Ok(Head { branch: None, commit }) => !worktree.branch.is_empty() || rests_since_release(&entry, &commit),
             _ => false,
