@@ -7,14 +7,12 @@
 #[cfg(windows)]
 compile_error!("Lanewright needs a POSIX system: sessions, signals and file locks that end with their owner");
 
-mod awake;
 pub mod cli;
 mod cluster;
 pub mod diagnose;
 pub mod engine;
 pub mod executor;
 mod forge;
-pub mod fs;
 pub mod git;
 pub mod graph;
 mod placement;
@@ -31,6 +29,4 @@ pub(crate) mod shell;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]
 pub mod state_sync;
 pub mod store;
-mod time_limit;
-pub mod timing;
 mod ui;

@@ -14,7 +14,7 @@ use lanewright::progress::projections::ProjectionWriter;
 use lanewright::projection::RunHistory;
 use lanewright::schedule::RunState;
 use lanewright::store::{Journal, StateDirectory};
-use lanewright::timing::TARGET;
+use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{LaneIndex, Plan, PlanParts, RunId};
 use tracing::Subscriber;

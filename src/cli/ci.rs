@@ -4,12 +4,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use lanewright_files::handle;
+use lanewright_files::regular_file::Links;
 use lanewright_model::Ci;
 
 use super::args::Format;
 use super::{Context, Result};
-use crate::fs::handle;
-use crate::fs::regular_file::Links;
 use crate::projection::report::{Annotation, ExecutionReport, MARKDOWN_LIMIT, annotations, markdown};
 use crate::settings::{Environment, Progress, Settings};
 

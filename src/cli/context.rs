@@ -5,15 +5,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use lanewright_files::regular_file::{self, Links};
+use lanewright_files::timing::Timings;
 
 use super::args::GlobalArgs;
 use super::error::{ExitStatus, Hint};
 use super::printer::Printer;
-use crate::fs::regular_file::{self, Links};
 use crate::git::{Repository, Surrounding};
 use crate::settings::environment::{HOME, XDG_CONFIG_HOME};
 use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings, absolute};
-use crate::timing::Timings;
 
 /// The largest configuration file, in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;

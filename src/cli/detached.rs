@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus as Exit};
 use std::time::{Duration, Instant};
 
+use lanewright_files::{handle, regular_file};
 use lanewright_model::event::Event;
 
 use super::Result;
 use super::child::{Caller, failed, refusal};
-use crate::fs::{handle, regular_file};
 use crate::process::{Output, start_detached};
 use crate::store::{Follower, RunDirectory};
 

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use lanewright_files::timing::{Listener, TARGET, Timings};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -12,7 +13,6 @@ use super::printer::Diagnostics;
 use super::{ExitStatus, Hint, Result};
 use crate::settings::Environment;
 use crate::settings::environment::LOG;
-use crate::timing::{Listener, TARGET, Timings};
 
 /// Starts writing what `-v` or else `LANEWRIGHT_LOG` ask for; otherwise warnings only.
 pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Option<Timings>) -> Result<()> {

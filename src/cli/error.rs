@@ -12,7 +12,6 @@ use crate::engine::DriverError;
 use crate::engine::run_loop::RunLoopError;
 use crate::executor::ExecutorError;
 use crate::forge::ForgeError;
-use crate::fs::FileError;
 use crate::git::GitError;
 use crate::process::ProcessError;
 use crate::progress::projections::ProjectionError;
@@ -23,6 +22,7 @@ use crate::state_sync::StateSyncError;
 use crate::store::LogError;
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lock::LockError;
+use lanewright_files::FileError;
 use lanewright_model::text::counted;
 
 pub(crate) use anyhow::Result;

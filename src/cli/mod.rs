@@ -57,7 +57,7 @@ pub(crate) use printer::Printer;
 pub(crate) use repository_context::RepositoryContext;
 pub(crate) use this_process::{host, now, owner};
 
-use crate::timing::Timings;
+use lanewright_files::timing::Timings;
 use lanewright_model::ReportFormat;
 
 /// Does what the command line says; the first argument is the program's own name.

@@ -10,17 +10,17 @@ use std::process::{Child, Command, Output as Ended};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use lanewright_files::regular_file::Links;
+use lanewright_files::time_limit::end_of_output_within;
+use lanewright_files::{atomic, handle, regular_file};
 use lanewright_model::NotifyOn;
 
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::fs::regular_file::Links;
-use crate::fs::{atomic, handle, regular_file};
 use crate::process::{self, Output, start_detached};
 use crate::progress::FanOut;
 use crate::projection::notification::{Notification, Notifications};
 use crate::settings::{Layer, Settings, Webhook};
 use crate::store::RunDirectory;
-use crate::time_limit::end_of_output_within;
 
 /// The variable with the notification to send, as JSON.
 const VARIABLE: &str = "LANEWRIGHT_NOTIFICATION";

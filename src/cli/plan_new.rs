@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
+use lanewright_files::atomic;
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, PhaseId, PlanFormat};
 
@@ -11,7 +12,6 @@ use super::args::NewPlan;
 use super::confirm::can_ask;
 use super::run::PlanText;
 use super::{Context, ExitStatus, Hint, Result};
-use crate::fs::atomic;
 use crate::plan::{Diagnostic, ReadOptions, starter_prompt};
 use crate::settings::{Layer, Settings};
 

@@ -1,6 +1,7 @@
 //! `report`, and the reports that a run leaves when it ends (SPEC §11). Neither changes anything of the run.
 
 use anyhow::{Context as _, Result};
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::{Ci, Plan, Redactor, ReportFormat, RunId};
 
 use super::args;
@@ -11,7 +12,6 @@ use super::runs::{beginning, pinned_plan, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
-use crate::fs::{atomic, regular_file};
 use crate::git::Repository;
 use crate::progress::styles_for;
 use crate::projection::RunHistory;

@@ -182,7 +182,7 @@ const TRIES: u32 = 20;
 
 fn usable_directory(root: &Path) -> Result<()> {
     let attempt = || -> Result<(), String> {
-        crate::fs::directory::create_directory(root).map_err(|error| error.to_string())?;
+        lanewright_files::directory::create_directory(root).map_err(|error| error.to_string())?;
         // A file made to try it would stay where Lanewright is killed.
         access(root, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| error.to_string())
     };

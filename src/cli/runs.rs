@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
-use crate::fs::regular_file;
 use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
 use crate::settings::{Layer, Settings, nearest};

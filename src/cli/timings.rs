@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lanewright_files::timing::Timings;
 use lanewright_model::Plan;
 use serde_json::Map;
 
@@ -12,7 +13,6 @@ use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::history::Wait;
 use crate::settings::{Settings, absolute};
-use crate::timing::Timings;
 
 /// Begins the trace before anything else, so that a file that cannot be written stops nothing half-way.
 pub(super) fn begin(context: &Context, file: &Path) -> Result<Timings> {

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use lanewright_files::awake::AwakeClock;
 use lanewright_model::time::exact;
 
 use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
-use crate::awake::AwakeClock;
 use crate::git::{GitError, Repository};
 use crate::settings::{OnLockConflict, Settings};
 

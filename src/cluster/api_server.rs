@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
+use lanewright_files::timing::{TARGET, outside};
 use lanewright_model::ExecutorSettings;
 use lanewright_model::text::shell_line;
 use lanewright_model::time::exact;
 use tokio::runtime::{Builder, Runtime};
 
 use super::ClusterError;
-use crate::timing::{TARGET, outside};
 
 /// Of one question.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use lanewright_files::time_limit::output_within;
+use lanewright_files::timing::{TARGET, outside};
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::ExecutorSettings;
 use lanewright_model::text::{last_lines, shell_line};
 
@@ -14,9 +17,6 @@ use super::{
     ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, slurm_reasons,
     squeue,
 };
-use crate::fs::{atomic, regular_file};
-use crate::time_limit::output_within;
-use crate::timing::{TARGET, outside};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

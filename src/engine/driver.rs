@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_files::awake::asleep;
+use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Incoming, Record, RunStarted, StopReason};
 use lanewright_model::{OnOrphan, Timestamp};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -19,14 +21,12 @@ use tokio::time::sleep;
 
 use super::run_loop::{Log, RunLoop, RunLoopError, Step};
 use super::signals::{Signals, Wish};
-use crate::awake::asleep;
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
 use crate::schedule::{Action, Finish, RunState};
 use crate::store::{Journal, LogError, requests};
-use crate::timing::TARGET;
 
 /// How often requests are looked for and time is shown.
 const TICK: Duration = Duration::from_millis(200);

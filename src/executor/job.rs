@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_files::timing::TARGET;
+use lanewright_files::{FileError, atomic, directory, regular_file};
 use lanewright_model::event::{AgentReport, Event, Reading, Worktree};
 use lanewright_model::job::StatusSpec;
 use lanewright_model::runner::PromptWay;
@@ -18,13 +20,11 @@ use super::timed::job_span;
 use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use crate::diagnose;
-use crate::fs::{FileError, atomic, directory, regular_file};
 use crate::git;
 use crate::process::{self, Observation};
 use crate::prompt::{PastFailures, ReportValues, Templates, Values};
 use crate::schedule::RunState;
 use crate::store::lane_files;
-use crate::timing::TARGET;
 
 /// Everything that a job needs, taken from the state.
 struct Described {

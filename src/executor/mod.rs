@@ -101,7 +101,7 @@ pub(crate) enum ExecutorError {
     #[error("{0}; {remedy}, then resume", remedy = .0.remedy())]
     Forge(#[from] ForgeError),
     #[error(transparent)]
-    File(#[from] crate::fs::FileError),
+    File(#[from] lanewright_files::FileError),
     #[error("the run log does not record {0}; run `lanewright status` and compare")]
     Missing(&'static str),
     #[error("the prompt cannot be made: {0}")]

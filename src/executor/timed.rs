@@ -1,5 +1,6 @@
 //! Measures actions: how long git worked goes into the run log, and everything into `--timings`.
 
+use lanewright_files::timing::{self, TARGET};
 use lanewright_model::event::Event;
 use lanewright_model::{AgentName, JobExit, JobId, LaneId};
 
@@ -7,7 +8,6 @@ use super::crash::{CrashPoint, crash_point};
 use super::{Executor, ExecutorError, Task, subject};
 use crate::schedule::Action;
 use crate::store::{Journal, LogError};
-use crate::timing::{self, TARGET};
 
 impl Executor {
     /// Carries out `task`, which does `action`. Each answer is preceded by how long git worked for it.

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use lanewright_files::time_limit::output_within;
+use lanewright_files::timing::{TARGET, outside};
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{is_foreign_git_variable, is_transport_variable};
 
 use super::error::ForgeError;
-use crate::time_limit::output_within;
-use crate::timing::{TARGET, outside};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

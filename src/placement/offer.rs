@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context as _, Result, ensure};
+use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, LaneIndex, RunId};
 
@@ -12,7 +13,6 @@ use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
 use crate::cluster::{ClusterError, Order};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
-use crate::fs::regular_file;
 use crate::git::GitError;
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};

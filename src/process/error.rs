@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::fs::FileError;
+use lanewright_files::FileError;
 
 /// Why a job could not be started, read, asked or swept.
 #[derive(Debug, thiserror::Error)]

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Utc;
+use lanewright_files::regular_file::{Links, require_regular};
+use lanewright_files::{atomic, directory, handle, regular_file};
 use lanewright_model::{JobExit, JobSpec, ProcessId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessError;
-use crate::fs::regular_file::{Links, require_regular};
-use crate::fs::{atomic, directory, handle, regular_file};
 
 /// The job's output: standard output and standard error of all steps, in the order in which they were written.
 pub fn output_log(job_directory: &Path) -> PathBuf {

@@ -5,13 +5,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lanewright_files::regular_file;
 use lanewright_model::ProcessId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::identity::Row;
-use crate::fs::regular_file;
 use crate::process::LiveProcess;
 
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.

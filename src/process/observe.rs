@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lanewright_files::{FileError, atomic};
 use lanewright_model::{JobExit, ProcessId};
 
 use super::ProcessError;
 use super::files::{JobFiles, Marker};
-use crate::fs::{FileError, atomic};
 use crate::process::LiveProcess;
 
 /// How long a lock without a known holder is checked again: a process that only checks it holds it for less.

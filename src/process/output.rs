@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::safe_text::last_shown;
-
-use crate::fs::regular_file::{Links, open_with};
 /// How much of the end of the output is looked at for its last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
 

@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use lanewright_files::regular_file::Links;
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::{JobExit, JobSpec, Redactor};
 use serde_json::Value;
 
 use super::files::JobFiles;
 use super::output::each_line;
-use crate::fs::regular_file::Links;
-use crate::fs::{atomic, regular_file};
 
 /// What takes out the secrets of our environment, which every job inherits, those of the variables in `more`, and what
 /// `patterns` match.

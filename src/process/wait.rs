@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lanewright_files::regular_file;
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::text::{counted, last_lines};
 use lanewright_model::{ExitCause, JobExit, Redactor};
@@ -14,7 +15,6 @@ use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::supervisor::stopped_before_start;
 use super::sweep::sweep_owned;
 use super::{Launched, Observation, ProcessError, observe, output_log, platform, supervisors_below};
-use crate::fs::regular_file;
 use crate::process::LiveProcess;
 
 /// Between two checks if there is nothing to wait for.

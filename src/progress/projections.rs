@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
 
@@ -20,7 +21,6 @@ use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 use crate::projection::tasks::task_file;
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
 use crate::store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
-use crate::timing::TARGET;
 
 /// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
+use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 
-use crate::fs::regular_file;
 use crate::process::{self, Observation, ProcessError};
 use crate::schedule::{Fault, RunState};
 use crate::store::RunDirectory;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
@@ -13,7 +14,6 @@ use lanewright_model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
-use crate::fs::regular_file;
 use crate::git::{Bundle, GitError, write_bundle};
 use crate::schedule::{LaneState, RunState};
 use crate::store::run_files::{FileChanges, KnownFiles, RunFile};

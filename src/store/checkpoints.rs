@@ -7,14 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file::{LARGE, Links, read_with};
+use lanewright_files::{FileError, atomic, directory, open_error};
 use lanewright_model::{CheckpointRecord, LaneId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::json::Object;
 use super::lock::exclusively;
-use crate::fs::regular_file::{LARGE, Links, read_with};
-use crate::fs::{FileError, atomic, directory, open_error};
 
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{FileError, atomic, regular_file};
 use lanewright_model::CheckpointRecord;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,7 +11,6 @@ use serde_json::value::RawValue;
 use super::checkpoints::{CheckpointsError, lock_of, read, updated};
 use super::lock::exclusively;
 use super::salvage::keep_aside;
-use crate::fs::{FileError, atomic, regular_file};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::FileError;
+
 use super::log_guard::Tampering;
 use super::record::{EncodeError, FORMAT, LineFault};
-use crate::fs::FileError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {

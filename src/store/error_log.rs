@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use lanewright_files::regular_file::{Links, open_with};
+use lanewright_files::{FileError, handle, open_error};
 use lanewright_model::{AgentName, FailureKind, LaneId, PhaseId, TaskId, Timestamp, word_enum};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::fs::regular_file::{Links, open_with};
-use crate::fs::{FileError, handle, open_error};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorEntry {

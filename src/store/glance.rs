@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use lanewright_files::directory::entries;
+use lanewright_files::{FileError, regular_file};
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::{LaneId, RunId, Timestamp};
 use serde::Deserialize;
 
 use super::layout::{LaneDirectory, StateDirectory, began, moment};
 use super::record;
-use crate::fs::directory::entries;
-use crate::fs::{FileError, regular_file};
 
 /// How many logs are looked at, those that changed last.
 const LOGS: usize = 100;

@@ -8,6 +8,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory::{sync_directory, with_suffix};
+use lanewright_files::handle::{append_existing, append_new, sync_contents, truncate, write_all};
+use lanewright_files::regular_file::Links;
+use lanewright_files::{atomic, open_error};
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{PhaseId, Redactor, RunId, Timestamp};
 
@@ -15,10 +19,6 @@ use super::error::{LogError, cannot};
 use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::scan_all;
-use crate::fs::directory::{sync_directory, with_suffix};
-use crate::fs::handle::{append_existing, append_new, sync_contents, truncate, write_all};
-use crate::fs::regular_file::Links;
-use crate::fs::{atomic, open_error};
 
 /// A run log that is open for writing. The run's lock must be held while it is.
 #[derive(Debug)]

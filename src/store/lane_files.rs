@@ -6,6 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::FileError;
+use lanewright_files::atomic::{exchange_below, rename, write_below};
+use lanewright_files::directory::create_directories;
+use lanewright_files::regular_file::read_foreign;
 use lanewright_model::event::AgentReport;
 use lanewright_model::{Interruption, TaskFile, Timestamp};
 use serde::Serialize;
@@ -14,10 +18,6 @@ use serde_json::{Map, Value};
 use super::json::to_object;
 use super::layout::LaneDirectory;
 use super::lock::exclusively;
-use crate::fs::FileError;
-use crate::fs::atomic::{exchange_below, rename, write_below};
-use crate::fs::directory::create_directories;
-use crate::fs::regular_file::read_foreign;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaneFileError {

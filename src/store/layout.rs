@@ -6,12 +6,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use lanewright_files::directory::{create_directories, entries};
+use lanewright_files::{FileError, directory, regular_file};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
 use serde::Deserialize;
-
-use crate::fs::directory::{create_directories, entries};
-use crate::fs::{FileError, directory, regular_file};
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]

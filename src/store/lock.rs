@@ -8,13 +8,12 @@ use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::handle::{open_lock, truncate, write_all};
+use lanewright_files::regular_file::{Links, open_with, read_foreign};
+use lanewright_files::{FileError, open_error};
 use lanewright_model::event::Owner;
 use lanewright_model::{RunId, Timestamp};
 use serde::{Deserialize, Serialize};
-
-use crate::fs::handle::{open_lock, truncate, write_all};
-use crate::fs::regular_file::{Links, open_with, read_foreign};
-use crate::fs::{FileError, open_error};
 
 /// The holder of a lock, according to its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::fs::directory::{create_directories, with_suffix};
-use crate::fs::{FileError, atomic};
+use lanewright_files::directory::{create_directories, with_suffix};
+use lanewright_files::{FileError, atomic};
 
 /// The largest log of which a copy is held in memory, in bytes. A longer one is restored from the open file, which has
 /// its content unless it was truncated.

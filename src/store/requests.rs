@@ -4,13 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory::entries;
+use lanewright_files::regular_file::read_foreign;
+use lanewright_files::{FileError, atomic};
 use lanewright_model::event::{Event, SnapshotReason, StopReason};
 use lanewright_model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
 use serde::{Deserialize, Serialize};
-
-use crate::fs::directory::entries;
-use crate::fs::regular_file::read_foreign;
-use crate::fs::{FileError, atomic};
 
 /// What a person wants of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

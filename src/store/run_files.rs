@@ -7,13 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use lanewright_files::atomic::write_below;
+use lanewright_files::directory::{entries, entries_with_kinds};
+use lanewright_files::regular_file::{Links, open_with};
+use lanewright_files::{FileError, open_error, regular_file};
 use lanewright_model::JobSpec;
 
 use super::layout::RunDirectory;
-use crate::fs::atomic::write_below;
-use crate::fs::directory::{entries, entries_with_kinds};
-use crate::fs::regular_file::{Links, open_with};
-use crate::fs::{FileError, open_error, regular_file};
 
 /// How much of a job's output is taken along from its beginning, in bytes.
 const HEAD: u64 = 64 << 10;

@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 use super::error::{Damage, LogError, cannot};
 pub use super::record::FORMAT;
 use super::record::{self, EncodeError, LineFault, encode};
-use crate::fs::handle::sync_contents;
-use crate::fs::regular_file::{Links, open_with};
-use crate::fs::{open_error, regular_file};
+use lanewright_files::handle::sync_contents;
+use lanewright_files::regular_file::{Links, open_with};
+use lanewright_files::{open_error, regular_file};
 use lanewright_model::event::{Event, Record, relocate};
 use lanewright_model::{PhaseId, RunId};
 

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory::with_suffix;
+use lanewright_files::{FileError, atomic, regular_file};
 use lanewright_model::RunId;
 use lanewright_model::event::Record;
 
 use super::error::{Damage, LogError, cannot};
 use super::record;
 use super::run_log::scan_all;
-use crate::fs::directory::with_suffix;
-use crate::fs::{FileError, atomic, regular_file};
 
 /// The readable part of a damaged log.
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use lanewright_files::directory::create_directories;
+use lanewright_files::regular_file::{Links, require_regular};
+use lanewright_files::{FileError, handle, open_error};
 use lanewright_model::{AgentName, LaneId};
 use serde_json::Value;
 
 use super::layout::RunDirectory;
-use crate::fs::directory::create_directories;
-use crate::fs::regular_file::{Links, require_regular};
-use crate::fs::{FileError, handle, open_error};
 
 /// Adds a tool call to the file at `path`, whose directory exists, as one write at its end.
 ///

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lanewright::fs::fault::WRITE_FAULT_VARIABLE;
+use lanewright_files::fault::WRITE_FAULT_VARIABLE;
 
 use crate::support::{TestEnv, all_files};
 

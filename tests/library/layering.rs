@@ -32,7 +32,8 @@ const IMPURE: &[&[&str]] = &[
     &["uuid"],
 ];
 
-/// Ways to open a file that wait for a named pipe and read a device without end. `fs::regular_file` has one that does not.
+/// Ways to open a file that wait for a named pipe and read a device without end. `regular_file` of `lanewright-files` has
+/// one that does not.
 const UNGUARDED: &[&[&str]] = &[
     &["fs", "read"],
     &["fs", "read_to_string"],
@@ -43,8 +44,8 @@ const UNGUARDED: &[&[&str]] = &[
     &["OpenOptions", "new"],
 ];
 
-/// Ways to write a file that may leave half of it, that a power cut undoes, or that no write fault reaches. `fs` has those
-/// that do not.
+/// Ways to write a file that may leave half of it, that a power cut undoes, or that no write fault reaches. `lanewright-files`
+/// has those that do not.
 const WRITES: &[&[&str]] = &[
     &["fs", "write"],
     &["fs", "rename"],
@@ -70,38 +71,19 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "projection" => Some(vec!["shell", "graph"]),
         "ui" => Some(vec!["projection", "graph"]),
         "plan" => Some(vec!["shell", "prompt", "graph"]),
-        "store" => Some(vec!["fs"]),
-        "process" => Some(vec!["shell", "fs", "awake"]),
-        "git" | "forge" => Some(vec!["fs", "time_limit", "timing"]),
-        "cluster" => Some(vec!["fs", "time_limit", "timing"]),
-        "fs" | "awake" => Some(vec![]),
-        "time_limit" => Some(vec!["awake"]),
-        "timing" => Some(vec!["fs"]),
-        "progress" => Some(vec!["projection", "store", "git", "fs", "timing"]),
-        "state_sync" => Some(vec!["schedule", "projection", "store", "git", "process", "fs"]),
-        "recover" => Some(vec!["schedule", "projection", "store", "git", "process", "fs", "executor"]),
-        "executor" => Some([&["schedule", "diagnose", "runner", "prompt", "fs", "timing"], DOORS].concat()),
-        "placement" => Some(vec!["schedule", "store", "git", "fs", "cluster", "state_sync", "executor"]),
-        "engine" => Some(vec!["schedule", "store", "git", "process", "fs", "timing", "awake", "executor"]),
+        "store" => Some(vec![]),
+        "process" => Some(vec!["shell"]),
+        "git" | "forge" => Some(vec![]),
+        "cluster" => Some(vec![]),
+        "progress" => Some(vec!["projection", "store", "git"]),
+        "state_sync" => Some(vec!["schedule", "projection", "store", "git", "process"]),
+        "recover" => Some(vec!["schedule", "projection", "store", "git", "process", "executor"]),
+        "executor" => Some([&["schedule", "diagnose", "runner", "prompt"], DOORS].concat()),
+        "placement" => Some(vec!["schedule", "store", "git", "cluster", "state_sync", "executor"]),
+        "engine" => Some(vec!["schedule", "store", "git", "process", "executor"]),
         "cli" => Some(
-            [
-                PURE,
-                DOORS,
-                &[
-                    "cluster",
-                    "state_sync",
-                    "placement",
-                    "recover",
-                    "executor",
-                    "engine",
-                    "progress",
-                    "timing",
-                    "time_limit",
-                    "awake",
-                    "fs",
-                ],
-            ]
-            .concat(),
+            [PURE, DOORS, &["cluster", "state_sync", "placement", "recover", "executor", "engine", "progress"]]
+                .concat(),
         ),
         _ => None,
     }
@@ -120,7 +102,7 @@ fn violations(room: &str, depth: usize, source: &str, rooms: &[String]) -> Vec<S
         from_root && foreign && target != room && !allowed.contains(&target)
     };
     let is_impure = |path: &&Vec<String>| PURE.contains(&room) && names(path, IMPURE);
-    let is_unguarded = |path: &&Vec<String>| room != "fs" && (names(path, UNGUARDED) || names(path, WRITES));
+    let is_unguarded = |path: &&Vec<String>| names(path, UNGUARDED) || names(path, WRITES);
     let wrong = paths.iter().filter(|path| imports_wrongly(path) || is_impure(path) || is_unguarded(path));
     wrong.map(|path| format!("`{room}` names `{}`", path.join("::"))).collect()
 }
@@ -353,9 +335,8 @@ fn planted_violations_are_found() {
             "projection",
             "use crate::projection::line; use super::schedule; // crate::schedule\nconst S: &str = \"crate::git\";",
         ),
-        ("store", "use std::{fs, io::Write}; use crate::{fs::{atomic, directory}, fs::regular_file};"),
+        ("store", "use std::{fs, io::Write}; use lanewright_files::{atomic, directory};"),
         ("engine", "use crate::git::{self, Pool}; struct S { report: u8 }"),
-        ("fs", "fn f(file: &std::fs::File) { let _ = file.sync_all(); std::fs::rename(\"x\", \"y\").unwrap(); }"),
     ];
     for (room, source) in harmless {
         assert_eq!(violations(room, 2, source, &rooms), Vec::<String>::new(), "{room}: {source}");

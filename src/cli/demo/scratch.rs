@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lanewright_files::regular_file;
 use lanewright_model::event::Event;
 use lanewright_model::{JobId, RunId};
 use tempfile::TempDir;
 
 use crate::cli::args;
 use crate::cli::{ExitStatus, Hint};
-use crate::fs::regular_file;
 use crate::process::{self, Observation};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 

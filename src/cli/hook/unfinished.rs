@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
 use lanewright_model::{Approval, RunId, TaskFile};
 
 use super::input::Input;
 use crate::cli::Context;
 use crate::cli::runs;
-use crate::fs::{atomic, regular_file};
 use crate::git::Surrounding;
 use crate::schedule::approval_at;
 use crate::store::lane_files::read_task;

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
+use lanewright_files::regular_file::Links;
+use lanewright_files::{FileError, Staged, atomic, directory, handle, regular_file};
+
 use crate::cli::{ExitStatus, Hint, Result};
-use crate::fs::regular_file::Links;
-use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 
 #[derive(Debug)]
 pub(super) struct Change {

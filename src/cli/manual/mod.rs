@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use lanewright_files::regular_file;
 
 use super::args;
 use super::error::exit_code_table;
 use super::{Context, ExitStatus};
-use crate::fs::regular_file;
 
 /// The same for every build. Without blank the title's next part would take its place.
 const NO_DATE: &str = " ";

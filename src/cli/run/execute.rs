@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{Local, Offset};
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
@@ -26,7 +27,6 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, MissingWork, RunClock};
 use crate::forge::Forge;
-use crate::fs::{atomic, regular_file};
 use crate::placement::{self, Placing, Taken, lane_run};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;

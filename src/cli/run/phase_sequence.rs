@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file;
+
 use super::plan_file::names_in;
 use crate::cli::{ExitStatus, Hint, Result};
-use crate::fs::regular_file;
 use crate::plan::roadmap::{self, RoadmapPhase, normal};
 use crate::plan::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
 

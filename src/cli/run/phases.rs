@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file::{self, Links};
 use lanewright_model::{LaneId, MergeMode, RunId};
 
 use super::chain::{PhaseEnd, follow};
@@ -17,7 +18,6 @@ use crate::cli::executors;
 use crate::cli::runs::half_done;
 use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::fs::regular_file::{self, Links};
 use crate::git;
 use crate::plan::explain;
 use crate::settings::{Layer, Layers, Settings, absolute};

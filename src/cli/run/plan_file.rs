@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use lanewright_files::regular_file::{self, Links};
 use lanewright_model::text::{counted, headline};
 use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
 
 use super::prompts;
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
-use crate::fs::regular_file::{self, Links};
 use crate::plan::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
 use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file::{self, Links};
 use lanewright_model::Plan;
 
 use super::plan_file::names_in;
-use crate::fs::regular_file::{self, Links};
 use crate::plan::{Diagnostic, MAX_TEXT, Severity};
 use crate::prompt::{self, PromptError};
 use crate::settings::{Origin, Setting, nearest};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOptions, RunStarted};
 use lanewright_model::text::shell_line;
@@ -25,7 +26,6 @@ use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
-use crate::fs::{atomic, regular_file};
 use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
 use crate::schedule::RunState;

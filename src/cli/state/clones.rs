@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lanewright_files::directory::entries;
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 
 use crate::cli::Result;
-use crate::fs::directory::entries;
 use crate::git::{Remote, Repository, forget_reference};
 use crate::process::{self, Observation};
 use crate::state_sync::{KEPT, runs_of};

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_files::directory::{create_directory, entries};
 use lanewright_model::digest::sha256;
 use lanewright_model::retry::backoff;
 use lanewright_model::{CommitId, RunId};
@@ -19,7 +20,6 @@ use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::fs::directory::{create_directory, entries};
 use crate::git::{self, GitError, Remote, Repository};
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
 use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};

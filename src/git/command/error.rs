@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::FileError;
 use lanewright_model::CommitId;
 
-use crate::fs::FileError;
 use crate::git::command::ProgramError;
 
 pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use lanewright_files::time_limit::output_within;
+use lanewright_files::timing::{TARGET, outside};
 use lanewright_model::text::shell_line;
 use lanewright_model::time::exact;
 use lanewright_model::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 
 use crate::git::command::GitError;
-use crate::time_limit::output_within;
-use crate::timing::{TARGET, outside};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, Tree};
+use lanewright_files::directory::sync_if_there;
 use lanewright_model::CommitId;
 
-use crate::fs::directory::sync_if_there;
 use crate::git::command::{GitError, Result};
 use crate::git::fast::libgit2::{change, oid};
 use crate::git::repo::{Repository, loose};

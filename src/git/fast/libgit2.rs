@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Once;
 
 use git2::{ConfigLevel, ErrorCode, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid, RepositoryOpenFlags};
+use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
-use crate::fs::{atomic, regular_file, remove_unfinished};
 use crate::git::repo::{Guarded, Repository, Stamps};
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It has no other way to be configured so.

@@ -6,8 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use lanewright_files::temporary_beside;
+
 use super::*;
-use crate::fs::temporary_beside;
 use crate::git::command::program::Git;
 use crate::git::fast::patch::patches;
 use crate::git::repo::repository::commit_id;

@@ -10,10 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{Result, io_error};
 use crate::git::fast::libgit2::Difference;
 use crate::git::repo::{Repository, commit_ids};

@@ -9,10 +9,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use lanewright_files::directory::sync_if_there;
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 
-use crate::fs::directory::sync_if_there;
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, Result, io_error, nul_separated};
 use crate::git::history::{A_PUBLICATION, Checkout, meets, moving};
 use crate::git::query::copy_index;

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{Result, path_text};
 use crate::git::fast::libgit2::RefUpdate;
 use crate::git::fast::{durable, libgit2};

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file;
 use lanewright_model::CommitId;
 
-use crate::fs::regular_file;
 use crate::git::command::{Result, io_error};
 use crate::git::fast::libgit2::Difference;
 use crate::git::history::{Blockers, index_lock};

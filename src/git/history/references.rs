@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use lanewright_files::{atomic, directory, regular_file};
 use lanewright_model::CommitId;
 
-use crate::fs::{atomic, directory, regular_file};
 use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::libgit2::RefUpdate;
 use crate::git::fast::{durable, libgit2};

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::process::Output;
 use std::time::Duration;
 
+use lanewright_files::atomic;
 use lanewright_model::CommitId;
 use lanewright_model::retry::backoff;
 use tempfile::TempDir;
 
-use crate::fs::atomic;
 use crate::git::command::{Git, GitError, ProgramError, Result, io_error, path_text};
 use crate::git::repo::{Repository, commit_id};
 

@@ -10,9 +10,9 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, Result, io_error, nul_separated, path_text};
 use crate::git::fast::libgit2;
 use crate::git::query::{differing_from_head, split_tab};

@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::fs::handle::set_modified;
-use crate::fs::regular_file::Links;
-use crate::fs::{atomic, directory, regular_file};
+use lanewright_files::handle::set_modified;
+use lanewright_files::regular_file::Links;
+use lanewright_files::{atomic, directory, regular_file};
+
 use crate::git::command::{Git, Result, io_error, nul_separated, path_text};
 use crate::git::fast::libgit2::{self, IndexEntry};
 use crate::git::query::split_tab;

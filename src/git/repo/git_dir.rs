@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{directory, regular_file};
 use lanewright_model::CommitId;
 
-use crate::fs::{directory, regular_file};
 use crate::git::command::{GitError, Result};
 use crate::git::repo::{Repository, branch_reference};
 

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::fs::{directory, handle};
+use lanewright_files::{directory, handle};
+
 use crate::git::command::{Result, io_error};
 use crate::git::repo::{Repository, git_directory};
 

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lanewright_files::directory::with_suffix;
+use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
-use crate::fs::directory::with_suffix;
-use crate::fs::{atomic, regular_file, remove_unfinished};
 use crate::git::command::{Git, GitError, Result, io_error, path_text};
 use crate::git::repo::{
     Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory,

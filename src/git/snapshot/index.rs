@@ -6,8 +6,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::fs::atomic;
-use crate::fs::directory::{create_directory, with_suffix};
+use lanewright_files::atomic;
+use lanewright_files::directory::{create_directory, with_suffix};
+
 use crate::git::command::{Git, Result, io_error};
 use crate::git::history::add_everything;
 use crate::git::query::{clear_flags_in, copy_index, distrust_times};

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, ObjectType, Odb, Oid};
+use lanewright_files::atomic;
+use lanewright_files::directory::{create_directories, free_name, sync_directory};
 use lanewright_model::CommitId;
 
-use crate::fs::atomic;
-use crate::fs::directory::{create_directories, free_name, sync_directory};
 use crate::git::command::{Result, io_error};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::oid;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::{AgentName, CommitId, LaneId, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{GitError, Result};
 
 /// The holder of a slot: an agent of a lane, a lane, or the run itself.

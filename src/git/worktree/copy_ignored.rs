@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, regular_file, temporary_beside};
 use lanewright_model::ownership::Ownership;
 
-use crate::fs::{atomic, regular_file, temporary_beside};
 use crate::git::command::{GitError, Result, io_error, nul_separated};
 use crate::git::repo::Repository;
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory;
 use lanewright_model::{CommitId, RunId};
 
-use crate::fs::directory;
 use crate::git::command::{GitError, Result, path_text};
 use crate::git::fast::libgit2::is_damaged_index;
 use crate::git::history::{Advance, embedded_in, index_lock};

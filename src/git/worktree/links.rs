@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, directory};
 use lanewright_model::{LaneId, RunId};
 
-use crate::fs::{atomic, directory};
 use crate::git::command::{GitError, Result};
 use crate::git::worktree::{Holder, Pool, make_directory};
 

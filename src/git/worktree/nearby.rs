@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::fs::regular_file;
+use lanewright_files::regular_file;
+
 use crate::git::repo::{Repository, read_line};
 use crate::git::worktree::{Claim, Holder};
 

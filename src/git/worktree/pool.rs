@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
 
-use crate::fs::{atomic, directory};
 use crate::git::command::{GitError, Result};
 use crate::git::history::{detach_head, remove_dead_locks};
 use crate::git::query::{Head, refuse_operation, refuse_uncommitted};

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 
+use lanewright_files::atomic;
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
 
-use crate::fs::atomic;
 use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
 use crate::git::history::{reference_lock, remove_dead_locks};

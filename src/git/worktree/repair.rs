@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory::{entries, free_name, sync_directory, with_suffix};
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::event::Worktree;
 use lanewright_model::{CommitId, Timestamp};
 
-use crate::fs::directory::{entries, free_name, sync_directory, with_suffix};
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::RefUpdate;

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_files::{atomic, directory, remove_unfinished};
 use lanewright_model::RunId;
 
-use crate::fs::{atomic, directory, remove_unfinished};
 use crate::git::command::{GitError, Result, io_error};
 use crate::git::repo::{Guarded, WorktreeEntry};
 use crate::git::worktree::{

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, directory, regular_file};
 use lanewright_model::CommitId;
 
-use crate::fs::{atomic, directory, regular_file};
 use crate::git::command::{GitError, Result, io_error};
 use crate::git::query::{refuse_operation, refuse_uncommitted};
 use crate::git::repo::{Repository, entry_named_by, read_line, registered_place, same_place};

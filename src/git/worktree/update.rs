@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 
-use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::history::{move_branch, remove_dead_locks};

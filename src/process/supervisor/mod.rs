@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use lanewright_files::awake::AwakeClock;
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::{ExitCause, JobExit, JobSpec, ProcessId};
 
@@ -26,7 +27,6 @@ use super::launch::launcher;
 use super::output::tail;
 use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::{ProcessError, output_log, platform};
-use crate::awake::AwakeClock;
 use crate::process::LiveProcess;
 
 /// How long a supervisor waits for the lock while another process holds it without having begun the job.

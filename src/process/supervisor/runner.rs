@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lanewright_files::awake::{AwakeClock, TICK};
+use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::text::counted;
 use lanewright_model::time::exact;
 use lanewright_model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
@@ -16,8 +18,6 @@ use super::complain;
 use super::signals::Signals;
 use super::status::StatusFile;
 use super::termination::{Signal, StopRequest, Termination};
-use crate::awake::{AwakeClock, TICK};
-use crate::fs::regular_file::{Links, open_with};
 use crate::process::LiveProcess;
 use crate::process::files::{Heartbeat, JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;

@@ -8,12 +8,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::atomic;
+use lanewright_files::regular_file::{Links, read_with};
 use lanewright_model::job::StatusSpec;
 use lanewright_model::{ExitCause, JobExit, Timestamp};
 use serde_json::{Value, json};
 
-use crate::fs::atomic;
-use crate::fs::regular_file::{Links, read_with};
 use crate::process::files::text_of;
 
 /// The largest file that is compared with what the supervisor wrote, in bytes; an agent wrote a larger one.

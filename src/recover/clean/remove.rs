@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 
 use anyhow::{Result, bail, ensure};
+use lanewright_files::atomic;
 use lanewright_model::CommitId;
 
 use super::{Leftover, Surroundings, Thing};
-use crate::fs::atomic;
 use crate::git::{self, GitError};
 use crate::recover::doctor::Expected;
 use crate::store::{RunDirectory, RunLock};

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::FileError;
+use lanewright_files::directory::entries;
 use lanewright_model::event::Event;
 use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 
-use crate::fs::FileError;
-use crate::fs::directory::entries;
 use crate::git::{self, GitError, Pool};
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
 use crate::store::{RunDirectory, run_log};

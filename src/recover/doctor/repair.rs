@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use lanewright_files::{atomic, directory};
 use lanewright_model::event::{Event, RunStarted, SnapshotReason, Worktree};
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
 
 use crate::executor::Executor;
 use crate::executor::objects::{LostHead, Restored};
-use crate::fs::{atomic, directory};
 use crate::git::{self, Holder, Pool, Repository, Snapshot};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
+use lanewright_files::regular_file::read_left;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
@@ -13,7 +14,6 @@ use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use super::facts::*;
 use super::{remains, shared};
 use crate::executor::objects::NeededCommits;
-use crate::fs::regular_file::read_left;
 use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
 use crate::process;
 use crate::projection::RunHistory;

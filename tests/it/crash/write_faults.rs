@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use lanewright::fs::fault::WRITE_FAULT_VARIABLE;
+use lanewright_files::fault::WRITE_FAULT_VARIABLE;
 
 use super::end_state::{EndState, assert_ended_as, assert_nothing_began_twice, assert_order, undisturbed_run_of};
 use super::plans::RETRIED;

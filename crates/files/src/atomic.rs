@@ -24,12 +24,12 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 }
 
 /// The same where `fill` writes what the new file holds.
-pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
+pub fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
     put_durably(Staged::create(path, PRIVATE)?, |file| file.fill(fill))
 }
 
 /// The same as [`write`] for `relative` below `root`; directories on the way are made, links on the way are refused.
-pub(crate) fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
     put_durably(staged_below(root, relative)?, |file| file.write(contents))
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Resu
 ///
 /// # Errors
 /// [`FileError`]; some of the files may then be new.
-pub(crate) fn write_together<'a>(
+pub fn write_together<'a>(
     directory: &Path,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
 ) -> Result<(), FileError> {
@@ -51,24 +51,24 @@ pub(crate) fn write_together<'a>(
 
 /// The same as [`write_below`] with half the waiting, for what is not worth more: after a power cut the old file may be
 /// there again.
-pub(crate) fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+pub fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
     put_synced(&mut staged_below(root, relative)?, |file| file.write(contents))
 }
 
 /// The same as [`write`] without waiting for the disk, for what is worth nothing after a power cut.
-pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+pub fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let mut staged = Staged::create(path, PRIVATE)?;
     staged.write(contents)?;
     staged.put()
 }
 
 /// The same as [`write`] where nothing may be. `false`: something is.
-pub(crate) fn create(path: &Path, contents: &[u8]) -> Result<bool, FileError> {
+pub fn create(path: &Path, contents: &[u8]) -> Result<bool, FileError> {
     put_new(Staged::create(path, PRIVATE)?, contents)
 }
 
 /// The same for a file that others read, by way of `temporary` beside it, whose removal does not depend on its name.
-pub(crate) fn create_by_way_of(temporary: &Path, path: &Path, contents: &[u8]) -> Result<bool, FileError> {
+pub fn create_by_way_of(temporary: &Path, path: &Path, contents: &[u8]) -> Result<bool, FileError> {
     remove(temporary)?;
     put_new(Staged::create_as(temporary.file_name().unwrap_or_default().to_owned(), path, ORDINARY)?, contents)
 }
@@ -81,7 +81,7 @@ fn put_new(mut staged: Staged, contents: &[u8]) -> Result<bool, FileError> {
 
 /// A file of the user's that is to replace the one at `path` and is on disk: it has the permissions of that one, or those
 /// that the umask leaves.
-pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileError> {
+pub fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileError> {
     let staged = Staged::create(path, ORDINARY)?;
     if let Ok(known) = std::fs::metadata(path) {
         staged.set_permissions(known.permissions())?;
@@ -92,7 +92,7 @@ pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileErr
 }
 
 /// Replaces a file of the user's; a symbolic link to it stays one.
-pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+pub fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut staged = stage_over(&real, contents)?;
     staged.put()?;
@@ -103,18 +103,18 @@ pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 ///
 /// # Errors
 /// [`FileError`]; what was there is then untouched.
-pub(crate) fn link(target: &Path, path: &Path) -> Result<(), FileError> {
+pub fn link(target: &Path, path: &Path) -> Result<(), FileError> {
     let staged = temporary_beside(path);
     change(path, || symlink(target, &staged)).map_err(FileError::io("create", path))?;
     rename(&staged, path).inspect_err(|_| drop(std::fs::remove_file(&staged)))
 }
 
-pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+pub fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
     change(to, || std::fs::rename(from, to)).map_err(FileError::io("rename", from))
 }
 
 /// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
-pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+pub fn exchange(first: &Path, second: &Path) -> io::Result<()> {
     match change(second, || renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(rename(first, second)?),
         exchanged => Ok(exchanged?),
@@ -122,12 +122,12 @@ pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
 }
 
 /// Removes a file; none there is as good.
-pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
+pub fn remove(path: &Path) -> Result<(), FileError> {
     remove_if_there(path).map(drop)
 }
 
 /// The same, and it stays removed after a power cut.
-pub(crate) fn remove_durably(path: &Path) -> Result<(), FileError> {
+pub fn remove_durably(path: &Path) -> Result<(), FileError> {
     match (remove_if_there(path)?, path.parent()) {
         (true, Some(directory)) if directory.is_dir() => sync_directory(directory),
         _ => Ok(()),
@@ -135,7 +135,7 @@ pub(crate) fn remove_durably(path: &Path) -> Result<(), FileError> {
 }
 
 /// Removes a file, a link (not what it leads to) or a directory with all that is in it; none there is as good.
-pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+pub fn remove_all(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(kind) if kind.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),

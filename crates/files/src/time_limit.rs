@@ -18,12 +18,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// process was asleep, and the group was killed.
 ///
 /// What it says goes through files, not pipes: a helper that outlives it cannot keep us waiting.
-pub(crate) fn output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
+pub fn output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
     run(command, limit, |_| Ok(()))
 }
 
 /// The same for a program that may print without end: it is killed once it has printed more than 16 MiB.
-pub(crate) fn end_of_output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
+pub fn end_of_output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
     const LARGEST: u64 = 16 << 20;
     run(command, limit, |file| match file.metadata()?.len() {
         length if length > LARGEST => Err(io::Error::other("it printed more than 16 MiB")),

@@ -20,18 +20,18 @@ use super::regular_file::{open, open_directory};
 ///
 /// # Errors
 /// [`FileError`], also when a symbolic link is on the way.
-pub(crate) fn create_directories(root: &Path, relative: &Path) -> Result<(), FileError> {
+pub fn create_directories(root: &Path, relative: &Path) -> Result<(), FileError> {
     enter_all(root, relative).map(drop)
 }
 
 /// Makes the directory `path` and what is missing above it; what exists may be a link of the user's.
-pub(crate) fn create_directory(path: &Path) -> Result<(), FileError> {
+pub fn create_directory(path: &Path) -> Result<(), FileError> {
     let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     create_directories(existing, path.strip_prefix(existing).unwrap_or(path))
 }
 
 /// Makes the directory `path`, whose parent exists, with the mode that the umask leaves. `false`: it exists.
-pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
+pub fn create_ordinary(path: &Path) -> io::Result<bool> {
     match create(path, || path.is_dir(), || fs::create_dir(path)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         made => made.map(|()| true),
@@ -42,7 +42,7 @@ pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
 ///
 /// # Errors
 /// [`FileError`].
-pub(crate) fn create_new(parent: &Path, name: &OsStr) -> Result<bool, FileError> {
+pub fn create_new(parent: &Path, name: &OsStr) -> Result<bool, FileError> {
     let path = parent.join(name);
     let opened = open_directory(parent).map_err(|source| open_error("open", parent, source))?;
     match create(&path, || false, || rustix::fs::mkdirat(&opened, name, Mode::RWXU)) {
@@ -54,14 +54,14 @@ pub(crate) fn create_new(parent: &Path, name: &OsStr) -> Result<bool, FileError>
     }
 }
 
-pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
+pub fn sync_directory(directory: &Path) -> Result<(), FileError> {
     open_directory(directory)
         .and_then(|opened| sync_names(directory, &opened))
         .map_err(FileError::io("sync", directory))
 }
 
 /// Syncs a file or a directory; none there is as good.
-pub(crate) fn sync_if_there(path: &Path) -> Result<(), FileError> {
+pub fn sync_if_there(path: &Path) -> Result<(), FileError> {
     let synced = match path.is_dir() {
         true => open_directory(path).and_then(|opened| sync_names(path, &opened)),
         false => open(path).and_then(|file| handle::sync(path, &file)),
@@ -73,7 +73,7 @@ pub(crate) fn sync_if_there(path: &Path) -> Result<(), FileError> {
 }
 
 /// The paths in a directory, sorted; none where it does not exist.
-pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()),
@@ -85,7 +85,7 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
 
 /// The paths in a directory, each with its type as the directory lists it, links not followed; none where the directory
 /// does not exist.
-pub(crate) fn entries_with_kinds(directory: &Path) -> Result<Vec<(PathBuf, FileType)>, FileError> {
+pub fn entries_with_kinds(directory: &Path) -> Result<Vec<(PathBuf, FileType)>, FileError> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
@@ -95,21 +95,21 @@ pub(crate) fn entries_with_kinds(directory: &Path) -> Result<Vec<(PathBuf, FileT
 }
 
 /// The directories in a directory, links not counted.
-pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub fn directories(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     let mut paths = entries(directory)?;
     paths.retain(|path| fs::symlink_metadata(path).is_ok_and(|kind| kind.is_dir()));
     Ok(paths)
 }
 
 /// `path` with `suffix` at the end of its name.
-pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
 /// The first of `path` with `suffix`, and with `-2`, `-3` … after it, that nothing has.
-pub(crate) fn free_name(path: &Path, suffix: &str) -> PathBuf {
+pub fn free_name(path: &Path, suffix: &str) -> PathBuf {
     let numbered = (2..).map(|number: u32| with_suffix(path, &format!("{suffix}-{number}")));
     let mut names = std::iter::once(with_suffix(path, suffix)).chain(numbered);
     names.find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| with_suffix(path, suffix))

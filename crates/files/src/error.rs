@@ -15,11 +15,11 @@ pub enum FileError {
 
 impl FileError {
     /// For `map_err` after `action`, a verb, on `path`.
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
-    pub(crate) fn kind(&self) -> io::ErrorKind {
+    pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Io { source, .. } => source.kind(),
             Self::SymbolicLink { .. } | Self::Outside { .. } => io::ErrorKind::InvalidInput,
@@ -34,7 +34,7 @@ impl From<FileError> for io::Error {
 }
 
 /// The error of an `open` that refuses links, for which the system says ELOOP.
-pub(crate) fn open_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
+pub fn open_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
     if path.is_symlink() {
         return FileError::SymbolicLink { path: path.to_owned() };
     }

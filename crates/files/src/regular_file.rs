@@ -18,11 +18,11 @@ use super::handle::overwrite;
 
 /// The limit of [`read`] and [`read_text`], in bytes: a run log or an index of git may be large, and a sparse file in its
 /// place would fill the memory.
-pub(crate) const LARGE: u64 = 4 << 30;
+pub const LARGE: u64 = 4 << 30;
 
 /// Whether a symbolic link in the last place is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
+pub enum Links {
     /// Followed: a file of the user's may be one.
     Follow,
     /// Refused: one that an agent put there may lead anywhere.
@@ -44,12 +44,12 @@ pub(super) fn options(links: Links) -> OpenOptions {
 ///
 /// # Errors
 /// What the system reports, or that it is something other than a regular file.
-pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<File> {
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(path.as_ref(), Links::Follow)
 }
 
 /// The same, which refuses a link where `links` demands that.
-pub(crate) fn open_with(path: &Path, links: Links) -> io::Result<File> {
+pub fn open_with(path: &Path, links: Links) -> io::Result<File> {
     match options(links).read(true).open(path) {
         Ok(file) => require_regular(file),
         Err(error) if links == Links::Refuse && path.is_symlink() => {
@@ -63,7 +63,7 @@ pub(crate) fn open_with(path: &Path, links: Links) -> io::Result<File> {
     }
 }
 
-pub(crate) fn require_regular(file: File) -> io::Result<File> {
+pub fn require_regular(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);
@@ -71,12 +71,12 @@ pub(crate) fn require_regular(file: File) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::InvalidInput, format!("it is not a regular file but {}", name_of(kind))))
 }
 
-pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_with(path.as_ref(), Links::Follow, LARGE)
 }
 
 /// What a regular file holds; `None` where there is none.
-pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     match read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some).map_err(FileError::io("read", path)),
@@ -84,11 +84,11 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
 }
 
 /// The bytes of a regular file of at most `limit` bytes.
-pub(crate) fn read_with(path: &Path, links: Links, limit: u64) -> io::Result<Vec<u8>> {
+pub fn read_with(path: &Path, links: Links, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_with(path, links)?, limit)
 }
 
-pub(crate) fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     read_text_with(path.as_ref(), Links::Follow, LARGE)
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
 ///
 /// # Errors
 /// Those of [`read_with`], or that it is not UTF-8.
-pub(crate) fn read_text_with(path: &Path, links: Links, limit: u64) -> io::Result<String> {
+pub fn read_text_with(path: &Path, links: Links, limit: u64) -> io::Result<String> {
     let bytes = read_with(path, links, limit)?;
     String::from_utf8(bytes)
         .map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("it is not UTF-8: {}", error.utf8_error())))
@@ -107,12 +107,12 @@ pub(crate) fn read_text_with(path: &Path, links: Links, limit: u64) -> io::Resul
 ///
 /// # Errors
 /// What the system reports, or that it holds more than `limit` bytes.
-pub(crate) fn read_argument(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+pub fn read_argument(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(OpenOptions::new().read(true).open(path)?, limit)
 }
 
 /// Writes to a file of the user's as any program does: it may be a pipe or a device.
-pub(crate) fn write_argument(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_argument(path: &Path, bytes: &[u8]) -> io::Result<()> {
     change(path, || std::fs::write(path, bytes))
 }
 
@@ -130,7 +130,7 @@ fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
 const FOREIGN_LIMIT: u64 = 1 << 20;
 
 /// Reads a small text file that another program writes; `None` where there is none. A link is refused.
-pub(crate) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
+pub fn read_foreign(path: &Path) -> Result<Option<String>, String> {
     let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|error| error.to_string())?,
@@ -139,12 +139,12 @@ pub(crate) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// The text of a small file that an agent may have left; `None` where there is none or it is no text.
-pub(crate) fn read_left(path: &Path) -> Option<String> {
+pub fn read_left(path: &Path) -> Option<String> {
     read_foreign(path).ok().flatten()
 }
 
 /// Copies a regular file, which is not a link, to another place, with its permissions; as a clone where the file system can.
-pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_with(from, Links::Refuse)?;
     let mut target = overwrite(to, Links::Refuse)?;
     change(to, || io::copy(&mut source, &mut target))?;

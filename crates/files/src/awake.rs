@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 /// How often a process looks at the clock at least, as long as something has a limit.
-pub(crate) const TICK: Duration = Duration::from_secs(1);
+pub const TICK: Duration = Duration::from_secs(1);
 
 /// The longest time between two looks of a process that is awake: a machine under load, or a slow disk, lets a process
 /// wait for less. What is taken for sleep by mistake only makes a limit pass later.
@@ -16,20 +16,20 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How much of the time between two looks at the clock, which were to be `planned` apart, was time asleep; zero: none.
 ///
 /// A part of it counts as time awake, so that limits pass also where every look takes too long.
-pub(crate) fn asleep(elapsed: Duration, planned: Duration) -> Duration {
+pub fn asleep(elapsed: Duration, planned: Duration) -> Duration {
     if elapsed > LONGEST_PAUSE { elapsed.saturating_sub(planned) } else { Duration::ZERO }
 }
 
 /// A clock that stands still while this process is asleep.
 #[derive(Debug)]
-pub(crate) struct AwakeClock {
+pub struct AwakeClock {
     began: Instant,
     looked_at: Instant,
     asleep: Duration,
 }
 
 impl AwakeClock {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self::started(Instant::now())
     }
 
@@ -38,7 +38,7 @@ impl AwakeClock {
     }
 
     /// How long this process has been awake since the clock was started.
-    pub(crate) fn elapsed(&mut self) -> Duration {
+    pub fn elapsed(&mut self) -> Duration {
         self.look(Instant::now())
     }
 

@@ -14,8 +14,8 @@ use std::time::Instant;
 use lanewright_model::{Redactor, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::fs::handle;
-use crate::fs::regular_file::Links;
+use crate::handle;
+use crate::regular_file::Links;
 
 /// A trace that is being written. Clones write into the same file.
 #[derive(Clone)]

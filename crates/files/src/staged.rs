@@ -21,7 +21,7 @@ pub(crate) const ORDINARY: Mode = Mode::from_raw_mode(0o666);
 
 /// A file with a temporary name in the directory where it belongs. Dropped before it is put there, it is removed.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub struct Staged {
     directory: File,
     path: PathBuf,
     temporary: OsString,
@@ -71,14 +71,14 @@ impl Staged {
     }
 
     /// Renames it to its path and replaces an existing file; a link is replaced, not followed.
-    pub(crate) fn put(&mut self) -> Result<(), FileError> {
+    pub fn put(&mut self) -> Result<(), FileError> {
         let refused = change(&self.path, || Ok::<(), Errno>(()));
         refused.map_err(|errno| FileError::io("write", &self.path)(errno.into()))?;
         self.rename()
     }
 
     /// The same to undo a change. It takes no space, as what removes does not, so no write fault refuses it.
-    pub(crate) fn put_back(&mut self) -> Result<(), FileError> {
+    pub fn put_back(&mut self) -> Result<(), FileError> {
         self.rename()
     }
 
@@ -126,12 +126,12 @@ fn temporary_name(name: &OsStr) -> OsString {
 }
 
 /// A path beside `path` that nothing has; what a dead process leaves there, [`remove_unfinished`] removes.
-pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
+pub fn temporary_beside(path: &Path) -> PathBuf {
     path.with_file_name(temporary_name(path.file_name().unwrap_or_default()))
 }
 
 /// Removes the temporary files of dead processes from `directory`, in which no other process writes now.
-pub(crate) fn remove_unfinished(directory: &Path) -> Result<(), FileError> {
+pub fn remove_unfinished(directory: &Path) -> Result<(), FileError> {
     let id = |name: &str| {
         // The name in earlier versions, whose runs are resumed.
         let earlier = name.strip_prefix(".unfinished-");

@@ -9,21 +9,21 @@ use super::fault::{self, change, create};
 use super::regular_file::{Links, options};
 
 /// Opens the file that a lock is taken on; it is made where there is none. A link is refused.
-pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+pub fn open_lock(path: &Path) -> io::Result<File> {
     open_or_create(path, options(Links::Refuse).read(true).write(true).create(true).truncate(false))
 }
 
-pub(crate) fn append(path: &Path, links: Links) -> io::Result<File> {
+pub fn append(path: &Path, links: Links) -> io::Result<File> {
     open_or_create(path, options(links).append(true).create(true))
 }
 
 /// The same for a file that exists, to read it as well.
-pub(crate) fn append_existing(path: &Path, links: Links) -> io::Result<File> {
+pub fn append_existing(path: &Path, links: Links) -> io::Result<File> {
     options(links).read(true).append(true).open(path)
 }
 
 /// The same for a file that must not exist.
-pub(crate) fn append_new(path: &Path) -> io::Result<File> {
+pub fn append_new(path: &Path) -> io::Result<File> {
     change(path, || options(Links::Refuse).read(true).append(true).create_new(true).open(path))
 }
 
@@ -35,11 +35,11 @@ pub(crate) fn overwrite(path: &Path, links: Links) -> io::Result<File> {
 /// The path of a file that is open, for write faults.
 const UNNAMED: &str = "";
 
-pub(crate) fn write_all(file: &File, bytes: &[u8]) -> io::Result<()> {
+pub fn write_all(file: &File, bytes: &[u8]) -> io::Result<()> {
     fault::write_all(UNNAMED.as_ref(), file, bytes)
 }
 
-pub(crate) fn sync_contents(file: &File) -> io::Result<()> {
+pub fn sync_contents(file: &File) -> io::Result<()> {
     change(UNNAMED.as_ref(), || file.sync_data())
 }
 
@@ -47,11 +47,11 @@ pub(crate) fn sync(path: &Path, file: &File) -> io::Result<()> {
     change(path, || file.sync_all())
 }
 
-pub(crate) fn truncate(file: &File, length: u64) -> io::Result<()> {
+pub fn truncate(file: &File, length: u64) -> io::Result<()> {
     change(UNNAMED.as_ref(), || file.set_len(length))
 }
 
-pub(crate) fn set_modified(path: &Path, links: Links, to: SystemTime) -> io::Result<()> {
+pub fn set_modified(path: &Path, links: Links, to: SystemTime) -> io::Result<()> {
     options(links).write(true).open(path)?.set_modified(to)
 }
 

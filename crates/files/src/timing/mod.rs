@@ -9,7 +9,7 @@ mod chrome;
 mod layer;
 mod meter;
 
-pub(crate) use chrome::Timings;
-pub(crate) use layer::Listener;
+pub use chrome::Timings;
+pub use layer::Listener;
 pub use layer::TARGET;
-pub(crate) use meter::{outside, take};
+pub use meter::{outside, take};
