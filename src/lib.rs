@@ -23,7 +23,6 @@ pub mod projection;
 pub(crate) mod prompt;
 mod recover;
 pub mod runner;
-pub mod schedule;
 pub(crate) mod settings;
 pub(crate) mod shell;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]

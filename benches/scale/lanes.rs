@@ -7,16 +7,16 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lanewright::engine::run_loop::RunLoop;
 use lanewright::git::{Pool, Repository};
 use lanewright::progress::FanOut;
 use lanewright::progress::projections::ProjectionWriter;
 use lanewright::projection::RunHistory;
-use lanewright::schedule::RunState;
 use lanewright::store::{Journal, StateDirectory};
 use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{LaneIndex, Plan, PlanParts, RunId};
+use lanewright_schedule::RunLoop;
+use lanewright_schedule::RunState;
 use tracing::Subscriber;
 use tracing::span::Id;
 use tracing_subscriber::filter::filter_fn;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
+use lanewright_schedule::RunState;
 
 use super::args;
 use super::error::is_held;
@@ -23,7 +24,6 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::plan::ReadOptions;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
-use crate::schedule::RunState;
 use crate::settings::Layer;
 use crate::store::lock::LockError;
 use crate::store::{Journal, RunLock};

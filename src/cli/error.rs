@@ -9,14 +9,12 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::engine::DriverError;
-use crate::engine::run_loop::RunLoopError;
 use crate::executor::ExecutorError;
 use crate::forge::ForgeError;
 use crate::git::GitError;
 use crate::process::ProcessError;
 use crate::progress::projections::ProjectionError;
 use crate::recover::resume::ResumeError;
-use crate::schedule::Fault;
 use crate::settings::{Faults, Severity};
 use crate::state_sync::StateSyncError;
 use crate::store::LogError;
@@ -24,6 +22,8 @@ use crate::store::checkpoints::CheckpointsError;
 use crate::store::lock::LockError;
 use lanewright_files::FileError;
 use lanewright_model::text::counted;
+use lanewright_schedule::Fault;
+use lanewright_schedule::RunLoopError;
 
 pub(crate) use anyhow::Result;
 

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use lanewright_model::{ExecutorSettings, HERE, LaneId, LaneIndex, Plan, RunId};
+use lanewright_schedule::lane_log::lane_run;
 
 use super::context::path_or_address;
 use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::cluster::{self, Cluster};
 use crate::git::{GitError, Remote, Repository};
-use crate::placement::{Engine, lane_run};
+use crate::placement::Engine;
 use crate::settings::value::has_password;
 use crate::state_sync::lane_run::drop_all;
 use crate::state_sync::{Ownership, StateSyncError};

@@ -1,6 +1,5 @@
 //! What the output of a job that failed means, and whether a lane's work has what it must have: pure, by patterns.
 
-mod delegate;
 mod excerpt;
 mod exports;
 mod gate;
@@ -11,7 +10,6 @@ mod rule_text;
 mod rules;
 mod scan;
 
-pub use delegate::{Delegate, MAX_VIOLATIONS_OF_SAME_AGENT, re_delegation};
 pub use excerpt::LOOKED_AT;
 pub use gate::{MAX_FINDINGS, diagnose};
 pub use must_haves::{FileText, MAX_FILE_BYTES, check as check_must_haves};

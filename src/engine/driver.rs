@@ -14,18 +14,17 @@ use std::time::Duration;
 
 use lanewright_files::awake::asleep;
 use lanewright_files::timing::TARGET;
-use lanewright_model::event::{Event, Incoming, Record, RunStarted, StopReason};
+use lanewright_model::event::{Event, Incoming, Log, Record, RunStarted, StopReason};
 use lanewright_model::{OnOrphan, Timestamp};
+use lanewright_schedule::{Action, Finish, RunLoop, RunLoopError, RunState, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
-use super::run_loop::{Log, RunLoop, RunLoopError, Step};
 use super::signals::{Signals, Wish};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
-use crate::schedule::{Action, Finish, RunState};
 use crate::store::{Journal, LogError, requests};
 
 /// How often requests are looked for and time is shown.
@@ -51,18 +50,6 @@ pub enum DriverError {
     HungUp,
 }
 
-impl Log for Journal {
-    type Error = LogError;
-
-    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, LogError> {
-        Journal::append_copy(self, at, &incoming.event, incoming.origin)
-    }
-
-    fn sync(&mut self) -> Result<(), LogError> {
-        sync_log(self)
-    }
-}
-
 /// The run log; the jobs that it plans find their places empty.
 struct RunLog {
     journal: Journal,
@@ -80,7 +67,7 @@ impl Log for RunLog {
     }
 
     fn sync(&mut self) -> Result<(), LogError> {
-        Log::sync(&mut self.journal)
+        sync_log(&mut self.journal)
     }
 }
 

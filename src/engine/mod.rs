@@ -1,7 +1,6 @@
 //! The engine: owns the state and the inbox, journals, and has actions carried out.
 
 mod driver;
-pub mod run_loop;
 mod signals;
 
 pub(crate) use driver::{DriverError, Sight, drive};

@@ -6,11 +6,11 @@ use lanewright_model::event::{Event, Idle, Worktree};
 use lanewright_model::ownership::{Ownership, is_prohibited};
 use lanewright_model::text::headline;
 use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
+use lanewright_schedule::{RestartFrom, RunState};
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
 use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use crate::prompt::{self, CommitValues};
-use crate::schedule::{RestartFrom, RunState};
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, ExecutorError> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lanewright_model::event::Event;
 use lanewright_model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneIndex};
+use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Prepared};
 use crate::git::{self, Checkout, Holder, Mode};
 use crate::process;
-use crate::schedule::RunState;
 
 struct Search {
     lane: Option<LaneIndex>,

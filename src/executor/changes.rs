@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use lanewright_model::event::Event;
 use lanewright_model::{ChangeSize, CommitId, LaneIndex};
+use lanewright_schedule::RunState;
 
 use super::{Executor, Prepared, lane_head};
 use crate::git::{FileChange, GitError, Repository};
-use crate::schedule::RunState;
 
 impl Executor {
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {

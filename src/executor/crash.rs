@@ -3,7 +3,7 @@
 //! `LANEWRIGHT_CRASH_POINT=NAME:N` makes a build with debug assertions die as by SIGKILL at the N-th time that it comes
 //! to the point called NAME; `panic_NAME:N` makes it panic there. Release builds have none of this.
 
-use crate::schedule::Action;
+use lanewright_schedule::Action;
 
 /// The environment variable that chooses a crash point.
 pub const CRASH_POINT_VARIABLE: &str = "LANEWRIGHT_CRASH_POINT";

@@ -2,9 +2,9 @@
 
 use lanewright_model::event::Incoming;
 use lanewright_model::{CommitId, LaneId};
+use lanewright_schedule::{Action, RunState};
 
 use super::Executor;
-use crate::schedule::{Action, RunState};
 
 /// Where lanes work that do not work here. It is given errands and answers each in its own time; no thread waits.
 pub(crate) trait Elsewhere: Send + Sync {

@@ -12,6 +12,7 @@ use lanewright_model::runner::PromptWay;
 use lanewright_model::{
     Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Transcript,
 };
+use lanewright_schedule::RunState;
 
 use super::brief::{Brief, BriefFiles, lane_environment};
 use super::gate::{Leaves, judges_the_lane};
@@ -23,7 +24,6 @@ use crate::diagnose;
 use crate::git;
 use crate::process::{self, Observation};
 use crate::prompt::{PastFailures, ReportValues, Templates, Values};
-use crate::schedule::RunState;
 use crate::store::lane_files;
 
 /// Everything that a job needs, taken from the state.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
+use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::{self, Snapshot, SnapshotRequest};
-use crate::schedule::RunState;
 
 /// The trailer of a snapshot's commit that says why it was taken.
 pub(crate) const REASON: &str = "Reason";

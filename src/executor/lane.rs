@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
+use lanewright_schedule::{Rebuild, RunState};
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
 use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
-use crate::schedule::{Rebuild, RunState};
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex, Round};
+use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared, lane_head};
 use crate::git::{self, Checkout, Integrated, Integration, Merge, Mode, Publication};
-use crate::schedule::RunState;
 
 impl Executor {
     fn is_lost(&self, commit: &CommitId) -> Result<bool, ExecutorError> {

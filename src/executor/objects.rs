@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex};
+use lanewright_schedule::RunState;
 
 use super::repair::{Holding, open_worktrees};
 use super::{Executor, ExecutorError, Moment};
 use crate::git::{self, GitError, LostObject, Rebuilt, Repository};
-use crate::schedule::RunState;
 
 /// How many lost objects of a commit are named.
 const NAMED: usize = 4;

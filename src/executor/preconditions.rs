@@ -6,10 +6,10 @@ use std::sync::Arc;
 use lanewright_model::event::Event;
 use lanewright_model::ownership::Ownership;
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
+use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared};
 use crate::git::{self, Merge};
-use crate::schedule::RunState;
 
 pub const PORTS_PER_LANE: u16 = 10;
 

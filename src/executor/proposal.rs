@@ -6,12 +6,12 @@ use lanewright_files::{atomic, directory};
 use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{CommitId, LaneIndex, PullRequest};
+use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
 use crate::diagnose::outage_in;
 use crate::forge::{Forge, Opened, Proposal};
 use crate::git::{PushRequest, Remote, branch_reference};
-use crate::schedule::RunState;
 use crate::store::run_log;
 
 /// How many lines of an error are searched for signs of an outage.

@@ -5,11 +5,11 @@
 
 use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{AgentName, CommitId, LaneIndex};
+use lanewright_schedule::{AgentState, AgentStep, LaneState, RunState};
 
 use super::objects::{LostHead, Restored};
 use super::{Answer, Executor, ExecutorError, Moment};
 use crate::git::{self, ClaimFound, GitError, Holder};
-use crate::schedule::{AgentState, AgentStep, LaneState, RunState};
 
 /// How often an action is tried that git refuses.
 const TRIES: u32 = 4;

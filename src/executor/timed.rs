@@ -3,10 +3,10 @@
 use lanewright_files::timing::{self, TARGET};
 use lanewright_model::event::Event;
 use lanewright_model::{AgentName, JobExit, JobId, LaneId};
+use lanewright_schedule::Action;
 
 use super::crash::{CrashPoint, crash_point};
 use super::{Executor, ExecutorError, Task, subject};
-use crate::schedule::Action;
 use crate::store::{Journal, LogError};
 
 impl Executor {

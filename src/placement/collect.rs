@@ -6,14 +6,14 @@ use std::path::Path;
 use anyhow::Result;
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, RunId};
+use lanewright_schedule::RunState;
+use lanewright_schedule::lane_log::news;
 
-use super::lane_log::news;
 use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::cluster::Cancel;
 use crate::executor::changes::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::{GitError, point_reference};
-use crate::schedule::RunState;
 use crate::state_sync::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
 use crate::store::{run_files, run_log};

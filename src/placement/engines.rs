@@ -8,11 +8,11 @@ use lanewright_model::LaneId;
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Incoming, RunOutcome};
 use lanewright_model::text::last_lines;
+use lanewright_schedule::RunState;
 
 use super::Engine;
 use super::watch::{Followed, Watch};
 use crate::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
-use crate::schedule::RunState;
 use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use lanewright_model::event::{Event, RunOutcome};
 use lanewright_model::{LaneId, RunId};
+use lanewright_schedule::lane_log::lane_run;
 
-use super::lane_log::lane_run;
 use super::watch::{EXCHANGE, RUN_STATE, Watch};
 use crate::cluster::OrderName;
 use crate::executor::crash::{CrashPoint, crash_point};

@@ -7,7 +7,6 @@
 mod abandon;
 mod collect;
 mod engines;
-mod lane_log;
 mod leftovers;
 mod offer;
 mod watch;
@@ -18,16 +17,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use abandon::Unanswered;
+use lanewright_model::event::RunStarted;
+use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
+
 use crate::cluster::{Cluster, OrderName};
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
 use crate::state_sync::PushNow;
 use crate::store::RunDirectory;
-use lanewright_model::event::RunStarted;
-use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
-
-use abandon::Unanswered;
-pub(crate) use lane_log::lane_run;
 
 /// An executor of the plan, and the engine behind it.
 pub(crate) struct Engine {

@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result, ensure};
 use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, LaneIndex, RunId};
+use lanewright_schedule::lane_log::{continued, lane_run};
 
 use super::cache_flag;
-use super::lane_log::{continued, lane_run};
 use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
 use crate::cluster::{ClusterError, Order};
 use crate::executor::crash::{CrashPoint, crash_point};

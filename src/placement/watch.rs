@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{LaneId, RunId};
+use lanewright_schedule::lane_log::lane_run;
 
 use super::abandon::Unanswered;
-use super::lane_log::lane_run;
 use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
 use crate::executor::elsewhere::{Answer, Errand, What};

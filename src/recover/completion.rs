@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use lanewright_model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
+use lanewright_schedule::{AgentStep, Completion, RunState, Standing};
 
 use crate::process::{self, Heartbeat, Observation};
-use crate::schedule::{AgentStep, Completion, RunState, Standing};
 use crate::store::lane_files::{self, AgentStatus};
 use crate::store::{LaneDirectory, RunDirectory};
 

@@ -8,9 +8,9 @@ use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
+use lanewright_schedule::{Fault, RunState};
 
 use crate::process::{self, Observation, ProcessError};
-use crate::schedule::{Fault, RunState};
 use crate::store::RunDirectory;
 
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, RunId};
+use lanewright_schedule::RunState;
 
 use crate::executor::keep::REASON;
 use crate::git::{self, GitError, Repository, Snapshot};
-use crate::schedule::RunState;
 
 /// Events for the run's snapshots that `records` lack and that no step requests again.
 pub fn unrecorded_snapshots(

@@ -10,12 +10,12 @@ use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
+use lanewright_schedule::{LaneState, RunState};
 
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
 use crate::git::{Bundle, GitError, write_bundle};
-use crate::schedule::{LaneState, RunState};
 use crate::store::run_files::{FileChanges, KnownFiles, RunFile};
 use crate::store::run_log::{self, DurableLog, DurableRead};
 

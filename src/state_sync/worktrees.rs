@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use lanewright_model::event::{Event, Record, Worktree};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
+use lanewright_schedule::RunState;
 
 use crate::git::{self, Checkout, GitError, Holder, Pool};
-use crate::schedule::RunState;
 
 type Who = (LaneId, Option<AgentName>);
 

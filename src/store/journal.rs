@@ -12,7 +12,7 @@ use lanewright_files::directory::{sync_directory, with_suffix};
 use lanewright_files::handle::{append_existing, append_new, sync_contents, truncate, write_all};
 use lanewright_files::regular_file::Links;
 use lanewright_files::{atomic, open_error};
-use lanewright_model::event::{Event, Record};
+use lanewright_model::event::{Event, Incoming, Log, Record};
 use lanewright_model::{PhaseId, Redactor, RunId, Timestamp};
 
 use super::error::{LogError, cannot};
@@ -181,6 +181,18 @@ impl Journal {
     #[cfg(test)]
     pub(super) fn redirect(&mut self, file: File) {
         self.file = file;
+    }
+}
+
+impl Log for Journal {
+    type Error = LogError;
+
+    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, LogError> {
+        self.append_copy(at, &incoming.event, incoming.origin)
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        Self::sync(self)
     }
 }
 

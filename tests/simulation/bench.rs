@@ -7,8 +7,6 @@
 
 use std::time::{Duration, Instant};
 
-extern crate lanewright_core as lanewright;
-
 mod beginning;
 mod bugs;
 mod case;

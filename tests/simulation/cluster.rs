@@ -12,12 +12,12 @@ mod looks;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use lanewright::engine::run_loop::RunLoop;
-use lanewright::placement::lane_log::{continued, lane_run};
-use lanewright::schedule::{Action, LaneEnd, RunState};
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome, RunStarted};
 use lanewright_model::{ExecutorKind, ExecutorSettings, ExitCause, JobExit, LaneIndex, Plan, PlanParts};
 use lanewright_model::{JobId, RunId, Timestamp};
+use lanewright_schedule::RunLoop;
+use lanewright_schedule::lane_log::{continued, lane_run};
+use lanewright_schedule::{Action, LaneEnd, RunState};
 
 use super::beginning::{owner, run_started};
 use super::dice::Dice;

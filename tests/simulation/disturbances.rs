@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use lanewright::engine::run_loop::RunLoop;
-use lanewright::schedule::{AgentStep, LaneEnd, RunState};
 use lanewright_model::event::{Event, Place, Record, RunMoved, StopReason};
 use lanewright_model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Timestamp};
+use lanewright_schedule::RunLoop;
+use lanewright_schedule::{AgentStep, LaneEnd, RunState};
 
 use super::beginning::owner;
 use super::bugs::{Bug, plan_as_seen, record_as_applied};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanewright::schedule::LaneEnd;
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::{ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
+use lanewright_schedule::LaneEnd;
 
 use super::run::Simulation;
 

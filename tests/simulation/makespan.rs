@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lanewright::engine::run_loop::RunLoop;
-use lanewright::schedule::RunState;
 use lanewright_model::event::Event;
 use lanewright_model::{JobId, Plan};
+use lanewright_schedule::RunLoop;
+use lanewright_schedule::RunState;
 
 use super::beginning::run_started;
 use super::dice::Dice;

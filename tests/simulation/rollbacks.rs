@@ -1,8 +1,8 @@
 //! Rollbacks of lanes in whatever state, also merged ones, that die between any two steps and are asked for again.
 
-use lanewright::schedule::RunState;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneIndex};
+use lanewright_schedule::RunState;
 
 use super::bugs::Bug;
 use super::disturbances::began;

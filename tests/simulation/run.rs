@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use lanewright::engine::run_loop::{Log, RunLoop, Step};
-use lanewright::schedule::{Action, LaneEnd, LaneState, RunState};
-use lanewright_model::event::{Event, Incoming, Record, RunOutcome, RunStarted};
+use lanewright_model::event::{Event, Incoming, Log, Record, RunOutcome, RunStarted};
 use lanewright_model::{CommitId, Dollars, JobId, MergeMode, Timestamp, Transcript, Usage};
+use lanewright_schedule::{Action, LaneEnd, LaneState, RunState};
+use lanewright_schedule::{RunLoop, Step};
 
 use super::beginning::run_started;
 use super::bugs::{Bug, event_as_decided, event_as_seen, plan_as_seen, record_as_applied, record_as_kept};

@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 
-// The name that the benches, which use these files as well, know it by.
-extern crate lanewright_core as lanewright;
-
 mod beginning;
 mod bugs;
 mod case;

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::convert::Infallible;
 
-use lanewright::engine::run_loop::{Log, RunLoop};
-use lanewright::schedule::{Action, RunState};
-use lanewright_model::event::{Event, Idle, Incoming, Record, SnapshotReason, Worktree};
+use lanewright_model::event::{Event, Idle, Incoming, Log, Record, SnapshotReason, Worktree};
 use lanewright_model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
+use lanewright_schedule::RunLoop;
+use lanewright_schedule::{Action, RunState};
 
 /// A log that keeps nothing: who needs them keeps the records that it is given.
 #[derive(Default)]

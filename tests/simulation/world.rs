@@ -8,13 +8,13 @@ mod repository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lanewright::schedule::{Action, Rebuild, RestartFrom, RunState};
 use lanewright_model::checkpoint::CommitId;
 use lanewright_model::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
 use lanewright_model::{
     ChangeSize, Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
     Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
+use lanewright_schedule::{Action, Rebuild, RestartFrom, RunState};
 use repository::{Content, Repository};
 use rustc_hash::{FxHashMap, FxHashSet};
 

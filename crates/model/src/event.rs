@@ -6,6 +6,7 @@
 mod about;
 mod agent_report;
 mod lane_stage;
+mod log;
 mod record;
 mod run_end;
 mod run_moved;
@@ -27,6 +28,7 @@ use crate::{
 pub use about::RecordStatus;
 pub use agent_report::AgentReport;
 pub use lane_stage::{LaneStage, stage_in_words};
+pub use log::Log;
 pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};

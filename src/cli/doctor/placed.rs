@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use lanewright_model::text::shell_line;
 use lanewright_model::{CommitId, LaneIndex, RunId};
+use lanewright_schedule::RunState;
+use lanewright_schedule::lane_log::lane_run;
 
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::{CliError, RepositoryContext, Result, host, now};
 use crate::cluster::{OrderName, Sighting};
-use crate::placement::{job_name, lane_run};
+use crate::placement::job_name;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts};
-use crate::schedule::RunState;
 use crate::state_sync::Ownership;
 use crate::state_sync::lane_run::known;
 

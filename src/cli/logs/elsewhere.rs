@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
+use lanewright_schedule::lane_log::lane_run;
 
 use super::lines::NAME;
 use crate::cli::executors::{exchange, named};
 use crate::cli::{Context, RepositoryContext};
 use crate::cluster::{self, Cluster, OrderName};
-use crate::placement::{job_name, lane_run};
+use crate::placement::job_name;
 use crate::projection::cells::pad;
 use crate::settings::Layer;
 

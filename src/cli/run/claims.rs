@@ -7,13 +7,13 @@ use std::path::Path;
 use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
+use lanewright_schedule::{Claim, Hindrance, NextLane};
 
 use super::lock_refusal::{WAIT, held, in_words};
 use super::locks::held_lanes;
 use super::plan_file::PlanFile;
 use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::schedule::{self, Claim, Hindrance, NextLane};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::{Holder, is_held, named, read_holder};
 use crate::store::{LockScope, StateDirectory};
@@ -103,7 +103,7 @@ impl Survey {
 
     /// The lane to work on by itself; `None`: all are merged.
     pub(super) fn next(&self, plan: &Plan, base: &str, preferred: Option<LaneIndex>) -> Result<Option<LaneId>> {
-        match schedule::next_lane(plan, &self.claims(plan), preferred) {
+        match lanewright_schedule::next_lane(plan, &self.claims(plan), preferred) {
             NextLane::Lane(lane) => Ok(Some(plan.lane(lane).id.clone())),
             NextLane::AllMerged => Ok(None),
             NextLane::Nothing(lanes) => Err(self.nothing(plan, base, &lanes)),
@@ -112,7 +112,8 @@ impl Survey {
 
     /// Refuses a lane that was named and whose dependencies are not merged yet.
     pub(super) fn refuse_early(&self, plan: &Plan, base: &str, lane: LaneIndex) -> Result<()> {
-        let Some(hindrance @ Hindrance::Needs(_)) = schedule::hindrance(plan, &self.claims(plan), lane) else {
+        let Some(hindrance @ Hindrance::Needs(_)) = lanewright_schedule::hindrance(plan, &self.claims(plan), lane)
+        else {
             return Ok(());
         };
         let id = &plan.lane(lane).id;

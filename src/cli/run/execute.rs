@@ -10,6 +10,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
 use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
+use lanewright_schedule::lane_log::lane_run;
 
 use super::external_changes::missing_work;
 use super::locked_run::LockedRun;
@@ -27,7 +28,7 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, MissingWork, RunClock};
 use crate::forge::Forge;
-use crate::placement::{self, Placing, Taken, lane_run};
+use crate::placement::{self, Placing, Taken};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;

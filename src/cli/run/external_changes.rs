@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId};
+use lanewright_schedule::RunState;
 
 use super::locked_run::LockedRun;
 use super::request::Adoption;
@@ -16,7 +17,6 @@ use crate::git::{self, GitError, Publication, Repository, Snapshot};
 use crate::projection::RunHistory;
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
-use crate::schedule::RunState;
 use crate::settings::{Layer, OnConflict};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 

@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use lanewright_model::{Lane, LaneId, PhaseId, Plan, RunId};
+use lanewright_schedule::{Claim, rivalry};
 
 use super::lock_refusal::{WAIT, held, in_words};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::schedule::{Claim, rivalry};
 use crate::store::lock::{self, Holder, LockError, is_held, read_holder};
 use crate::store::{LockScope, RunLock, StateDirectory};
 

@@ -7,6 +7,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::text::headline;
 use lanewright_model::{LaneId, Plan, PlanParts, RunId};
+use lanewright_schedule::RunState;
 
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
@@ -18,7 +19,6 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::plan::{ReadOptions, Reading};
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
-use crate::schedule::RunState;
 use crate::settings::Settings;
 use crate::store::RunDirectory;
 

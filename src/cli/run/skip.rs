@@ -2,6 +2,7 @@
 
 use lanewright_model::event::Event;
 use lanewright_model::{LaneId, LaneIndex};
+use lanewright_schedule::LaneEnd;
 use serde_json::json;
 
 use super::locked_run::{LockedRun, Reach, adopt};
@@ -11,7 +12,6 @@ use crate::cli::args::Skip;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::schedule::LaneEnd;
 
 pub(crate) fn skip_lane(context: &Context, arguments: &Skip) -> Result<ExitStatus> {
     let layer = arguments.then.layer();

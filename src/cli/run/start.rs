@@ -7,6 +7,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOptions, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
+use lanewright_schedule::RunState;
 use serde_json::json;
 
 use super::claims::Survey;
@@ -28,7 +29,6 @@ use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
 use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
-use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 
 /// Starts a run and executes it to its end.

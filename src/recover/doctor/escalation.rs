@@ -5,9 +5,9 @@ use std::path::Path;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CheckpointRecord, CheckpointStatus, RunId};
+use lanewright_schedule::Fault;
 
 use crate::recover::doctor::{Escalation, Expected, HoldingSeen, LogSeen, Remains, RunFacts, WayOut};
-use crate::schedule::Fault;
 
 impl Remains {
     /// Whether a branch, a snapshot or a worktree may hold work.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, Worktree};
 use lanewright_model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
+use lanewright_schedule::{AgentStep, Fault, LaneState, RunState};
 
 use crate::executor::{OpenWorktree, open_worktrees};
 use crate::git::Holder;
 use crate::projection::RunHistory;
 use crate::projection::history::{JobHistory, worktree_link};
-use crate::schedule::{AgentStep, Fault, LaneState, RunState};
 
 /// What a run's log records.
 #[derive(Debug, Clone)]

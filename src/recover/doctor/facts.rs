@@ -8,13 +8,13 @@ use lanewright_model::event::Record;
 use lanewright_model::{
     AgentName, CheckpointRecord, CommitId, JobId, LaneId, LaneIndex, PhaseId, Plan, ProcessId, RunId, TaskFile,
 };
+use lanewright_schedule::Fault;
 use serde_json::Value;
 
 use crate::executor::objects::DamagedCommit;
 use crate::git::{Prunable, Slot, WorktreeState};
 use crate::process::Observation;
 use crate::recover::doctor::{Expected, Holding, Owned};
-use crate::schedule::Fault;
 use crate::store::salvage::Salvage;
 
 #[derive(Debug)]

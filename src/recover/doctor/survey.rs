@@ -10,6 +10,7 @@ use lanewright_files::regular_file::read_left;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
+use lanewright_schedule::{Fault, RunState};
 
 use super::facts::*;
 use super::{remains, shared};
@@ -22,7 +23,6 @@ use crate::projection::tasks::task_file;
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::{PlanOnRecord, pinned_text};
-use crate::schedule::{Fault, RunState};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
 use crate::store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};

@@ -2,11 +2,11 @@
 
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::{CommitId, JobId, LaneId, LaneIndex, Timestamp};
+use lanewright_schedule::{LaneEnd, RunState};
 
 use super::RollbackError;
 use crate::projection::RunHistory;
 use crate::projection::history::SnapshotView;
-use crate::schedule::{LaneEnd, RunState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackPlan {

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, LaneStage, RunOutcome, SnapshotReason};
 use lanewright_model::plan::PlanParts;
 use lanewright_model::{CommandLine, JobId, JobRole, Plan};
+use lanewright_schedule::{Action, RunState, decide};
 
 use super::*;
 use crate::projection::RunHistory;
 use crate::projection::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 use crate::recover::resume::{ResumeError, check, replay};
-use crate::schedule::{Action, RunState, decide};
 
 const STAGES: [LaneStage; 10] = [
     LaneStage::Init,

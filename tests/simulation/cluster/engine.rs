@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lanewright::engine::run_loop::RunLoop;
-use lanewright::schedule::RunState;
 use lanewright_model::event::{Event, Place, Record, RunMoved, RunOutcome};
 use lanewright_model::{JobId, LaneIndex, Plan, PlanParts};
+use lanewright_schedule::RunLoop;
+use lanewright_schedule::RunState;
 
 use super::super::plans::empty_plan;
 use super::super::smooth::{Forgetful, Smooth};

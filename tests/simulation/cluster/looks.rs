@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lanewright::placement::lane_log::news;
-use lanewright::schedule::{Action, RunState};
 use lanewright_model::event::{Event, Incoming, RunOutcome};
 use lanewright_model::{ExitCause, JobId, LaneIndex, Plan, PlanParts};
+use lanewright_schedule::lane_log::news;
+use lanewright_schedule::{Action, RunState};
 
 use super::super::plans::empty_plan;
 use super::{Cluster, PlacingBug, State, lost};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use lanewright::schedule::RunState;
 use lanewright_model::event::{AgentReport, Event, Reading};
 use lanewright_model::{CommitId, ExitCause, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage};
+use lanewright_schedule::RunState;
 
 use super::super::bugs::Bug;
 use super::{End, SimJob, World, exit};

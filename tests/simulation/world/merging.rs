@@ -1,10 +1,10 @@
 //! How lanes reach the integration branch or the forge of the simulated world.
 
-use lanewright::schedule::RunState;
 use lanewright_model::event::Event;
 use lanewright_model::{
     CommitId, Failure, FailureKind, LaneIndex, MergeMode, MustHavesRule, Outage, OutageKind, PullRequest, Round, Stage,
 };
+use lanewright_schedule::RunState;
 
 use super::super::bugs::Bug;
 use super::World;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, Plan, Transition};
+use lanewright_schedule::Fault;
 use serde_json::Value;
 
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Expected, Finding, Kind, Repair, RunFacts, Severity, StatusSeen, TaskSeen, differing};
-use crate::schedule::Fault;
 use crate::store::LaneDirectory;
 
 pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {

@@ -3,10 +3,10 @@
 use lanewright_model::event::LaneStage;
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, RunId};
+use lanewright_schedule::LaneEnd;
 
 use crate::recover::doctor::{Expected, Facts, Finding, Kind, RunFacts, Severity};
 use crate::recover::resume::{ResumeError, check};
-use crate::schedule::LaneEnd;
 
 /// Why a resume is refused, and why the last one left lanes blocked.
 pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {

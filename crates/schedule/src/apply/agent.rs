@@ -1,0 +1,317 @@
+//! Folding events into the agents of a lane.
+
+use lanewright_model::event::{Event, Idle, SnapshotReason};
+use lanewright_model::plan::{OwnershipRule, RetryFrom};
+use lanewright_model::{
+    Agent, AgentName, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
+};
+
+use crate::apply::Fault;
+use crate::apply::judge::idle_failure;
+use crate::state::agent::{AgentState, AgentStep, RestartFrom};
+use crate::state::agent_phase::AgentPhase;
+use crate::state::gate::Gate;
+use crate::state::lane::LaneState;
+
+/// The agent that an event changes.
+pub(super) fn subject(event: &Event) -> Option<&AgentName> {
+    match event {
+        Event::WorktreeOpened { agent, .. }
+        | Event::WorktreeLost { agent, .. }
+        | Event::FailureNoted { agent, .. }
+        | Event::SnapshotTaken { agent, .. }
+        | Event::SnapshotFailed { agent, .. } => agent.as_ref(),
+        Event::PersonAsked { agent, .. }
+        | Event::WorkCommitted { agent, .. }
+        | Event::AgentMerged { agent, .. }
+        | Event::RetryPlanned { agent, .. }
+        | Event::AgentReset { agent, .. }
+        | Event::WorktreeReleased { agent, .. } => Some(agent),
+        _ => None,
+    }
+}
+
+/// One agent, with its lane, which some of its folds change.
+pub(super) struct Worker<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) lane: &'a Lane,
+    pub(super) state: &'a mut LaneState,
+    pub(super) at: usize,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn agent(&mut self) -> &mut AgentState {
+        &mut self.state.agents[self.at]
+    }
+
+    pub(super) fn of_plan(&self) -> &'a Agent {
+        &self.lane.agents[self.at]
+    }
+
+    pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {
+        match event {
+            Event::PersonAsked { .. } => return self.asked(),
+            Event::WorkCommitted { head, changed, prohibited, idle, .. } => {
+                self.agent().changed.clone_from(changed);
+                return self.committed(head, prohibited, *idle);
+            }
+            Event::SnapshotTaken { reason: SnapshotReason::External, .. } => self.spare_snapshots(),
+            Event::SnapshotTaken { reason, reference, .. } => return self.snapshot_done(*reason, Ok(reference)),
+            Event::SnapshotFailed { reason, error, .. } => return self.snapshot_done(*reason, Err(error)),
+            Event::FailureNoted { task, failure, .. } => return self.failed(task.as_ref(), failure),
+            Event::RetryPlanned { level, not_before, .. } => return self.retry_planned(*level, *not_before),
+            Event::AgentMerged { head, .. } => self.merged(head),
+            Event::AgentReset { head, .. } => self.reset(head),
+            Event::WorktreeOpened { worktree, .. } => self.agent().open(worktree),
+            Event::WorktreeLost { .. } => {
+                self.agent().session = None;
+                self.spare_snapshots();
+            }
+            Event::WorktreeReleased { .. } => self.agent().release(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the agent's work along an arrow of seed 000; standing where it should go is no step.
+    pub(super) fn advance(&mut self, to: AgentPhase) -> Result<(), Fault> {
+        let from = self.agent().phase;
+        let is_planned_before =
+            to == AgentPhase::Planned && !matches!(from, AgentPhase::Initialized | AgentPhase::Planning);
+        if from == to || is_planned_before {
+            return Ok(());
+        }
+        // A shared worktree opens nothing.
+        let opens_nothing = (from, to) == (AgentPhase::Initialized, AgentPhase::Planned);
+        if !opens_nothing && !from.may_become(to) {
+            let (lane, agent) = (self.lane.id.clone(), self.of_plan().name.clone());
+            return Err(Fault::ImpossiblePhase { lane, agent, from, to });
+        }
+        self.agent().phase = to;
+        Ok(())
+    }
+
+    /// The agent came to a person's task, which is executed from now on.
+    fn asked(&mut self) -> Result<(), Fault> {
+        self.advance(AgentPhase::Planned)?;
+        self.advance(AgentPhase::Executing)?;
+        self.agent().step = AgentStep::Asking;
+        Ok(())
+    }
+
+    /// Goes past a task that a person approved.
+    pub(super) fn pass_answered_task(&mut self) -> Result<(), Fault> {
+        let task = self.state.asks(self.lane, self.at).cloned();
+        if task.is_some_and(|task| self.state.answers.approve(&HumanGate::Task(task))) {
+            self.advance(AgentPhase::Validating)?;
+            self.advance(AgentPhase::Checkpointing)?;
+            self.task_passed()?;
+        }
+        Ok(())
+    }
+
+    fn committed(&mut self, head: &CommitId, prohibited: &[String], idle: Idle) -> Result<(), Fault> {
+        self.advance(AgentPhase::Validating)?;
+        if self.lane.shares_worktree(self.at) {
+            self.state.head = Some(head.clone());
+        }
+        self.agent().head = Some(head.clone());
+        let failure = self.objection(prohibited, idle);
+        let task = &self.of_plan().tasks[self.agent().task];
+        self.agent().step = match failure {
+            Some(failure) => AgentStep::Judging(failure),
+            None if self.plan.is_gated(task) => AgentStep::Verifying(Gate::Due),
+            None => return self.start_snapshot(),
+        };
+        Ok(())
+    }
+
+    /// Why the work fails before any gate runs.
+    fn objection(&self, prohibited: &[String], idle: Idle) -> Option<Failure> {
+        let (worker, plan) = (&self.state.agents[self.at], self.of_plan());
+        if !prohibited.is_empty() {
+            let failure = Failure::new(FailureKind::Ownership, "changed files outside `owns`");
+            return Some(Failure { paths: prohibited.to_vec(), ..failure });
+        }
+        let writes = self.lane.ownership != OwnershipRule::Nothing;
+        if writes && worker.claims_what_is_not(plan.tasks.len()) {
+            return Some(Failure::new(FailureKind::Report, "says COMPLETE, but changed and committed nothing"));
+        }
+        let is_last = worker.task == plan.last_own_task();
+        // Gates, reviewers and people judge work again that is in the lane already: it may rightly stay as it is.
+        let is_idle = idle == Idle::Agent && is_last && !self.state.intake.has(self.at);
+        is_idle.then(|| idle_failure(plan, &worker.said))
+    }
+
+    pub(super) fn start_snapshot(&mut self) -> Result<(), Fault> {
+        self.advance(AgentPhase::Checkpointing)?;
+        self.agent().step = AgentStep::Snapshotting;
+        Ok(())
+    }
+
+    fn snapshot_done(&mut self, reason: SnapshotReason, kept: Result<&String, &String>) -> Result<(), Fault> {
+        let merges = self.of_plan().round == Round::Implementation;
+        let worker = self.agent();
+        match worker.step.clone() {
+            AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(),
+            AgentStep::Salvaging(wanted, failure) if reason == wanted => {
+                // Without a snapshot the work goes on (SPEC §5), but never by throwing away what is kept nowhere.
+                if kept.is_err() && failure.is_some() && worker.restart != RestartFrom::Here {
+                    worker.unkept = kept.err().cloned();
+                    return Ok(());
+                }
+                // What a specialist left is never merged: its next attempt starts without it.
+                if kept.is_ok() && !merges {
+                    worker.restart = RestartFrom::LaneHead;
+                    worker.session = None;
+                }
+                worker.salvaged.extend(kept.ok().cloned());
+                worker.step = failure.map_or(AgentStep::Ready, AgentStep::Failed);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn task_passed(&mut self) -> Result<(), Fault> {
+        let plan = self.of_plan();
+        let worker = self.agent();
+        worker.pass_task();
+        if worker.task < plan.last_own_task() {
+            worker.session = None;
+        }
+        if worker.task + 1 < plan.tasks.len() {
+            worker.task += 1;
+            worker.step = AgentStep::Ready;
+            return Ok(());
+        }
+        let merges = plan.round == Round::Implementation;
+        worker.step = if merges { AgentStep::Merging } else { AgentStep::Done };
+        self.advance(AgentPhase::Completed)
+    }
+
+    fn merged(&mut self, head: &CommitId) {
+        self.state.intake.merged(self.at, head);
+        self.state.rework.assignee.take_if(|assignee| *assignee == self.at);
+        let gate_due = !self.plan.gates.checkpoint.is_empty();
+        if self.agent().step == AgentStep::Merging {
+            self.agent().step = if gate_due { AgentStep::Gating(Gate::Due) } else { AgentStep::Done };
+        }
+    }
+
+    fn failed(&mut self, task: Option<&TaskId>, failure: &Failure) -> Result<(), Fault> {
+        if let Some(task) = task {
+            self.advance(AgentPhase::Failed)?;
+            self.back_to_task(task);
+        } else if failure.kind != FailureKind::Idle {
+            self.state.merging.fail(self.state.stage, failure);
+            self.state.leave_gate_to(self.at, failure);
+        }
+        self.agent().remember(task, failure);
+        let keep = self.what_to_keep(task, failure);
+        self.agent().restart = self.restart_after(task, failure);
+        if task.is_none() {
+            self.rework(failure);
+            self.state.inform_reviewers(self.lane, failure);
+        }
+        self.state.ask_again(self.lane, self.at);
+        self.agent().step = match keep {
+            Some(reason) => AgentStep::Salvaging(reason, Some(failure.clone())),
+            None => AgentStep::Failed(failure.clone()),
+        };
+        Ok(())
+    }
+
+    /// Has the agent work on its tasks again after a failure of the whole of its work. If that is in the lane, the
+    /// program still knows what it did, and its session goes on.
+    fn rework(&mut self, failure: &Failure) {
+        let plan = self.of_plan();
+        let worker = self.agent();
+        let session = worker.session.take();
+        let (task, session) = match failure.kind {
+            FailureKind::Conflict => (0, None),
+            FailureKind::Idle => (plan.first_own_task(), None),
+            _ => (plan.last_own_task(), session),
+        };
+        worker.restart_work(task);
+        worker.session = session;
+    }
+
+    fn what_to_keep(&self, task: Option<&TaskId>, failure: &Failure) -> Option<SnapshotReason> {
+        match (task, failure.kind) {
+            (Some(_), FailureKind::Timeout) => Some(SnapshotReason::Timeout),
+            (Some(_), _) => Some(SnapshotReason::Failure),
+            (None, _) => (self.state.agents[self.at].step == AgentStep::Merging).then_some(SnapshotReason::Reset),
+        }
+    }
+
+    fn restart_after(&self, task: Option<&TaskId>, failure: &Failure) -> RestartFrom {
+        let puts_back = self.state.next_level(self.lane, self.at) == Some(RetryLevel::Rollback);
+        match (task, failure.kind) {
+            (None, FailureKind::Idle) => RestartFrom::Here,
+            (None, _) => RestartFrom::LaneHead,
+            (Some(_), FailureKind::Ownership) => RestartFrom::LastGood,
+            (Some(_), _) if puts_back || self.lane.resume == RetryFrom::Fresh => RestartFrom::LastGood,
+            (Some(_), _) => RestartFrom::Here,
+        }
+    }
+
+    /// What a worktree held that was lost, or that was changed by somebody else, is in snapshots only: they outlive the
+    /// merge.
+    fn spare_snapshots(&mut self) {
+        let LaneState { agents, snapshots, .. } = &mut *self.state;
+        snapshots.retain(|(reference, _)| !agents[self.at].salvaged.contains(reference));
+    }
+
+    /// Tasks that are done again because what passed cannot be read any more are looked at again, too.
+    fn reset(&mut self, head: &CommitId) {
+        let task = self.agent().task;
+        self.agent().reset(head);
+        if self.agent().task < task {
+            self.state.ask_again(self.lane, self.at);
+        }
+    }
+
+    /// A person's no to a task is about the one before, which is done again.
+    fn back_to_task(&mut self, task: &TaskId) {
+        let tasks = &self.of_plan().tasks;
+        let worker = self.agent();
+        if let Some(at) = tasks[..worker.task].iter().position(|known| known.id == *task) {
+            worker.passed.truncate(worker.passed.len().saturating_sub(worker.task - at));
+            worker.task = at;
+            worker.retries = 0;
+            for later in &tasks[at..] {
+                self.state.answers.forget(&HumanGate::Task(later.id.clone()));
+            }
+        }
+    }
+
+    fn retry_planned(&mut self, level: RetryLevel, not_before: Timestamp) -> Result<(), Fault> {
+        let in_task = self.agent().failed_in_task();
+        if in_task {
+            self.agent().excused = false;
+        } else {
+            // What the agents brought together was judged again once for all of them.
+            self.state.excuse_all(false);
+        }
+        let worker = self.agent();
+        worker.step = AgentStep::Retrying(not_before);
+        match level {
+            RetryLevel::Rollback => {
+                worker.rolled_back = true;
+                worker.session = None;
+            }
+            RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
+            RetryLevel::Retry if in_task => worker.retries += 1,
+            RetryLevel::Retry => self.state.rework.rounds += 1,
+        }
+        if self.agent().phase == AgentPhase::Failed {
+            self.advance(AgentPhase::RollingBack)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+use lanewright_model::event::Event;
+use lanewright_model::{LaneId, Session, Task, TaskKind, Usage};
+
+use super::*;
+use crate::sample_plans::{commit, lane, plan};
+
+fn taken(reason: SnapshotReason, reference: &str) -> Event {
+    let agent = Some(AgentName::new("engineer").unwrap());
+    Event::SnapshotTaken { lane: id(), agent, reason, commit: commit(1), reference: reference.to_owned() }
+}
+
+fn id() -> LaneId {
+    LaneId::new("A").unwrap()
+}
+
+/// The lane of one agent after an event that is about that agent.
+fn after(event: &Event, lane: Lane, prepare: impl Fn(&mut LaneState)) -> LaneState {
+    let plan = plan(vec![lane], &[]);
+    let mut state = LaneState::new(&plan.lanes[0], 0);
+    prepare(&mut state);
+    Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 }.apply(event).unwrap();
+    state
+}
+
+fn plain() -> Lane {
+    lane("A", &[], 1, &[])
+}
+
+#[test]
+fn snapshots_of_what_is_nowhere_else_outlive_the_merge() {
+    let lost = Event::WorktreeLost { lane: id(), agent: Some(AgentName::new("engineer").unwrap()), head: None };
+    for event in [lost, taken(SnapshotReason::External, "refs/c")] {
+        let state = after(&event, plain(), |state| {
+            state.snapshots = vec![("refs/a".to_owned(), commit(1)), ("refs/b".to_owned(), commit(2))];
+            state.agents[0].salvaged = vec!["refs/a".to_owned()];
+            state.agents[0].session = Some(Session { id: "s".into(), usage: Usage::default(), worktree: "/w".into() });
+        });
+        assert_eq!(state.snapshots, [("refs/b".to_owned(), commit(2))]);
+        assert_eq!(state.agents[0].session.is_none(), matches!(event, Event::WorktreeLost { .. }));
+    }
+}
+
+#[test]
+fn only_the_snapshot_that_is_waited_for_counts() {
+    let step = |step: AgentStep, reason| {
+        let prepare = |state: &mut LaneState| {
+            state.agents[0].step = step.clone();
+            state.agents[0].phase = AgentPhase::Checkpointing;
+        };
+        after(&taken(reason, "refs/a"), plain(), prepare).agents.remove(0).step
+    };
+    assert_eq!(step(AgentStep::Snapshotting, SnapshotReason::Failure), AgentStep::Snapshotting);
+    assert_eq!(step(AgentStep::Snapshotting, SnapshotReason::Task), AgentStep::Merging);
+    let salvaging = AgentStep::Salvaging(SnapshotReason::Timeout, None);
+    assert_eq!(step(salvaging.clone(), SnapshotReason::Stop), salvaging);
+    assert_eq!(step(salvaging, SnapshotReason::Timeout), AgentStep::Ready);
+}
+
+#[test]
+fn work_is_refused_that_is_not_the_agents_own_or_not_there() {
+    let committed = |prohibited: &[&str], lane: Lane| {
+        let prohibited = prohibited.iter().map(|path| path.to_string()).collect();
+        let (agent, changed) = (AgentName::new("engineer").unwrap(), Vec::new());
+        let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle: Idle::No };
+        let prepare = |state: &mut LaneState| {
+            state.agents[0].phase = AgentPhase::Executing;
+            state.agents[0].start = Some(commit(1));
+            state.agents[0].claims_completion = true;
+        };
+        after(&event, lane, prepare).agents.remove(0).step
+    };
+    let AgentStep::Judging(failure) = committed(&["x", "y"], plain()) else { panic!("it passed") };
+    assert_eq!((failure.kind, failure.paths), (FailureKind::Ownership, vec!["x".to_owned(), "y".to_owned()]));
+    let AgentStep::Judging(failure) = committed(&[], plain()) else { panic!("it passed") };
+    assert_eq!(failure.kind, FailureKind::Report);
+    let reads_only = Lane { ownership: OwnershipRule::Nothing, ..plain() };
+    assert_eq!(committed(&[], reads_only), AgentStep::Snapshotting);
+}
+
+#[test]
+fn a_resume_does_not_change_the_level_of_a_retry_whose_start_is_decided() {
+    let mut plan = Lane { retries: 2, ..plain() };
+    plan.agents.push(plan.agents[0].clone());
+    let failure = Failure::new(FailureKind::Crash, "why");
+    let mut state = LaneState::new(&plan, 0);
+    let failed = &mut state.agents[0];
+    failed.remember(Some(&plan.agents[0].tasks[0].id), &failure);
+    failed.retries = 2;
+    failed.step = AgentStep::Salvaging(SnapshotReason::Failure, Some(failure));
+    failed.restart = RestartFrom::LastGood;
+    state.agents[1].excused = true;
+    state.revive(true, false, Timestamp::from_unix_millis(0));
+    assert_eq!(state.next_level(&plan, 0), Some(RetryLevel::Rollback));
+}
+
+#[test]
+fn a_lane_that_is_set_aside_after_a_crash_is_interrupted_until_it_goes_on() {
+    let plan = plain();
+    let mut state = LaneState::new(&plan, 0);
+    state.set_aside(&plan, true);
+    state.set_aside(&plan, false);
+    assert!(state.is_interrupted());
+    state.revive(false, false, Timestamp::from_unix_millis(0));
+    state.set_aside(&plan, false);
+    assert!(!state.is_interrupted());
+}
+
+#[test]
+fn tasks_done_again_after_damage_are_approved_again() {
+    let mut plan = plain();
+    let task = |id: &str, kind| Task { id: TaskId::new(id).unwrap(), kind, ..plain().agents[0].tasks[0].clone() };
+    plan.agents[0].tasks = vec![task("1", TaskKind::Auto), task("2", TaskKind::HumanVerify), task("3", TaskKind::Auto)];
+    let look = HumanGate::Task(TaskId::new("2").unwrap());
+    let reset_to = |head: CommitId| {
+        let event = Event::AgentReset { lane: id(), agent: AgentName::new("engineer").unwrap(), head };
+        after(&event, plan.clone(), |state| {
+            state.answers.give(look.clone(), true, "");
+            let worker = &mut state.agents[0];
+            (worker.task, worker.restart) = (2, RestartFrom::LastGood);
+            (worker.good, worker.passed) = (Some(commit(2)), vec![commit(2), commit(2)]);
+        })
+    };
+    let whole = reset_to(commit(2));
+    assert_eq!((whole.agents[0].task, whole.answers.approve(&look)), (2, true));
+    let damaged = reset_to(commit(1));
+    assert_eq!((damaged.agents[0].task, damaged.answers.approve(&look)), (0, false));
+}

@@ -1,0 +1,163 @@
+//! Folding the start and the end of jobs.
+
+use lanewright_model::event::Reading;
+use lanewright_model::retry::OUTAGE_LIMIT;
+use lanewright_model::{ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Stage, Timestamp};
+
+use crate::apply::Fault;
+use crate::apply::agent::Worker;
+use crate::apply::judge::{Words, judge, last_words};
+use crate::state::RunState;
+use crate::state::agent::AgentStep;
+use crate::state::agent_phase::AgentPhase;
+use crate::state::gate::Gate;
+use crate::state::lane::LaneState;
+
+impl RunState {
+    pub(super) fn count_job(&mut self, job: &JobId) {
+        let number = self.job_numbers.entry((job.lane.clone(), job.role.clone())).or_default();
+        *number = (*number).max(job.number);
+    }
+
+    pub(super) fn job_planned(&mut self, lane: LaneIndex, job: &JobId) -> Result<(), Fault> {
+        self.count_job(job);
+        let state = &mut self.lanes[lane.at()];
+        let before = state.attempts_here();
+        state.running.insert(job.clone());
+        self.running_attempts += state.attempts_here() - before;
+        match job.agent() {
+            Some(agent) => self.worker(lane, agent)?.job_planned(job),
+            None => {
+                self.lanes[lane.at()].job_planned(job);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn job_exited(
+        &mut self,
+        lane: LaneIndex,
+        job: &JobId,
+        exit: &JobExit,
+        words: Words<'_>,
+        at: Timestamp,
+    ) -> Result<(), Fault> {
+        // The fence: a job that is not waited for has nothing to say any more.
+        if !self.lanes[lane.at()].running.remove(job) {
+            return Ok(());
+        }
+        let Some(agent) = job.agent() else {
+            self.lanes[lane.at()].job_exited(job, exit, words.reading);
+            return Ok(());
+        };
+        if !job.is_attempt() {
+            return self.worker(lane, agent)?.gate_exited(job, exit, words.reading);
+        }
+        self.running_attempts -= usize::from(!self.lane(lane).is_elsewhere());
+        self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
+        let limit = self.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
+        let mut worker = self.worker(lane, agent)?;
+        if exit.cause != ExitCause::Stopped {
+            worker.agent().note_outage(words.reading, at, limit);
+        }
+        worker.attempt_exited(exit, words)
+    }
+}
+
+impl LaneState {
+    fn job_planned(&mut self, job: &JobId) {
+        let running = Gate::Running(job.clone());
+        match &job.role {
+            JobRole::Tests => {
+                self.validation.tests = running;
+                self.checkpoints.remove(&Stage::AfterLaneTests);
+            }
+            JobRole::MergedTests => self.validation.merged_tests = running,
+            _ => self.setup = running,
+        }
+    }
+
+    fn job_exited(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
+        for gate in [&mut self.setup, &mut self.validation.tests, &mut self.validation.merged_tests] {
+            gate.settle(job, exit, reading, &mut self.in_vain);
+        }
+    }
+}
+
+impl Worker<'_> {
+    fn job_planned(&mut self, job: &JobId) -> Result<(), Fault> {
+        let running = Gate::Running(job.clone());
+        match &job.role {
+            JobRole::Attempt { .. } => {
+                self.advance(AgentPhase::Planned)?;
+                self.advance(AgentPhase::Executing)?;
+                self.agent().step = AgentStep::Running(job.clone());
+                self.agent().attempt = job.number;
+            }
+            JobRole::Verify { .. } => self.agent().step = AgentStep::Verifying(running),
+            JobRole::Checkpoint { .. } => self.agent().step = AgentStep::Gating(running),
+            _ => self.agent().setup = running,
+        }
+        Ok(())
+    }
+
+    fn gate_exited(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) -> Result<(), Fault> {
+        let is_assigned = self.state.rework.assignee.is_some();
+        let LaneState { agents, in_vain, .. } = &mut *self.state;
+        let worker = &mut agents[self.at];
+        match (&job.role, &mut worker.step) {
+            (JobRole::Verify { .. }, AgentStep::Verifying(gate)) => {
+                gate.settle(job, exit, reading, in_vain);
+                if *gate == Gate::Passed {
+                    return self.start_snapshot();
+                }
+            }
+            (JobRole::Checkpoint { .. }, AgentStep::Gating(gate)) => {
+                gate.settle(job, exit, reading, in_vain);
+                // What was red before it came is judged again with the work of the agent that fixes it.
+                if *gate == Gate::Passed || is_assigned && gate.is_misunderstood() {
+                    worker.step = AgentStep::Done;
+                }
+            }
+            _ => worker.setup.settle(job, exit, reading, in_vain),
+        }
+        Ok(())
+    }
+
+    fn attempt_exited(&mut self, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
+        let plan = self.of_plan();
+        let streams = self.plan.runner(plan).is_some_and(Runner::has_stream);
+        self.hear(exit, words);
+        let verdict = judge(plan.round, exit, words);
+        if matches!(verdict, AgentStep::Committing | AgentStep::Snapshotting) {
+            self.advance(AgentPhase::Validating)?;
+        }
+        match verdict {
+            AgentStep::Snapshotting => return self.start_snapshot(),
+            AgentStep::Committing => self.agent().said = last_words(exit, words, streams),
+            _ => {}
+        }
+        self.agent().step = verdict;
+        Ok(())
+    }
+
+    /// What the attempt reported, and the session in which the next one can continue.
+    fn hear(&mut self, exit: &JobExit, Words { report, reading, transcript }: Words<'_>) {
+        let runner = self.plan.runner(self.of_plan());
+        let session = |runner| self.state.continued_session(self.lane, self.at, runner);
+        let continued = runner.and_then(session).cloned();
+        let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();
+        let agent = self.agent();
+        agent.rejection = report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
+        agent.claims_completion = report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        // A program that no longer has the session that it was to continue ends before it names one.
+        let names_session = transcript.is_some_and(|transcript| transcript.session.is_some());
+        let out = matches!(reading, Some(Reading::Outage(_)));
+        let failed = exit.cause == ExitCause::Exited && exit.exit_code != 0;
+        agent.excused |= continued.is_some() && failed && !names_session && !out;
+        agent.session = transcript.and_then(|transcript| transcript.continuable(continued.as_ref(), &place));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+use lanewright_model::event::{AgentReport, Worktree};
+use lanewright_model::runner::RunnerText;
+use lanewright_model::{Outage, OutageKind, Plan, PlanParts, Session, Transcript, Usage};
+
+use super::*;
+use crate::sample_plans::{commit, exit, lane, plan};
+use crate::state::agent::AgentState;
+
+/// An agent that continued `session`, after such an attempt.
+fn heard(session: Option<&str>, exit: &JobExit, words: Words<'_>) -> AgentState {
+    let mut parts = PlanParts::from(plan(vec![lane("A", &[], 1, &[])], &[]));
+    let command = parts.lanes[0].agents[0].command.clone();
+    let runner = RunnerText { command: Some(command), ..RunnerText::default() }.complete().unwrap();
+    parts.runners = [("command".to_owned(), runner)].into();
+    let plan = Plan::new(parts).unwrap();
+    let mut state = LaneState::new(&plan.lanes[0], 0);
+    let worktree = Worktree { slot: 1, path: "/w".into(), branch: "lane/A".into(), head: commit(1) };
+    state.agents[0].worktree = Some(worktree);
+    let known = |id: &str| Session { id: id.to_owned(), usage: Usage::default(), worktree: "/w".into() };
+    state.agents[0].session = session.map(known);
+    let mut worker = Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 };
+    worker.hear(exit, words);
+    state.agents.remove(0)
+}
+
+#[test]
+fn an_attempt_whose_session_was_gone_costs_no_retry() {
+    let named = Transcript { session: Some("s".into()), ..Transcript::default() };
+    let unnamed = Transcript::default();
+    let outage = Reading::Outage(Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None });
+    let excused = |session, exit: &JobExit, transcript, reading| {
+        heard(session, exit, Words { report: None, reading, transcript: Some(transcript) }).excused
+    };
+    let failed = exit(ExitCause::Exited, 1);
+    assert!(excused(Some("s"), &failed, &unnamed, None));
+    assert!(!excused(None, &failed, &unnamed, None), "there was none to continue");
+    assert!(!excused(Some("s"), &failed, &named, None), "the program had it");
+    assert!(!excused(Some("s"), &failed, &unnamed, Some(&outage)), "something was out");
+    assert!(!excused(Some("s"), &exit(ExitCause::Exited, 0), &unnamed, None), "it ended well");
+    assert!(!excused(Some("s"), &exit(ExitCause::TimedOut, 124), &unnamed, None), "it ran out of time");
+    let session = heard(Some("s"), &failed, Words { report: None, reading: None, transcript: Some(&named) }).session;
+    assert_eq!(session.map(|session| session.id).as_deref(), Some("s"));
+}
+
+#[test]
+fn an_agents_own_words_count_and_a_reviewers_no() {
+    let said = |report: AgentReport| {
+        heard(None, &exit(ExitCause::Exited, 0), Words { report: Some(&report), reading: None, transcript: None })
+    };
+    let report = |status: &str, own| AgentReport { status: status.into(), own, ..AgentReport::default() };
+    assert!(said(report("COMPLETE", true)).claims_completion);
+    assert!(!said(report("COMPLETE", false)).claims_completion, "its supervisor wrote it");
+    assert!(!said(report("ERROR", true)).claims_completion);
+    let decided = |decision: &str| AgentReport {
+        decision: decision.into(),
+        feedback: "shorter".into(),
+        ..AgentReport::default()
+    };
+    assert_eq!(said(decided("REJECTED")).rejection.as_deref(), Some("shorter"));
+    assert_eq!(said(decided("APPROVED")).rejection, None);
+}

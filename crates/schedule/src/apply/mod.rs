@@ -1,0 +1,256 @@
+//! Folding events into state. What a fenced or repeated word says is ignored; what cannot be is a [`Fault`].
+
+mod agent;
+mod job;
+mod judge;
+mod lane;
+mod placement;
+mod sleep;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lanewright_model::event::{Event, LaneStage, Record, RunStarted};
+use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
+
+use crate::apply::agent::Worker;
+use crate::state::agent::AgentState;
+use crate::state::agent_phase::AgentPhase;
+use crate::state::gate::Gate;
+use crate::state::lane::{LaneEnd, agent_index};
+use crate::state::{RunState, StopState};
+
+/// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// The event names a lane that the plan does not have.
+    #[error("the plan has no lane `{0}`")]
+    UnknownLane(LaneId),
+    /// The event names an agent that the lane does not have.
+    #[error("lane `{0}` has no agent `{1}`")]
+    UnknownAgent(LaneId, AgentName),
+    /// The event moves a lane where it cannot go from where it stands.
+    #[error("lane `{lane}` stands at {stands} and cannot go from {from} to {to}")]
+    ImpossibleMove {
+        /// Which lane.
+        lane: LaneId,
+        /// Where it stands.
+        stands: LaneStage,
+        /// Where the event says it stands.
+        from: LaneStage,
+        /// Where the event moves it.
+        to: LaneStage,
+    },
+    /// The event takes an agent's work where the table of seed 000 has no arrow.
+    #[error("agent `{agent}` of lane `{lane}` cannot go from {from} to {to}")]
+    ImpossiblePhase {
+        /// Which lane.
+        lane: LaneId,
+        /// Which agent.
+        agent: AgentName,
+        /// Where its work stands.
+        from: AgentPhase,
+        /// Where the event takes it.
+        to: AgentPhase,
+    },
+}
+
+impl RunState {
+    /// Folds one record into the state.
+    ///
+    /// # Errors
+    /// A [`Fault`]; the state is then not to be used any more.
+    pub fn apply(&mut self, record: &Record) -> Result<(), Fault> {
+        let event = &record.event;
+        if let Some(id) = event.lane() {
+            let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
+            self.note_copy(lane, record);
+            self.apply_to_lane(lane, event, record.at)?;
+            self.settle(lane, record.at)?;
+            // The pool of a run that failed otherwise may have been emptied while the lane waited.
+            self.pool_emptied &= !matches!(event, Event::GateAnswered { .. });
+        } else {
+            self.apply_to_run(event, record.at);
+        }
+        #[cfg(debug_assertions)]
+        self.check_lists();
+        Ok(())
+    }
+
+    /// What follows from an event in its lane, whatever the event was.
+    fn settle(&mut self, lane: LaneIndex, at: Timestamp) -> Result<(), Fault> {
+        for agent in 0..self.lane(lane).agents.len() {
+            self.worker_at(lane, agent).pass_answered_task()?;
+        }
+        let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
+        state.agents.iter_mut().for_each(|agent| agent.note_keeping(at));
+        state.clock.park(state.is_parked(plan), at);
+        self.refresh(lane);
+        Ok(())
+    }
+
+    /// The state after all of `records`.
+    ///
+    /// # Errors
+    /// The number of the first record that contradicts those before it, or the plan.
+    pub fn replay(plan: &Arc<Plan>, records: &[Record]) -> Result<Self, (u64, Fault)> {
+        let mut state = Self::new(plan.clone());
+        for record in records {
+            state.apply(record).map_err(|fault| (record.seq, fault))?;
+        }
+        Ok(state)
+    }
+
+    fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::RunStarted(started) => self.run_started(started, at),
+            Event::RunResumed { number, timeout, budget, message, message_for, lanes, retried, .. } => {
+                self.change_limits(*timeout, *budget);
+                self.run_resumed(*number, (lanes, retried), at);
+                self.hear(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
+            }
+            Event::StopRequested { reason, force, .. } => {
+                let earlier = self.stop.unwrap_or(StopState { reason: *reason, force: false });
+                self.stop = Some(StopState { force: earlier.force || *force, ..earlier });
+            }
+            Event::FinalOpened { worktree } => self.final_worktree = Some(worktree.clone()),
+            Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
+            Event::PoolEmptied { .. } => self.pool_emptied = true,
+            Event::MergesBisected { .. } => self.bisected = true,
+            Event::RunFinished { outcome, code } => self.finished = Some((*outcome, *code)),
+            Event::JobPlanned { job } => {
+                self.count_job(job);
+                self.final_gate = Gate::Running(job.clone());
+            }
+            Event::JobExited { job, exit, reading, .. } => {
+                self.final_gate.settle(job, exit, reading.as_deref(), &mut self.final_in_vain);
+            }
+            Event::RunMoved(_) => self.run_moved(),
+            Event::Slept { duration } => self.sleep(*duration),
+            _ => {}
+        }
+    }
+
+    fn run_started(&mut self, started: &RunStarted, at: Timestamp) {
+        self.integration = Some(started.base_commit.clone());
+        self.alive_since = Some(at);
+        self.started = Some(Box::new(started.clone()));
+        let (done, chosen): (HashSet<_>, HashSet<_>) =
+            (started.options.done.iter().collect(), started.options.lanes.iter().collect());
+        for index in self.plan.indices() {
+            let id = &self.plan.lane(index).id;
+            if done.contains(id) {
+                self.lanes[index.at()].end = Some(LaneEnd::MergedBefore);
+            } else if !chosen.is_empty() && !chosen.contains(id) {
+                self.lanes[index.at()].end = Some(LaneEnd::Left);
+            }
+        }
+        for index in self.plan.indices() {
+            self.lanes[index.at()].missing = self.missing(index);
+            self.refresh(index);
+        }
+    }
+
+    /// Limits that hold from now on; a time limit of zero is none.
+    fn change_limits(&mut self, timeout: Option<Duration>, budget: Option<Budget>) {
+        let Some(started) = &mut self.started else { return };
+        if let Some(limit) = timeout {
+            started.options.timeout = Some(limit).filter(|limit| !limit.is_zero());
+        }
+        started.options.budget = budget.unwrap_or(started.options.budget);
+    }
+
+    /// Failed and blocked lanes get another chance: a resume says that something has changed. Of the `retried` ones the
+    /// agents start before a gate that failed runs again.
+    fn run_resumed(&mut self, number: u32, (lanes, retried): (&[LaneId], &[LaneId]), at: Timestamp) {
+        self.resumes = number;
+        self.alive_since = Some(at);
+        self.stop = None;
+        let crashed = self.finished().is_none();
+        self.unfinish();
+        self.final_gate.retry();
+        self.final_in_vain.forget_all();
+        // The user may have fixed the integration branch: the gate judges what it is now.
+        if self.final_gate == Gate::Due {
+            self.final_worktree = None;
+        }
+        let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
+        for index in self.plan.indices() {
+            let plan = self.plan.lane(index);
+            let lane = &mut self.lanes[index.at()];
+            if lanes.is_empty() || lanes.contains(&plan.id) {
+                lane.revive(has_checkpoint_gate, retried.contains(&plan.id), at);
+            } else {
+                lane.set_aside(plan, crashed);
+                // The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
+                self.merge_queue.retain(|&queued| queued != index);
+            }
+            self.refresh(index);
+        }
+        self.failed_before = self.indexes.failed();
+    }
+
+    /// Keeps what was said at a resume for the agents of `lanes`; empty: of all lanes.
+    fn hear(&mut self, message: &str, lanes: &[LaneId]) {
+        let meant = |index: &LaneIndex| lanes.is_empty() || lanes.contains(&self.plan.lane(*index).id);
+        let meant: Vec<LaneIndex> = self.plan.indices().filter(meant).filter(|_| !message.is_empty()).collect();
+        for index in meant {
+            self.lanes[index.at()].remarks.push(message.to_owned());
+        }
+    }
+
+    /// Worktrees were opened anew elsewhere: what set-up commands left in them is gone, and so is what an attempt left
+    /// that had ended and was not committed yet.
+    fn run_moved(&mut self) {
+        self.final_worktree = None;
+        for index in self.plan.indices() {
+            let lane = &mut self.lanes[index.at()];
+            if lane.is_elsewhere() {
+                continue;
+            }
+            if lane.worktree.is_some() {
+                lane.setup.run_again();
+            }
+            lane.agents.iter_mut().for_each(AgentState::lose_what_is_not_committed);
+            self.refresh(index);
+        }
+    }
+
+    /// There is work left again.
+    fn unfinish(&mut self) {
+        self.finished = None;
+        self.blocked = None;
+        self.pool_emptied = false;
+        self.bisected = false;
+    }
+
+    /// Keeps what [`crate::decide`] looks at in step with the lane.
+    fn refresh(&mut self, index: LaneIndex) {
+        let state = &mut self.lanes[index.at()];
+        state.intake.line_up(&state.agents);
+        self.indexes.place(index, &self.lanes[index.at()], self.plan.lane(index));
+    }
+
+    /// Whether finished lanes are merged into the integration branch by this run.
+    pub(crate) fn merges_here(&self) -> bool {
+        self.merge_mode() == Some(MergeMode::Local)
+    }
+
+    /// How many dependencies of the lane are not merged.
+    fn missing(&self, lane: LaneIndex) -> usize {
+        self.plan.dag().dependencies(lane).iter().filter(|dependency| !self.lane(**dependency).is_merged()).count()
+    }
+
+    /// The lane's agent of that name.
+    fn worker(&mut self, lane: LaneIndex, name: &AgentName) -> Result<Worker<'_>, Fault> {
+        let plan = self.plan.lane(lane);
+        let unknown = || Fault::UnknownAgent(plan.id.clone(), name.clone());
+        let agent = agent_index(plan, name).ok_or_else(unknown)?;
+        Ok(self.worker_at(lane, agent))
+    }
+
+    fn worker_at(&mut self, lane: LaneIndex, at: usize) -> Worker<'_> {
+        Worker { plan: &self.plan, lane: self.plan.lane(lane), state: &mut self.lanes[lane.at()], at }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which agents of a round are complete (seed 003, Recovery Procedure 2).
+
+use std::fmt;
+
+use lanewright_model::{AgentName, FailureKind, Lane, Round};
+
+use crate::state::agent::AgentStep;
+use crate::state::lane::LaneState;
+
+/// How far an agent is, in the words of the seed, each with what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Its work is in the lane, or its word is given.
+    Complete,
+    /// It failed.
+    Error(String),
+    /// It ran out of time, or gave no sign of life for too long.
+    Timeout(String),
+    /// It is at work.
+    Working(String),
+    /// It was never begun.
+    Missing,
+    /// What it says of itself makes no sense.
+    Unknown(String),
+}
+
+/// The agents of a round, in the order of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Each with its standing.
+    pub agents: Vec<(AgentName, Standing)>,
+}
+
+impl Completion {
+    /// Whether every agent is complete.
+    pub fn is_complete(&self) -> bool {
+        self.agents.iter().all(|(_, standing)| *standing == Standing::Complete)
+    }
+}
+
+impl fmt::Display for Completion {
+    /// The seed's summary line: `2/3 complete, 1 errors, 0 timeouts, 0 missing`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |is: fn(&Standing) -> bool| self.agents.iter().filter(|(_, standing)| is(standing)).count();
+        let complete = count(|standing| *standing == Standing::Complete);
+        let errors = count(|standing| matches!(standing, Standing::Error(_) | Standing::Unknown(_)));
+        let timeouts = count(|standing| matches!(standing, Standing::Timeout(_)));
+        let missing = count(|standing| *standing == Standing::Missing);
+        let all = self.agents.len();
+        write!(f, "{complete}/{all} complete, {errors} errors, {timeouts} timeouts, {missing} missing")
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Complete => f.write_str("COMPLETE"),
+            Self::Error(what) => write!(f, "ERROR - {what}"),
+            Self::Timeout(what) => write!(f, "TIMEOUT - {what}"),
+            Self::Working(what) => write!(f, "WORKING - {what}"),
+            Self::Missing => f.write_str("MISSING - it was never begun"),
+            Self::Unknown(what) => write!(f, "UNKNOWN - {what}"),
+        }
+    }
+}
+
+impl LaneState {
+    /// How far the agents of `round` are, as the run log has it.
+    pub fn completion(&self, plan: &Lane, round: Round) -> Completion {
+        let standing = |agent: usize| (plan.agents[agent].name.clone(), self.standing(agent));
+        Completion { agents: plan.round(round).map(standing).collect() }
+    }
+
+    fn standing(&self, agent: usize) -> Standing {
+        match &self.agents[agent].step {
+            AgentStep::Done => Standing::Complete,
+            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) | AgentStep::Judging(failure) => {
+                match failure.kind {
+                    FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
+                    _ => Standing::Error(failure.message.clone()),
+                }
+            }
+            AgentStep::Blocked(reason) => Standing::Error(reason.clone()),
+            AgentStep::Ready if self.agents[agent].attempt == 0 => Standing::Missing,
+            _ => Standing::Working("its work is not taken yet".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

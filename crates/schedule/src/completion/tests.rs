@@ -1,0 +1,54 @@
+use lanewright_model::{Failure, Timestamp};
+
+use super::*;
+use crate::sample_plans::lane;
+
+fn standing(step: AgentStep, attempt: u32) -> Standing {
+    let plan = lane("A", &[], 1, &[]);
+    let mut state = LaneState::new(&plan, 0);
+    state.agents[0].step = step;
+    state.agents[0].attempt = attempt;
+    let completion = state.completion(&plan, Round::Implementation);
+    assert_eq!(completion.agents[0].0, plan.agents[0].name);
+    assert!(state.completion(&plan, Round::Review).agents.is_empty());
+    completion.agents[0].1.clone()
+}
+
+#[test]
+fn an_agent_stands_where_its_step_says() {
+    let failed = |kind| Failure::new(kind, "why");
+    let (error, timeout) = (Standing::Error("why".into()), Standing::Timeout("why".into()));
+    let working = Standing::Working("its work is not taken yet".into());
+    assert_eq!(standing(AgentStep::Done, 1), Standing::Complete);
+    assert_eq!(standing(AgentStep::Failed(failed(FailureKind::Crash)), 1), error);
+    assert_eq!(standing(AgentStep::GaveUp(failed(FailureKind::Timeout)), 1), timeout);
+    assert_eq!(standing(AgentStep::Judging(failed(FailureKind::Gate)), 1), error);
+    assert_eq!(standing(AgentStep::Blocked("why".into()), 1), error);
+    assert_eq!(standing(AgentStep::Ready, 0), Standing::Missing);
+    assert_eq!(standing(AgentStep::Ready, 1), working);
+    assert_eq!(standing(AgentStep::Retrying(Timestamp::from_unix_millis(0)), 0), working);
+}
+
+#[test]
+fn a_round_is_complete_when_all_of_it_is() {
+    let name = |name: &str| AgentName::new(name).unwrap();
+    let of = |standings: &[Standing]| Completion {
+        agents: standings.iter().map(|standing| (name("a"), standing.clone())).collect(),
+    };
+    let why = || "why".to_owned();
+    let all = [
+        (Standing::Complete, "COMPLETE"),
+        (Standing::Error(why()), "ERROR - why"),
+        (Standing::Unknown(why()), "UNKNOWN - why"),
+        (Standing::Timeout(why()), "TIMEOUT - why"),
+        (Standing::Working(why()), "WORKING - why"),
+        (Standing::Missing, "MISSING - it was never begun"),
+    ];
+    for (standing, words) in &all {
+        assert_eq!(standing.to_string(), *words);
+    }
+    let mixed = of(&all.map(|(standing, _)| standing));
+    assert_eq!(mixed.to_string(), "1/6 complete, 2 errors, 1 timeouts, 1 missing");
+    assert!(!mixed.is_complete());
+    assert!(of(&[Standing::Complete, Standing::Complete]).is_complete());
+}

@@ -1,0 +1,129 @@
+//! Decisions in the making, and what those about lanes, agents and merges have in common.
+
+use std::time::Duration;
+
+use lanewright_model::event::{Event, LaneStage, RunOutcome};
+use lanewright_model::{Checkpoint, JobId, JobRole, LaneIndex, Timestamp};
+
+use crate::action::Action;
+use crate::state::RunState;
+use crate::state::agent::AgentStep;
+use crate::state::gate::Gate;
+
+/// What follows from a state at a moment.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    /// To be appended and applied before anything else happens.
+    pub events: Vec<Event>,
+    /// Wanted now; not to be acted upon while there are events.
+    pub actions: Vec<Action>,
+    /// When to ask again even if nothing happens.
+    pub wake_at: Option<Timestamp>,
+    /// The run has come to its end, once nothing that was acted upon is under way any more.
+    pub finish: Option<Finish>,
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// In one word.
+    pub outcome: RunOutcome,
+    /// The exit code that says so (SPEC §2).
+    pub code: u8,
+}
+
+/// The decisions in the making, with what is left to give away.
+pub(crate) struct Deciding<'a> {
+    pub(crate) state: &'a RunState,
+    pub(crate) now: Timestamp,
+    pub(crate) out: Decisions,
+    /// Attempts that may still begin.
+    pub(crate) places: usize,
+}
+
+impl Deciding<'_> {
+    pub(crate) fn note(&mut self, event: Event) {
+        self.out.events.push(event);
+    }
+
+    pub(crate) fn want(&mut self, action: Action) {
+        self.out.actions.push(action);
+    }
+
+    /// Asks to be asked again at `moment`; says whether it has come.
+    pub(crate) fn due(&mut self, moment: Timestamp) -> bool {
+        if moment <= self.now {
+            return true;
+        }
+        self.out.wake_at = Some(self.out.wake_at.map_or(moment, |earlier| earlier.min(moment)));
+        false
+    }
+}
+
+pub(crate) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::LaneMoved { lane: id, from: deciding.state.lane(lane).stage, to });
+}
+
+pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkpoint) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::CheckpointReached { lane: Some(id), checkpoint });
+}
+
+/// The lane is complete as it stands on its branch.
+pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
+    let lane_state = deciding.state.lane(lane);
+    if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
+        deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });
+    }
+}
+
+/// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
+/// could fix that.
+pub(crate) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
+    match gate {
+        _ if nothing => return true,
+        Gate::Passed => return true,
+        Gate::Due => plan_job(deciding, lane, role),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Failed(gate) => {
+            let failure = gate.failure("the setup failed");
+            let id = deciding.state.plan.lane(lane).id.clone();
+            deciding.note(Event::FailureNoted { lane: id, agent: None, task: None, failure });
+        }
+    }
+    false
+}
+
+pub(crate) fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
+    let job: JobId = deciding.state.next_job(Some(&deciding.state.plan.lane(lane).id), role);
+    deciding.note(Event::JobPlanned { job });
+}
+
+/// Has every running job of the lane stopped and what it leaves kept; nothing else.
+pub(crate) fn stop_jobs(deciding: &mut Deciding, lane: LaneIndex, force: bool) {
+    for job in &deciding.state.lane(lane).running {
+        deciding.want(Action::StopJob { job: job.clone(), force });
+    }
+    wait_for_jobs(deciding, lane);
+}
+
+/// Waits for what runs and keeps what ended without success; begins nothing.
+pub(crate) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
+    let lane_state = deciding.state.lane(lane);
+    for job in &lane_state.running {
+        deciding.want(Action::RunJob(job.clone()));
+    }
+    for (agent, worker) in lane_state.agents.iter().enumerate() {
+        if let (AgentStep::Salvaging(reason, _), None) = (&worker.step, &worker.unkept) {
+            let reason = *reason;
+            deciding.want(Action::Snapshot { lane, agent, reason });
+        }
+    }
+}
+
+/// How long a lane may take when neither it nor a person is waited for.
+pub(crate) fn lane_deadline(state: &RunState, lane: LaneIndex) -> Option<(Timestamp, Duration)> {
+    let limit = state.plan.lane(lane).timeout?;
+    Some((state.lane(lane).clock.deadline(limit)?, limit))
+}

@@ -1,0 +1,49 @@
+//! A lane that works on a cluster: offered, followed, and offered again where its work was cut off.
+
+use lanewright_model::event::Event;
+use lanewright_model::retry::backoff;
+use lanewright_model::{Failure, FailureKind, LaneIndex};
+
+use crate::action::Action;
+use crate::decide::agent::out_of_budget;
+use crate::decide::deciding::Deciding;
+
+/// So many placements in a row that were lost without progress are a failure of the lane.
+const MOST_LOSSES: u32 = 3;
+
+/// Waits for what becomes of a lane that is elsewhere, which may be asked to stop; says whether it is.
+pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Option<bool>) -> bool {
+    let placement_state = &deciding.state.lane(lane).placement;
+    let Some(placement) = placement_state.current() else { return false };
+    if placement_state.is_let_go {
+        return true;
+    }
+    deciding.want(if placement.job.is_some() { Action::FollowLane(lane) } else { Action::PlaceLane(lane) });
+    if let Some(force) = stop {
+        deciding.want(Action::StopPlacement { lane, force });
+    }
+    true
+}
+
+/// Offers the lane, unless its placements get lost again and again.
+pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
+    let state = deciding.state;
+    let (placement, plan) = (&state.lane(lane).placement, state.plan.lane(lane));
+    if let Some(exhausted) = state.budget_exhausted() {
+        return out_of_budget(deciding, lane, exhausted);
+    }
+    if let Some((at, why)) = placement.lost.as_ref().filter(|_| placement.losses > 0) {
+        if placement.losses >= MOST_LOSSES {
+            let message =
+                format!("{MOST_LOSSES} jobs in a row ended before the lane did, without progress; the last one: {why}");
+            let failure = Failure::new(FailureKind::Lost, message);
+            return deciding.note(Event::LaneFailed { lane: plan.id.clone(), failure });
+        }
+        let first = state.started().map(|started| started.options.backoff).unwrap_or_default();
+        if !deciding.due(at.plus(backoff(first, plan.id.as_str(), placement.losses))) {
+            return;
+        }
+    }
+    let (number, executor, budget) = (placement.number + 1, executor.to_owned(), state.budget_part());
+    deciding.note(Event::LaneOffered { lane: plan.id.clone(), number, executor, budget });
+}

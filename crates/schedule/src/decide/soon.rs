@@ -1,0 +1,84 @@
+//! Lanes that can begin in a moment: places are kept for those that are more urgent than what could begin now.
+//!
+//! Between an agent's exit and the merge of its lane Lanewright itself is at work for less than a second. Whoever gives
+//! the place away meanwhile, for minutes, has the lanes wait that the merge is about to let begin.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use lanewright_model::event::LaneStage;
+use lanewright_model::{Agent, Approval, Lane, LaneIndex, MergeMode, Plan, Round};
+
+use crate::state::RunState;
+use crate::state::agent::{AgentState, AgentStep};
+use crate::state::gate::Gate;
+use crate::state::lane::LaneState;
+
+impl RunState {
+    /// Lanes that wait only for lanes whose merge nothing but Lanewright itself is needed for, the longest remaining
+    /// path first.
+    pub(crate) fn ready_soon(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
+        let coming = self.coming();
+        let dependants = coming.iter().flat_map(|&lane| self.plan.dag().dependants(lane));
+        let waits_for_these = |lane: &&LaneIndex| {
+            let dependencies = self.plan.dag().dependencies(**lane);
+            self.lane(**lane).missing == dependencies.iter().filter(|on| coming.contains(on)).count()
+        };
+        let soon = dependants.filter(|lane| self.lane(**lane).can_begin_at_all()).filter(waits_for_these);
+        soon.map(|&lane| (Reverse(self.indexes.path(lane)), lane)).collect()
+    }
+
+    /// How many lanes Lanewright alone is at work on. They are about to return their worktrees; creating others takes longer.
+    pub(crate) fn leaving(&self) -> usize {
+        let is_merged = |lane: &&LaneIndex| {
+            let state = self.lane(**lane);
+            state.merged().is_some() && state.end.is_none() && !self.indexes.is_held_back(**lane)
+        };
+        self.coming().len() + self.indexes.active().iter().filter(is_merged).count()
+    }
+
+    /// Lanes that are about to be merged; none while the merge queue waits for another one, which may take long.
+    fn coming(&self) -> BTreeSet<LaneIndex> {
+        let is_coming = |lane: &LaneIndex| !self.indexes.is_held_back(*lane) && self.is_coming(*lane);
+        let coming: BTreeSet<LaneIndex> = self.indexes.active().iter().copied().filter(is_coming).collect();
+        let queue_moves = self.merge_queue.iter().all(|lane| coming.contains(lane));
+        if queue_moves { coming } else { BTreeSet::new() }
+    }
+
+    /// Whether the lane's work is done and it is merged without anybody else's doing: no gate, no test, no person.
+    fn is_coming(&self, index: LaneIndex) -> bool {
+        let (lane, plan) = (self.lane(index), self.plan.lane(index));
+        let by_itself = plan.tests.is_empty()
+            && plan.round(Round::Review).next().is_none()
+            && !plan.needs(Approval::Changes)
+            && (plan.setup.is_empty() || lane.setup == Gate::Passed)
+            && self.plan.gates.checkpoint.is_empty()
+            && self.merge_mode() != Some(MergeMode::Pr);
+        by_itself && lane.merged().is_none() && lane.is_on_its_way(plan, &self.plan)
+    }
+}
+
+impl LaneState {
+    fn can_begin_at_all(&self) -> bool {
+        self.stage == LaneStage::Waiting && self.end.is_none() && self.stopping.is_none()
+    }
+
+    fn is_on_its_way(&self, lane: &Lane, plan: &Plan) -> bool {
+        let worked = (LaneStage::Implementation..=LaneStage::AwaitingUserApproval).contains(&self.stage);
+        let sound = self.end.is_none() && self.stopping.is_none() && self.failure.is_none() && self.rebuild().is_none();
+        let done = |agent: usize| self.agents[agent].is_nearly_done(&lane.agents[agent], plan);
+        worked && sound && lane.round(Round::Implementation).all(done)
+    }
+}
+
+impl AgentState {
+    fn is_nearly_done(&self, agent: &Agent, plan: &Plan) -> bool {
+        let is_last = self.task + 1 == agent.tasks.len();
+        match self.step {
+            AgentStep::Done | AgentStep::Merging => true,
+            AgentStep::Snapshotting => is_last,
+            AgentStep::Committing => is_last && !plan.is_gated(&agent.tasks[self.task]),
+            _ => false,
+        }
+    }
+}

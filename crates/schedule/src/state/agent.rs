@@ -1,0 +1,392 @@
+//! One agent of a lane: which task it is at, and what its attempts came to.
+
+use std::time::Duration;
+
+use lanewright_model::event::{Reading, SnapshotReason, Worktree};
+use lanewright_model::{Agent, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
+
+use crate::state::agent_phase::AgentPhase;
+use crate::state::gate::Gate;
+
+/// One agent of a lane.
+#[derive(Debug, Clone, Default)]
+pub struct AgentState {
+    /// Where its work stands, in the words of seed 000.
+    pub phase: AgentPhase,
+    /// What comes next.
+    pub step: AgentStep,
+    /// The task it is at.
+    pub task: usize,
+    /// Retries used for that task.
+    pub retries: u32,
+    /// The number of its last attempt at that task.
+    pub attempt: u32,
+    /// Its worktree; the lane's, where it shares that.
+    pub worktree: Option<Worktree>,
+    /// Its `setup` commands.
+    pub setup: Gate,
+    /// Where its branch began: its changes are those since this commit.
+    pub start: Option<CommitId>,
+    /// Its branch's head.
+    pub head: Option<CommitId>,
+    /// Files that it changed since its worktree was opened.
+    pub changed: Vec<String>,
+    /// Its branch's head when its last task passed.
+    pub good: Option<CommitId>,
+    /// The same for every task that passed since `start`, oldest first.
+    pub passed: Vec<CommitId>,
+    /// What went wrong before, oldest first.
+    pub past: Vec<PastFailure>,
+    /// Level 2 was reached in its task: the next attempt is the last.
+    pub rolled_back: bool,
+    /// Its next failure costs no retry: a gate was run again before the agent, or its session was gone.
+    pub excused: bool,
+    /// The network or a quota is out.
+    pub outage: Option<OutageState>,
+    /// Snapshots of work that was put aside, newest last.
+    pub salvaged: Vec<String>,
+    /// Where its next attempt starts from.
+    pub restart: RestartFrom,
+    /// The session of its last attempt.
+    pub session: Option<Session>,
+    /// What a reviewer that said no wants changed.
+    pub rejection: Option<String>,
+    /// It says itself that its task is complete.
+    pub claims_completion: bool,
+    /// What its last attempt said that ended well.
+    pub said: Vec<String>,
+    /// Since when its state is to be kept: the name of the snapshot, also when it is asked for again.
+    pub keep_since: Option<Timestamp>,
+    /// Why what it left could not be kept, although the next attempt is to start from somewhere else.
+    pub unkept: Option<String>,
+}
+
+/// A failure that was noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastFailure {
+    /// In which task; `None`: of the whole of the agent's work.
+    pub task: Option<TaskId>,
+    /// The number of the attempt that failed.
+    pub attempt: u32,
+    pub failure: Failure,
+    /// What it has in common with the same failure.
+    pub signature: String,
+}
+
+/// Something outside that is out, and how long one has waited for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutageState {
+    /// Since when attempts have failed for it, one after another.
+    pub since: Timestamp,
+    /// How often one has waited.
+    pub waits: u32,
+    /// How long the service asks to wait.
+    pub retry_after: Option<Duration>,
+    /// It has been out for longer than one waits.
+    pub given_up: bool,
+}
+
+/// What comes next for an agent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum AgentStep {
+    /// Its next attempt can begin once its worktree is open and there is a place.
+    #[default]
+    Ready,
+    /// Its next task is a person's, who is asked.
+    Asking,
+    /// An attempt runs.
+    Running(JobId),
+    /// An attempt succeeded; what it left is committed.
+    Committing,
+    /// The task's own gate.
+    Verifying(Gate),
+    /// The task passed; its state is kept.
+    Snapshotting,
+    /// All tasks are done; the lane takes the work in.
+    Merging,
+    /// The work is in the lane; the `checkpoint` gate runs.
+    Gating(Gate),
+    /// Something failed and is not noted yet.
+    Judging(Failure),
+    /// What a failure or a stop left is kept before anything else happens.
+    Salvaging(SnapshotReason, Option<Failure>),
+    /// Kept; either tried again or given up.
+    Failed(Failure),
+    /// A retry begins at that moment, from there.
+    Retrying(Timestamp),
+    /// The agent says that something outside must come first.
+    Blocked(String),
+    /// Its work is in the lane, or its word is given.
+    Done,
+    /// No retry is left.
+    GaveUp(Failure),
+}
+
+/// Where a retry starts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RestartFrom {
+    /// The worktree as the failed attempt left it.
+    #[default]
+    Here,
+    /// The last state that passed its gate.
+    LastGood,
+    /// The lane's head.
+    LaneHead,
+}
+
+impl AgentState {
+    /// What an attempt at `task` can learn from: failures of that task and of the agent's work as a whole, but no outages.
+    pub fn lessons(&self, task: &TaskId) -> Vec<(u32, &Failure)> {
+        let concerns = |past: &&PastFailure| past.task.as_ref().is_none_or(|about| about == task);
+        let lessons = self.past.iter().filter(concerns).map(|past| (past.attempt, &past.failure));
+        lessons.filter(|(_, failure)| !failure.kind.is_outage()).collect()
+    }
+
+    /// The entries of `failure_context` for an attempt at `task`.
+    pub fn failure_context(&self, task: &TaskId) -> Vec<String> {
+        self.lessons(task).into_iter().flat_map(|(attempt, failure)| failure.context(attempt)).collect()
+    }
+
+    /// Whether an attempt of it could begin once there is a place, now or in a moment: a gate may take long.
+    pub(crate) fn wants_a_place(&self, plan: &Agent) -> bool {
+        let next = match self.step {
+            AgentStep::Ready | AgentStep::Retrying(_) => self.task,
+            AgentStep::Committing | AgentStep::Snapshotting => self.task + 1,
+            _ => return false,
+        };
+        plan.tasks.get(next).is_some_and(|task| !task.kind.is_human())
+    }
+
+    /// Whether its last failure was within a task, and not of the whole of its work.
+    pub(crate) fn failed_in_task(&self) -> bool {
+        self.past.last().is_some_and(|failure| failure.task.is_some())
+    }
+
+    /// Whether it failed within a task and no retry is planned yet. From where that starts is decided already, so the level
+    /// that belongs to it must not change.
+    pub(crate) fn waits_for_retry_in_task(&self) -> bool {
+        matches!(self.step, AgentStep::Salvaging(_, Some(_)) | AgentStep::Failed(_)) && self.failed_in_task()
+    }
+
+    /// Whether it failed in the same way so often that trying the same again is hopeless.
+    pub(crate) fn fails_alike(&self) -> bool {
+        let last: Vec<&PastFailure> = self.past.iter().rev().take(ALIKE).collect();
+        // What failed before a resume gave it a fresh count does not count.
+        self.retries as usize + 1 >= ALIKE && last.len() == ALIKE && last.iter().all(|failure| failure.is_like(last[0]))
+    }
+
+    /// Its word is given, its work is in the lane, and its worktree is back in the pool.
+    pub(crate) fn is_over(&self, shared: bool) -> bool {
+        self.step == AgentStep::Done && (shared || self.worktree.is_none())
+    }
+
+    /// A new piece of work, from the given task on; what went wrong before is remembered.
+    pub(crate) fn restart_work(&mut self, task: usize) {
+        self.step = AgentStep::Ready;
+        self.task = task;
+        self.retries = 0;
+        self.rolled_back = false;
+        self.session = None;
+        self.outage = None;
+        self.rejection = None;
+        self.phase = if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized };
+    }
+
+    /// Goes back to `head` because what passed after it cannot be read any more: those tasks are done again.
+    pub(crate) fn fall_back_to(&mut self, head: &CommitId) {
+        let kept = self.passed.iter().rposition(|passed| passed == head).map_or(0, |at| at + 1);
+        self.task = self.task.saturating_sub(self.passed.len() - kept);
+        self.passed.truncate(kept);
+    }
+
+    /// Where it may start again, the best first: after its last task that passed, after one before, where it began.
+    pub fn good_points(&self) -> Vec<CommitId> {
+        let mut points: Vec<CommitId> = self.good.iter().cloned().collect();
+        points.extend(self.passed.iter().rev().chain(&self.start).cloned());
+        points.dedup();
+        points
+    }
+
+    /// Whether its branch holds nothing although it says that its work, all `tasks` of it, is complete. Work that was
+    /// taken before and is done again may rightly need no change.
+    pub(crate) fn claims_what_is_not(&self, tasks: usize) -> bool {
+        let first_time = self.past.iter().all(|failure| failure.task.is_some());
+        self.claims_completion && first_time && self.task + 1 == tasks && self.head == self.start
+    }
+
+    /// Its worktree is where its next attempt starts from.
+    pub(crate) fn reset(&mut self, head: &CommitId) {
+        if self.restart == RestartFrom::LaneHead {
+            self.start = Some(head.clone());
+            self.passed.clear();
+        } else {
+            self.session = None;
+            if self.good.as_ref() != Some(head) {
+                self.fall_back_to(head);
+            }
+        }
+        self.stand_at(head);
+    }
+
+    pub(crate) fn open(&mut self, worktree: &Worktree) {
+        self.worktree = Some(worktree.clone());
+        self.start = Some(worktree.head.clone());
+        self.passed.clear();
+        self.stand_at(&worktree.head);
+        if self.phase == AgentPhase::Initialized {
+            self.phase = AgentPhase::Planning;
+        }
+    }
+
+    fn stand_at(&mut self, head: &CommitId) {
+        self.restart = RestartFrom::Here;
+        self.head = Some(head.clone());
+        self.good = Some(head.clone());
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.worktree = None;
+        self.setup = Gate::Due;
+    }
+
+    /// Its task passed with its branch where it stands.
+    pub(crate) fn pass_task(&mut self) {
+        self.good = self.head.clone();
+        self.passed.extend(self.head.clone());
+        self.retries = 0;
+        self.rolled_back = false;
+        self.excused = false;
+    }
+
+    pub(crate) fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) {
+        let (failure, signature) = (failure.clone(), failure.signature());
+        self.past.push(PastFailure { task: task.cloned(), attempt: self.attempt, failure, signature });
+    }
+
+    /// Counts how long something outside has been out, at most `limit`.
+    pub(crate) fn note_outage(&mut self, reading: Option<&Reading>, at: Timestamp, limit: Duration) {
+        let Some(Reading::Outage(outage)) = reading else {
+            self.outage = None;
+            return;
+        };
+        let (since, waits) = self.outage.map_or((at, 0), |known| (known.since, known.waits));
+        let given_up = at.since(since) >= limit;
+        self.outage = Some(OutageState { since, waits, retry_after: outage.retry_after, given_up });
+    }
+
+    /// What it waits for is waited for while one is awake.
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        if let AgentStep::Retrying(not_before) = &mut self.step {
+            *not_before = not_before.plus(duration);
+        }
+        if let Some(outage) = &mut self.outage {
+            outage.since = outage.since.plus(duration);
+        }
+    }
+
+    /// Has the gate run again that the work did not pass, before anybody is paid to work on it: the user may have changed
+    /// the work, the plan, or what the gate needs. `has_checkpoint_gate`: the plan has a `checkpoint` gate; `is_in_lane`:
+    /// the agent's work is in the lane.
+    pub(crate) fn judge_again(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
+        match self.restart {
+            RestartFrom::Here if self.failed_in_task() => {
+                self.step = AgentStep::Committing;
+                self.phase = AgentPhase::Executing;
+            }
+            RestartFrom::LaneHead if is_in_lane && has_checkpoint_gate => self.step = AgentStep::Gating(Gate::Due),
+            RestartFrom::LaneHead if is_in_lane => self.step = AgentStep::Done,
+            _ => return,
+        }
+        self.excused = true;
+    }
+
+    /// A person's work is taken into the lane in place of its own: from its branch, which is at `head`, or it is in the
+    /// lane already.
+    pub(crate) fn take_in(&mut self, head: Option<&CommitId>, has_checkpoint_gate: bool) {
+        self.step = match head {
+            Some(_) => AgentStep::Merging,
+            None if has_checkpoint_gate => AgentStep::Gating(Gate::Due),
+            None => AgentStep::Done,
+        };
+        self.head = head.cloned().or(self.head.take());
+        self.restart = RestartFrom::Here;
+        self.excused = true;
+    }
+
+    /// Whether it has something left to do in its worktree, whose changes it will commit.
+    pub(crate) fn is_at_a_task(&self) -> bool {
+        match self.step {
+            AgentStep::Done | AgentStep::Merging | AgentStep::Gating(_) => false,
+            AgentStep::Failed(_) | AgentStep::GaveUp(_) => self.failed_in_task(),
+            _ => true,
+        }
+    }
+
+    /// The failure that no retry has followed.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        match &self.step {
+            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
+    pub(crate) fn lose_what_is_not_committed(&mut self) {
+        self.setup.run_again();
+        // The agent's program knows it on its old machine only.
+        self.session = None;
+        if self.step == AgentStep::Committing {
+            self.step = AgentStep::Ready;
+            // As if the attempt had not ended: it is not the agent's failure.
+            self.phase = AgentPhase::Executing;
+        }
+    }
+
+    pub(crate) fn note_keeping(&mut self, at: Timestamp) {
+        let keeping = matches!(self.step, AgentStep::Snapshotting | AgentStep::Salvaging(..));
+        self.keep_since = keeping.then_some(self.keep_since.unwrap_or(at));
+    }
+
+    /// Its lane failed: if it waits for a retry, none is left.
+    pub(crate) fn give_up(&mut self) {
+        if let AgentStep::Failed(failure) = &self.step {
+            self.step = AgentStep::GaveUp(failure.clone());
+            if self.phase.may_become(AgentPhase::Abandoned) {
+                self.phase = AgentPhase::Abandoned;
+            }
+        }
+    }
+
+    pub(crate) fn gave_up_at_gate(&self) -> bool {
+        matches!(&self.step, AgentStep::GaveUp(failure) if failure.kind == FailureKind::Gate)
+    }
+
+    /// Another life of the run: what was given up is tried again with a fresh count.
+    pub(crate) fn revive(&mut self, at: Timestamp) {
+        self.setup.retry();
+        self.unkept = None;
+        // Nobody waited for what is out while no Lanewright worked on the run.
+        if let Some(outage) = &mut self.outage {
+            outage.since = at;
+        }
+        match &self.step {
+            AgentStep::GaveUp(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
+            _ => {}
+        }
+        if let AgentStep::Gating(gate) = &mut self.step {
+            gate.retry();
+        }
+    }
+}
+
+impl PastFailure {
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.task, &self.signature) == (&other.task, &other.signature)
+    }
+}
+
+/// How many failures in a row have to be the same for the retries to end early.
+const ALIKE: usize = 3;
+
+#[cfg(test)]
+mod tests;

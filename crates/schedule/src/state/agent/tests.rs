@@ -1,0 +1,164 @@
+use lanewright_model::{Outage, OutageKind, Task};
+
+use super::*;
+use crate::sample_plans::{commit, lane, moment};
+
+fn task(id: &str) -> TaskId {
+    TaskId::new(id).unwrap()
+}
+
+fn past(task: Option<TaskId>, signature: &str) -> PastFailure {
+    let failure = Failure::new(FailureKind::Crash, signature);
+    PastFailure { task, attempt: 1, failure, signature: signature.to_owned() }
+}
+
+#[test]
+fn an_attempt_learns_from_its_task_and_from_the_work_as_a_whole() {
+    let past = vec![past(Some(task("1")), "one"), past(None, "all"), past(Some(task("2")), "two")];
+    let agent = AgentState { past, ..AgentState::default() };
+    assert_eq!(agent.failure_context(&task("1")), ["Attempt 1: one", "Attempt 1: all"]);
+    assert_eq!(agent.failure_context(&task("2")), ["Attempt 1: all", "Attempt 1: two"]);
+}
+
+#[test]
+fn retries_end_early_only_after_three_like_failures_of_one_task_in_one_life() {
+    let alike = |retries, signatures: &[(&str, &str)]| {
+        let past = signatures.iter().map(|(id, signature)| past(Some(task(id)), signature)).collect();
+        AgentState { past, retries, ..AgentState::default() }.fails_alike()
+    };
+    assert!(alike(2, &[("1", "x"), ("1", "x"), ("1", "x")]));
+    assert!(alike(5, &[("1", "y"), ("1", "x"), ("1", "x"), ("1", "x")]));
+    assert!(!alike(1, &[("1", "x"), ("1", "x"), ("1", "x")]), "some of them before a resume");
+    assert!(!alike(2, &[("1", "x"), ("1", "x")]));
+    assert!(!alike(2, &[("1", "y"), ("1", "x"), ("1", "x")]));
+    assert!(!alike(2, &[("2", "x"), ("1", "x"), ("1", "x")]));
+}
+
+#[test]
+fn a_place_is_wanted_for_the_next_task_of_its_own() {
+    let mut plan = lane("A", &[], 1, &[]).agents.remove(0);
+    let person = Task { kind: lanewright_model::TaskKind::HumanVerify, ..plan.tasks[0].clone() };
+    plan.tasks = vec![plan.tasks[0].clone(), plan.tasks[0].clone(), person];
+    let wants = |step: AgentStep, task| AgentState { step, task, ..AgentState::default() }.wants_a_place(&plan);
+    for (step, expected) in [
+        (AgentStep::Ready, [true, true, false]),
+        (AgentStep::Retrying(moment(0)), [true, true, false]),
+        (AgentStep::Committing, [true, false, false]),
+        (AgentStep::Snapshotting, [true, false, false]),
+        (AgentStep::Done, [false; 3]),
+    ] {
+        assert_eq!([0, 1, 2].map(|task| wants(step.clone(), task)), expected, "{step:?}");
+    }
+}
+
+/// At its fourth task, after three that passed.
+fn far() -> AgentState {
+    let passed = vec![commit(1), commit(2), commit(3)];
+    AgentState { task: 3, start: Some(commit(0)), good: Some(commit(3)), passed, ..AgentState::default() }
+}
+
+#[test]
+fn it_may_start_again_at_the_nearest_state_first() {
+    assert_eq!(far().good_points(), [3, 2, 1, 0].map(commit));
+}
+
+#[test]
+fn tasks_are_done_again_whose_work_cannot_be_read() {
+    for (head, task, passed) in [(3, 3, 3), (2, 2, 2), (1, 1, 1), (0, 0, 0)] {
+        let mut agent = far();
+        agent.reset(&commit(head));
+        assert_eq!((agent.task, agent.passed.len(), agent.good), (task, passed, Some(commit(head))), "at {head}");
+    }
+    let mut elsewhere = AgentState { restart: RestartFrom::LaneHead, ..far() };
+    elsewhere.reset(&commit(9));
+    assert_eq!((elsewhere.task, elsewhere.passed.len(), elsewhere.start), (3, 0, Some(commit(9))));
+    assert_eq!(elsewhere.restart, RestartFrom::Here);
+}
+
+#[test]
+fn who_says_complete_has_to_have_something_unless_it_was_taken_before() {
+    let claims = |change: fn(&mut AgentState)| {
+        let mut agent = AgentState {
+            claims_completion: true,
+            task: 1,
+            start: Some(commit(1)),
+            head: Some(commit(1)),
+            past: vec![past(Some(task("1")), "x")],
+            ..AgentState::default()
+        };
+        change(&mut agent);
+        agent.claims_what_is_not(2)
+    };
+    assert!(claims(|_| {}));
+    assert!(!claims(|agent| agent.claims_completion = false));
+    assert!(!claims(|agent| agent.past.push(past(None, "all"))));
+    assert!(!claims(|agent| agent.task = 0));
+    assert!(!claims(|agent| agent.head = Some(commit(2))));
+}
+
+#[test]
+fn a_gate_judges_again_before_anybody_works_on_what_it_refused() {
+    let judged = |restart, in_task: bool, has_gate, is_in_lane| {
+        let failed = past(in_task.then(|| task("1")), "x");
+        let mut agent = AgentState { restart, past: vec![failed], ..AgentState::default() };
+        agent.judge_again(has_gate, is_in_lane);
+        assert_eq!(agent.excused, agent.step != AgentStep::Ready);
+        agent.step
+    };
+    assert_eq!(judged(RestartFrom::Here, true, true, false), AgentStep::Committing);
+    assert_eq!(judged(RestartFrom::Here, false, true, true), AgentStep::Ready);
+    assert_eq!(judged(RestartFrom::LaneHead, false, true, true), AgentStep::Gating(Gate::Due));
+    assert_eq!(judged(RestartFrom::LaneHead, false, false, true), AgentStep::Done);
+    assert_eq!(judged(RestartFrom::LaneHead, false, true, false), AgentStep::Ready);
+    assert_eq!(judged(RestartFrom::LastGood, true, true, true), AgentStep::Ready);
+}
+
+#[test]
+fn who_waited_for_a_retry_gives_up_and_another_life_begins_anew() {
+    let failure = |kind| Failure::new(kind, "why");
+    let mut agent =
+        AgentState { step: AgentStep::Failed(failure(FailureKind::Crash)), phase: AgentPhase::Failed, ..far() };
+    agent.give_up();
+    assert_eq!((&agent.step, agent.phase), (&AgentStep::GaveUp(failure(FailureKind::Crash)), AgentPhase::Abandoned));
+    agent.retries = 2;
+    agent.revive(moment(0));
+    assert_eq!((agent.step, agent.retries, agent.task), (AgentStep::Ready, 0, 3));
+    let revived = |step| {
+        let mut agent = AgentState { step, past: vec![past(Some(task("1")), "x")], ..far() };
+        agent.revive(moment(0));
+        agent.step
+    };
+    assert_eq!(revived(AgentStep::Blocked("why".into())), AgentStep::Ready);
+    assert_eq!(revived(AgentStep::GaveUp(failure(FailureKind::Gate))), AgentStep::Ready);
+    assert_eq!(revived(AgentStep::Done), AgentStep::Done);
+    let at_gate = |kind| AgentState { step: AgentStep::GaveUp(failure(kind)), ..far() }.gave_up_at_gate();
+    assert!(at_gate(FailureKind::Gate) && !at_gate(FailureKind::Crash));
+}
+
+#[test]
+fn a_state_is_kept_under_one_name_until_it_is_kept() {
+    let mut agent = AgentState { step: AgentStep::Snapshotting, ..AgentState::default() };
+    agent.note_keeping(moment(1));
+    agent.note_keeping(moment(2));
+    assert_eq!(agent.keep_since, Some(moment(1)));
+    agent.step = AgentStep::Ready;
+    agent.note_keeping(moment(3));
+    assert_eq!(agent.keep_since, None);
+}
+
+#[test]
+fn an_outage_counts_only_while_a_process_waits_for_its_end() {
+    let reading = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
+    let limit = Duration::from_secs(1);
+    let out_at = |agent: &mut AgentState, at: i64| {
+        agent.note_outage(Some(&Reading::Outage(reading())), moment(at), limit);
+        agent.outage.unwrap().given_up
+    };
+    let mut agent = AgentState::default();
+    assert!(!out_at(&mut agent, 0) && !out_at(&mut agent, 999));
+    agent.sleep(Duration::from_secs(3600));
+    assert!(!out_at(&mut agent, 3_600_999));
+    agent.revive(moment(9_000_000));
+    assert!(!out_at(&mut agent, 9_000_999));
+    assert!(out_at(&mut agent, 9_001_000));
+}

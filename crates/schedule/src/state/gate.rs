@@ -1,0 +1,113 @@
+//! How far a list of commands is.
+
+use lanewright_model::event::Reading;
+use lanewright_model::text::headline;
+use lanewright_model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
+
+use crate::state::in_vain::{Decision, InVain, MOST};
+
+/// The progress of a list of commands.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Gate {
+    /// Not run yet, or to be run again.
+    #[default]
+    Due,
+    /// Runs.
+    Running(JobId),
+    /// Every command passed.
+    Passed,
+    /// A command failed.
+    Failed(Box<FailedGate>),
+}
+
+/// How a gate failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedGate {
+    /// The exit of the command.
+    pub exit: JobExit,
+    /// What its output says.
+    pub diagnosis: Option<Box<Diagnosis>>,
+}
+
+impl Gate {
+    /// The job, while it runs.
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::Running(job) => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again, and so is one whose
+    /// supervisor died, which is not a word about the work: until it has died too often.
+    pub(crate) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>, in_vain: &mut InVain) {
+        if self.job() != Some(job) {
+            return;
+        }
+        let decision = Decision::Gate(job.role.clone());
+        if exit.cause == ExitCause::Lost {
+            in_vain.count(decision.clone());
+        }
+        *self = match exit.cause {
+            ExitCause::Stopped => Self::Due,
+            ExitCause::Lost if !in_vain.is_used_up(&decision) => Self::Due,
+            _ if exit.passed() => Self::Passed,
+            _ => {
+                let diagnosis = match reading {
+                    Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
+                    _ => None,
+                };
+                Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
+            }
+        };
+        if *self != Self::Due {
+            in_vain.forget(&decision);
+        }
+    }
+
+    /// Whether it failed with an output that nobody understands.
+    pub(crate) fn is_misunderstood(&self) -> bool {
+        matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
+    }
+
+    /// Makes a gate that passed due again.
+    pub(crate) fn run_again(&mut self) {
+        if *self == Self::Passed {
+            *self = Self::Due;
+        }
+    }
+
+    /// Makes a failed gate due again.
+    pub(crate) fn retry(&mut self) {
+        if matches!(self, Self::Failed(_)) {
+            *self = Self::Due;
+        }
+    }
+}
+
+impl FailedGate {
+    /// The failure that its exit is; the message begins with `what`.
+    pub(crate) fn failure(&self, what: &str) -> Failure {
+        let exit = &self.exit;
+        let command = headline(&exit.command, 120);
+        let message = match exit.cause {
+            ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
+            _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
+        };
+        Failure {
+            command: Some(exit.command.clone()),
+            exit_code: Some(exit.exit_code),
+            log: exit.tail.clone(),
+            diagnosis: self.diagnosis.clone(),
+            ..Failure::new(FailureKind::Gate, message)
+        }
+    }
+}
+
+/// Whether nothing is known of why a gate failed.
+pub(crate) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
+    diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
+}
+
+#[cfg(test)]
+mod tests;

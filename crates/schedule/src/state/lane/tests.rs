@@ -1,0 +1,145 @@
+use std::sync::Arc;
+
+use lanewright_model::{CommandLine, FailureKind, LaneIndex};
+
+use super::*;
+use crate::RunState;
+use crate::sample_plans::{self, commit, lane, moment};
+use crate::state::agent::{OutageState, PastFailure};
+
+fn failure() -> Failure {
+    Failure::new(FailureKind::Crash, "why")
+}
+
+/// What would come next for the lane's agent, which failed in its task.
+fn level(change: fn(&mut AgentState)) -> Option<RetryLevel> {
+    let plan = Lane { retries: 2, ..lane("A", &[], 1, &[]) };
+    let mut state = LaneState::new(&plan, 0);
+    let task = Some(plan.agents[0].tasks[0].id.clone());
+    state.agents[0].past.push(PastFailure { task, attempt: 1, failure: failure(), signature: "x".into() });
+    change(&mut state.agents[0]);
+    state.next_level(&plan, 0)
+}
+
+#[test]
+fn a_task_is_retried_then_put_back_once() {
+    let outage = |given_up| Some(OutageState { since: moment(0), waits: 9, retry_after: None, given_up });
+    assert_eq!(level(|_| {}), Some(RetryLevel::Retry));
+    assert_eq!(level(|agent| agent.retries = 1), Some(RetryLevel::Retry));
+    assert_eq!(level(|agent| agent.retries = 2), Some(RetryLevel::Rollback));
+    assert_eq!(level(|agent| agent.rolled_back = true), None);
+    assert_eq!(level(|agent| agent.excused = true), Some(RetryLevel::Wait));
+    let out = |given_up: bool| {
+        let plan = lane("A", &[], 1, &[]);
+        let mut state = LaneState::new(&plan, 0);
+        state.agents[0].outage = outage(given_up);
+        state.next_level(&plan, 0)
+    };
+    assert_eq!((out(false), out(true)), (Some(RetryLevel::Wait), None));
+    let never = Lane { retries: 0, ..lane("A", &[], 1, &[]) };
+    assert_eq!(LaneState::new(&never, 0).next_level(&never, 0), None);
+}
+
+#[test]
+fn an_agent_ends_its_lane_when_nothing_more_will_come_of_it() {
+    let plan = lane("A", &[], 1, &[]);
+    let end = |step: AgentStep, unkept: Option<&str>| {
+        let mut state = LaneState::new(&plan, 0);
+        state.agents[0].step = step;
+        state.agents[0].unkept = unkept.map(str::to_owned);
+        let settled = state.is_settled(&plan, 0);
+        (state.agent_end(&plan, 0), settled, state.is_quiet())
+    };
+    let blocked = |reason: &str| Some(Event::LaneBlocked { lane: plan.id.clone(), reason: reason.to_owned() });
+    let failed = Some(Event::LaneFailed { lane: plan.id.clone(), failure: failure() });
+    let salvaging = || AgentStep::Salvaging(lanewright_model::event::SnapshotReason::Failure, None);
+    let unkept = blocked("what engineer left cannot be kept, so it is not touched: no space");
+    let told = blocked("why");
+    let silent = blocked("the agent reported BLOCKED without a reason");
+    assert_eq!(end(AgentStep::GaveUp(failure()), None), (failed, true, true));
+    assert_eq!(end(AgentStep::Failed(failure()), None), (None, false, true));
+    assert_eq!(end(AgentStep::Blocked("why".into()), None), (told, true, true));
+    assert_eq!(end(AgentStep::Blocked(String::new()), None), (silent, true, true));
+    assert_eq!(end(salvaging(), None), (None, false, false));
+    assert_eq!(end(salvaging(), Some("no space")), (unkept, true, true));
+    assert_eq!(end(AgentStep::Done, None), (None, true, true));
+    assert_eq!(end(AgentStep::Ready, None), (None, false, true));
+}
+
+#[test]
+fn each_stage_has_its_round_and_its_approval() {
+    use LaneStage::*;
+    let plan = lane("A", &[], 1, &[]);
+    let first = Some(Round::Implementation);
+    for stage in [Waiting, Init, Classified, Implementation] {
+        assert_eq!((current_round(&plan, stage), approval_at(stage)), (first, None), "{stage}");
+    }
+    assert_eq!((current_round(&plan, Requirements), current_round(&plan, Review)), {
+        (Some(Round::Requirements), Some(Round::Review))
+    });
+    assert_eq!((approval_at(Synthesis), current_round(&plan, Synthesis)), (Some(Approval::Plan), None));
+    assert_eq!(approval_at(AwaitingUserApproval), Some(Approval::Changes));
+}
+
+#[test]
+fn answers_are_passed_on_in_order_and_a_no_is_forgotten_in_another_life() {
+    let mut state = LaneState::default();
+    let (plan, changes) = (HumanGate::from(Approval::Plan), HumanGate::from(Approval::Changes));
+    state.answers.give(plan.clone(), true, "good");
+    state.answers.give(changes.clone(), false, "");
+    state.remarks.push("go on".to_owned());
+    assert_eq!(state.remarks(), ["good", "go on"]);
+    assert!(state.answers.approve(&plan) && !state.answers.approve(&changes));
+    assert_eq!(state.answer(&changes).map(|answer| answer.approved), Some(false));
+    state.answers.forget_rejections();
+    assert!(state.answer(&plan).is_some() && state.answer(&changes).is_none());
+}
+
+#[test]
+fn a_lane_is_left_to_do_until_it_is_merged_or_left_out() {
+    let left = |end, merged| {
+        let mut state = LaneState { end, ..LaneState::default() };
+        state.merging.merged = merged;
+        state.is_left_to_do()
+    };
+    assert!(left(None, None) && left(Some(LaneEnd::Failed(failure())), None));
+    assert!(!left(None, Some(commit(1))) && !left(Some(LaneEnd::MergedBefore), None));
+    assert!(!left(Some(LaneEnd::Left), None));
+}
+
+#[test]
+fn a_merge_is_tested_only_where_it_holds_what_no_test_saw() {
+    let under_test = |moved, tests: &[&str]| {
+        let tests = tests.iter().map(|line| CommandLine::Shell(line.to_string())).collect();
+        let plan = Lane { tests, ..lane("A", &[], 1, &[]) };
+        let mut state = LaneState::new(&plan, 0);
+        state.merging.staged = Some(StagedMerge { onto: commit(1), commit: commit(2), moved });
+        state.merge_under_test(&plan).is_some()
+    };
+    assert!(under_test(true, &["t"]));
+    assert!(!under_test(false, &["t"]) && !under_test(true, &[]));
+}
+
+#[test]
+fn an_unrecorded_step_hides_who_changed_a_lane() {
+    let plan = lane("A", &[], 1, &[]);
+    let changed_by_others_only = |change: fn(&mut LaneState)| {
+        let mut run = RunState::new(Arc::new(sample_plans::plan(vec![plan.clone()], &[])));
+        let lane = &mut run.lanes[0];
+        (lane.stage, lane.stopping) = (LaneStage::Implementation, Some(false));
+        change(lane);
+        run.is_changed_by_others_only(LaneIndex(0))
+    };
+    assert!(changed_by_others_only(|_| {}), "it was stopped between two steps");
+    assert!(!changed_by_others_only(|lane| lane.stopping = None), "it was at work");
+    assert!(!changed_by_others_only(|lane| lane.merging.rebuild = Some(Rebuild::OnIntegration)));
+    for step in [AgentStep::Merging, AgentStep::Committing] {
+        let mut state = LaneState { stopping: Some(false), ..LaneState::new(&plan, 0) };
+        state.agents[0].step = step;
+        assert!(state.has_unrecorded_step(&plan));
+    }
+    assert!(!changed_by_others_only(|lane| lane.agents[0].restart = RestartFrom::LastGood));
+    assert!(!changed_by_others_only(|lane| {
+        (lane.end, lane.merging.rebuild) = (Some(LaneEnd::Failed(failure())), Some(Rebuild::OnIntegration));
+    }));
+}

@@ -1,0 +1,58 @@
+//! A lane's merge into the integration branch.
+
+use lanewright_model::event::LaneStage;
+use lanewright_model::{CommitId, Failure, FailureKind};
+
+/// How far the merge is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Merging {
+    /// A merge that is made and not published.
+    pub(crate) staged: Option<StagedMerge>,
+    /// What the lane must be put onto before its agents go on.
+    pub(crate) rebuild: Option<Rebuild>,
+    /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
+    pub(crate) merged: Option<CommitId>,
+}
+
+/// A merge that is made and not published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedMerge {
+    /// The integration branch it was made for.
+    pub onto: CommitId,
+    /// The merge.
+    pub commit: CommitId,
+    /// Whether the lane's tests have not seen all that it holds.
+    pub moved: bool,
+}
+
+/// What a lane is put onto before its agents go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rebuild {
+    /// The integration branch alone: the lane's work does not merge and is done again.
+    OnIntegration,
+    /// The lane's own work merged with the integration branch: it merges, and its tests fail.
+    OnMerge(CommitId),
+}
+
+impl Merging {
+    /// A failure at the merge queue decides what the lane has to be put onto.
+    pub(crate) fn fail(&mut self, stage: LaneStage, failure: &Failure) {
+        if stage == LaneStage::AwaitingUserApproval {
+            self.rebuild = match (failure.kind, &self.staged) {
+                (FailureKind::Conflict, _) => Some(Rebuild::OnIntegration),
+                (FailureKind::Gate, Some(staged)) => Some(Rebuild::OnMerge(staged.commit.clone())),
+                _ => None,
+            };
+        }
+    }
+
+    /// Records where the lane was merged; whether that is new.
+    pub(crate) fn finish(&mut self, commit: &CommitId) -> bool {
+        let is_new = self.merged.replace(commit.clone()).is_none();
+        self.staged.take_if(|_| is_new);
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests;

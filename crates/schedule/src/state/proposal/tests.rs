@@ -1,0 +1,31 @@
+use lanewright_model::{LaneId, OutageKind};
+
+use super::*;
+use crate::sample_plans::{commit, moment};
+
+#[test]
+fn outages_count_in_a_row_and_a_rollback_keeps_what_the_forge_has() {
+    let lane = || LaneId::new("A").unwrap();
+    let outage = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
+    let out = || Event::ForgeUnavailable { lane: lane(), outage: outage() };
+    let pull_request = PullRequest { url: "https://f/1".into(), number: Some(1), base: "main".into() };
+    let mut state = ProposalState { announced: vec![commit(1)], ..ProposalState::default() };
+    for times in 1..4 {
+        state.apply(&out(), moment(times));
+        let times = times as u32;
+        assert_eq!(state.out, Some(ForgeOutage { at: moment(times.into()), times, outage: outage() }));
+    }
+    let (remote, branch) = ("origin".to_owned(), "b".to_owned());
+    state.apply(&Event::BranchPushed { lane: lane(), remote, branch, head: commit(1) }, moment(5));
+    assert_eq!((&state.out, &state.pushed), (&None, &Some(commit(1))));
+    state.apply(&out(), moment(6));
+    let opened =
+        Event::PullRequestOpened { lane: lane(), pull_request: pull_request.clone(), head: commit(1), updated: false };
+    assert!(!state.is_open());
+    state.apply(&opened, moment(7));
+    assert!(state.is_open() && state.out.is_none());
+    assert!(state.is_made_for(Some(&commit(1))) && !state.is_made_for(Some(&commit(2))));
+    let left = state.after_rollback();
+    assert_eq!((left.announced(), left.pull_request()), (&[commit(1)][..], Some(&pull_request)));
+    assert!(!left.is_open() && left.pushed.is_none());
+}

@@ -1,0 +1,57 @@
+//! What judges the work of a lane as a whole.
+
+use lanewright_model::must_haves::any_broken;
+use lanewright_model::{ChangeSize, CommitId, Verdict};
+
+use crate::state::gate::Gate;
+
+/// The tests and the must-haves of a lane since it last came from its agents.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Validation {
+    /// Its tests, on its branch.
+    pub(crate) tests: Gate,
+    /// Its tests, on the merged result.
+    pub(crate) merged_tests: Gate,
+    pub(crate) search: Search,
+    must_haves: Option<(CommitId, Vec<Verdict>)>,
+    changes: Option<(CommitId, ChangeSize)>,
+}
+
+/// The search for the merge of an agent that broke the tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Search {
+    #[default]
+    Due,
+    FoundNothing,
+    /// The merge of this agent.
+    Found(usize),
+}
+
+impl Validation {
+    /// What became of the must-haves at that head.
+    pub(crate) fn must_haves(&self, head: Option<&CommitId>) -> Option<&[Verdict]> {
+        let (at, verdicts) = self.must_haves.as_ref()?;
+        (Some(at) == head).then_some(verdicts)
+    }
+
+    pub(crate) fn check(&mut self, head: &CommitId, verdicts: &[Verdict]) {
+        self.must_haves = Some((head.clone(), verdicts.to_vec()));
+    }
+
+    /// How much the lane changed up to that head, as far as that was measured.
+    pub(crate) fn changes(&self, head: Option<&CommitId>) -> Option<ChangeSize> {
+        let (at, changes) = self.changes.as_ref()?;
+        (Some(at) == head).then_some(*changes)
+    }
+
+    pub(crate) fn measure(&mut self, head: &CommitId, changes: ChangeSize) {
+        self.changes = Some((head.clone(), changes));
+    }
+
+    /// What failed is tried again.
+    pub(crate) fn retry(&mut self) {
+        self.tests.retry();
+        self.merged_tests.retry();
+        self.must_haves.take_if(|(_, verdicts)| any_broken(verdicts));
+    }
+}
