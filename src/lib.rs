@@ -9,7 +9,6 @@ compile_error!("Lanewright needs a POSIX system: sessions, signals and file lock
 
 pub mod cli;
 mod cluster;
-pub mod diagnose;
 pub mod engine;
 pub mod executor;
 mod forge;
@@ -20,11 +19,8 @@ pub mod plan;
 pub mod process;
 pub mod progress;
 pub mod projection;
-pub(crate) mod prompt;
 mod recover;
-pub mod runner;
 pub(crate) mod settings;
-pub(crate) mod shell;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]
 pub mod state_sync;
 pub mod store;

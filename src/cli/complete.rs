@@ -79,7 +79,7 @@ fn agents(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 fn runners(current: &OsStr) -> Vec<CompletionCandidate> {
-    let known = crate::runner::Catalogue::default();
+    let known = lanewright_agents::runner::Catalogue::default();
     offered(current, known.names().into_iter().map(str::to_owned))
 }
 

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lanewright_agents::runner::said_in;
 use lanewright_model::runner::Runner;
 use lanewright_model::{JobId, Plan};
 
 use crate::process::{lines_since, output_log, tail};
-use crate::runner::said_in;
 use crate::store::RunDirectory;
 
 /// Reads only what was added since it was asked last.
@@ -78,8 +78,8 @@ mod tests {
 
     use super::*;
     use crate::projection::testing::{attempt, plan};
-    use crate::runner::Catalogue;
     use crate::store::StateDirectory;
+    use lanewright_agents::runner::Catalogue;
     use lanewright_model::RunId;
 
     #[test]

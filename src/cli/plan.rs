@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lanewright_agents::prompt::{self, Prompt};
 use lanewright_model::text::counted;
 use lanewright_model::{CommandLine, UNSET_RUNNER};
 
@@ -16,7 +17,6 @@ use crate::plan::{self, Reading, explain, graph, native_toml};
 use crate::projection::lane_graph::lane_graph;
 use crate::projection::report::ExecutionReport;
 use crate::projection::summary::SummaryContext;
-use crate::prompt::{self, Prompt};
 use crate::settings::{Layer, Settings};
 use crate::store::lock::is_held;
 

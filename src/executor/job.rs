@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_agents::diagnose;
+use lanewright_agents::prompt::{PastFailures, ReportValues, Templates, Values};
 use lanewright_files::timing::TARGET;
 use lanewright_files::{FileError, atomic, directory, regular_file};
 use lanewright_model::event::{AgentReport, Event, Reading, Worktree};
@@ -20,10 +22,8 @@ use super::stream::CallSource;
 use super::timed::job_span;
 use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
-use crate::diagnose;
 use crate::git;
 use crate::process::{self, Observation};
-use crate::prompt::{PastFailures, ReportValues, Templates, Values};
 use crate::store::lane_files;
 
 /// Everything that a job needs, taken from the state.

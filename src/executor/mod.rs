@@ -105,7 +105,7 @@ pub(crate) enum ExecutorError {
     #[error("the run log does not record {0}; run `lanewright status` and compare")]
     Missing(&'static str),
     #[error("the prompt cannot be made: {0}")]
-    Prompt(#[from] crate::prompt::PromptError),
+    Prompt(#[from] lanewright_agents::prompt::PromptError),
     #[error("{0}")]
     Precondition(String),
 }

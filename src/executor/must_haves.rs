@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use lanewright_agents::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
 use lanewright_model::event::Event;
 use lanewright_model::{LaneIndex, TreeEntry};
 use lanewright_schedule::RunState;
 
 use super::{Executor, Prepared, lane_head};
-use crate::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
 
 impl Executor {
     /// Reads what is committed, never the worktree: what an agent left there is not what is merged.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lanewright_agents::diagnose::outage_in;
 use lanewright_files::{atomic, directory};
 use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
@@ -9,7 +10,6 @@ use lanewright_model::{CommitId, LaneIndex, PullRequest};
 use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
-use crate::diagnose::outage_in;
 use crate::forge::{Forge, Opened, Proposal};
 use crate::git::{PushRequest, Remote, branch_reference};
 use crate::store::run_log;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use lanewright_agents::runner::{Said, Stream};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::safe_text::last_shown;
 use lanewright_model::snapshot_rules::ToolCall;
@@ -10,7 +11,6 @@ use lanewright_model::{JobExit, JobId, Runner, Session, Transcript};
 
 use super::Executor;
 use crate::process;
-use crate::runner::{Said, Stream};
 
 impl Executor {
     /// What an attempt's output contains. If it is an event stream, its last lines are replaced by their meaning.

@@ -4,13 +4,13 @@ mod text;
 
 use std::time::Duration;
 
+use lanewright_agents::shell::has_gate;
 use lanewright_model::plan::{EdgeOrigin, Interface, SPECIALIST_TIME_LIMIT, Skipped};
 use lanewright_model::time::millis;
 use lanewright_model::{Agent, Gates, Lane, LaneId, LaneIndex, MergeChoice, Plan, Timeouts};
 use serde::Serialize;
 
 use super::overlap::{Owned, overlaps};
-use crate::shell::has_gate;
 
 /// How many pairs of lanes that share files are named.
 const MAX_SHARED: usize = 50;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use lanewright_agents::runner::Catalogue;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{CommandLine, ExecutorSettings};
 use serde::Deserialize;
@@ -13,7 +14,6 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use super::key::Key;
 use super::table::{KEYS, Layer};
 use super::{Fault, Origin, Place, Setting, Surroundings, nearest, value};
-use crate::runner::Catalogue;
 
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
@@ -145,7 +145,7 @@ impl Reader<'_> {
             (Ok(read), command, line) => {
                 let span = command.map_or(name.span(), SpannedValue::span);
                 let read = RunnerText { command: line.flatten(), ..read };
-                if let Err(message) = crate::runner::check(&read) {
+                if let Err(message) = lanewright_agents::runner::check(&read) {
                     return self.error(span, format!("the runner `{text}`: {message}"));
                 }
                 self.layer.runners.insert(text, Setting::new(read, self.origin(span)));

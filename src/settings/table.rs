@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lanewright_agents::runner::Catalogue;
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use lanewright_model::retry::OUTAGE_LIMIT;
@@ -17,7 +18,6 @@ use super::key::{Key, Kind};
 use super::render::Row;
 use super::value::{self, ToJson, Webhook, words};
 use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
-use crate::runner::Catalogue;
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {

@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, Word};
 use serde_json::{Value, json};
 
 use super::{OnLockConflict, Progress, nearest};
-use crate::prompt::check_commit_message;
 
 /// The words of a choice.
 pub fn words<T: Word>() -> Vec<&'static str> {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright::diagnose::diagnose;
+use lanewright_agents::diagnose::diagnose;
 use lanewright_model::{Diagnosis, Finding};
 
 /// Where the outputs' worktree was.

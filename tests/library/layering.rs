@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["runner", "diagnose", "plan", "settings", "shell", "projection", "prompt", "graph", "ui"];
+const PURE: &[&str] = &["plan", "settings", "projection", "graph", "ui"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -64,19 +64,19 @@ const WRITES: &[&[&str]] = &[
 /// The rooms that `room` may import; `None`: nobody has decided yet.
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
-        "diagnose" | "runner" | "shell" | "prompt" | "graph" => Some(vec!["model"]),
-        "settings" => Some(vec!["runner", "prompt"]),
-        "projection" => Some(vec!["shell", "graph"]),
+        "graph" => Some(vec!["model"]),
+        "settings" => Some(vec![]),
+        "projection" => Some(vec!["graph"]),
         "ui" => Some(vec!["projection", "graph"]),
-        "plan" => Some(vec!["shell", "prompt", "graph"]),
+        "plan" => Some(vec!["graph"]),
         "store" => Some(vec![]),
-        "process" => Some(vec!["shell"]),
+        "process" => Some(vec![]),
         "git" | "forge" => Some(vec![]),
         "cluster" => Some(vec![]),
         "progress" => Some(vec!["projection", "store", "git"]),
         "state_sync" => Some(vec!["projection", "store", "git", "process"]),
         "recover" => Some(vec!["projection", "store", "git", "process", "executor"]),
-        "executor" => Some([&["diagnose", "runner", "prompt"], DOORS].concat()),
+        "executor" => Some([&[], DOORS].concat()),
         "placement" => Some(vec!["store", "git", "cluster", "state_sync", "executor"]),
         "engine" => Some(vec!["store", "git", "process", "executor"]),
         "cli" => Some(

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use lanewright::diagnose;
-use lanewright::runner::{Catalogue, Said, Stream};
+use lanewright_agents::diagnose;
+use lanewright_agents::runner::{Catalogue, Said, Stream};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::{ExitCause, JobExit, Timestamp};
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use lanewright_agents::runner::Catalogue;
+use lanewright_agents::shell;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_model::text::{counted, headline};
 use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
@@ -14,9 +16,7 @@ use super::prompts;
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
 use crate::plan::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
-use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
-use crate::shell;
 
 #[derive(Debug, Clone)]
 pub(super) struct PlanFile {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use lanewright_agents::shell::{Shell, shell_of};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed};
@@ -13,7 +14,6 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::{self, Publication};
 use crate::plan::explain;
 use crate::settings::environment::HOME;
-use crate::shell::{Shell, shell_of};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {

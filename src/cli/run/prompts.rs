@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lanewright_agents::prompt::{self, PromptError};
 use lanewright_files::regular_file::{self, Links};
 use lanewright_model::Plan;
 
 use super::plan_file::names_in;
 use crate::plan::{Diagnostic, MAX_TEXT, Severity};
-use crate::prompt::{self, PromptError};
 use crate::settings::{Origin, Setting, nearest};
 
 const HELP: &str = "see docs/prompts.md; `lanewright plan show PLAN --prompts` prints every prompt";

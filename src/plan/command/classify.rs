@@ -3,10 +3,10 @@
 //! A gate that is none fails every attempt, so where a line may be prose it is: a word too many for the agent to read
 //! costs nothing.
 
+use lanewright_agents::shell::{Kind, MAX_SCRIPT, Word, is_search, parse};
+
 use super::never_exits::never_exits;
 use super::vocabulary::{OUTCOMES, PROSE, TOOLS, VERDICTS, WORDS, is_assignment, is_in};
-
-use crate::shell::{Kind, MAX_SCRIPT, Word, is_search, parse};
 
 /// A character of a line that may be prose, as a shell would read it.
 pub(super) struct Character {

@@ -1,13 +1,14 @@
 //! Which commands can judge work, and why the others cannot.
 
+use lanewright_agents::shell::{
+    Command, Link, Pipeline, Script, cannot_fail, edited, has_letter, is_search, parse, seeks_failures,
+    with_literal_parentheses, without_display_filters,
+};
+
 use super::classify::characters;
 use super::never_exits::never_exits;
 use super::vocabulary::{CLEANERS, DANGERS, is_in};
 use crate::plan::faults::quoted;
-use crate::shell::{
-    Command, Link, Pipeline, Script, cannot_fail, edited, has_letter, is_search, parse, seeks_failures,
-    with_literal_parentheses, without_display_filters,
-};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plan) enum Why {

@@ -2,8 +2,9 @@
 //!
 //! As a gate, such a command hangs until the gate's limit; in a prompt it does no harm.
 
+use lanewright_agents::shell::{Command, parse};
+
 use super::vocabulary::{RUNNERS, SERVERS, WATCHERS, is_assignment, is_in};
-use crate::shell::{Command, parse};
 
 /// How many words of a command are looked at: a runner may run a runner.
 const MAX_WORDS: usize = 40;
@@ -15,7 +16,7 @@ pub(super) fn never_exits(script: &str) -> bool {
 }
 
 fn runs_on(command: &Command) -> bool {
-    let is_prefix = |word: &&crate::shell::Word| {
+    let is_prefix = |word: &&lanewright_agents::shell::Word| {
         !word.quoted && (is_assignment(&word.text) || is_in("exec sudo env nohup", &word.text))
     };
     let words = command.words.iter().skip_while(is_prefix);

@@ -2,9 +2,10 @@
 //!
 //! Such a gate would judge another copy of the files than the lane's, or none.
 
+use lanewright_agents::shell::edited;
+
 use super::classify::characters;
 use crate::plan::source_text::File;
-use crate::shell::edited;
 
 /// The directory of a worktree, for everything that its lane runs.
 const WORKTREE: &str = "$LANEWRIGHT_WORKTREE";

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use lanewright_agents::shell::{Command, Kind, List, Script, is_search, parse};
 use regex::Regex;
 
 use super::classify::{is_plain_command, is_word_of_script, may_be_command, words};
@@ -13,7 +14,6 @@ use super::never_exits::never_exits;
 use super::vocabulary::{ABSENCE, CALLED_ALONE, GLUE, OUTCOMES, POSITIVE, TURNING, is_assignment, is_in};
 use crate::plan::markdown::inline::{codes, dedent, is_nothing, one_line, without_code};
 use crate::plan::markdown::list_item;
-use crate::shell::{Command, Kind, List, Script, is_search, parse};
 
 /// A part of a text that may hold commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +196,8 @@ fn before_outcome(text: &str) -> Option<String> {
     let end = words.get(at)?.range.start;
     let command = line[..end].trim();
     let search = searches(command);
-    let spoken = |word: &crate::shell::Word| !word.quoted && is_in("for the a an in that of to with", &word.text);
+    let spoken =
+        |word: &lanewright_agents::shell::Word| !word.quoted && is_in("for the a an in that of to with", &word.text);
     let sure = is_plain_command(command) && at > 1 && !listens(command) && !words[..at].iter().any(spoken);
     (sure && affirms(&line[end..], search) && !is_turned(&outcome(&text[end..], search), search))
         .then(|| command.to_owned())

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lanewright_agents::shell::{Shell, shell_of};
 use lanewright_files::awake::{AwakeClock, TICK};
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::text::counted;
@@ -22,7 +23,6 @@ use crate::process::LiveProcess;
 use crate::process::files::{Heartbeat, JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;
 use crate::process::{platform, tree};
-use crate::shell::{Shell, shell_of};
 
 /// How long a tree is killed again and again before its survivors are left to the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(60);
@@ -133,13 +133,15 @@ impl<'a> Runner<'a> {
     /// Starts a step in a process group of its own, in the supervisor's session, which has no terminal.
     fn start(&mut self, step: &CommandLine, first: bool) -> io::Result<()> {
         let child = match self.gate_line(step) {
-            Some(line) => match self.spawn(&["bash".to_owned(), "-c".to_owned(), crate::shell::strict(line)], first) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.spec.directory.is_dir() => {
-                    self.notes.push("there is no bash: only the last program of a pipeline was judged".to_owned());
-                    self.spawn(&step.to_arguments(), first)?
+            Some(line) => {
+                match self.spawn(&["bash".to_owned(), "-c".to_owned(), lanewright_agents::shell::strict(line)], first) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && self.spec.directory.is_dir() => {
+                        self.notes.push("there is no bash: only the last program of a pipeline was judged".to_owned());
+                        self.spawn(&step.to_arguments(), first)?
+                    }
+                    child => child?,
                 }
-                child => child?,
-            },
+            }
             None => self.spawn(&step.to_arguments(), first)?,
         };
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;

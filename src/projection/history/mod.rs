@@ -38,7 +38,7 @@ impl RunHistory {
         let mut history = Self { run: RunFacts::of_plan(plan), ..Self::default() };
         for lane in &plan.lanes {
             let depends_on = lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect();
-            let has_gate = Some(crate::shell::has_gate(plan, lane));
+            let has_gate = Some(lanewright_agents::shell::has_gate(plan, lane));
             history.add(LaneHistory { depends_on, has_gate, ..LaneHistory::of_plan(lane) });
         }
         history

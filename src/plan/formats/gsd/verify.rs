@@ -147,7 +147,10 @@ fn unwrapped(script: &str) -> String {
     let unfinished = |line: &str| ["run", "exec", "npx", "-m", "-k"].contains(&line.rsplit(' ').next().unwrap_or(line));
     let wrapped = wrapped || script.lines().map(str::trim_end).any(unfinished);
     let joined = script.lines().map(|line| line.trim().trim_end_matches('\\').trim_end()).collect::<Vec<_>>().join(" ");
-    let is_one = wrapped && !script.contains("<<") && !script.contains('#') && crate::shell::parse(&joined).is_some();
+    let is_one = wrapped
+        && !script.contains("<<")
+        && !script.contains('#')
+        && lanewright_agents::shell::parse(&joined).is_some();
     if is_one { joined } else { script.to_owned() }
 }
 
@@ -176,7 +179,8 @@ pub(super) fn decoded(text: &str) -> String {
     }
     let decoded = ENTITIES.iter().fold(text.to_owned(), |text, (entity, character)| text.replace(entity, character));
     let mixed = !text.match_indices('&').all(|(at, _)| is_entity(at));
-    let as_written = mixed && (crate::shell::parse(text).is_some() || crate::shell::parse(&decoded).is_none());
+    let as_written = mixed
+        && (lanewright_agents::shell::parse(text).is_some() || lanewright_agents::shell::parse(&decoded).is_none());
     if as_written { text.to_owned() } else { decoded }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use lanewright_agents::shell::without_display_filters;
 use regex::Regex;
 
 use super::paths;
@@ -12,7 +13,6 @@ use crate::plan::command::{Commands, commands_of_cell, in_statement};
 use crate::plan::markdown::inline::{bare, dedent, is_nothing, one_line};
 use crate::plan::markdown::{Fence, fenced_lines, indent, list_item, trim};
 use crate::plan::source_text::At;
-use crate::shell::without_display_filters;
 
 /// What a task is about; the order of a lane's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
