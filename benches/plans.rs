@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::plan::{Fallbacks, Source, SourceFile, decode, read};
 use lanewright_model::CommandLine;
+use lanewright_plan::{Fallbacks, Source, SourceFile, decode, read};
 
 /// What a plan may take to read.
 const LIMIT: Duration = Duration::from_millis(50);

@@ -15,12 +15,10 @@ mod forge;
 pub mod git;
 pub mod graph;
 mod placement;
-pub mod plan;
 pub mod process;
 pub mod progress;
 pub mod projection;
 mod recover;
-pub(crate) mod settings;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]
 pub mod state_sync;
 pub mod store;

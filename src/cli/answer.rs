@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
 use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
+use lanewright_plan::settings::Settings;
 use lanewright_schedule::{RunState, approval_at};
 use serde_json::json;
 
@@ -15,7 +16,6 @@ use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state
 use super::select::{DefaultRun, Selector};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::recover::resume::replay;
-use crate::settings::Settings;
 use crate::store::lock::is_held;
 use crate::store::{Journal, Request, StateDirectory, run_log};
 

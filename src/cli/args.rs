@@ -17,8 +17,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::settings::value;
 use lanewright_model::{HumanGate, PhaseId, ReportFormat, Timestamp, Word};
+use lanewright_plan::settings::value;
 
 pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
 pub(crate) use examples::examples_of;

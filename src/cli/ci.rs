@@ -7,11 +7,11 @@ use std::path::Path;
 use lanewright_files::handle;
 use lanewright_files::regular_file::Links;
 use lanewright_model::Ci;
+use lanewright_plan::settings::{Environment, Progress, Settings};
 
 use super::args::Format;
 use super::{Context, Result};
 use crate::projection::report::{Annotation, ExecutionReport, MARKDOWN_LIMIT, annotations, markdown};
-use crate::settings::{Environment, Progress, Settings};
 
 /// The service that the settings name, or that the environment says it is; never [`Ci::Auto`].
 pub(super) fn service(settings: &Settings, environment: &Environment) -> Ci {

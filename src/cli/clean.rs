@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
+use lanewright_plan::settings::Layer;
 use serde_json::{Value, json};
 
 use super::args::{Clean, Name};
@@ -20,7 +21,6 @@ use crate::recover::clean::{
     Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
 };
 use crate::recover::doctor::Expected;
-use crate::settings::Layer;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 
 struct Cleaned {

@@ -3,6 +3,8 @@
 use std::io;
 
 use lanewright_files::timing::{Listener, TARGET, Timings};
+use lanewright_plan::settings::Environment;
+use lanewright_plan::settings::environment::LOG;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -11,8 +13,6 @@ use tracing_subscriber::{EnvFilter, Layer};
 use super::args::{Format, GlobalArgs};
 use super::printer::Diagnostics;
 use super::{ExitStatus, Hint, Result};
-use crate::settings::Environment;
-use crate::settings::environment::LOG;
 
 /// Starts writing what `-v` or else `LANEWRIGHT_LOG` ask for; otherwise warnings only.
 pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Option<Timings>) -> Result<()> {

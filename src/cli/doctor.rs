@@ -11,6 +11,8 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
+use lanewright_plan::ReadOptions;
+use lanewright_plan::settings::Layer;
 use lanewright_schedule::RunState;
 
 use super::args;
@@ -21,10 +23,8 @@ use super::runs::existing;
 use super::select::Selector;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::plan::ReadOptions;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
-use crate::settings::Layer;
 use crate::store::lock::LockError;
 use crate::store::{Journal, RunLock};
 

@@ -15,13 +15,13 @@ use crate::git::GitError;
 use crate::process::ProcessError;
 use crate::progress::projections::ProjectionError;
 use crate::recover::resume::ResumeError;
-use crate::settings::{Faults, Severity};
 use crate::state_sync::StateSyncError;
 use crate::store::LogError;
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lock::LockError;
 use lanewright_files::FileError;
 use lanewright_model::text::counted;
+use lanewright_plan::settings::{Faults, Severity};
 use lanewright_schedule::Fault;
 use lanewright_schedule::RunLoopError;
 

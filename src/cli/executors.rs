@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use lanewright_model::{ExecutorSettings, HERE, LaneId, LaneIndex, Plan, RunId};
+use lanewright_plan::settings::value::has_password;
 use lanewright_schedule::lane_log::lane_run;
 
 use super::context::path_or_address;
@@ -14,7 +15,6 @@ use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host
 use crate::cluster::{self, Cluster};
 use crate::git::{GitError, Remote, Repository};
 use crate::placement::Engine;
-use crate::settings::value::has_password;
 use crate::state_sync::lane_run::drop_all;
 use crate::state_sync::{Ownership, StateSyncError};
 

@@ -1,6 +1,7 @@
 //! `log-error`: records errors of scripts and agents (SPEC §10; seed 002).
 
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_plan::settings::Layer;
 use serde_json::json;
 
 use super::args::LogError;
@@ -9,7 +10,6 @@ use super::runs::pinned_plan;
 use super::select::Selector;
 use super::{Context, ExitStatus, RepositoryContext, Result, now};
 use crate::process;
-use crate::settings::Layer;
 use crate::store::error_log::{ErrorEntry, append};
 
 /// Adds a line to the error log of a run, or of the repository where no run is named.

@@ -5,6 +5,8 @@ use std::path::Path;
 use lanewright_agents::prompt::{self, Prompt};
 use lanewright_model::text::counted;
 use lanewright_model::{CommandLine, UNSET_RUNNER};
+use lanewright_plan::settings::{Layer, Settings};
+use lanewright_plan::{Reading, explain, native_toml};
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
@@ -12,12 +14,10 @@ use super::runs::{beginning, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, Result, now, plan_new};
-use crate::graph::{SvgStyle, TextForm};
-use crate::plan::{self, Reading, explain, graph, native_toml};
+use crate::graph::{Graph, SvgStyle, TextForm};
 use crate::projection::lane_graph::lane_graph;
 use crate::projection::report::ExecutionReport;
 use crate::projection::summary::SummaryContext;
-use crate::settings::{Layer, Settings};
 use crate::store::lock::is_held;
 
 type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
@@ -25,7 +25,7 @@ type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
 pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus> {
     let (file, what): (&PlanFile, &What<'_>) = match command {
         PlanCommand::Schema => {
-            context.printer.json(&plan::schema::json_schema())?;
+            context.printer.json(&lanewright_plan::schema::json_schema())?;
             return Ok(ExitStatus::Done);
         }
         PlanCommand::New(new) => return plan_new::run(context, new),
@@ -35,7 +35,8 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
         PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
         PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
     };
-    let found = phase_sequence(&crate::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
+    let found =
+        phase_sequence(&lanewright_plan::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     match found.plans.as_slice() {
         [_] if !found.of_roadmap => what(&file.plan),
@@ -64,7 +65,7 @@ fn prompts(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStat
 
 fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
     let plan = valid(context, path, &arguments.file.reading)?.1;
-    let mut graph = graph::graph(&plan);
+    let mut graph = Graph::of_plan(&plan, &explain::critical_path(&plan));
     if let Some(run) = &arguments.run {
         let (state, _) = state(context)?;
         let directory = state.run(&Selector::new(context, &state).named(run)?);
@@ -147,7 +148,7 @@ struct Read {
 /// Reads a plan with the settings of the repository; outside of one, without settings.
 fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read> {
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
-    let text = PlanText::open(&crate::settings::absolute(&context.directory, path))?;
+    let text = PlanText::open(&lanewright_plan::settings::absolute(&context.directory, path))?;
     let (whole, rest) = text.whole_and_rest(&settings, how, &|_| Ok(Vec::new()))?;
     let done = rest.is_none();
     Ok(Read { settings, reading: rest.unwrap_or(whole), done })

@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use lanewright_files::atomic;
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, PhaseId, PlanFormat};
+use lanewright_plan::settings::{Layer, Settings};
+use lanewright_plan::{Diagnostic, ReadOptions, starter_prompt};
 
 use super::args::NewPlan;
 use super::confirm::can_ask;
 use super::run::PlanText;
 use super::{Context, ExitStatus, Hint, Result};
-use crate::plan::{Diagnostic, ReadOptions, starter_prompt};
-use crate::settings::{Layer, Settings};
 
 /// What the plan is to say.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ struct Answers {
 }
 
 pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> {
-    let path = crate::settings::absolute(&context.directory, &arguments.file);
+    let path = lanewright_plan::settings::absolute(&context.directory, &arguments.file);
     refuse_target(&path, arguments)?;
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
     let runner = settings.runner.value.clone().unwrap_or_else(|| "claude".to_owned());

@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result};
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{Plan, Redactor, RunId};
+use lanewright_plan::planning_files;
+use lanewright_plan::settings::{Layer, Settings};
 use rustix::fs::{Access, access};
 use uuid::Uuid;
 
@@ -17,11 +19,9 @@ use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
 use crate::executor::{Executor, RunClock};
 use crate::git::{self, Pool, Remote, Repository};
-use crate::plan::planning_files;
 use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::projection::pull_request::pull_request;
-use crate::settings::{Layer, Settings};
 use crate::state_sync::{Claim, OwnPushes};
 use crate::store::{Holder, StateDirectory};
 
@@ -209,7 +209,7 @@ fn unusable(root: &Path, error: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Environment, Layers, Origin, Setting, Surroundings};
+    use lanewright_plan::settings::{Environment, Layers, Origin, Setting, Surroundings};
 
     #[test]
     fn a_session_is_the_one_named_or_a_new_one() {

@@ -9,12 +9,12 @@ use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{JobId, LaneId, Plan, RunId};
+use lanewright_plan::settings::{Layer, Settings, nearest};
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
 use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
-use crate::settings::{Layer, Settings, nearest};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::is_held;
 use crate::store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, run_log};

@@ -8,6 +8,7 @@ use chrono::{Local, Offset};
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::safe_text;
 use lanewright_model::{JobId, LaneId, RunId};
+use lanewright_plan::settings::{Layer, json, table};
 use serde_json::Value;
 
 use super::args::{self, Format};
@@ -22,7 +23,6 @@ use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::lane_page::LanePage;
 use crate::projection::summary::{Summary, SummaryContext};
-use crate::settings::{Layer, json, table};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use lanewright_files::timing::Timings;
 use lanewright_model::Plan;
+use lanewright_plan::settings::{Settings, absolute};
 use serde_json::Map;
 
 use super::repository_context::redactor;
@@ -12,7 +13,6 @@ use crate::executor::timed::row;
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::history::Wait;
-use crate::settings::{Settings, absolute};
 
 /// Begins the trace before anything else, so that a file that cannot be written stops nothing half-way.
 pub(super) fn begin(context: &Context, file: &Path) -> Result<Timings> {

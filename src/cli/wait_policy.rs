@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use lanewright_files::awake::AwakeClock;
 use lanewright_model::time::exact;
+use lanewright_plan::settings::{OnLockConflict, Settings};
 
 use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
 use crate::git::{GitError, Repository};
-use crate::settings::{OnLockConflict, Settings};
 
 const PAUSE: Duration = Duration::from_millis(300);
 

@@ -15,7 +15,7 @@ mod text;
 use std::collections::HashMap;
 
 use lanewright_model::word_enum;
-use lanewright_model::{Dag, LaneId, LaneIndex};
+use lanewright_model::{Dag, LaneId, LaneIndex, Plan};
 
 pub use svg::{STYLE, SvgStyle};
 pub use text::TextForm;
@@ -90,6 +90,19 @@ impl Graph {
         let path = graph.critical_path();
         graph.next_critical = path.windows(2).map(|step| (step[0], step[1])).collect();
         graph
+    }
+
+    /// The lanes of `plan` with what they wait for; `critical`: those of the critical path.
+    pub fn of_plan(plan: &Plan, critical: &[LaneIndex]) -> Self {
+        let node = |lane| Node {
+            id: plan.lane(lane).id.clone(),
+            title: plan.lane(lane).name.clone(),
+            state: None,
+            depends_on: plan.dag().dependencies(lane).to_vec(),
+            is_critical: critical.contains(&lane),
+            link: None,
+        };
+        Self::new(plan.indices().map(node).collect()).with_lanes_apart(plan.exclusions.clone())
     }
 
     /// With lanes that never run at the same time, although neither waits for the other; DOT and Mermaid draw them.

@@ -10,10 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::plan::{
+use lanewright_model::{CommandLine, Lane, Plan};
+use lanewright_plan::{
     Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read,
 };
-use lanewright_model::{CommandLine, Lane, Plan};
 
 /// The directory of the corpus; `None`, which is said, where there is none.
 fn corpus() -> Option<PathBuf> {

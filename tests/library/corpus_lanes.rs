@@ -11,9 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::{CommandLine, LaneIndex, Plan};
+use lanewright_plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
 
 fn corpus() -> Option<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

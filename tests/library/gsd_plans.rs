@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::plan::{PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read};
 use lanewright_model::{CommandLine, Lane, Plan};
+use lanewright_plan::{PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/gsd")
@@ -30,7 +30,7 @@ fn runner(name: &str) -> Option<CommandLine> {
 /// Reads plans given as paths with their texts.
 fn read_plans(files: &[(String, String)], beside: &[String], options: ReadOptions<'_>) -> Reading {
     let files: Vec<SourceFile<'_>> = files.iter().map(|(path, text)| SourceFile { path, text }).collect();
-    let fallbacks = lanewright::plan::Fallbacks { runner: Some("agent"), ..Default::default() };
+    let fallbacks = lanewright_plan::Fallbacks { runner: Some("agent"), ..Default::default() };
     let source = Source { files: &files, beside, format: Some(PlanFormat::Gsd), fallbacks, options };
     read(&source, &|_| Err("no file".to_owned()), &runner)
 }

@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, native_toml, read};
 use lanewright_model::{CommandLine, LaneIndex, Plan};
+use lanewright_plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, native_toml, read};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/lanes")

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["plan", "settings", "projection", "graph", "ui"];
+const PURE: &[&str] = &["projection", "graph", "ui"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -65,10 +65,8 @@ const WRITES: &[&[&str]] = &[
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
         "graph" => Some(vec!["model"]),
-        "settings" => Some(vec![]),
         "projection" => Some(vec!["graph"]),
         "ui" => Some(vec!["projection", "graph"]),
-        "plan" => Some(vec!["graph"]),
         "store" => Some(vec![]),
         "process" => Some(vec![]),
         "git" | "forge" => Some(vec![]),

@@ -7,12 +7,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright::plan::explain::explain;
-use lanewright::plan::schema::json_schema;
-use lanewright::plan::{
-    Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
-};
+use lanewright::graph::Graph;
 use lanewright_model::{CommandLine, ExecutorKind, Plan};
+use lanewright_plan::explain::{critical_path, explain};
+use lanewright_plan::schema::json_schema;
+use lanewright_plan::{
+    Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, native_toml, read,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -448,7 +449,7 @@ phase: P
 lane: [{id: A, name: 'say "hi"]; <b>#'}, {id: B, depends_on: A}, {id: C, excludes: B}]
 "#;
     let plan = read_text("p.yaml", text, None).plan.unwrap();
-    insta::assert_snapshot!(graph::graph(&plan).dot(), @r##"
+    insta::assert_snapshot!(Graph::of_plan(&plan, &critical_path(&plan)).dot(), @r##"
     digraph plan {
       rankdir=LR;
       node [shape=box];
@@ -459,7 +460,7 @@ lane: [{id: A, name: 'say "hi"]; <b>#'}, {id: B, depends_on: A}, {id: C, exclude
       L1 -> L2 [dir=none, style=dotted, constraint=false];
     }
     "##);
-    insta::assert_snapshot!(graph::graph(&plan).mermaid(), @r##"
+    insta::assert_snapshot!(Graph::of_plan(&plan, &critical_path(&plan)).mermaid(), @r##"
     flowchart LR
       L0["A<br/>say #34;hi#34;#93;#59; #60;b#62;#35;"]
       L1["B"]

@@ -45,7 +45,7 @@ pub mod time;
 mod transcript;
 mod tree_entry;
 pub mod withheld;
-pub(crate) mod word;
+mod word;
 
 pub use agent_options::AgentOptions;
 pub use change_size::ChangeSize;

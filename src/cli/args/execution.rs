@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::{Arg, Args};
 use lanewright_model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
+use lanewright_plan::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 use super::{GlobalArgs, LaneArgs, Name, RunArg, choice};
-use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// Headings of the options, in the order in which help shows them.
 const WHAT: &str = "What to run";
@@ -434,8 +434,8 @@ mod tests {
 
     use super::super::{Args, Command};
     use super::*;
-    use crate::settings::key::Kind;
-    use crate::settings::{Environment, KEYS, Key, Layers, Settings, Surroundings};
+    use lanewright_plan::settings::key::Kind;
+    use lanewright_plan::settings::{Environment, KEYS, Key, Layers, Settings, Surroundings};
 
     fn parsed(flags: &[&str]) -> (GlobalArgs, ExecutionArgs) {
         let arguments = [&["lanewright", "execute-phase", "plan.toml"], flags].concat();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use lanewright_model::{AgentName, LaneId, PhaseId, TaskId};
+use lanewright_plan::settings::value;
 
 use super::{AgentArgs, Name, RunArg, choice};
-use crate::settings::value;
 use crate::store::error_log::ErrorType;
 
 #[derive(Debug, clap::Args)]

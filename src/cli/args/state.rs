@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lanewright_model::{CommitId, RunId};
+use lanewright_plan::settings::{Layer, Origin, Setting, absolute, value};
 
 use super::{Name, RunArg};
-use crate::settings::{Layer, Origin, Setting, absolute, value};
 use crate::state_sync::{is_probe, run_of};
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ pub(super) use find::{RunRecords, records_of, started};
 
 use super::args::Checkpoints;
 use super::{Context, ExitStatus, RepositoryContext, Result};
-use crate::settings::Layer;
+use lanewright_plan::settings::Layer;
 
 pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {
     let within = &RepositoryContext::open(context, Layer::default())?;

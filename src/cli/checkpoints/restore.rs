@@ -4,6 +4,7 @@ use std::path::Path;
 
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::text::shell_line;
+use lanewright_plan::settings::absolute;
 use serde_json::json;
 
 use super::find::{Found, named, ways_back};
@@ -15,7 +16,6 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, HeldSlot, Snapshot};
 use crate::process::{self, Observation};
-use crate::settings::absolute;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use lanewright_model::text::last_lines;
 use lanewright_model::time::{exact, short};
 use lanewright_model::{CommitId, ExecutorSettings};
+use lanewright_plan::settings::{Layer, Origin, Setting};
 use report::{Line, Outcome};
 use requests::Request;
 
@@ -16,7 +17,6 @@ use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
 use crate::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
-use crate::settings::{Layer, Origin, Setting};
 use crate::state_sync::{Probe, ProbeAnswer};
 
 /// Between two looks at the exchange and the engine.

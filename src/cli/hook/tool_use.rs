@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
 use lanewright_model::text::change_texts;
+use lanewright_plan::settings::{Layer, Settings};
 use serde_json::{Value, json};
 
 use super::input::Input;
@@ -12,7 +13,6 @@ use super::unfinished::surrounding;
 use crate::cli::{Context, ExitStatus, Result, now};
 use crate::git::{Holder, Surrounding};
 use crate::process::{self, Output};
-use crate::settings::{Layer, Settings};
 use crate::store::lock::is_held;
 use crate::store::{StateDirectory, tool_calls};
 

@@ -10,6 +10,9 @@ mod server;
 
 use std::path::Path;
 
+use files::{Change, write_all};
+use lanewright_plan::settings;
+use programs::Program;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -17,9 +20,6 @@ use super::args::{CiService, Format, Init};
 use super::confirm::{can_ask, confirms};
 use super::context::REPOSITORY_CONFIG;
 use super::{Context, ExitStatus, Hint, Result};
-use crate::settings;
-use files::{Change, write_all};
-use programs::Program;
 
 /// Shows what is missing, and writes it where that is wanted.
 pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {

@@ -1,10 +1,10 @@
 //! `lanewright-plan(5)`: the keys of native plans, from their JSON Schema.
 
 use clap_mangen::roff::{Roff, bold, roman};
+use lanewright_plan::schema::json_schema;
 use serde_json::Value;
 
 use super::{NO_DATE, SOURCE, verbatim};
-use crate::plan::schema::json_schema;
 
 const EXAMPLE: &str = include_str!("../../../templates/demo/plan.toml");
 

@@ -10,6 +10,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
 use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
+use lanewright_plan::settings::{Origin, Progress, Settings};
 use lanewright_schedule::lane_log::lane_run;
 
 use super::external_changes::missing_work;
@@ -35,7 +36,6 @@ use crate::projection::ending::ending;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::recover::resume::PlanOnRecord;
-use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
 use crate::store::{Request, RunDirectory, requests};
 

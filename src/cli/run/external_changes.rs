@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId};
+use lanewright_plan::settings::{Layer, OnConflict};
 use lanewright_schedule::RunState;
 
 use super::locked_run::LockedRun;
@@ -17,7 +18,6 @@ use crate::git::{self, GitError, Publication, Repository, Snapshot};
 use crate::projection::RunHistory;
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
-use crate::settings::{Layer, OnConflict};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 
 type Outcome<T> = std::result::Result<T, ExecutorError>;

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file;
+use lanewright_plan::roadmap::{self, RoadmapPhase, normal};
+use lanewright_plan::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
 
 use super::plan_file::names_in;
 use crate::cli::{ExitStatus, Hint, Result};
-use crate::plan::roadmap::{self, RoadmapPhase, normal};
-use crate::plan::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PhaseSequence {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file::{self, Links};
 use lanewright_model::{LaneId, MergeMode, RunId};
+use lanewright_plan::explain;
+use lanewright_plan::settings::{Layer, Layers, Settings, absolute};
 
 use super::chain::{PhaseEnd, follow};
 use super::claims::merged_before;
@@ -19,8 +21,6 @@ use crate::cli::runs::half_done;
 use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git;
-use crate::plan::explain;
-use crate::settings::{Layer, Layers, Settings, absolute};
 
 pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
     let execution = &arguments.execution;

@@ -7,6 +7,8 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::text::headline;
 use lanewright_model::{LaneId, Plan, PlanParts, RunId};
+use lanewright_plan::settings::Settings;
+use lanewright_plan::{ReadOptions, Reading};
 use lanewright_schedule::RunState;
 
 use super::plan_changes::differences;
@@ -16,10 +18,8 @@ use super::retry::{carried_over, replaced_parts};
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
-use crate::plan::{ReadOptions, Reading};
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
-use crate::settings::Settings;
 use crate::store::RunDirectory;
 
 /// The plan of a run, and what its log adds up to with it.

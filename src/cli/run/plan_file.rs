@@ -11,12 +11,12 @@ use lanewright_agents::shell;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_model::text::{counted, headline};
 use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
+use lanewright_plan::settings::{Origin, Settings};
+use lanewright_plan::{Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
 
 use super::prompts;
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
-use crate::plan::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
-use crate::settings::{Origin, Settings};
 
 #[derive(Debug, Clone)]
 pub(super) struct PlanFile {
@@ -69,7 +69,7 @@ impl PlanText {
         settings: &Settings,
         options: &ReadOptions<'_>,
         format: Option<PlanFormat>,
-    ) -> plan::Reading {
+    ) -> lanewright_plan::Reading {
         let load = |file: &str| {
             let text = regular_file::read_text_with(&self.directory.join(file), Links::Follow, MAX_TEXT as u64);
             text.map_err(|error| error.to_string())
@@ -89,7 +89,7 @@ impl PlanText {
         let allow_unknown = options.allow_unknown || settings.allow_unknown.value;
         let options = ReadOptions { allow_unknown, ..*options };
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
-        let mut reading = plan::read(&source, &load, &runners);
+        let mut reading = lanewright_plan::read(&source, &load, &runners);
         let (templates, mut faulty) = prompts::read(&settings.prompts);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
@@ -167,7 +167,7 @@ impl PlanText {
         settings: &Settings,
         how: &ReadingArgs,
         unfinished: &dyn Fn(&Plan) -> Result<Vec<String>>,
-    ) -> Result<(plan::Reading, Option<plan::Reading>)> {
+    ) -> Result<(lanewright_plan::Reading, Option<lanewright_plan::Reading>)> {
         let everything = ReadOptions { redo: true, ..options(how, &[]) };
         let whole = self.read(settings, &everything, how.plan_format);
         let records_done = !how.redo && whole.format == Some(PlanFormat::Gsd);
@@ -178,7 +178,7 @@ impl PlanText {
     }
 
     /// The plan that was read; every fault is reported.
-    pub(super) fn accept(&self, context: &Context, reading: plan::Reading) -> Result<PlanFile> {
+    pub(super) fn accept(&self, context: &Context, reading: lanewright_plan::Reading) -> Result<PlanFile> {
         report(context, &reading.diagnostics);
         match reading.plan {
             Some(plan) => {
@@ -213,7 +213,7 @@ fn texts(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec
     if !path.is_dir() {
         return Ok(vec![text(path, read)?]);
     }
-    let is_plan = |name: &String| plan::is_gsd_plan_name(name) && path.join(name).is_file();
+    let is_plan = |name: &String| lanewright_plan::is_gsd_plan_name(name) && path.join(name).is_file();
     let plans: Vec<String> = names_in(path).into_iter().filter(is_plan).collect();
     if plans.is_empty() {
         let error = ExitStatus::Usage.error(format!("there is no plan in the directory {}", path.display()));
@@ -227,7 +227,7 @@ fn text(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<(Str
         |reason: String| ExitStatus::Usage.error(format!("cannot read the plan {}: {reason}", path.display()));
     let bytes = read(path).map_err(|error| unreadable(error.to_string()))?;
     let name = path.to_string_lossy().into_owned();
-    let text = plan::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
+    let text = lanewright_plan::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
     Ok((name, text.to_owned()))
 }
 

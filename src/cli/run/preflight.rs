@@ -9,11 +9,11 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed};
 use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
+use lanewright_plan::explain;
+use lanewright_plan::settings::environment::HOME;
 
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::{self, Publication};
-use crate::plan::explain;
-use crate::settings::environment::HOME;
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use lanewright_agents::prompt::{self, PromptError};
 use lanewright_files::regular_file::{self, Links};
 use lanewright_model::Plan;
+use lanewright_plan::settings::{Origin, Setting, nearest};
+use lanewright_plan::{Diagnostic, MAX_TEXT, Severity};
 
 use super::plan_file::names_in;
-use crate::plan::{Diagnostic, MAX_TEXT, Severity};
-use crate::settings::{Origin, Setting, nearest};
 
 const HELP: &str = "see docs/prompts.md; `lanewright plan show PLAN --prompts` prints every prompt";
 

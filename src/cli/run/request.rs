@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use lanewright_model::event::RunOptions;
 use lanewright_model::{Budget, LaneId, RunId};
+use lanewright_plan::settings::{OnConflict, OnLockConflict, Settings};
 
 use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Retry, ThenResume};
-use crate::settings::{OnConflict, OnLockConflict, Settings};
 
 /// Whether lanes run without the lanes that they depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -181,8 +181,8 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
     use lanewright_model::{Dollars, MergeMode, MergeStyle, MustHavesRule, OnOrphan};
+    use lanewright_plan::settings::{ConfigFile, Environment, Layers, Surroundings};
 
     fn request(arguments: &[&str], config: &str) -> (RunRequest, Settings) {
         let arguments = [&["lanewright"], arguments].concat();

@@ -9,6 +9,7 @@ use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, 
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::withheld::{EnvironmentOwner, Withheld};
 use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
+use lanewright_plan::settings::{Layer, Origin, Setting, Settings};
 use lanewright_schedule::LaneEnd;
 
 use super::execute::execute;
@@ -31,7 +32,6 @@ use crate::projection::history::{LaneHistory, LaneState};
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
-use crate::settings::{Layer, Origin, Setting, Settings};
 use crate::store::{Request, StateDirectory, checkpoints, requests};
 
 pub(super) struct Resumed {

@@ -8,6 +8,7 @@ mod push;
 mod work;
 
 use lanewright_model::RunId;
+use lanewright_plan::settings::Layer;
 
 use super::args::{Name, RemoteArgs, State, Work};
 use super::executors::remote_or_address;
@@ -15,7 +16,6 @@ use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
-use crate::settings::Layer;
 use crate::state_sync::{StateSyncError, offers, runs_of};
 
 const REMOTE: &str = "origin";

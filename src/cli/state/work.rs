@@ -11,6 +11,8 @@ use lanewright_files::directory::{create_directory, entries};
 use lanewright_model::digest::sha256;
 use lanewright_model::retry::backoff;
 use lanewright_model::{CommitId, RunId};
+use lanewright_plan::settings::environment::{HOME, XDG_CACHE_HOME};
+use lanewright_plan::settings::{ConfigFile, Layer, Origin, Setting, absolute};
 
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
@@ -21,8 +23,6 @@ use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::git::{self, GitError, Remote, Repository};
-use crate::settings::environment::{HOME, XDG_CACHE_HOME};
-use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};
 use crate::state_sync::{
     Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
 };

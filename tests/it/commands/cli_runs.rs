@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lanewright::plan::{self, Source, SourceFile};
 use lanewright::process::LiveProcess;
 use lanewright::process::{self, Observation};
 use lanewright::store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
 use lanewright_model::event::*;
 use lanewright_model::*;
+use lanewright_plan::{Source, SourceFile};
 
 use crate::support::TestEnv;
 
@@ -76,7 +76,7 @@ impl Run {
         let directory = state.run(&id);
         directory.create().expect("the run directory");
         let none = |_: &str| Err(String::new());
-        let reading = plan::read(
+        let reading = lanewright_plan::read(
             &Source { files: &[SourceFile { path: "p.toml", text: PLAN }], ..Source::default() },
             &none,
             &|_| None,

@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 
 use lanewright_model::Resources;
 use lanewright_model::text::listed;
+use lanewright_plan::ReadOptions;
+use lanewright_plan::settings::{Origin, Setting, absolute};
 
 use crate::cli::run::{PlanText, invalid, report};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, args};
-use crate::plan::ReadOptions;
-use crate::settings::{Origin, Setting, absolute};
 
 /// How many lanes of a request are named.
 const NAMED: usize = 3;

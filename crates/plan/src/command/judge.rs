@@ -1,0 +1,306 @@
+//! Which commands can judge work, and why the others cannot.
+
+use lanewright_agents::shell::{
+    Command, Link, Pipeline, Script, cannot_fail, edited, has_letter, is_search, parse, seeks_failures,
+    with_literal_parentheses, without_display_filters,
+};
+
+use super::classify::characters;
+use super::never_exits::never_exits;
+use super::vocabulary::{CLEANERS, DANGERS, is_in};
+use crate::faults::quoted;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// No shell takes it.
+    NoCommand,
+    /// It serves or watches.
+    Endless,
+    /// It succeeds whatever happens, because of this part.
+    Harmless(String),
+    /// It prints a count that nothing compares.
+    Counts,
+    /// It lists what is left over, and whether anything may be is not in its exit code.
+    LeftOver,
+    /// It tidies up, or changes more than the worktree.
+    Changes,
+    /// It is written for another shell.
+    Windows,
+    /// Something of it is still to be filled in.
+    Placeholder,
+    /// It names files of another machine.
+    Elsewhere,
+    /// It looks at a file that only Lanewright changes.
+    Kept,
+    /// The plan expects another outcome than success.
+    Turned,
+}
+
+impl Why {
+    /// What a warning says of the command, and what to do about it.
+    pub(crate) fn explain(&self, command: &str) -> (String, String) {
+        let (fault, help) = match self {
+            Self::NoCommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
+            Self::Endless => ("never ends by itself".to_owned(), "write a command that ends"),
+            Self::Harmless(part) if part == command && part.starts_with("git ") => {
+                ("cannot fail: the work is committed before gates run".to_owned(), "name a commit to compare with")
+            }
+            Self::Harmless(part) if part == command => ("cannot fail".to_owned(), "write a command that can"),
+            Self::Harmless(part) => (format!("cannot fail because of {}", quoted(part)), "leave that part out"),
+            Self::Counts => ("prints a count that nothing compares".to_owned(), "compare it, for example with `test`"),
+            Self::LeftOver => {
+                let help = "write `!` before it if nothing may be left, or `grep -q` behind it if something must be";
+                ("succeeds where lines are left over".to_owned(), help)
+            }
+            Self::Changes => {
+                ("removes or changes something, and checks nothing".to_owned(), "write what must hold afterwards")
+            }
+            Self::Windows => ("is not written for a POSIX shell".to_owned(), "write it for `sh`"),
+            Self::Placeholder => ("has a part that is still to be filled in".to_owned(), "fill it in"),
+            Self::Elsewhere => ("names files of another machine".to_owned(), "name files from the repository's root"),
+            Self::Kept => ("looks at a file that Lanewright keeps".to_owned(), "check files of the lane"),
+            Self::Turned => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
+        };
+        (format!("{} {fault}", quoted(command)), format!("{help}; it is not a gate, and the agent is shown it"))
+    }
+}
+
+/// The gate that a command makes: without what hides its outcome, with parentheses as the shell takes them.
+pub(crate) fn gate(command: &str) -> Result<String, Why> {
+    let command = command.trim();
+    if is_for_windows(command) {
+        return Err(Why::Windows);
+    }
+    if has_placeholder(command) {
+        return Err(Why::Placeholder);
+    }
+    let written = with_literal_parentheses(command).ok_or(Why::NoCommand)?;
+    let script = parse(&written).ok_or(Why::NoCommand)?;
+    if never_exits(&written) {
+        return Err(Why::Endless);
+    }
+    if changes_only(&script) {
+        return Err(Why::Changes);
+    }
+    let Some(result) = script.last_pipeline() else { return Err(Why::NoCommand) };
+    if prints_count(result) {
+        return Err(Why::Counts);
+    }
+    if lists_left_over(result) {
+        return Err(Why::LeftOver);
+    }
+    if lists_failures(result) {
+        return Err(Why::Turned);
+    }
+    let gate = without_display_filters(&written);
+    cannot_fail(&gate).map_or(Ok(gate), |because| Err(Why::Harmless(because)))
+}
+
+/// The gate that a script of several lines makes: all of its lines must succeed.
+pub(crate) fn script_gate(script: &str) -> Result<String, Why> {
+    let script = script.trim();
+    match parse(script).filter(|parsed| script.contains('\n') && parsed.lists.len() > 1) {
+        Some(parsed) if script.starts_with("set -e") => gate(&strict_lists(script, &parsed)),
+        Some(parsed) => gate(&format!("set -e\n{}", strict_lists(script, &parsed))),
+        _ => gate(script),
+    }
+}
+
+/// `script` with an exit behind each list whose failure `set -e` does not see: `! a`, `a && b`.
+fn strict_lists(script: &str, parsed: &Script) -> String {
+    let unseen = |(link, pipeline): &(Link, Pipeline)| *link == Link::And || pipeline.negated;
+    let before = parsed.lists.iter().take(parsed.lists.len() - 1);
+    let lists = before.filter(|list| !list.background && list.pipelines.iter().any(unseen));
+    let ends = lists.map(|list| list.range().end);
+    edited(script, ends.map(|end| (end..end, " || exit 1".to_owned())).collect())
+}
+
+fn is_for_windows(script: &str) -> bool {
+    let words = "Test-Path Select-String Write-Host Get-Content Get-ChildItem Out-Null $env: Get-Item Where-Object \
+        Measure-Object Write-Output ForEach-Object 2>nul";
+    let phrases = ["findstr ", "\"Visual Studio", "cmd /c", ">nul "];
+    let own = script.starts_with("pwsh");
+    let calls = script.split([' ', ';', '&', '|']).any(|word| {
+        let program = word.ends_with(".exe") || word.ends_with(".bat") || word.ends_with(".cmd");
+        word == "powershell" || word.contains("/Scripts/") || program || word.starts_with(".\\")
+    });
+    let names = words.split_whitespace().chain(phrases).any(|word| script.contains(word));
+    calls || (!own && names)
+}
+
+/// `<phase>`, `path/to/file`, `YOUR_KEY`, `...` outside of quotes.
+fn has_placeholder(script: &str) -> bool {
+    let (read, _) = characters(script, "\"'`");
+    let visible: String = read.iter().map(|read| if read.quote.is_some() { '_' } else { read.c }).collect();
+    let in_angles = visible.match_indices('<').any(|(at, _)| {
+        let rest = &visible[at + 1..];
+        let name = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_- ".contains(c))).unwrap_or(rest.len());
+        let named = rest.starts_with(|c: char| c.is_ascii_alphabetic()) && !rest[..name].ends_with(' ');
+        named && rest[name..].starts_with('>') && !visible[..at].ends_with('<')
+    });
+    let words = ["res://", "path/to/", "YOUR_", "your-", "{{", "<<phase", "{phase}", "{plan}", "{N}"];
+    let dots = visible.split_whitespace().any(|word| matches!(word, "..." | "…" | "XXX"));
+    in_angles || dots || words.iter().any(|word| visible.contains(word))
+}
+
+/// `grep x a | wc -l`
+fn prints_count(pipeline: &Pipeline) -> bool {
+    let programs: Vec<&str> = pipeline.commands.iter().filter_map(Command::program).collect();
+    let counts = pipeline.commands.len() > 1 && programs.last() == Some(&"wc");
+    counts && !pipeline.negated && programs.iter().any(|program| is_search(program) || *program == "find")
+}
+
+/// `grep x a | grep -v y`
+fn lists_left_over(pipeline: &Pipeline) -> bool {
+    let mut commands = filters(pipeline);
+    let excludes = commands.next().is_some_and(|command| {
+        let mut options = command.arguments().skip(1).filter(|word| !word.quoted).map(|word| word.text.as_str());
+        let inverted = options.any(|word| has_letter(word, &['v']) || word == "--invert-match");
+        command.program().is_some_and(is_search) && inverted
+    });
+    excludes && commands.next().is_some() && !pipeline.negated
+}
+
+/// `make 2>&1 | grep error`
+fn lists_failures(pipeline: &Pipeline) -> bool {
+    let mut commands = filters(pipeline);
+    let shows = |command: &Command| command.program().is_some_and(|name| is_in("cat ls echo git curl find jq", name));
+    let seeks = commands.next().is_some_and(seeks_failures) && !pipeline.negated;
+    seeks && commands.next().is_some_and(|producer| !shows(producer) && !producer.program().is_some_and(is_search))
+}
+
+/// The commands of a pipeline, last first, without those that only show what the others print.
+fn filters(pipeline: &Pipeline) -> impl Iterator<Item = &Command> {
+    let shows = |command: &&Command| command.program().is_some_and(|name| is_in("head tail cat sort uniq less", name));
+    pipeline.commands.iter().rev().skip_while(shows)
+}
+
+/// Whether a script only tidies up, or does to the machine or the repository what no check does.
+fn changes_only(script: &Script) -> bool {
+    let commands = script.commands();
+    let simple = || commands.iter().filter_map(|(command, _)| Some((command, command.program()?)));
+    let all_tidy = simple().any(|(_, name)| is_in(CLEANERS, name))
+        && simple().all(|(_, name)| is_in(CLEANERS, name) || is_in("cd echo true", name));
+    all_tidy || simple().any(|(command, _)| is_dangerous(command))
+}
+
+/// Whether a command ends the user's programs, moves the repository's state, or removes what is outside of the worktree.
+fn is_dangerous(command: &Command) -> bool {
+    let words = command.texts();
+    let caller = |word: &&&str| is_in("sudo npx bunx exec", word) || word.starts_with('-');
+    let called = words.iter().take_while(caller).count();
+    let Some((program, rest)) = words[called..].split_first() else { return false };
+    let mut operands = rest.iter().filter(|word| !word.starts_with('-')).copied();
+    let (first, second) = (operands.next().unwrap_or(""), operands.next().unwrap_or(""));
+    let outside = |word: &&str| {
+        let temporary = ["/tmp/", "/var/tmp/", "/dev/"].iter().any(|place| word.starts_with(place));
+        (word.starts_with(['/', '~']) && !temporary) || word.starts_with("..") || word.starts_with("$HOME")
+    };
+    let drops = |word: &&str| {
+        let text = word.to_ascii_uppercase();
+        ["DROP ", "TRUNCATE ", "DELETE FROM", "FLUSHALL", "FLUSHDB"].iter().any(|statement| text.contains(statement))
+    };
+    let rest_has = |options: &[&str]| rest.iter().any(|word| options.contains(word));
+    match *program {
+        "git" if is_in("tag stash", first) && (is_in("list show", second) || rest_has(&["--list", "-l"])) => false,
+        "git" => is_in("reset clean checkout restore stash push commit rebase merge switch add rm tag", first),
+        "rm" | "mv" => rest.iter().any(outside),
+        "xargs" => rest.iter().any(|word| is_in("kill rm", word)),
+        "find" => rest_has(&["-delete"]),
+        "sed" => rest.iter().any(|word| word.starts_with("-i")),
+        "docker" | "podman" | "docker-compose" => {
+            rest_has(&["prune"]) || is_in("rm rmi kill", first) || rest_has(&["down"]) && rest_has(&["-v", "--volumes"])
+        }
+        "terraform" => is_in("apply destroy", first),
+        "kubectl" => is_in("apply delete", first),
+        "supabase" => first == "db" && is_in("reset push", second) && !rest_has(&["--dry-run"]),
+        "prisma" => first == "db" && second == "push" || first == "migrate" && is_in("reset deploy", second),
+        "rails" | "rake" => rest.iter().any(|word| is_in("db:drop db:reset", word)),
+        "psql" | "mysql" | "sqlite3" | "redis-cli" => rest.iter().any(drops),
+        "npm" | "pnpm" | "yarn" | "cargo" | "make" | "uv" | "poetry" | "just" => {
+            let task = if first == "run" { second } else { first };
+            is_in("publish clean distclean add remove", task)
+        }
+        name => is_in(DANGERS, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_what_can_judge() {
+        let gates = [
+            ("npm test", "npm test"),
+            ("jq . a.json", "jq . a.json"),
+            ("jq -e '.a' b.json", "jq -e '.a' b.json"),
+            ("npm test 2>&1 | tail -20", "npm test 2>&1"),
+            ("! grep -rn x src | grep -v test", "! grep -rn x src | grep -v test"),
+            ("npx tsc | grep error | wc -l | xargs test 0 -eq", "npx tsc | grep error | wc -l | xargs test 0 -eq"),
+            ("grep -v '#' a | grep -q b", "grep -v '#' a | grep -q b"),
+            ("ls app/(a)/b.ts", "ls app/\\(a\\)/b.ts"),
+            ("test $(grep -c x a | wc -l) -gt 2", "test $(grep -c x a | wc -l) -gt 2"),
+            ("ls src/*.ts | wc -l", "ls src/*.ts | wc -l"),
+            ("rm -rf dist && npm run build", "rm -rf dist && npm run build"),
+            ("grep -q '<div>' a", "grep -q '<div>' a"),
+            ("go test ./...", "go test ./..."),
+            ("python -m x < a > b", "python -m x < a > b"),
+            ("cat <<EOF > a\nb\nEOF\ntest -f a", "cat <<EOF > a\nb\nEOF\ntest -f a"),
+            ("grep -q x <a >b", "grep -q x <a >b"),
+            ("npx tsc | tail -3; test ${PIPESTATUS[0]} -eq 0", "npx tsc | tail -3; test ${PIPESTATUS[0]} -eq 0"),
+        ];
+        for (command, expected) in gates {
+            assert_eq!(gate(command).as_deref(), Ok(expected), "{command}");
+        }
+        let none = [
+            ("npm test || true", Why::Harmless("|| true".to_owned())),
+            ("npm test | tail -3; echo done", Why::Harmless("; echo done".to_owned())),
+            ("npm start", Why::Endless),
+            ("npm test (all green)", Why::NoCommand),
+            ("grep -rn x src | wc -l", Why::Counts),
+            ("grep -rn x src | grep -v test", Why::LeftOver),
+            ("npx tsc --noEmit 2>&1 | grep -E 'error TS' | head -5", Why::Turned),
+            ("grep -rn x src | grep -v test | head -5", Why::LeftOver),
+            ("rm -rf /tmp/x", Why::Changes),
+            ("cd a && rm -r b", Why::Changes),
+            ("git checkout -- a && npm test", Why::Changes),
+            ("pkill -f next; npm test", Why::Changes),
+            ("lsof -ti:3000 | xargs kill", Why::Changes),
+            ("rm -rf ~/.cache && make", Why::Changes),
+            ("make clean", Why::Changes),
+            ("npm run clean && npm test", Why::Changes),
+            ("find . -name '*.pyc' -delete", Why::Changes),
+            ("sudo rm -rf /var/x", Why::Changes),
+            ("npx supabase db reset 2>/dev/null; npm run build", Why::Changes),
+            ("npx --yes prisma migrate reset --force", Why::Changes),
+            ("docker compose down -v", Why::Changes),
+            ("psql -c 'drop table x'", Why::Changes),
+            (".\\gradlew.bat test", Why::Windows),
+            ("powershell -Command \"x\"", Why::Windows),
+            ("cd a && .venv/Scripts/python -m x", Why::Windows),
+            ("test -f res://a.json", Why::Placeholder),
+            ("jq '.a' b.json", Why::Harmless("jq '.a' b.json".to_owned())),
+            ("findstr /C:\"x\" a.txt", Why::Windows),
+            ("ls a && curl <url>", Why::Placeholder),
+            ("cat path/to/file", Why::Placeholder),
+            ("", Why::NoCommand),
+        ];
+        for (command, why) in none {
+            assert_eq!(gate(command), Err(why), "{command}");
+        }
+    }
+
+    #[test]
+    fn all_lines_of_a_script_must_succeed() {
+        assert_eq!(script_gate("cd web\nnpm test\n").as_deref(), Ok("set -e\ncd web\nnpm test"));
+        assert_eq!(script_gate("npm test \\\n  --all").as_deref(), Ok("npm test \\\n  --all"));
+        assert_eq!(script_gate("cat <<E | grep -q x\nx\nE").as_deref(), Ok("cat <<E | grep -q x\nx\nE"));
+        assert_eq!(script_gate("make\nnpm test || true").as_deref(), Ok("set -e\nmake\nnpm test || true"));
+        assert_eq!(
+            script_gate("! grep -q a b\ntest -f a && test -f b # x\nnpm test").as_deref(),
+            Ok("set -e\n! grep -q a b || exit 1\ntest -f a && test -f b || exit 1 # x\nnpm test")
+        );
+        assert_eq!(script_gate("echo a\nnpm test || true"), Err(Why::Harmless("|| true".to_owned())));
+    }
+}

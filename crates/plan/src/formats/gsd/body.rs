@@ -1,0 +1,115 @@
+//! The body of a plan around its tasks: the text for every prompt, that for the last one, and the text between.
+
+use std::ops::Range;
+
+use crate::markdown::{clean, paragraph};
+use crate::source_text::File;
+
+use super::tasks::RawTask;
+use super::tokens::{Kind, Token};
+
+/// Sections that are about the plan as a whole once its tasks are done.
+const LAST: [&str; 4] = ["verification", "success-criteria", "output", "threat-model"];
+
+const TITLES: [(&str, &str); 10] = [
+    ("objective", "Objective"),
+    ("execution-context", "Execution context"),
+    ("context", "Context"),
+    ("interfaces", "Interfaces"),
+    ("verification", "Verification of the whole plan"),
+    ("success-criteria", "Success criteria of the whole plan"),
+    ("output", "Output"),
+    ("threat-model", "Threat model"),
+    ("feature", "Feature"),
+    ("notes", "Notes"),
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    /// For every task.
+    pub(super) common: String,
+    /// For the last one.
+    pub(super) closing: String,
+    /// The text right before each task.
+    pub(super) before: Vec<String>,
+}
+
+/// Splits the body. `skip` is front matter within it.
+pub(super) fn surroundings(
+    file: &File<'_>,
+    body: &Range<usize>,
+    skip: &Range<usize>,
+    tokens: &[Token<'_>],
+    tasks: &[RawTask<'_>],
+) -> Surroundings {
+    let mut found = Surroundings::default();
+    let text = Sections { file, tokens, skip };
+    let first = tasks.first().map_or(body.end, |task| task.range.start);
+    text.add(body.start..first, &mut |part, is_last| {
+        paragraph(if is_last { &mut found.closing } else { &mut found.common }, part);
+    });
+    for pair in tasks.windows(2) {
+        let mut between = String::new();
+        text.add(pair[0].range.end..pair[1].range.start, &mut |part, is_last| {
+            paragraph(if is_last { &mut found.closing } else { &mut between }, part);
+        });
+        found.before.push(between);
+    }
+    if let Some(last) = tasks.last() {
+        text.add(last.range.end..body.end, &mut |part, _| paragraph(&mut found.closing, part));
+    }
+    found.before.insert(0, String::new());
+    found
+}
+
+struct Sections<'a> {
+    file: &'a File<'a>,
+    tokens: &'a [Token<'a>],
+    skip: &'a Range<usize>,
+}
+
+impl Sections<'_> {
+    /// Gives the parts of `range`, tags of sections as headings, and whether each belongs to the last task.
+    fn add(&self, range: Range<usize>, take: &mut dyn FnMut(&str, bool)) {
+        let mut at = range.start;
+        let mut last: Option<&str> = None;
+        let mut part = String::new();
+        let first = self.tokens.partition_point(|token| token.start < range.start);
+        for token in self.tokens[first..].iter().take_while(|token| token.start < range.end) {
+            let title = TITLES.iter().find(|(name, _)| *name == token.name).map(|(_, title)| *title);
+            let is_tasks = token.name == "tasks";
+            if token.start < at || (title.is_none() && !is_tasks) {
+                continue;
+            }
+            self.push(&mut part, at..token.start);
+            at = token.end.min(range.end);
+            let begins_last = token.kind == Kind::Open && LAST.contains(&token.name);
+            if begins_last && last.is_none() {
+                take(&std::mem::take(&mut part), false);
+                last = Some(token.name);
+            }
+            part.truncate(part.trim_end().len());
+            part.push_str("\n\n");
+            if let (Kind::Open, Some(title)) = (token.kind, title) {
+                part.push_str(&format!("## {title}\n\n"));
+            }
+            if token.kind == Kind::Close && last == Some(token.name) {
+                take(&std::mem::take(&mut part), true);
+                last = None;
+            }
+        }
+        self.push(&mut part, at..range.end);
+        take(&part, last.is_some());
+    }
+
+    /// Adds a stretch of the file without the front matter that may stand in it.
+    fn push(&self, part: &mut String, range: Range<usize>) {
+        let before = range.start..range.end.min(self.skip.start).max(range.start);
+        let after = range.start.max(self.skip.end).min(range.end)..range.end;
+        let pieces = if self.skip.is_empty() { [range, 0..0] } else { [before, after] };
+        for piece in pieces.into_iter().filter(|piece| piece.start < piece.end) {
+            let text = clean(&self.file.text[piece]);
+            part.push_str(text.trim_matches('\n').trim_end());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One lane: defaults filled in, globs and pools checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::{ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
+
+use super::agents::{Context, agents};
+use super::apart::glob_fault;
+use super::names::unknown;
+use super::order::called;
+use crate::draft::{LaneDraft, PlanDraft};
+use crate::faults::{Faults, quoted};
+use crate::source_text::{At, value};
+
+/// How often a failed task is tried again where the plan does not say (SPEC §7).
+pub(crate) const RETRIES: u32 = 3;
+
+/// The lane that `lane` describes; `None` without a valid id or any agent.
+pub(super) fn lane(
+    plan: &PlanDraft,
+    lane: &LaneDraft,
+    id: Option<LaneId>,
+    depends_on: Vec<LaneIndex>,
+    context: &Context<'_>,
+) -> Option<Lane> {
+    let faults = context.faults;
+    let agents = agents(lane, context);
+    let globs = |globs: &Option<Vec<At<String>>>, key: &str| {
+        globs.iter().flatten().for_each(|glob| check_glob(glob, key, faults));
+        values(globs)
+    };
+    lane.uses.iter().flatten().for_each(|pool| check_pool(pool, lane, plan, faults));
+    let executor = executor(lane, context);
+    check_image(lane, executor.as_deref(), context);
+    Some(Lane {
+        id: id?,
+        name: value(&lane.name),
+        depends_on,
+        owns: globs(&lane.owns, "owns"),
+        ownership: value(&lane.ownership).unwrap_or_default(),
+        must_haves: lane.must_haves.clone(),
+        tests: lane.tests.clone().unwrap_or_default(),
+        approval: values(&lane.approval),
+        timeout: value(&lane.timeout),
+        retries: value(&lane.retries).or(context.fallbacks.retries).unwrap_or(RETRIES),
+        uses: values(&lane.uses),
+        setup: lane.setup.clone().unwrap_or_default(),
+        copy: globs(&lane.copy, "copy"),
+        env: env(&lane.env),
+        merge_style: value(&lane.merge).and_then(MergeChoice::style),
+        resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
+        agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::On),
+        executor,
+        resources: Resources {
+            cpus: value(&lane.cpus).and_then(NonZeroU32::new),
+            memory_mib: value(&lane.memory_mib).and_then(NonZeroU32::new),
+            gpus: value(&lane.gpus).and_then(NonZeroU32::new),
+            image: value(&lane.image),
+            time: value(&lane.job_time),
+        },
+        agents: Some(agents).filter(|agents| !agents.is_empty())?,
+    })
+}
+
+/// The values of a list, each once.
+fn values<T: Clone + Ord>(list: &Option<Vec<At<T>>>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    list.iter().flatten().map(|item| &item.value).filter(|value| seen.insert(*value)).cloned().collect()
+}
+
+/// Later variables of the same name win.
+pub(super) fn env(variables: &[(At<String>, String)]) -> BTreeMap<String, String> {
+    variables.iter().map(|(name, value)| (name.value.clone(), value.clone())).collect()
+}
+
+fn check_glob(glob: &At<String>, key: &str, faults: &Faults<'_>) {
+    if let Some(fault) = glob_fault(&glob.value) {
+        let message = format!("{} in `{key}` is no usable glob: {fault}", quoted(&glob.value));
+        faults.error_with(glob.span, message, "write for example `src/api/**` or `docs/*.md`");
+    }
+}
+
+/// The executor whose jobs work on the lane; `None`: this machine.
+fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
+    let fallback = || context.fallbacks.executor.map(|name| At::new(name.to_owned(), lane.span));
+    let named = lane.executor.clone().or_else(fallback).filter(|named| named.value != HERE)?;
+    let (known, faults) = (context.fallbacks.executors, context.faults);
+    if kind_of(&named.value, context).is_none() {
+        let message =
+            format!("executor {} is not defined; lane {} is to work on it", quoted(&named.value), called(lane));
+        match known {
+            [] => {
+                let help = format!("describe it as [executors.{}] in lanewright.toml", named.value);
+                faults.error_with(named.span, message, help);
+            }
+            known => unknown(&named, &message, known.iter().map(|(name, _)| *name).chain([HERE]), faults),
+        }
+    }
+    if let Some(glob) = lane.copy.iter().flatten().next() {
+        let message =
+            format!("`copy` works only for lanes on this machine; lane {} works on {}", called(lane), named.value);
+        faults.error_with(glob.span, message, "write the files in `setup`, or put them into the image or a Secret");
+    }
+    Some(named.value)
+}
+
+fn kind_of(executor: &str, context: &Context<'_>) -> Option<ExecutorKind> {
+    context.fallbacks.executors.iter().find(|(name, _)| *name == executor).map(|(_, kind)| *kind)
+}
+
+/// Only pods have an image.
+fn check_image(lane: &LaneDraft, executor: Option<&str>, context: &Context<'_>) {
+    let Some(image) = &lane.image else { return };
+    let place = match executor {
+        None => "this machine".to_owned(),
+        Some(name) if kind_of(name, context) == Some(ExecutorKind::Slurm) => format!("{name}, which is a Slurm"),
+        Some(_) => return,
+    };
+    let message = format!("`image` has no effect: lane {} works on {place}", called(lane));
+    context.faults.warning(image.span, message, "name an executor of kind `kubernetes`, or remove `image`");
+}
+
+fn check_pool(pool: &At<String>, lane: &LaneDraft, plan: &PlanDraft, faults: &Faults<'_>) {
+    let known: Vec<&str> = plan.pools.iter().map(|(name, _)| name.value.as_str()).collect();
+    if known.contains(&pool.value.as_str()) {
+        return;
+    }
+    let message = format!("lane {} uses the pool {}, which the plan does not have", called(lane), quoted(&pool.value));
+    if known.is_empty() {
+        faults.error_with(pool.span, message, format!("declare it: `[pools]`, then `{} = 1`", pool.value));
+    } else {
+        unknown(pool, &message, known, faults);
+    }
+}
