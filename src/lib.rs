@@ -13,13 +13,10 @@ pub mod engine;
 pub mod executor;
 mod forge;
 pub mod git;
-pub mod graph;
 mod placement;
 pub mod process;
 pub mod progress;
-pub mod projection;
 mod recover;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]
 pub mod state_sync;
 pub mod store;
-mod ui;

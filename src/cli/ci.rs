@@ -8,10 +8,10 @@ use lanewright_files::handle;
 use lanewright_files::regular_file::Links;
 use lanewright_model::Ci;
 use lanewright_plan::settings::{Environment, Progress, Settings};
+use lanewright_view::report::{Annotation, ExecutionReport, MARKDOWN_LIMIT, annotations, markdown};
 
 use super::args::Format;
 use super::{Context, Result};
-use crate::projection::report::{Annotation, ExecutionReport, MARKDOWN_LIMIT, annotations, markdown};
 
 /// The service that the settings name, or that the environment says it is; never [`Ci::Auto`].
 pub(super) fn service(settings: &Settings, environment: &Environment) -> Ci {

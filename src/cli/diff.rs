@@ -6,6 +6,7 @@ use lanewright_model::event::Event;
 use lanewright_model::text::listed;
 use lanewright_model::{AgentName, CommitId, LaneId};
 use lanewright_plan::settings::Layer;
+use lanewright_view::changes::{AgentWork, LaneWork};
 use serde_json::json;
 
 use super::args::{Diff, Format};
@@ -15,7 +16,6 @@ use super::select::{Selector, Target};
 use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::{self, FileChange};
-use crate::projection::changes::{AgentWork, LaneWork};
 
 pub(super) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{CommitId, LaneId, Redactor};
+use lanewright_view::changes::LaneWork;
+use lanewright_view::report::{ChangedFile, LaneChanges, MOST_CHANGES};
 
 use crate::git::Repository;
-use crate::projection::changes::LaneWork;
-use crate::projection::report::{ChangedFile, LaneChanges, MOST_CHANGES};
 
 /// The changes of one lane are worth this many bytes.
 const MOST_OF_A_LANE: usize = 100_000;

@@ -77,10 +77,10 @@ mod tests {
     use serde_json::{json, to_value};
 
     use super::*;
-    use crate::projection::testing::{attempt, plan};
     use crate::store::StateDirectory;
     use lanewright_agents::runner::Catalogue;
     use lanewright_model::RunId;
+    use lanewright_model::testing::{attempt, plan};
 
     #[test]
     fn an_agent_that_writes_faster_than_it_is_read_is_shown_with_its_last_words() {

@@ -3,6 +3,7 @@
 use std::io;
 
 use lanewright_model::RunId;
+use lanewright_view::run_list::{ListedRun, render};
 use serde_json::{Value, json};
 
 use super::args::Format;
@@ -10,7 +11,6 @@ use super::runs::{all_runs, beginning, state};
 use super::status::screen;
 use super::{Context, ExitStatus, Result, now};
 use crate::progress::styles_for;
-use crate::projection::run_list::{ListedRun, render};
 use crate::store::lock::is_held;
 use crate::store::{RunDirectory, StateDirectory, run_log};
 

@@ -7,6 +7,10 @@ use lanewright_model::text::counted;
 use lanewright_model::{CommandLine, UNSET_RUNNER};
 use lanewright_plan::settings::{Layer, Settings};
 use lanewright_plan::{Reading, explain, native_toml};
+use lanewright_view::graph::{Graph, SvgStyle, TextForm};
+use lanewright_view::lane_graph::lane_graph;
+use lanewright_view::report::ExecutionReport;
+use lanewright_view::summary::SummaryContext;
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
@@ -14,10 +18,6 @@ use super::runs::{beginning, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, Result, now, plan_new};
-use crate::graph::{Graph, SvgStyle, TextForm};
-use crate::projection::lane_graph::lane_graph;
-use crate::projection::report::ExecutionReport;
-use crate::projection::summary::SummaryContext;
 use crate::store::lock::is_held;
 
 type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;

@@ -3,6 +3,10 @@
 use anyhow::{Context as _, Result};
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::{Ci, Plan, Redactor, ReportFormat, RunId};
+use lanewright_view::RunHistory;
+use lanewright_view::report::ExecutionReport;
+use lanewright_view::styles::Styles;
+use lanewright_view::summary::SummaryContext;
 
 use super::args;
 use super::ci;
@@ -14,10 +18,6 @@ use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::git::Repository;
 use crate::progress::styles_for;
-use crate::projection::RunHistory;
-use crate::projection::report::ExecutionReport;
-use crate::projection::styles::Styles;
-use crate::projection::summary::SummaryContext;
 use crate::store::lock::is_held;
 use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
 

@@ -10,6 +10,7 @@ use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{Plan, Redactor, RunId};
 use lanewright_plan::planning_files;
 use lanewright_plan::settings::{Layer, Settings};
+use lanewright_view::pull_request::pull_request;
 use rustix::fs::{Access, access};
 use uuid::Uuid;
 
@@ -21,7 +22,6 @@ use crate::executor::{Executor, RunClock};
 use crate::git::{self, Pool, Remote, Repository};
 use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
-use crate::projection::pull_request::pull_request;
 use crate::state_sync::{Claim, OwnPushes};
 use crate::store::{Holder, StateDirectory};
 

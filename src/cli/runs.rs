@@ -10,10 +10,10 @@ use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 use lanewright_plan::settings::{Layer, Settings, nearest};
+use lanewright_view::RunHistory;
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
-use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::is_held;

@@ -9,6 +9,9 @@ use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::safe_text;
 use lanewright_model::{JobId, LaneId, RunId};
 use lanewright_plan::settings::{Layer, json, table};
+use lanewright_view::RunHistory;
+use lanewright_view::lane_page::LanePage;
+use lanewright_view::summary::{Summary, SummaryContext};
 use serde_json::Value;
 
 use super::args::{self, Format};
@@ -20,9 +23,6 @@ use super::runs::{beginning, pinned_plan, read_begun_log, state, unfinished_of, 
 use super::select::{Selector, Target, newest};
 use super::{Context, ExitStatus, Result, now};
 use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
-use crate::projection::RunHistory;
-use crate::projection::lane_page::LanePage;
-use crate::projection::summary::{Summary, SummaryContext};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
 

@@ -5,14 +5,14 @@ use std::path::Path;
 use lanewright_files::timing::Timings;
 use lanewright_model::Plan;
 use lanewright_plan::settings::{Settings, absolute};
+use lanewright_view::RunHistory;
+use lanewright_view::history::Wait;
 use serde_json::Map;
 
 use super::repository_context::redactor;
 use super::{Context, ExitStatus, Hint, Result, now};
 use crate::executor::timed::row;
 use crate::process;
-use crate::projection::RunHistory;
-use crate::projection::history::Wait;
 
 /// Begins the trace before anything else, so that a file that cannot be written stops nothing half-way.
 pub(super) fn begin(context: &Context, file: &Path) -> Result<Timings> {

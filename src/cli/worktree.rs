@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use lanewright_model::event::RunStarted;
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use lanewright_plan::settings::Layer;
+use lanewright_view::history::worktree_link;
 use serde_json::json;
 
 use super::args::{AgentArgs, Open};
@@ -16,7 +17,6 @@ use super::runs::{beginning, command, require_plan};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::{HeldSlot, Pool};
-use crate::projection::history::worktree_link;
 
 /// Whether the agent works in the lane's own worktree.
 pub(crate) fn shares(plan: &Plan, lane: LaneIndex, agent: &AgentName) -> bool {

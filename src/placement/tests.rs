@@ -1,11 +1,10 @@
 use std::sync::Arc;
 
 use lanewright_model::event::{Event, Record};
+use lanewright_model::testing::{Story, attempt, lane, plan, started};
 use lanewright_model::{Budget, JobId, LaneId, Plan, PlanParts, RunId};
 use lanewright_schedule::RunState;
 use lanewright_schedule::lane_log::continued;
-
-use crate::projection::testing::{Story, attempt, lane, plan, started};
 
 fn offered(lane: &LaneId, number: u32) -> Event {
     Event::LaneOffered { lane: lane.clone(), number, executor: "main".to_owned(), budget: Budget::default() }

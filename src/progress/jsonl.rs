@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{LaneId, TaskId, safe_text};
+use lanewright_view::RunHistory;
 use serde_json::{Map, Value, json};
 
 use super::Reporter;
-use crate::projection::RunHistory;
 
 /// Writes a JSON object for each event: the columns of the run log (SPEC §4), then the event's own fields.
 pub(crate) struct Jsonl<W> {

@@ -7,16 +7,16 @@ use chrono::FixedOffset;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::safe_text::for_terminal;
 use lanewright_model::{LaneId, Timestamp};
+use lanewright_view::RunHistory;
+use lanewright_view::header::{counts, header};
+use lanewright_view::history::LaneHistory;
+use lanewright_view::lane_row::{self, LaneSummary, LastSaid, rank, row_of_run};
+use lanewright_view::line::{clock, narrate};
+use lanewright_view::styles::{Styles, Tone};
+use lanewright_view::table::rows;
 
 use super::Reporter;
 use super::block::{Block, Size};
-use crate::projection::RunHistory;
-use crate::projection::header::{counts, header};
-use crate::projection::history::LaneHistory;
-use crate::projection::lane_row::{self, LaneSummary, LastSaid, rank, row_of_run};
-use crate::projection::line::{clock, narrate};
-use crate::projection::styles::{Styles, Tone};
-use crate::projection::table::rows;
 
 /// Draws on a terminal: a header, then a line for each lane that works or needs the user, then how many others there
 /// are; what lasts is printed above.

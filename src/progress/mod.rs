@@ -10,9 +10,8 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use lanewright_model::event::Record;
 use lanewright_model::{Progress, Timestamp};
-
-use crate::projection::RunHistory;
-use crate::projection::styles::Styles;
+use lanewright_view::RunHistory;
+use lanewright_view::styles::Styles;
 
 mod block;
 mod jsonl;

@@ -3,10 +3,10 @@
 use std::io;
 
 use lanewright_model::event::Record;
+use lanewright_view::RunHistory;
+use lanewright_view::notification::{Notification, Notifications};
 
 use super::Reporter;
-use crate::projection::RunHistory;
-use crate::projection::notification::{Notification, Notifications};
 
 /// Gives every new notification to `send`, which must not wait for anybody.
 pub(crate) struct Notifier<F> {

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use chrono::FixedOffset;
 use lanewright_model::event::Record;
 use lanewright_model::safe_text;
+use lanewright_view::RunHistory;
+use lanewright_view::line::line;
+use lanewright_view::styles::Styles;
 
 use super::Reporter;
-use crate::projection::RunHistory;
-use crate::projection::line::line;
-use crate::projection::styles::Styles;
 
 /// Writes a line for each event that a user wants to read.
 pub(crate) struct Plain<W> {

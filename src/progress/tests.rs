@@ -4,9 +4,9 @@ use std::rc::Rc;
 use chrono::FixedOffset;
 use lanewright_model::Approval;
 use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::testing::*;
 
 use super::*;
-use crate::projection::testing::*;
 
 #[path = "width_tests.rs"]
 mod widths;
@@ -224,7 +224,7 @@ fn a_small_terminal_is_never_overrun() {
         let screen = Screen::new(rows, columns);
         let picture = live(screen.clone(), &screen).picture(&view, at(1000), screen.size());
         assert!(picture.len() < usize::from(rows).max(1), "{rows}: {picture:?}");
-        let widest = picture.iter().map(|line| crate::projection::cells::width(line)).max();
+        let widest = picture.iter().map(|line| lanewright_model::cells::width(line)).max();
         assert!(widest < Some(usize::from(columns)), "{columns}: {picture:?}");
     }
 }

@@ -1,11 +1,11 @@
 //! What is drawn fits every terminal, and the cells of a table stand below each other.
 
+use lanewright_model::cells::width;
 use lanewright_model::{Failure, FailureKind};
+use lanewright_view::ending::ending;
+use lanewright_view::summary::{Summary, SummaryContext};
 
 use super::*;
-use crate::projection::cells::width;
-use crate::projection::ending::ending;
-use crate::projection::summary::{Summary, SummaryContext};
 
 const WIDTHS: [u16; 4] = [40, 60, 80, 120];
 

@@ -39,8 +39,8 @@ fn recorded<'r>(lane: &Lane, records: &'r [Record]) -> BTreeSet<&'r AgentName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projection::testing::{Story, agent, attempt, plan};
     use lanewright_model::Agent;
+    use lanewright_model::testing::{Story, agent, attempt, plan};
 
     /// The names in a plan with agents that are called like their runners `now`, of a run in which `before` worked.
     fn names(now: &[&str], before: &[&str]) -> Vec<String> {

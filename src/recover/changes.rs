@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use lanewright_model::event::Worktree;
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
 use lanewright_schedule::RunState;
+use lanewright_view::RunHistory;
+use lanewright_view::history::{LaneHistory, Workplace};
 
 use crate::git::{self, GitError, Repository, Undone};
-use crate::projection::RunHistory;
-use crate::projection::history::{LaneHistory, Workplace};
 
 /// A worktree that changed since it was last known.
 #[derive(Debug, Clone, PartialEq, Eq)]

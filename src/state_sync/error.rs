@@ -1,6 +1,6 @@
 //! Why state was not pushed or pulled.
 
-use crate::projection::cells::clean;
+use lanewright_model::cells::clean;
 use lanewright_model::{RunId, Timestamp};
 
 pub(super) use anyhow::Result;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use lanewright_model::cells::clean;
 use lanewright_model::event::{Place, RunOutcome};
 use lanewright_model::{CommitId, PhaseId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::error::{Result, StateSyncError};
-use crate::projection::cells::clean;
 use crate::store::run_files::RunFile;
 
 /// The version of what is pushed, `major.minor`.

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lanewright_model::cells::clean;
 use lanewright_model::{CommitId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -12,7 +13,6 @@ use uuid::Uuid;
 use super::error::{Result, StateSyncError};
 use super::{OWNERS, STATES, remote_directory};
 use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
-use crate::projection::cells::clean;
 
 const FILE: &str = "owner.json";
 

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use lanewright_model::event::{Event, RunOptions, SnapshotReason};
+use lanewright_model::testing::{at, owner, plan, tests_of};
 use lanewright_model::{Budget, JobSpec, LaneId, MustHavesRule, OnOrphan, PhaseId, RunId};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 use crate::git::Repository;
-use crate::projection::testing::{at, owner, plan, tests_of};
 use crate::state_sync::OwnPushes;
 use crate::store::{Journal, StateDirectory};
 

@@ -35,8 +35,8 @@ pub(super) fn is_below_one(path: &str, directories: &HashSet<PathBuf>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projection::testing::{at, attempt, lane};
     use lanewright_model::JobRole;
+    use lanewright_model::testing::{at, attempt, lane};
 
     fn record(event: Event) -> Record {
         Record { seq: 7, at: at(1), event, origin: None }

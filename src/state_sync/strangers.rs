@@ -118,9 +118,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::projection::testing::{at, attempt, lane};
     use crate::state_sync::manifest::tests::manifest;
     use lanewright_model::event::SnapshotReason;
+    use lanewright_model::testing::{at, attempt, lane};
     use lanewright_model::{CommitId, HumanGate, JobId, TreeEntry, TreeEntryKind};
 
     fn record(event: Event) -> Record {

@@ -3,32 +3,26 @@
 //! and a `clippy.toml` what the pure ones may not name.
 
 use std::collections::{BTreeSet, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["projection", "graph", "ui"];
-const DOORS: &[&str] = &["store", "git", "process", "forge"];
-
-/// What a pure room may not name: the world, the clock, chance.
-const IMPURE: &[&[&str]] = &[
-    &["std", "env"],
-    &["std", "fs"],
-    &["std", "net"],
-    &["std", "process"],
-    &["std", "thread"],
-    &["git2"],
-    &["rustix"],
-    &["tempfile"],
-    &["tokio"],
-    &["Instant"],
-    &["SystemTime"],
-    &["Local", "now"],
-    &["Utc", "now"],
-    &["getrandom"],
-    &["rand"],
-    &["uuid"],
+/// The folders of a package that may not import every other one of it, each with those that it may import.
+const ROOMS: &[(&str, &[(&str, &[&str])])] = &[
+    (
+        ".",
+        &[
+            ("progress", &[]),
+            ("executor", &[]),
+            ("state_sync", &[]),
+            ("recover", &["executor"]),
+            ("engine", &["executor"]),
+            ("placement", &["executor", "state_sync"]),
+        ],
+    ),
+    ("view", &[("graph", &[])]),
 ];
 
 /// Ways to open a file that wait for a named pipe and read a device without end. `regular_file` of `lanewright-files` has
@@ -61,46 +55,19 @@ const WRITES: &[&[&str]] = &[
     &["set_len"],
 ];
 
-/// The rooms that `room` may import; `None`: nobody has decided yet.
-fn may_import(room: &str) -> Option<Vec<&'static str>> {
-    match room {
-        "graph" => Some(vec!["model"]),
-        "projection" => Some(vec!["graph"]),
-        "ui" => Some(vec!["projection", "graph"]),
-        "store" => Some(vec![]),
-        "process" => Some(vec![]),
-        "git" | "forge" => Some(vec![]),
-        "cluster" => Some(vec![]),
-        "progress" => Some(vec!["projection", "store", "git"]),
-        "state_sync" => Some(vec!["projection", "store", "git", "process"]),
-        "recover" => Some(vec!["projection", "store", "git", "process", "executor"]),
-        "executor" => Some([&[], DOORS].concat()),
-        "placement" => Some(vec!["store", "git", "cluster", "state_sync", "executor"]),
-        "engine" => Some(vec!["store", "git", "process", "executor"]),
-        "cli" => Some(
-            [PURE, DOORS, &["cluster", "state_sync", "placement", "recover", "executor", "engine", "progress"]]
-                .concat(),
-        ),
-        _ => None,
-    }
-}
-
-/// What breaks the rules in a file that lies `depth` modules below the crate's root.
-fn violations(room: &str, depth: usize, source: &str, rooms: &[String]) -> Vec<String> {
-    let Some(allowed) = may_import(room) else { return vec![format!("`{room}` has no rule; give it one")] };
+/// What a file of `package` that lies `depth` modules below the crate's root imports and should not.
+fn wrong_imports(package: &str, room: &str, depth: usize, source: &str) -> Vec<String> {
+    let rooms = ROOMS.iter().find(|(known, _)| *known == package).map_or(&[][..], |(_, rooms)| rooms);
+    let Some((_, allowed)) = rooms.iter().find(|(known, _)| *known == room) else { return Vec::new() };
     let mut paths = Vec::new();
     collect_paths(source.parse().expect("Rust"), &[], &mut paths);
-    let imports_wrongly = |path: &&Vec<String>| {
+    let is_wrong = |path: &&Vec<String>| {
         let supers = path.iter().take_while(|segment| *segment == "super").count();
-        let from_root = path[0] == "crate" || supers >= depth;
         let target = path.get(supers.max(1)).map_or("", String::as_str);
-        let foreign = target == "*" || rooms.iter().any(|room| room == target);
-        from_root && foreign && target != room && !allowed.contains(&target)
+        let is_room = target == "*" || target == "cli" || rooms.iter().any(|(known, _)| *known == target);
+        (path[0] == "crate" || supers >= depth) && is_room && target != room && !allowed.contains(&target)
     };
-    let is_impure = |path: &&Vec<String>| PURE.contains(&room) && names(path, IMPURE);
-    let is_unguarded = |path: &&Vec<String>| names(path, UNGUARDED) || names(path, WRITES);
-    let wrong = paths.iter().filter(|path| imports_wrongly(path) || is_impure(path) || is_unguarded(path));
-    wrong.map(|path| format!("`{room}` names `{}`", path.join("::"))).collect()
+    paths.iter().filter(is_wrong).map(|path| path.join("::")).collect()
 }
 
 fn names(path: &[String], list: &[&[&str]]) -> bool {
@@ -255,93 +222,85 @@ fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
-/// The source files of the root package and of every crate, without those of tests.
-fn packages() -> Vec<Vec<(PathBuf, Vec<String>)>> {
+/// A package's name and its source files, without those of tests.
+type Package = (String, Vec<(PathBuf, Vec<String>)>);
+
+/// The root package, as `.`, and every crate.
+fn packages() -> Vec<Package> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = fs::read_dir(root.join("crates")).expect("the crates").map(|entry| entry.expect("an entry").path());
-    let directories = [root.to_owned()].into_iter().chain(crates.filter(|path| path.is_dir()));
-    let sources = |directory: PathBuf| {
+    let named = crates.filter(|path| path.is_dir()).map(|path| (path.file_name().map(OsStr::to_owned), path));
+    let directories = [(Some(".".into()), root.to_owned())].into_iter().chain(named);
+    let sources = |(name, directory): (Option<OsString>, PathBuf)| {
         let mut files = files(&directory.join("src"), &[]);
         files.retain(|(_, modules)| !["lib", "main"].contains(&modules[0].as_str()) && !is_of_tests(modules));
-        files
+        (name.expect("a name").into_string().expect("UTF-8"), files)
     };
     directories.map(sources).collect()
 }
 
-#[test]
-fn files_are_opened_and_written_by_what_is_made_for_it() {
-    let crates = packages().into_iter().skip(1).flatten();
-    let broken: Vec<String> = crates
-        .filter(|(path, _)| !path.components().any(|part| part.as_os_str() == "files"))
-        .flat_map(|(path, _)| {
+/// What `wrong` finds in the files of the packages, by file.
+fn found(wrong: impl Fn(&str, &[String], &str) -> Vec<String>) -> Vec<String> {
+    let mut all = Vec::new();
+    for (package, files) in packages() {
+        for (path, modules) in files {
             let source = fs::read_to_string(&path).expect("UTF-8");
-            let wrong = unguarded(without_tests(&source));
-            wrong.into_iter().map(move |named| format!("{} names `{named}`", path.display()))
-        })
-        .collect();
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
-}
-
-#[test]
-fn rooms_import_and_name_only_what_they_may() {
-    let files = packages().swap_remove(0);
-    let rooms: Vec<String> = files.iter().map(|(_, modules)| modules[0].clone()).collect();
-    assert!(PURE.iter().chain(DOORS).all(|room| rooms.iter().any(|known| known == room)), "rooms are missing");
-    let broken: Vec<String> = files
-        .iter()
-        .flat_map(|(path, modules)| {
-            let source = fs::read_to_string(path).expect("UTF-8");
-            let violations = violations(&modules[0], modules.len(), without_tests(&source), &rooms);
-            violations.into_iter().map(move |violation| format!("{}: {violation}", path.display()))
-        })
-        .collect();
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
-}
-
-#[test]
-fn planted_violations_are_found() {
-    let rooms = ["schedule", "projection", "store", "git", "progress", "engine"].map(str::to_owned);
-    let planted = [
-        ("projection", "use crate::{graph::View, schedule::RunState};"),
-        ("git", "fn f() { let _ = crate::store::Journal::open; }"),
-        ("schedule", "use super::super::projection::RunHistory;"),
-        ("progress", "use crate::*;"),
-        ("engine", "macro_rules! m { () => { $crate::progress::Plain } }"),
-        ("settings", "use std::{fmt, fs};"),
-        ("schedule", "fn f() -> u64 { let at = std::time::Instant::now(); 0 }"),
-        ("projection", "fn f() { let _ = chrono::Utc::now(); }"),
-        ("graph", "use uuid::Uuid;"),
-        ("store", "fn f() { let _ = std::fs::read(\"x\"); }"),
-        ("process", "use std::fs; fn f() { let _ = fs::read_to_string(\"x\"); }"),
-        ("git", "fn f() { let _ = File::options().append(true); }"),
-        ("cli", "use std::fs::{OpenOptions}; fn f() { let _ = OpenOptions::new(); }"),
-        ("store", "fn f() { let _ = std::fs::rename(\"x\", \"y\"); }"),
-        ("process", "use std::fs; fn f() { let _ = fs::write(\"x\", \"y\"); }"),
-        ("git", "use tempfile::{NamedTempFile};"),
-        ("cli", "use std::fs::{File, hard_link};"),
-        ("engine", "fn f(file: &std::fs::File) { let _ = file.sync_all(); }"),
-        ("recover", "use rustix::fs::renameat_with as r;"),
-        ("cellar", ""),
-    ];
-    for (room, source) in planted {
-        assert_eq!(violations(room, 2, source, &rooms).len(), 1, "{room}: {source}");
+            let found = wrong(&package, &modules, without_tests(&source));
+            all.extend(found.into_iter().map(|named| format!("{}: `{named}`", path.display())));
+        }
     }
-    let harmless = [
-        (
-            "projection",
-            "use crate::projection::line; use super::schedule; // lanewright_schedule\nconst S: &str = \"crate::git\";",
-        ),
-        ("store", "use std::{fs, io::Write}; use lanewright_files::{atomic, directory};"),
-        ("engine", "use crate::git::{self, Pool}; struct S { report: u8 }"),
+    all
+}
+
+#[test]
+fn files_are_opened_and_written_by_the_functions_made_for_it() {
+    let broken = found(|package, _, source| if package == "files" { Vec::new() } else { unguarded(source) });
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    let planted = [
+        "fn f() { let _ = std::fs::read(\"x\"); }",
+        "use std::fs; fn f() { let _ = fs::read_to_string(\"x\"); }",
+        "fn f() { let _ = File::options().append(true); }",
+        "use std::fs::{OpenOptions}; fn f() { let _ = OpenOptions::new(); }",
+        "fn f() { let _ = std::fs::rename(\"x\", \"y\"); }",
+        "use std::fs; fn f() { let _ = fs::write(\"x\", \"y\"); }",
+        "use tempfile::{NamedTempFile};",
+        "use std::fs::{File, hard_link};",
+        "fn f(file: &std::fs::File) { let _ = file.sync_all(); }",
+        "use rustix::fs::renameat_with as r;",
     ];
-    for (room, source) in harmless {
-        assert_eq!(violations(room, 2, source, &rooms), Vec::<String>::new(), "{room}: {source}");
+    for source in planted {
+        assert_eq!(unguarded(source).len(), 1, "{source}");
+    }
+    assert_eq!(unguarded("use std::{fs, io::Write}; use lanewright_files::{atomic, directory};"), [""; 0]);
+}
+
+#[test]
+fn folders_import_only_what_they_may() {
+    let broken = found(|package, modules, source| wrong_imports(package, &modules[0], modules.len(), source));
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    let planted = [
+        (".", "executor", "use crate::{recover::resume, executor::clock};"),
+        (".", "recover", "fn f() { let _ = crate::placement::collect; }"),
+        (".", "state_sync", "use super::super::executor::Executor;"),
+        (".", "progress", "use crate::*;"),
+        (".", "progress", "macro_rules! m { () => { $crate::cli::Context } }"),
+    ];
+    for (package, room, source) in planted {
+        assert_eq!(wrong_imports(package, room, 2, source).len(), 1, "{package} {room}: {source}");
+    }
+    let harmless =
+        "use crate::executor::clock; use super::recover; // crate::placement\nconst S: &str = \"crate::recover\";";
+    assert_eq!(wrong_imports(".", "placement", 2, harmless), [""; 0]);
+    for (package, rooms) in ROOMS {
+        let (_, files) = packages().into_iter().find(|(name, _)| name == package).expect("a package");
+        let is_there = |room: &str| files.iter().any(|(_, modules)| modules[0] == room);
+        assert!(rooms.iter().all(|(room, _)| is_there(room)), "{package}: rooms are missing");
     }
 }
 
 #[test]
 fn files_of_different_folders_do_not_import_each_other_in_a_circle() {
-    for files in packages() {
+    for (_, files) in packages() {
         let sources: Vec<Source> = files
             .iter()
             .map(|(path, modules)| {

@@ -7,13 +7,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright::graph::Graph;
 use lanewright_model::{CommandLine, ExecutorKind, Plan};
 use lanewright_plan::explain::{critical_path, explain};
 use lanewright_plan::schema::json_schema;
 use lanewright_plan::{
     Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, native_toml, read,
 };
+use lanewright_view::graph::Graph;
 use proptest::prelude::*;
 use serde_json::Value;
 

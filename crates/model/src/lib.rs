@@ -40,6 +40,8 @@ pub mod runner;
 pub mod safe_text;
 pub mod snapshot_rules;
 pub mod task_file;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod time;
 mod transcript;

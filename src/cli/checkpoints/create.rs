@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
+use lanewright_view::snapshots::snapshots;
 use serde_json::json;
 
 use super::find::{RunRecords, records_of, started, ways_back};
@@ -15,7 +16,6 @@ use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, Keeping};
 use crate::git::Snapshot;
-use crate::projection::snapshots::snapshots;
 use crate::store::{Journal, Request};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {

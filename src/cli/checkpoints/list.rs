@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use lanewright_model::event::Event;
 use lanewright_model::text::counted;
 use lanewright_model::{AgentName, CheckpointRecord, LaneId, Stage};
+use lanewright_view::RunHistory;
+use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of_named};
 use crate::cli::args::ListCheckpoints;
 use crate::cli::runs::unknown_lane;
 use crate::cli::{ExitStatus, RepositoryContext, Result};
-use crate::projection::RunHistory;
-use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &ListCheckpoints) -> Result<ExitStatus> {
     let run = records_of_named(within, arguments.run.run.as_ref())?;

@@ -1,11 +1,11 @@
 //! `checkpoints show`.
 
+use lanewright_model::cells::clean;
 use lanewright_model::{AgentName, TaskId};
 use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
 use crate::cli::{ExitStatus, RepositoryContext, Result};
-use crate::projection::cells::clean;
 
 #[derive(Default)]
 struct Looked {

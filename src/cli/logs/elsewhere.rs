@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use lanewright_model::cells::pad;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 use lanewright_plan::settings::Layer;
@@ -15,7 +16,6 @@ use crate::cli::executors::{exchange, named};
 use crate::cli::{Context, RepositoryContext};
 use crate::cluster::{self, Cluster, OrderName};
 use crate::placement::job_name;
-use crate::projection::cells::pad;
 
 /// Between two questions to an engine for one lane.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use chrono::FixedOffset;
+use lanewright_model::cells::{pad, width};
 use lanewright_model::event::Record;
 use lanewright_model::time::short;
 use lanewright_model::{ExitCause, JobExit, JobId, LaneId, Timestamp};
+use lanewright_view::line::clock;
+use lanewright_view::styles::{Styles, Tone};
 use serde_json::json;
 
 use super::super::Context;
 use super::super::args::Format;
-use crate::projection::cells::{pad, width};
-use crate::projection::line::clock;
-use crate::projection::styles::{Styles, Tone};
 
 /// What is known of a job.
 #[derive(Debug, Clone)]

@@ -127,10 +127,10 @@ fn follow(printed: &mut Printed<'_>) -> Result<()> {
 
 /// A job's output, as far as it was printed.
 struct Output<'p> {
-    job: Job,
+    pub job: Job,
     /// Interprets output that is an event stream.
     stream: Option<Stream<'p>>,
-    path: PathBuf,
+    pub path: PathBuf,
     /// Its inode: the file is replaced by one without secrets, or by a newer copy of what is elsewhere.
     file: Option<u64>,
     offset: u64,

@@ -8,6 +8,7 @@ use lanewright_model::text::{listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId};
 use lanewright_plan::settings::{Layer, OnConflict};
 use lanewright_schedule::RunState;
+use lanewright_view::RunHistory;
 
 use super::locked_run::LockedRun;
 use super::request::Adoption;
@@ -15,7 +16,6 @@ use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, GitError, Publication, Repository, Snapshot};
-use crate::projection::RunHistory;
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
 use crate::store::{RunDirectory, StateDirectory, run_log};

@@ -212,7 +212,7 @@ fn runner_for(within: &RepositoryContext<'_>, agent: &mut Agent, name: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projection::testing::{Story, agent, attempt, lane};
+    use lanewright_model::testing::{Story, agent, attempt, lane};
     use lanewright_model::{Failure, FailureKind};
 
     /// The agent whose attempt `retry` repeats in another way.

@@ -3,6 +3,8 @@
 use lanewright_model::event::{Record, RunOutcome, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId, Stage};
+use lanewright_view::commands::Commands;
+use lanewright_view::history::SnapshotView;
 use serde_json::{Value, json};
 
 use super::locked_run::{LockedRun, Reach, adopt};
@@ -16,8 +18,6 @@ use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::progress::projections::ProjectionWriter;
-use crate::projection::commands::Commands;
-use crate::projection::history::SnapshotView;
 use crate::recover::rollback::{
     LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
     plan,

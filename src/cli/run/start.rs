@@ -8,6 +8,7 @@ use lanewright_model::event::{Event, RunOptions, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use lanewright_schedule::RunState;
+use lanewright_view::RunHistory;
 use serde_json::json;
 
 use super::claims::Survey;
@@ -27,7 +28,6 @@ use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
-use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 

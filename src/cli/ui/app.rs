@@ -6,6 +6,15 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use lanewright_model::{LaneId, RunId, Timestamp};
+use lanewright_view::RunHistory;
+use lanewright_view::styles::Styles;
+use lanewright_view::summary::SummaryContext;
+use lanewright_view::ui::board::Board;
+use lanewright_view::ui::decoder::Decoder;
+use lanewright_view::ui::material::{Change, Drawn, Material};
+use lanewright_view::ui::state::{Notice, State, Tab};
+use lanewright_view::ui::update::{Effect, Message, update};
+use lanewright_view::ui::view;
 use ratatui::crossterm::clipboard::CopyToClipboard;
 use ratatui::crossterm::execute;
 
@@ -19,17 +28,8 @@ use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::progress::styles_for;
-use crate::projection::RunHistory;
-use crate::projection::styles::Styles;
-use crate::projection::summary::SummaryContext;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
-use crate::ui::board::Board;
-use crate::ui::decoder::Decoder;
-use crate::ui::material::{Change, Drawn, Material};
-use crate::ui::state::{Notice, State, Tab};
-use crate::ui::update::{Effect, Message, update};
-use crate::ui::view;
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(250);

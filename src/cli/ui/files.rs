@@ -6,6 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lanewright_model::{JobId, LaneId};
+use lanewright_view::history::LaneHistory;
+use lanewright_view::ui::board::{Board, attempt_to_show, is_live, job_to_show};
+use lanewright_view::ui::material::{Material, Output, Prompt, Text};
+use lanewright_view::ui::scroll::around;
+use lanewright_view::ui::state::{State, Tab};
 
 use super::super::child::Caller;
 use super::super::last_said::LastSaid;
@@ -14,12 +19,7 @@ use super::commands::told;
 use super::live::Live;
 use crate::executor::BriefFiles;
 use crate::process::{both_ends, output_log};
-use crate::projection::history::LaneHistory;
 use crate::store::RunDirectory;
-use crate::ui::board::{Board, attempt_to_show, is_live, job_to_show};
-use crate::ui::material::{Material, Output, Prompt, Text};
-use crate::ui::scroll::around;
-use crate::ui::state::{State, Tab};
 
 /// How much of the end of an output is shown.
 const OUTPUT_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! `ui`: the terminal interface. What it shows and what keys mean is in `crate::ui`; this is the terminal, the files and
+//! `ui`: the terminal interface. What it shows and what keys mean is in `lanewright_view::ui`; this is the terminal, the files and
 //! the child processes.
 
 mod app;

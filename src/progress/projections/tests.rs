@@ -2,9 +2,9 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use lanewright_model::event::{LaneStage, SnapshotReason};
+use lanewright_model::testing::{Story, agent, lane, plan};
 
 use super::*;
-use crate::projection::testing::{Story, agent, lane, plan};
 use crate::store::checkpoints::{self, CheckpointEntry};
 
 /// A worktree root, a state directory, and which lanes were removed.
@@ -82,7 +82,15 @@ fn a_thousand_records_that_came_during_one_write_are_one_more_write() {
     let (news, inbox) = mpsc::channel();
     let scene = Scene::new();
     let records = scene.told(&opened());
-    let mut state = Pending::new(crate::projection::testing::places(), &plan(&[("SL-1", &[], &[])]));
+    let mut state = Pending::new(
+        RunFiles {
+            log_path: "/log".into(),
+            checkpoint_path: "/checkpoints.json".into(),
+            program: vec!["lanewright".to_owned()],
+            repository: "/repo".into(),
+        },
+        &plan(&[("SL-1", &[], &[])]),
+    );
     news.send(records[..1].to_vec()).unwrap();
     let mut news = Some(news);
     let mut written = Vec::new();

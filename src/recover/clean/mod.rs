@@ -9,10 +9,10 @@ mod survey;
 use std::path::PathBuf;
 
 use crate::git::HeldSlot;
-use crate::projection::history::LaneHistory;
 use crate::recover::doctor::Expected;
 use lanewright_model::event::LaneStage;
 use lanewright_model::{CommitId, LaneId};
+use lanewright_view::history::LaneHistory;
 
 pub use remove::{remove, remove_run};
 pub use survey::{Surroundings, survey};

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lanewright_model::CommitId;
+use lanewright_view::history::LaneHistory;
 
 use super::{Leftover, Thing, Verdict, begun_lanes};
 use crate::git::{self, GitError, HeldSlot, Pool, Repository};
-use crate::projection::history::LaneHistory;
 use crate::recover::doctor::Expected;
 use crate::store::{LaneDirectory, RunDirectory};
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, Worktree};
 use lanewright_model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
 use lanewright_schedule::{AgentStep, Fault, LaneState, RunState};
+use lanewright_view::RunHistory;
+use lanewright_view::history::{JobHistory, worktree_link};
 
 use crate::executor::{OpenWorktree, open_worktrees};
 use crate::git::Holder;
-use crate::projection::RunHistory;
-use crate::projection::history::{JobHistory, worktree_link};
 
 /// What a run's log records.
 #[derive(Debug, Clone)]

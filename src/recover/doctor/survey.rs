@@ -11,15 +11,15 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use lanewright_schedule::{Fault, RunState};
+use lanewright_view::RunHistory;
+use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
+use lanewright_view::tasks::task_file;
 
 use super::facts::*;
 use super::{remains, shared};
 use crate::executor::objects::NeededCommits;
 use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
 use crate::process;
-use crate::projection::RunHistory;
-use crate::projection::checkpoints::{CheckpointFold, RunFiles};
-use crate::projection::tasks::task_file;
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::{PlanOnRecord, pinned_text};

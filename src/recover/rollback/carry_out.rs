@@ -6,6 +6,7 @@ use anyhow::Context;
 use lanewright_model::event::{Event, Record, RunOutcome, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneId, Timestamp};
 use lanewright_schedule::RunState;
+use lanewright_view::history::SnapshotView;
 
 use super::merges::{self, Reverted};
 use super::plan::{LaneToRollBack, RollbackPlan};
@@ -15,7 +16,6 @@ use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
 use crate::git::{self, Snapshot};
 use crate::process;
-use crate::projection::history::SnapshotView;
 use crate::store::Journal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::{CommitId, JobId, LaneId, LaneIndex, Timestamp};
 use lanewright_schedule::{LaneEnd, RunState};
+use lanewright_view::RunHistory;
+use lanewright_view::history::SnapshotView;
 
 use super::RollbackError;
-use crate::projection::RunHistory;
-use crate::projection::history::SnapshotView;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackPlan {

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, LaneStage, RunOutcome, SnapshotReason};
 use lanewright_model::plan::PlanParts;
+use lanewright_model::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 use lanewright_model::{CommandLine, JobId, JobRole, Plan};
 use lanewright_schedule::{Action, RunState, decide};
+use lanewright_view::RunHistory;
 
 use super::*;
-use crate::projection::RunHistory;
-use crate::projection::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 use crate::recover::resume::{ResumeError, check, replay};
 
 const STAGES: [LaneStage; 10] = [

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use lanewright_model::{AgentName, CommitId, LaneIndex};
+use lanewright_view::history::SnapshotView;
 
 use super::plan::LaneToRollBack;
 use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
-use crate::projection::history::SnapshotView;
 
 pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>> {
     let id = &executor.plan.lane(lane).id;

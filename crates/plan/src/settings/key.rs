@@ -13,10 +13,7 @@ pub struct Key {
     pub kind: Kind,
     /// Environment variables that count where its own is not set, strongest first.
     pub aliases: &'static [&'static str],
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "only tests compare it with the command line and the documentation")
-    )]
+    /// Options of the command line.
     pub flags: &'static [&'static str],
     /// The value of a setting that no source names.
     pub default: &'static str,

@@ -6,7 +6,7 @@ use crate::markdown::inline::{bare, without_code};
 use crate::markdown::trim;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub enum Column {
     Id,
     Kind,
     DependsOn,

@@ -1,0 +1,339 @@
+//! For tests of several crates: records made by hand, and random ones.
+
+#![allow(clippy::unwrap_used, reason = "only tests use it")]
+
+mod any;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::event::*;
+use crate::plan::{AgentWorktrees, RetryFrom};
+use crate::*;
+
+pub use any::{any_records, any_run};
+
+pub fn lane(name: &str) -> LaneId {
+    LaneId::new(name).unwrap()
+}
+
+pub fn agent(name: &str) -> AgentName {
+    AgentName::new(name).unwrap()
+}
+
+pub fn task(name: &str) -> TaskId {
+    TaskId::new(name).unwrap()
+}
+
+/// A commit whose digits are all the same.
+pub fn commit(digit: char) -> CommitId {
+    CommitId::new(&digit.to_string().repeat(40)).unwrap()
+}
+
+/// The moment `seconds` after 2025-12-27T10:00:00Z.
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_millis(1_766_829_600_000 + seconds * 1000)
+}
+
+pub fn program() -> Vec<String> {
+    vec!["lanewright".to_owned()]
+}
+
+pub fn owner(session: &str) -> Owner {
+    Owner { session_id: session.to_owned(), process: ProcessId { pid: 7, started: 1 }, host: "build".to_owned() }
+}
+
+pub fn worktree(slot: u32, branch: &str, head: char) -> Worktree {
+    Worktree { slot, path: format!("/w/slots/{slot:02}").into(), branch: branch.to_owned(), head: commit(head) }
+}
+
+pub fn attempt(lane_id: &str, agent_name: &str, number: u32) -> JobId {
+    let role = JobRole::Attempt { agent: agent(agent_name), task: task("1") };
+    JobId { lane: Some(lane(lane_id)), role, number }
+}
+
+pub fn tests_of(lane_id: &str, number: u32) -> JobId {
+    JobId { lane: Some(lane(lane_id)), role: JobRole::Tests, number }
+}
+
+pub fn gate_failure() -> Failure {
+    Failure {
+        command: Some("cargo test auth".to_owned()),
+        exit_code: Some(101),
+        log: vec!["Test failed: AuthService.register".to_owned()],
+        ..Failure::new(FailureKind::Gate, "TypeError: undefined is not a function")
+    }
+}
+
+/// A plan of lanes, each with its dependencies and human gates, and the agent `engineer` with the task `1`.
+pub fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
+    let index = |name: &str| LaneIndex(u32::try_from(lanes.iter().position(|(id, ..)| *id == name).unwrap()).unwrap());
+    let parts = PlanParts {
+        phase: PhaseId::new("P1").unwrap(),
+        title: Some("Billing".to_owned()),
+        base_branch: None,
+        max_parallel: None,
+        merge: None,
+        timeouts: Timeouts::default(),
+        pools: Default::default(),
+        gates: Gates::default(),
+        lanes: lanes
+            .iter()
+            .map(|(id, needs, approval)| plan_lane(id, needs.iter().map(|need| index(need)).collect(), approval))
+            .collect(),
+        exclusions: Vec::new(),
+        sequences: Vec::new(),
+        added_edges: Vec::new(),
+        interfaces: Vec::new(),
+        skipped: Vec::new(),
+        runners: Default::default(),
+        executors: Default::default(),
+        commit_message: None,
+        replaced: Vec::new(),
+        prompts: Default::default(),
+    };
+    Plan::new(parts).unwrap()
+}
+
+fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lane {
+    let task = Task {
+        id: task("1"),
+        name: None,
+        kind: TaskKind::Auto,
+        prompt: String::new(),
+        verify: Vec::new(),
+        max_time: None,
+        files: Vec::new(),
+        interfaces: Vec::new(),
+        acceptance_criteria: Vec::new(),
+        allow_empty: false,
+    };
+    let engineer = Agent {
+        name: agent("engineer"),
+        round: Round::Implementation,
+        command: CommandLine::Shell("true".to_owned()),
+        runner: "command".to_owned(),
+        options: Default::default(),
+        env: Default::default(),
+        timeout: None,
+        allow_empty: false,
+        tasks: vec![task],
+    };
+    Lane {
+        id: lane(id),
+        name: None,
+        depends_on,
+        owns: Vec::new(),
+        ownership: Default::default(),
+        must_haves: Default::default(),
+        tests: Vec::new(),
+        approval: approval.to_vec(),
+        timeout: None,
+        retries: 3,
+        uses: Vec::new(),
+        setup: Vec::new(),
+        copy: Vec::new(),
+        env: Default::default(),
+        resume: RetryFrom::Continue,
+        merge_style: None,
+        agent_worktrees: AgentWorktrees::On,
+        executor: None,
+        resources: Default::default(),
+        agents: vec![engineer],
+    }
+}
+
+/// Records that follow each other by a second, or by what [`Story::wait`] says.
+#[derive(Clone, Default)]
+pub struct Story {
+    pub records: Vec<Record>,
+    seconds: i64,
+}
+
+impl Story {
+    /// A run that has started, onto `main`.
+    pub fn begun() -> Self {
+        Self::default().then(started(&[]))
+    }
+
+    pub fn then(mut self, event: Event) -> Self {
+        let seq = self.records.len() as u64 + 1;
+        self.records.push(Record { seq, at: at(self.seconds), event, origin: None });
+        self.seconds += 1;
+        self
+    }
+
+    pub fn wait(mut self, seconds: i64) -> Self {
+        self.seconds += seconds;
+        self
+    }
+
+    pub fn now(&self) -> Timestamp {
+        at(self.seconds)
+    }
+
+    pub fn moved(self, id: &str, from: LaneStage, to: LaneStage) -> Self {
+        self.then(Event::LaneMoved { lane: lane(id), from, to })
+    }
+
+    pub fn reached(self, id: &str, checkpoint: Checkpoint) -> Self {
+        self.then(Event::CheckpointReached { lane: Some(lane(id)), checkpoint })
+    }
+
+    /// From the queue to agents that may start.
+    pub fn opened(self, id: &str, slot: u32) -> Self {
+        let ready = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
+        let begun = Checkpoint::new(Stage::AfterLaneStart, CheckpointStatus::InProgress);
+        let own = worktree(slot + 1, &format!("lane-agent/P1/{id}/engineer"), 'a');
+        self.moved(id, LaneStage::Waiting, LaneStage::Init)
+            .then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000 })
+            .reached(id, ready)
+            .moved(id, LaneStage::Init, LaneStage::Classified)
+            .then(Event::WorktreeOpened {
+                lane: lane(id),
+                agent: None,
+                worktree: worktree(slot, &format!("lane/P1/{id}"), 'a'),
+            })
+            .then(Event::WorktreeOpened { lane: lane(id), agent: Some(agent("engineer")), worktree: own })
+            .reached(id, begun)
+            .moved(id, LaneStage::Classified, LaneStage::Implementation)
+    }
+
+    pub fn job(self, job: &JobId) -> Self {
+        let supervisor = ProcessId { pid: 9, started: 2 };
+        self.then(Event::JobPlanned { job: job.clone() }).then(Event::JobStarted { job: job.clone(), supervisor })
+    }
+
+    /// A job that took a minute.
+    pub fn exited(self, job: &JobId, exit_code: i32) -> Self {
+        let started_at = self.now();
+        let story = self.wait(60);
+        let exit = JobExit {
+            cause: ExitCause::Exited,
+            exit_code,
+            command: "cargo test auth".to_owned(),
+            started_at,
+            finished_at: story.now(),
+            tail: vec!["Test failed: AuthService.register".to_owned()],
+            notes: String::new(),
+        };
+        story.then(Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None })
+    }
+
+    /// A merge of the agent's work into the lane, and of the lane into `main`.
+    pub fn merged(self, id: &str, digit: char) -> Self {
+        self.then(Event::WorkCommitted {
+            lane: lane(id),
+            agent: agent("engineer"),
+            head: commit('b'),
+            changed: vec!["src/auth.ts".to_owned()],
+            prohibited: Vec::new(),
+            idle: Idle::No,
+        })
+        .then(Event::AgentMerged { lane: lane(id), agent: agent("engineer"), head: commit('c') })
+        .moved(id, LaneStage::Implementation, LaneStage::AwaitingUserApproval)
+        .reached(id, Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress))
+        .then(Event::MergeStaged { lane: lane(id), onto: commit('a'), commit: commit(digit), moved: false })
+        .then(Event::LaneMerged { lane: lane(id), commit: commit(digit), onto: commit('a') })
+        .moved(id, LaneStage::AwaitingUserApproval, LaneStage::Complete)
+        .moved(id, LaneStage::Complete, LaneStage::Cleanup)
+        .then(Event::LaneCleaned { lane: lane(id), kept: Vec::new() })
+    }
+
+    /// Attempt `number` fails, and is retried as `number` of `max`.
+    pub fn retried(self, id: &str, number: u32, max: u32) -> Self {
+        let context = (1..=number).flat_map(|attempt| gate_failure().context(attempt)).collect();
+        let checkpoint = Checkpoint {
+            retry_attempt: Some(number),
+            max_retries: Some(max),
+            failure_context: context,
+            ..Checkpoint::new(Stage::RetryAttempt, CheckpointStatus::Retrying)
+        };
+        let story = self.job(&attempt(id, "engineer", number)).exited(&attempt(id, "engineer", number), 101).noted(id);
+        let not_before = story.now().plus(Duration::from_secs(5));
+        story.then(Event::RetryPlanned {
+            lane: lane(id),
+            agent: agent("engineer"),
+            level: RetryLevel::Retry,
+            not_before,
+            checkpoint,
+        })
+    }
+
+    pub fn noted(self, id: &str) -> Self {
+        self.then(Event::FailureNoted {
+            lane: lane(id),
+            agent: Some(agent("engineer")),
+            task: Some(task("1")),
+            failure: gate_failure(),
+        })
+    }
+
+    pub fn failed(self, id: &str) -> Self {
+        self.then(Event::LaneFailed { lane: lane(id), failure: gate_failure() })
+    }
+
+    pub fn blocked(self, id: &str, reason: &str) -> Self {
+        self.then(Event::LaneBlocked { lane: lane(id), reason: reason.to_owned() })
+    }
+
+    pub fn finished(self, outcome: RunOutcome, code: u8) -> Self {
+        self.then(Event::RunFinished { outcome, code })
+    }
+
+    pub fn resumed(self) -> Self {
+        self.then(Event::RunResumed {
+            plan_sha256: None,
+            pinned_sha256: None,
+            number: 1,
+            owner: owner("second-session"),
+            timeout: None,
+            budget: None,
+            message: String::new(),
+            message_for: None,
+            lanes: Vec::new(),
+            retried: Vec::new(),
+        })
+    }
+}
+
+/// The first event of a run of these lanes; of none: of all.
+pub fn started(lanes: &[&str]) -> Event {
+    Event::RunStarted(Box::new(RunStarted {
+        format: "1.0".to_owned(),
+        lanewright: "0.1.0".to_owned(),
+        run_id: RunId::new("P1-SL-AUTH-20251227").unwrap(),
+        phase: PhaseId::new("P1").unwrap(),
+        plan_path: PathBuf::from("/repo/plans/phase 1.toml"),
+        plan_sha256: String::new(),
+        pinned_sha256: String::new(),
+        base_branch: "main".to_owned(),
+        base_commit: commit('a'),
+        owner: owner("first-session"),
+        options: RunOptions {
+            max_parallel: 2,
+            merge: MergeMode::Local,
+            merge_style: Default::default(),
+            fail_fast: false,
+            bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: Default::default(),
+            lanes: lanes.iter().map(|name| lane(name)).collect(),
+            done: Vec::new(),
+            worktree_root: PathBuf::from("/w"),
+            branch_suffix: String::new(),
+            keep_pool: false,
+            keep_caches: false,
+            checkpoint_tags: false,
+            backoff: Duration::from_secs(1),
+            outage_limit: Duration::from_secs(3600),
+            specialist_timeout: Duration::from_secs(300),
+            on_orphan: OnOrphan::Continue,
+            timeout: None,
+            next_phases: None,
+            placed_by: None,
+            plan_format: None,
+            budget: Budget::default(),
+        },
+    }))
+}

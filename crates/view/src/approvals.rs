@@ -1,0 +1,47 @@
+//! What the user is asked to approve, and answers that only a resume acts on.
+
+use lanewright_model::{Approval, HumanGate};
+
+use super::history::{AnswerView, LaneHistory, LaneState, RunHistory};
+
+/// `: 3 files changed, +12 -4`, where that is known.
+pub(super) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
+    let changes = lane.changes.filter(|_| gate == Approval::Changes);
+    changes.map(|changes| format!(": {changes}")).unwrap_or_default()
+}
+
+/// The last answer to a lane that does not move, if nothing came of it yet.
+pub(super) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
+    if lane.state != LaneState::Stopped {
+        return None;
+    }
+    let ended = history.run.finished;
+    // The run may have been resumed for other lanes since: then the lane stands where it was approved.
+    let (_, _, moved) = lane.transitions.last()?;
+    let is_approval = |answer: &AnswerView| matches!(answer.gate, HumanGate::Approval(_)) && answer.at >= *moved;
+    lane.answers.last().filter(|answer| ended.is_some_and(|ended| answer.at >= ended) || is_approval(answer))
+}
+
+/// The word for the lane's state: one that was answered and waits for a resume is not merely stopped.
+pub fn word(history: &RunHistory, lane: &LaneHistory) -> &'static str {
+    unheeded(history, lane).map_or_else(|| lane.state.word(), answered)
+}
+
+/// What became of a lane that waits for a resume only.
+fn answered(answer: &AnswerView) -> &'static str {
+    match (&answer.gate, answer.approved) {
+        (HumanGate::Approval(_), true) => "approved",
+        (HumanGate::Task(_), true) => "answered",
+        (_, false) => "rejected",
+    }
+}
+
+/// What was answered, and what a resume does with it.
+pub(super) fn outlook(answer: &AnswerView) -> &'static str {
+    match (&answer.gate, answer.approved) {
+        (HumanGate::Approval(Approval::Changes), true) => "approved, resume to merge",
+        (HumanGate::Approval(Approval::Plan), true) => "plan approved, resume to implement it",
+        (HumanGate::Task(_), true) => "answered, resume to continue",
+        (_, false) => "rejected, resume to rework it",
+    }
+}

@@ -1,0 +1,125 @@
+use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::testing::*;
+use lanewright_model::{Approval, Diagnosis, Failure, FailureClass, FailureKind, Finding};
+
+use super::*;
+use crate::RunHistory;
+use crate::summary::SummaryContext;
+
+fn ended(lanes: &[(&str, &[&str], &[Approval])], story: &Story, width: usize) -> String {
+    let history = RunHistory::for_plan(&plan(lanes)).after(&story.records);
+    let program = program();
+    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
+    ending(&summary, &program, width, Styles::plain())
+}
+
+/// The lane's tests failed, with a finding in their output.
+fn failed(id: &str) -> Event {
+    let finding = Finding {
+        file: Some(format!("src/{}.rs", id.to_lowercase())),
+        line: Some(12),
+        column: Some(5),
+        message: "mismatched types: expected `u32`, found `&str` because of a long explanation".to_owned(),
+    };
+    let diagnosis =
+        Diagnosis { class: FailureClass::Compilation, tool: Some("rustc".into()), findings: vec![finding], count: 3 };
+    let failure = Failure {
+        diagnosis: Some(Box::new(diagnosis)),
+        ..Failure::new(FailureKind::Gate, "the lane's tests failed after 3 attempts, as all of those before had done")
+    };
+    Event::LaneFailed { lane: lane(id), failure }
+}
+
+fn many(count: usize) -> String {
+    let names: Vec<String> = (1..=count).map(|number| format!("SL-{number}")).collect();
+    let lanes: Vec<(&str, &[&str], &[Approval])> = names.iter().map(|name| (name.as_str(), &[][..], &[][..])).collect();
+    let story = names.iter().fold(Story::begun(), |story, name| story.opened(name, 1).then(failed(name)));
+    ended(&lanes, &story.finished(RunOutcome::Failed, 1), 80)
+}
+
+#[test]
+fn six_failed_lanes_and_forty_fit_on_a_screen() {
+    for (count, more) in [(6, None), (40, Some("and 34 more: lanewright status P1-SL-AUTH-20251227"))] {
+        let text = many(count);
+        assert!(text.lines().count() <= 24, "{} lines:\n{text}", text.lines().count());
+        assert!(text.lines().all(|line| cells(line) <= 80), "{text}");
+        assert_eq!(text.matches(": mismatched types").count(), 6, "{text}");
+        assert_eq!(text.lines().find(|line| line.starts_with("and ")), more);
+    }
+}
+
+#[test]
+fn a_failed_run_names_the_lane_the_finding_and_the_commands() {
+    let lanes: [(&str, &[&str], &[Approval]); 3] = [("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[]), ("SL-3", &[], &[])];
+    let story = Story::begun().opened("SL-3", 1).merged("SL-3", 'd').opened("SL-1", 1);
+    let story = story.then(failed("SL-1")).blocked("SL-2", "it depends on SL-1, which failed");
+    insta::assert_snapshot!(ended(&lanes, &story.finished(RunOutcome::Failed, 1), 80), @"
+    SL-1 failed: the lane's tests failed after 3 attempts, as all of those before
+      had done
+      src/sl-1.rs:12:5: mismatched types: expected `u32`, found `&str` because of a
+        long explanation (and 2 more)
+      lanewright status P1-SL-AUTH-20251227 SL-1
+
+    P1 Billing failed · 1 failed · 1 blocked · 1 merged
+    28s elapsed
+      lanewright retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
+      lanewright resume P1-SL-AUTH-20251227
+      lanewright rollback P1-SL-AUTH-20251227 --lane SL-1
+    ");
+}
+
+#[test]
+fn a_conflict_names_its_files() {
+    let paths = ["src/a.rs", "src/b.rs"].map(str::to_owned).to_vec();
+    let message = "the work conflicts with what was merged into main meanwhile";
+    let failure = Failure { paths, ..Failure::new(FailureKind::Conflict, message) };
+    let story = Story::begun().opened("SL-1", 1).then(Event::LaneFailed { lane: lane("SL-1"), failure });
+    let text = ended(&[("SL-1", &[], &[])], &story.finished(RunOutcome::Failed, 1), 80);
+    assert_eq!(text.lines().nth(1), Some("  conflict in src/a.rs and 1 more"), "{text}");
+}
+
+#[test]
+fn questions_come_first_and_reasons_with_a_remedy_are_whole() {
+    let lanes: [(&str, &[&str], &[Approval]); 3] =
+        [("SL-1", &[], &[]), ("SL-2", &[], &[]), ("SL-3", &[], &[Approval::Changes])];
+    let reason = "main is checked out in /repo/checkout and dirty: commit or stash what is changed there, then resume";
+    let story = Story::begun().blocked("SL-1", reason).blocked("SL-2", reason).opened("SL-3", 1);
+    let story = story.moved("SL-3", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
+    insta::assert_snapshot!(ended(&lanes, &story.finished(RunOutcome::Blocked, 3), 80), @"
+    SL-3 waits for your approval of its changes.
+      lanewright diff P1-SL-AUTH-20251227 SL-3
+      lanewright approve P1-SL-AUTH-20251227 SL-3 --gate changes
+      lanewright reject P1-SL-AUTH-20251227 SL-3 --gate changes -m 'what to change'
+    SL-1, SL-2 blocked: main is checked out in /repo/checkout and dirty: commit or
+      stash what is changed there, then resume
+      lanewright status P1-SL-AUTH-20251227 SL-1
+
+    P1 Billing blocked · 1 needs approval · 2 blocked
+    12s elapsed, 1s waiting for you
+      lanewright resume P1-SL-AUTH-20251227
+    ");
+}
+
+#[test]
+fn a_run_that_is_done_says_where_its_work_is() {
+    let lanes: [(&str, &[&str], &[Approval]); 1] = [("SL-1", &[], &[])];
+    let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').finished(RunOutcome::Done, 0);
+    insta::assert_snapshot!(ended(&lanes, &story, 80), @"
+    P1 Billing done · 1 merged
+    18s elapsed
+    1 lane merged into main at dddddddddd.
+    ");
+}
+
+#[test]
+fn a_stopped_run_can_be_resumed_or_rolled_back() {
+    let lanes: [(&str, &[&str], &[Approval]); 1] = [("SL-1", &[], &[])];
+    let story = Story::begun().opened("SL-1", 1).finished(RunOutcome::Stopped, 130);
+    insta::assert_snapshot!(ended(&lanes, &story, 80), @"
+    P1 Billing stopped · 1 stopped
+    9s elapsed
+    The run is stopped; no work is lost. Resume it, or roll it back:
+      lanewright resume P1-SL-AUTH-20251227
+      lanewright rollback P1-SL-AUTH-20251227
+    ");
+}

@@ -1,0 +1,396 @@
+//! One lane, as its events so far describe it.
+
+use std::fmt;
+
+use lanewright_model::event::{LaneStage, RunOutcome, SnapshotReason};
+use lanewright_model::{
+    Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
+    LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::job::{AgentStatus, JobHistory, Jobs, Retry};
+use super::state::LaneState;
+use super::workplace::Workplace;
+
+pub type Span = (Timestamp, Timestamp);
+
+#[derive(Debug, Clone)]
+pub struct LaneHistory {
+    pub id: LaneId,
+    pub name: Option<String>,
+    pub depends_on: Vec<LaneId>,
+    /// Whether a command judges its work before it is merged; unknown without a plan.
+    pub has_gate: Option<bool>,
+    /// The approvals it needs, where the plan is known.
+    pub approval: Vec<Approval>,
+    /// The user's tasks and what each asks, where the plan is known.
+    pub people: Vec<(TaskId, String)>,
+    /// The tasks of each agent, where the plan is known.
+    pub tasks: Vec<(AgentName, Vec<TaskId>)>,
+
+    /// Follows from the rest and from the run.
+    pub state: LaneState,
+    pub stage: LaneStage,
+    pub transitions: Vec<(LaneStage, LaneStage, Timestamp)>,
+    /// When it left the queue.
+    pub started: Option<Timestamp>,
+    /// When it was merged, failed, blocked or rolled back.
+    pub finished: Option<Timestamp>,
+    /// When its last event was recorded.
+    pub last: Option<Timestamp>,
+    /// Whether an earlier run merged it.
+    pub merged_before: bool,
+    /// Whether this run leaves it out.
+    pub skipped: bool,
+    /// Why the user left it out.
+    pub left_out: Option<String>,
+    pub stopping: bool,
+    /// How it ended, if it ended without a merge.
+    pub ending: Option<Ending>,
+
+    pub base: Option<CommitId>,
+    pub workplace: Workplace,
+    /// Whether its worktree is on another machine.
+    pub(crate) is_open_elsewhere: bool,
+    /// Its jobs on clusters, in the order of their offers.
+    pub placements: Vec<PlacementView>,
+    /// Those that have done something, in the order they first did.
+    pub agents: Vec<AgentHistory>,
+    pub jobs: Jobs,
+    /// Of all levels; those of [`RetryLevel::Wait`] are not counted.
+    pub retries: Vec<Retry>,
+    /// No agent starts before this moment, after a failure.
+    pub delayed_until: Option<Timestamp>,
+    /// The last failure, repaired or not.
+    pub last_failure: Option<FailureView>,
+    pub failures: Vec<FailureView>,
+    pub snapshots: Vec<SnapshotView>,
+    /// How many of them were taken before its last rollback.
+    pub(super) old_snapshots: usize,
+    pub checkpoints: Vec<CheckpointView>,
+    pub must_haves: Vec<Verdict>,
+    /// How much it changed, where the user is asked to approve that.
+    pub changes: Option<ChangeSize>,
+
+    /// Agents that wait for the user, each with the task.
+    pub asking: Vec<(AgentName, TaskId)>,
+    /// Those that the user rejected, until a resume asks again.
+    pub(super) refused: Vec<(AgentName, TaskId)>,
+    pub answers: Vec<AnswerView>,
+    /// Approvals that were given, and are still valid.
+    pub(super) approved: Vec<Approval>,
+    /// What was rejected and is not reworked yet.
+    pub(super) rejected: Vec<Approval>,
+
+    pub(super) merging: bool,
+    pub merges: Vec<MergeView>,
+    /// The integration branch after the lane's merge.
+    pub merge_commit: Option<CommitId>,
+    pub pull_request: Option<PullRequest>,
+    pub(crate) is_cleaned: bool,
+    /// Whether its rollback began and is not finished.
+    pub(crate) is_half_rolled_back: bool,
+    /// What was kept at cleanup or rollback, each with the reason.
+    pub kept: Vec<String>,
+    /// When git worked for it.
+    pub git: Vec<Span>,
+    pub(super) statuses: Vec<(AgentName, AgentStatus)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    Failed(Failure),
+    /// What must change outside, and how.
+    Blocked(String),
+    RolledBack,
+}
+
+/// A lane's job on a cluster, from the offer to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementView {
+    /// Which of the lane's placements; from 1.
+    pub number: u32,
+    /// The name of the executor.
+    pub executor: String,
+    /// The engine's name of the job; `None`: it is about to be submitted.
+    pub job: Option<String>,
+    /// The machine that works on the lane.
+    pub host: Option<String>,
+    /// What was noted about the job, such as why it waits.
+    pub note: Option<String>,
+    pub offered: Timestamp,
+    /// When the job began to work on it.
+    pub claimed: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    /// How the lane's own run ended; `None` after the end: it was cut off.
+    pub outcome: Option<RunOutcome>,
+    /// What became of the job.
+    pub reason: Option<String>,
+}
+
+impl PlacementView {
+    pub(super) fn offered(number: u32, executor: &str, offered: Timestamp) -> Self {
+        Self {
+            number,
+            executor: executor.to_owned(),
+            job: None,
+            host: None,
+            note: None,
+            offered,
+            claimed: None,
+            ended: None,
+            outcome: None,
+            reason: None,
+        }
+    }
+
+    /// Until when its job was waited for; `None`: it still is.
+    pub(crate) fn awaited_until(&self) -> Option<Timestamp> {
+        self.claimed.or(self.ended)
+    }
+
+    /// Where it is, or what became of it.
+    pub(crate) fn fate(&self) -> String {
+        match (&self.reason, self.outcome) {
+            (Some(reason), Some(outcome)) => format!("{reason}: {outcome}"),
+            (Some(reason), None) => reason.clone(),
+            (None, _) if self.ended.is_none() && self.claimed.is_some() => "works".to_owned(),
+            (None, _) => self.note.clone().unwrap_or_else(|| "waits".to_owned()),
+        }
+    }
+
+    /// What programs are shown of a job while it has the lane.
+    pub(crate) fn json(&self) -> Value {
+        json!({ "executor": self.executor, "job": self.job, "host": self.host, "note": self.note })
+    }
+}
+
+impl fmt::Display for PlacementView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { executor, job, host, note, .. } = self;
+        match (job, host, note) {
+            (None, ..) => write!(f, "waits for executor {executor}"),
+            (Some(_), None, Some(note)) => f.write_str(note),
+            (Some(job), None, None) => write!(f, "waits for job {job} of {executor}"),
+            (Some(job), Some(host), _) => write!(f, "job {job} of {executor} on {host}"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentHistory {
+    pub name: AgentName,
+    pub workplace: Workplace,
+    pub branch: Option<String>,
+}
+
+/// A failure and what it happened to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailureView {
+    pub at: Timestamp,
+    /// Whose work it concerns.
+    pub agent: Option<AgentName>,
+    pub task: Option<TaskId>,
+    /// The job that failed, where a job failed.
+    #[serde(skip)]
+    pub job: Option<JobId>,
+    #[serde(flatten)]
+    pub failure: Failure,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SnapshotView {
+    /// Whose worktree; `None`: the lane's.
+    pub agent: Option<AgentName>,
+    pub reason: SnapshotReason,
+    pub commit: CommitId,
+    pub reference: String,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckpointView {
+    pub at: Timestamp,
+    pub stage: Stage,
+    pub status: CheckpointStatus,
+    pub notes: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct AnswerView {
+    pub at: Timestamp,
+    pub gate: HumanGate,
+    pub approved: bool,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct MergeView {
+    pub at: Timestamp,
+    /// Whose work was merged into the lane; `None`: the lane's into the integration branch.
+    pub agent: Option<AgentName>,
+    /// The branch after it.
+    pub commit: CommitId,
+    /// The branch before it, where that is known.
+    pub onto: Option<CommitId>,
+}
+
+impl LaneHistory {
+    /// A lane of which only the name is known.
+    pub(super) fn new(id: LaneId) -> Self {
+        Self {
+            id,
+            name: None,
+            depends_on: Vec::new(),
+            has_gate: None,
+            approval: Vec::new(),
+            people: Vec::new(),
+            tasks: Vec::new(),
+            state: LaneState::Waiting,
+            stage: LaneStage::Waiting,
+            transitions: Vec::new(),
+            started: None,
+            finished: None,
+            last: None,
+            merged_before: false,
+            skipped: false,
+            left_out: None,
+            stopping: false,
+            ending: None,
+            base: None,
+            is_open_elsewhere: false,
+            placements: Vec::new(),
+            workplace: Workplace::default(),
+            agents: Vec::new(),
+            jobs: Jobs::default(),
+            retries: Vec::new(),
+            delayed_until: None,
+            last_failure: None,
+            failures: Vec::new(),
+            snapshots: Vec::new(),
+            old_snapshots: 0,
+            checkpoints: Vec::new(),
+            must_haves: Vec::new(),
+            changes: None,
+            asking: Vec::new(),
+            refused: Vec::new(),
+            answers: Vec::new(),
+            approved: Vec::new(),
+            rejected: Vec::new(),
+            merging: false,
+            merges: Vec::new(),
+            merge_commit: None,
+            pull_request: None,
+            is_cleaned: false,
+            is_half_rolled_back: false,
+            kept: Vec::new(),
+            git: Vec::new(),
+            statuses: Vec::new(),
+        }
+    }
+
+    pub(super) fn of_plan(lane: &Lane) -> Self {
+        let tasks = lane.agents.iter().flat_map(|agent| &agent.tasks).filter(|task| task.kind.is_human());
+        let mut people: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
+        people.dedup();
+        let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
+        let tasks = lane.agents.iter().map(of_agent).collect();
+        let (name, approval) = (lane.name.clone(), lane.approval.clone());
+        Self { name, approval, people, tasks, ..Self::new(lane.id.clone()) }
+    }
+
+    pub fn is_merged(&self) -> bool {
+        self.merge_commit.is_some() || self.merged_before
+    }
+
+    /// The job of a cluster that has it, or is to have it.
+    pub fn elsewhere(&self) -> Option<&PlacementView> {
+        self.placements.last().filter(|placement| placement.ended.is_none())
+    }
+
+    /// Whether it failed or is blocked.
+    pub(crate) fn is_given_up(&self) -> bool {
+        matches!(self.ending, Some(Ending::Failed(_) | Ending::Blocked(_)))
+    }
+
+    /// Whether it did not begin because a lane that it depends on ended without a merge.
+    pub(super) fn is_blocked_by_lanes(&self) -> bool {
+        let is_blocked = matches!(self.ending, Some(Ending::Blocked(_)));
+        is_blocked && self.stage == LaneStage::Waiting && !self.depends_on.is_empty()
+    }
+
+    /// Its merge: the integration branch before and after it.
+    pub fn merge(&self) -> Option<(&CommitId, &CommitId)> {
+        let last = self.merges.iter().rfind(|merge| merge.agent.is_none() && self.merge_commit.is_some())?;
+        Some((last.onto.as_ref()?, &last.commit))
+    }
+
+    /// Its snapshots from before its last rollback, and those since.
+    pub fn snapshots_by_rollback(&self) -> (&[SnapshotView], &[SnapshotView]) {
+        self.snapshots.split_at(self.old_snapshots)
+    }
+
+    pub fn attempts(&self) -> usize {
+        self.jobs.all().filter(|job| job.job.is_attempt()).count()
+    }
+
+    pub fn usage(&self) -> Usage {
+        self.jobs.all().filter_map(|job| job.transcript.as_ref()).map(|transcript| transcript.usage).sum()
+    }
+
+    /// Retries that are counted, and the last attempt after them.
+    pub fn counted_retries(&self) -> impl DoubleEndedIterator<Item = &Retry> {
+        self.retries.iter().filter(|retry| retry.level != RetryLevel::Wait)
+    }
+
+    /// How often `agent` was retried, also before a rollback: a count that forgot those could retry without end.
+    pub fn retries_of(&self, agent: &AgentName) -> u32 {
+        let own = self.retries.iter().filter(|retry| retry.agent == *agent && retry.level == RetryLevel::Retry);
+        u32::try_from(own.count()).unwrap_or(u32::MAX)
+    }
+
+    pub fn reason(&self) -> Option<&str> {
+        match self.ending.as_ref()? {
+            Ending::Failed(failure) => Some(&failure.message),
+            Ending::Blocked(reason) => Some(reason),
+            Ending::RolledBack => None,
+        }
+    }
+
+    pub fn agent(&self, name: &AgentName) -> Option<&AgentHistory> {
+        self.agents.iter().find(|agent| agent.name == *name)
+    }
+
+    pub fn status_of(&self, agent: &AgentName) -> AgentStatus {
+        self.statuses.iter().find(|(name, _)| name == agent).map_or(AgentStatus::Missing, |(_, status)| *status)
+    }
+
+    /// The lane's workplace, and those of its agents that have worktrees of their own.
+    pub fn workplaces(&self) -> impl Iterator<Item = (Option<&AgentName>, &Workplace)> {
+        let own = self.agents.iter().map(|agent| (Some(&agent.name), &agent.workplace));
+        std::iter::once((None, &self.workplace)).chain(own).filter(|(_, workplace)| workplace.worktree.is_some())
+    }
+
+    /// The agent in whose own worktree a job runs; `None`: it runs in the lane's.
+    pub fn works_in<'j>(&self, job: &'j JobId) -> Option<&'j AgentName> {
+        job.agent().filter(|agent| !matches!(job.role, JobRole::Checkpoint { .. }) && self.has_own_worktree(agent))
+    }
+
+    pub(super) fn has_own_worktree(&self, agent: &AgentName) -> bool {
+        self.agent(agent).is_some_and(|agent| agent.workplace.worktree.is_some())
+    }
+
+    /// The job that the failure of `agent` is about: the last one of its own that did not pass, else of any agent.
+    pub(super) fn failed_job(&self, agent: Option<&AgentName>) -> Option<&JobHistory> {
+        let own = |job: &JobHistory| agent.is_some() && job.job.agent() == agent && job.failed_by_itself();
+        self.jobs.last_ended(own).or_else(|| self.jobs.last_ended(JobHistory::failed_by_itself))
+    }
+}
+
+/// What the user is asked: `checkpoint:decision: Which database? …`.
+fn question(task: &Task) -> String {
+    let name = task.name.as_ref().filter(|name| **name != task.prompt).map(|name| format!("{name}: "));
+    format!("{}: {}{}", task.kind, name.unwrap_or_default(), task.prompt.trim())
+}

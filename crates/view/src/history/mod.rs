@@ -1,0 +1,238 @@
+//! What the events of a run add up to: the one fold on which every view is built.
+
+mod job;
+mod lane;
+mod lane_events;
+mod run;
+mod standing;
+mod state;
+mod waits;
+mod workplace;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{LaneId, Plan, Redactor};
+
+pub use job::{JobHistory, Retry};
+pub use lane::{AnswerView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView, Span};
+pub use run::{InterfaceView, RunFacts};
+pub use state::{LaneState, WaitingFor};
+pub use waits::{Wait, WaitReason};
+pub use workplace::{Workplace, worktree_link};
+
+/// A run, as its events so far describe it. Events in any order are accepted; lanes that no plan named are added at the
+/// end.
+#[derive(Debug, Clone, Default)]
+pub struct RunHistory {
+    pub run: RunFacts,
+    lanes: Vec<LaneHistory>,
+    positions: HashMap<LaneId, usize>,
+    active: BTreeSet<usize>,
+    counts: BTreeMap<LaneState, usize>,
+}
+
+impl RunHistory {
+    /// A run of `plan`, before its first event.
+    pub fn for_plan(plan: &Plan) -> Self {
+        let mut history = Self { run: RunFacts::of_plan(plan), ..Self::default() };
+        for lane in &plan.lanes {
+            let depends_on = lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect();
+            let has_gate = Some(lanewright_agents::shell::has_gate(plan, lane));
+            history.add(LaneHistory { depends_on, has_gate, ..LaneHistory::of_plan(lane) });
+        }
+        history
+    }
+
+    /// The same run some records later.
+    pub fn after<'a>(mut self, records: impl IntoIterator<Item = &'a Record>) -> Self {
+        records.into_iter().for_each(|record| self.apply(record));
+        self
+    }
+
+    /// Without what `redactor` finds in the texts of the plan. Events are redacted when they are written.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> Self {
+        self.run.title.iter_mut().for_each(|title| redactor.clean(title));
+        for lane in &mut self.lanes {
+            lane.name.iter_mut().for_each(|name| redactor.clean(name));
+            lane.people.iter_mut().for_each(|(_, question)| redactor.clean(question));
+        }
+        self
+    }
+
+    pub fn lanes(&self) -> &[LaneHistory] {
+        &self.lanes
+    }
+
+    pub fn lane(&self, id: &LaneId) -> Option<&LaneHistory> {
+        self.positions.get(id).map(|&index| &self.lanes[index])
+    }
+
+    /// Lanes at work, in the order of the plan.
+    pub fn active(&self) -> impl ExactSizeIterator<Item = &LaneHistory> {
+        self.active.iter().map(|&index| &self.lanes[index])
+    }
+
+    /// What `lane` waits for; `None` when it works or has ended.
+    pub(crate) fn waiting_for(&self, lane: &LaneHistory) -> Option<WaitingFor> {
+        match lane.state {
+            LaneState::Waiting => Some(self.missing_dependencies(lane)),
+            LaneState::NeedsApproval(gate) => Some(WaitingFor::Approval(gate)),
+            LaneState::NeedsPerson => {
+                Some(WaitingFor::Person(lane.asking.iter().map(|(_, task)| task.clone()).collect()))
+            }
+            state if state.is_active() && lane.jobs.running.is_empty() => lane.delayed_until.map(WaitingFor::Until),
+            _ => None,
+        }
+    }
+
+    fn missing_dependencies(&self, lane: &LaneHistory) -> WaitingFor {
+        let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state.is_done() || lane.left_out.is_some());
+        let missing: Vec<LaneId> = lane.depends_on.iter().filter(|id| !merged(id)).cloned().collect();
+        if missing.is_empty() { WaitingFor::Place } else { WaitingFor::Lanes(missing) }
+    }
+
+    /// Snapshots but those on the way, which later ones include.
+    pub(crate) fn lasting_snapshots(&self) -> impl Iterator<Item = (&LaneHistory, &SnapshotView)> {
+        let all = self.lanes.iter().flat_map(|lane| lane.snapshots.iter().map(move |snapshot| (lane, snapshot)));
+        all.filter(|(_, snapshot)| !snapshot.reason.is_on_the_way())
+    }
+
+    /// Whether the branches of `lane` are its own. Those of a lane that was merged and cleaned up are gone, and whatever has
+    /// their names now is another run's.
+    pub fn owns_branches(&self, lane: &LaneHistory) -> bool {
+        !(self.run.merges() && lane.is_cleaned && lane.kept.is_empty())
+    }
+
+    /// The lanes whose rollback began and is not finished.
+    pub(crate) fn half_rolled_back(&self) -> impl Iterator<Item = &LaneHistory> {
+        self.lanes.iter().filter(|lane| lane.is_half_rolled_back)
+    }
+
+    /// How many lanes this run has nothing left to do for.
+    pub fn done(&self) -> usize {
+        self.counts.iter().filter(|(state, _)| state.is_done()).map(|(_, count)| count).sum()
+    }
+
+    pub fn apply(&mut self, record: &Record) {
+        let last = self.run.last.replace(record.at);
+        self.run.note(record, last);
+        match record.event.lane() {
+            Some(lane) => {
+                let index = self.position(lane);
+                self.note_waits(index, record);
+                self.lanes[index].apply(record);
+                match record.event {
+                    Event::LaneSkipped { .. } | Event::LaneRolledBack { .. } => {
+                        self.unblock_dependants(|lane| lane.skipped || lane.is_given_up());
+                    }
+                    Event::LaneMerged { .. } => {
+                        let works = |lane: &LaneHistory| !lane.is_merged() && lane.state.is_active();
+                        self.unblock_dependants(|lane| lane.skipped || lane.is_given_up() || works(lane));
+                    }
+                    _ => {}
+                }
+                self.refresh(index);
+            }
+            None => {
+                self.run.apply(record);
+                self.apply_to_lanes(&record.event);
+            }
+        }
+    }
+
+    fn note_waits(&mut self, index: usize, record: &Record) {
+        let lane = &self.lanes[index];
+        let merged = lane.depends_on.iter().filter_map(|id| self.lane(id).filter(|lane| lane.merge_commit.is_some()));
+        let ready = merged.filter_map(|lane| lane.finished).chain(self.run.begun).max();
+        let mut waits = waits::ended_by(&record.event, lane, ready, record.at);
+        waits.extend(self.run.merge_queue.apply(&lane.id, &record.event, record.at));
+        self.run.waits.extend(waits.into_iter().filter(|wait| wait.from < wait.until));
+    }
+
+    /// What an event of the run means for its lanes.
+    fn apply_to_lanes(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(started) => {
+                let chosen = self.with_dependencies(&started.options.lanes);
+                let done: BTreeSet<&LaneId> = started.options.done.iter().collect();
+                for lane in &mut self.lanes {
+                    lane.merged_before = done.contains(&lane.id);
+                    lane.skipped = !chosen.is_empty() && !chosen.contains(&lane.id);
+                }
+            }
+            Event::RunResumed { lanes, .. } => {
+                let goes_on = |lane: &LaneHistory| lanes.is_empty() || lanes.contains(&lane.id);
+                for lane in &mut self.lanes {
+                    if goes_on(lane) { lane.resumed() } else { lane.set_aside() }
+                }
+            }
+            Event::StopRequested { .. } | Event::RunFinished { .. } => {}
+            _ => return,
+        }
+        (0..self.lanes.len()).for_each(|index| self.refresh(index));
+    }
+
+    /// Lanes that were blocked by the end of another lane, and are not any more, wait again: none that they depend on
+    /// `stands` in their way.
+    fn unblock_dependants(&mut self, stands: impl Fn(&LaneHistory) -> bool) {
+        let is_free = |history: &Self, lane: &LaneHistory| {
+            lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(&stands)
+        };
+        while let Some(index) = self.lanes.iter().position(|lane| is_free(self, lane)) {
+            (self.lanes[index].ending, self.lanes[index].finished) = (None, None);
+            self.refresh(index);
+        }
+    }
+
+    /// `lanes` and everything they depend on, directly or not.
+    fn with_dependencies(&self, lanes: &[LaneId]) -> BTreeSet<LaneId> {
+        let mut found = BTreeSet::new();
+        let mut open = lanes.to_vec();
+        while let Some(id) = open.pop() {
+            if let Some(lane) = self.lane(&id).filter(|_| !found.contains(&id)) {
+                open.extend(lane.depends_on.iter().cloned());
+            }
+            found.insert(id);
+        }
+        found
+    }
+
+    fn position(&mut self, id: &LaneId) -> usize {
+        match self.positions.get(id) {
+            Some(&index) => index,
+            None => self.add(LaneHistory::new(id.clone())),
+        }
+    }
+
+    fn add(&mut self, lane: LaneHistory) -> usize {
+        let index = self.lanes.len();
+        self.positions.insert(lane.id.clone(), index);
+        *self.counts.entry(lane.state).or_default() += 1;
+        self.lanes.push(lane);
+        index
+    }
+
+    /// Sets the lane's state, and what is counted by states.
+    fn refresh(&mut self, index: usize) {
+        let state = standing::state_of(&self.lanes[index], &self.run);
+        let before = std::mem::replace(&mut self.lanes[index].state, state);
+        if state == before {
+            return;
+        }
+        if let Some(count) = self.counts.get_mut(&before) {
+            *count -= 1;
+        }
+        self.counts.retain(|_, count| *count > 0);
+        *self.counts.entry(state).or_default() += 1;
+        if state.is_active() {
+            self.active.insert(index);
+        } else {
+            self.active.remove(&index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The report for a terminal.
+
+use std::time::Duration;
+
+use lanewright_model::AgentName;
+use lanewright_model::cells::{clean, cut};
+use lanewright_model::time::short;
+
+use super::lanes::{LaneReport, PlacementReport};
+use super::{ExecutionReport, drawing};
+use crate::escalation::Escalation;
+use crate::history::{LaneHistory, SnapshotView};
+use crate::styles::{Styles, Tone};
+
+/// The summary, the timeline, the times, and what those leave out.
+pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -> String {
+    let mut text = report.summary.render(width, styles);
+    let mut section = |heading: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{}\n{}\n", styles.paint(Tone::Strong, heading), lines.join("\n")));
+        }
+    };
+    section("Timeline", timeline(report, width));
+    section("Times", times(report));
+    section("To decide", decisions(report));
+    section("Lanes without a gate", without_gate(report));
+    section("Jobs on clusters", placements(report));
+    section("What failed on the way", failures(report));
+    section("Snapshots", snapshots(report));
+    text
+}
+
+/// The timeline and what its characters mean.
+fn timeline(report: &ExecutionReport<'_>, width: usize) -> Vec<String> {
+    let mut lines = drawing::lines(report, width);
+    if !lines.is_empty() {
+        lines.push(cut(drawing::LEGEND, width));
+    }
+    lines
+}
+
+/// What only the user can decide, with the commands.
+fn decisions(report: &ExecutionReport<'_>) -> Vec<String> {
+    report.summary.escalations.iter().map(Escalation::render).collect()
+}
+
+/// The lanes whose work no gate judged, in a sentence.
+pub(super) fn without_gate(report: &ExecutionReport<'_>) -> Vec<String> {
+    let lanes: Vec<&str> = report
+        .lanes
+        .iter()
+        .map(|lane| lane.lane)
+        .filter(|lane| lane.has_gate == Some(false))
+        .map(|lane| lane.id.as_str())
+        .collect();
+    let line = format!("No command judged the work of {} before it was merged.", lanes.join(", "));
+    if lanes.is_empty() { Vec::new() } else { vec![line] }
+}
+
+/// Where the time went, each on a line.
+pub(super) fn times(report: &ExecutionReport<'_>) -> Vec<String> {
+    let times = &report.times;
+    if times.makespan_ms == 0 {
+        return Vec::new();
+    }
+    let time = |ms: u64| short(Duration::from_millis(ms));
+    let percent = |ms: u64| 100 * ms / times.makespan_ms;
+    let mut lines = vec![
+        format!(
+            "Took {}; lower bound {} ({} of work, up to {} in parallel; critical path {}).",
+            time(times.makespan_ms),
+            time(times.lower_bound_ms),
+            time(times.work_ms),
+            times.max_parallel,
+            time(times.critical_path_ms),
+        ),
+        format!(
+            "Agents and gates: {} ({} %); otherwise retry delays {}, git {}, Lanewright {} ({} %).",
+            time(times.busy_ms),
+            percent(times.busy_ms),
+            time(times.delayed_ms),
+            time(times.git_ms),
+            time(times.overhead_ms),
+            percent(times.overhead_ms),
+        ),
+        format!(
+            "Lanes: {} in all, of which {} ({} %) was neither agents and gates nor git nor waiting.",
+            time(times.lanes_ms),
+            time(times.lanes_overhead_ms),
+            per_cent(times.lanes_overhead_ms, times.lanes_ms),
+        ),
+    ];
+    if times.waiting_ms > 0 {
+        lines.push(format!("Waiting for you: {}.", time(times.waiting_ms)));
+    }
+    if times.at_rest_ms > 0 {
+        lines.push(format!("Idle: {}, in which no process worked on the run.", time(times.at_rest_ms)));
+    }
+    lines
+}
+
+/// A share in per cent, with one decimal: `0.4`.
+fn per_cent(part: u64, of: u64) -> String {
+    let tenths = u64::div_ceil(1000 * part, of.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// The jobs of clusters that had lanes, each on a line.
+fn placements(report: &ExecutionReport<'_>) -> Vec<String> {
+    let line = |lane: &LaneReport<'_>, report: &PlacementReport<'_>| {
+        let it = report.placement;
+        let job = it.job.as_ref().map_or_else(|| "no job".to_owned(), |job| format!("job {job}"));
+        let host = it.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+        let waited = short(Duration::from_millis(report.waited_ms));
+        clean(&format!("{} {job} of {}{host}: waited {waited}; {}", lane.lane.id, it.executor, it.fate()))
+    };
+    report.lanes.iter().flat_map(|lane| lane.placements.iter().map(move |it| line(lane, it))).collect()
+}
+
+fn failures(report: &ExecutionReport<'_>) -> Vec<String> {
+    let all = report.history.lanes().iter().flat_map(|lane| lane.failures.iter().map(move |failure| (lane, failure)));
+    let who = |agent: Option<&AgentName>| agent.map(|agent| format!(" {agent}")).unwrap_or_default();
+    all.map(|(lane, failure)| {
+        format!("{}{}: {}", lane.id, who(failure.agent.as_ref()), clean(&failure.failure.message))
+    })
+    .collect()
+}
+
+fn snapshots(report: &ExecutionReport<'_>) -> Vec<String> {
+    let line =
+        |(lane, it): (&LaneHistory, &SnapshotView)| format!("{} {}: {}", lane.id, it.reason, clean(&it.reference));
+    report.history.lasting_snapshots().map(line).collect()
+}

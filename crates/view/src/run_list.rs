@@ -1,0 +1,190 @@
+//! `list`: one line a run.
+
+use lanewright_model::time::ago;
+use lanewright_model::{PhaseId, RunId, Timestamp, Usage};
+use serde_json::{Value, json};
+
+use super::history::{LaneState, RunHistory};
+use super::styles::{Styles, Tone};
+use super::summary::standing;
+use super::table::{Cell, Column, Holds, lines};
+
+/// A run, as far as a list shows it.
+#[derive(Debug, Clone)]
+pub struct ListedRun {
+    pub run: RunId,
+    pub phase: Option<PhaseId>,
+    /// In the word that `status` has for it; `unreadable` where its log cannot be read.
+    pub state: &'static str,
+    pub held: bool,
+    pub started: Option<Timestamp>,
+    /// How many lanes are merged or proposed, and how many the run has.
+    pub merged: usize,
+    pub lanes: usize,
+    pub usage: Usage,
+    /// Why its log cannot be read, or what is wrong with it.
+    pub damage: Option<String>,
+}
+
+impl ListedRun {
+    pub fn of(run: RunId, history: &RunHistory, held: bool) -> Self {
+        let is_part = |state: LaneState| state != LaneState::Skipped;
+        Self {
+            run,
+            phase: history.run.phase.clone(),
+            state: standing(history, held),
+            held,
+            started: history.run.started,
+            merged: history.done(),
+            lanes: history.lanes().iter().filter(|lane| is_part(lane.state)).count(),
+            usage: history.run.used,
+            damage: None,
+        }
+    }
+
+    pub fn unreadable(run: RunId, held: bool, why: String) -> Self {
+        Self { state: UNREADABLE, damage: Some(why), ..Self::of(run, &RunHistory::default(), held) }
+    }
+
+    /// Whether a line of a log with an event of this word decides what is shown. Most lines do not.
+    pub fn is_decisive(word: &str, line: &[u8]) -> bool {
+        match word {
+            "pull_request_opened" | "stop_requested" | "rollback_begun" => true,
+            "job_exited" => line.windows(TRANSCRIPT.len()).any(|part| part == TRANSCRIPT),
+            word => word.starts_with("run_") || word.starts_with("lane_"),
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        json!({
+            "run_id": self.run,
+            "phase": self.phase,
+            "state": self.state,
+            "held": self.held,
+            "started": self.started,
+            "lanes": {"merged": self.merged, "total": self.lanes},
+            "usage": self.usage,
+            "damage": self.damage,
+        })
+    }
+
+    fn row(&self, now: Timestamp) -> Vec<Cell> {
+        let damaged = if self.damage.is_some() && self.state != UNREADABLE { " (log damaged)" } else { "" };
+        let plain = |text: String| (text, Tone::Plain);
+        vec![
+            plain(self.run.to_string()),
+            plain(self.phase.as_ref().map(PhaseId::to_string).unwrap_or_default()),
+            (format!("{}{damaged}", self.state), if damaged.is_empty() { tone(self.state) } else { Tone::Bad }),
+            plain(format!("{}/{}", self.merged, self.lanes)),
+            plain(self.started.map(|started| ago(now.since(started))).unwrap_or_default()),
+            plain(self.usage.cost.map(|cost| cost.to_string()).unwrap_or_default()),
+        ]
+    }
+}
+
+const UNREADABLE: &str = "unreadable";
+
+const TRANSCRIPT: &[u8] = b"\"transcript\":";
+
+fn tone(state: &str) -> Tone {
+    match state {
+        "done" => Tone::Good,
+        "failed" | UNREADABLE => Tone::Bad,
+        "running" | "stopping" => Tone::Busy,
+        _ => Tone::Warn,
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    Column { heading: "run", least: 12, usual: 0, dispensable: None, holds: Holds::Id },
+    Column { heading: "phase", least: 6, usual: 0, dispensable: Some(1), holds: Holds::Words },
+    Column { heading: "state", least: 11, usual: 0, dispensable: None, holds: Holds::Words },
+    Column { heading: "merged", least: 6, usual: 0, dispensable: Some(3), holds: Holds::Words },
+    Column { heading: "started", least: 7, usual: 0, dispensable: Some(4), holds: Holds::Words },
+    Column { heading: "cost", least: 7, usual: 0, dispensable: Some(2), holds: Holds::Words },
+];
+
+/// A table of at most `width` cells.
+pub fn render(runs: &[ListedRun], now: Timestamp, width: usize, styles: Styles) -> String {
+    let rows: Vec<Vec<Cell>> = runs.iter().map(|run| run.row(now)).collect();
+    lines(COLUMNS, &rows, width, styles).join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use lanewright_model::Dollars;
+    use lanewright_model::event::{Event, Record};
+    use lanewright_model::testing::{any_records, at, plan};
+
+    fn listed(state: &'static str) -> ListedRun {
+        ListedRun {
+            run: RunId::new("P1-SL-AUTH-20251227").unwrap(),
+            phase: PhaseId::new("P1").ok(),
+            state,
+            held: false,
+            started: Some(at(0)),
+            merged: 2,
+            lanes: 3,
+            usage: Usage { cost: Dollars::new(1.25), ..Usage::default() },
+            damage: None,
+        }
+    }
+
+    #[test]
+    fn a_line_a_run_that_fits_the_width() {
+        let damaged = ListedRun { damage: Some("line 3".to_owned()), ..listed("failed") };
+        let runs = [listed("done"), damaged, ListedRun::unreadable(RunId::new("x").unwrap(), false, "no".to_owned())];
+        let text = render(&runs, at(3 * 3600), 100, Styles::plain());
+        assert_eq!(
+            text,
+            "run                  phase  state                 merged  started  cost\n\
+             P1-SL-AUTH-20251227  P1     done                  2/3     3h ago   $1.25\n\
+             P1-SL-AUTH-20251227  P1     failed (log damaged)  2/3     3h ago   $1.25\n\
+             x                           unreadable            0/0\n"
+        );
+        for width in [26, 40, 60] {
+            let text = render(&runs, at(0), width, Styles::plain());
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+            assert!(text.contains("P1-SL-AUTH") && text.contains("unreadabl"), "{width}:\n{text}");
+            assert_eq!(text.contains("P1-SL-AUTH-20251227  "), width >= 40, "{width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_empty_in_every_line_is_left_out() {
+        let free = ListedRun { usage: Usage::default(), ..listed("failed") };
+        assert_eq!(
+            render(&[free], at(3 * 3600), 40, Styles::plain()),
+            "run                  state   started\n\
+             P1-SL-AUTH-20251227  failed  3h ago\n"
+        );
+    }
+
+    #[test]
+    fn what_an_attempt_used_is_decisive_and_other_ends_of_jobs_are_not() {
+        let line = |job: &str| ListedRun::is_decisive("job_exited", job.as_bytes());
+        assert!(line("{\"event\":\"job_exited\",\"exit\":{},\"transcript\":{\"cost_usd\":1.5},\"crc\":\"0\"}"));
+        assert!(!line("{\"event\":\"job_exited\",\"exit\":{},\"crc\":\"0\"}"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_decisive_events_alone_say_what_all_of_them_say(mut all in any_records()) {
+            // In a real log no lane is complete before it is merged.
+            all.retain(|record| !matches!(record.event, Event::LaneMoved { .. }));
+            let is_decisive = |record: &&Record| {
+                let line = serde_json::to_string(&record.event).unwrap();
+                let word = serde_json::to_value(&record.event).unwrap()["event"].clone();
+                ListedRun::is_decisive(word.as_str().unwrap(), line.as_bytes())
+            };
+            let plan = plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[]), ("unknown", &[], &[])]);
+            let list = |records: Vec<&Record>| {
+                ListedRun::of(RunId::new("r1").unwrap(), &RunHistory::for_plan(&plan).after(records), false).json()
+            };
+            prop_assert_eq!(list(all.iter().filter(is_decisive).collect()), list(all.iter().collect()));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The snapshots of a run, each with what is known of the moment (SPEC §5: context).
+
+use lanewright_model::event::{Event, Record, SnapshotReason};
+use lanewright_model::text::headline;
+use lanewright_model::{AgentName, CommitId, LaneId, Plan, TaskId, Timestamp};
+use serde::Serialize;
+
+use super::history::{AnswerView, JobHistory, LaneHistory, RunHistory, SnapshotView};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeptSnapshot {
+    /// Its name on the command line: `ckpt_<lane>_<task>_<timestamp>`.
+    pub name: String,
+    pub lane: LaneId,
+    /// Whose worktree; `None`: the lane's.
+    pub agent: Option<AgentName>,
+    pub task: Option<TaskId>,
+    pub reason: SnapshotReason,
+    pub at: Timestamp,
+    pub commit: CommitId,
+    pub reference: String,
+    pub base: Option<CommitId>,
+    pub context: SnapshotContext,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SnapshotContext {
+    /// What the user and reviewers said, oldest first.
+    pub decisions: Vec<String>,
+    /// What failed since the agent's last task that passed, oldest first.
+    pub blockers: Vec<String>,
+    pub next_task: Option<TaskId>,
+    /// The end of the output of the agent's last attempt.
+    pub tail: Vec<String>,
+}
+
+/// Every snapshot of a run, in the order in which they were taken.
+pub fn snapshots(records: &[Record], plan: Option<&Plan>) -> Vec<KeptSnapshot> {
+    let mut history = RunHistory::default();
+    let mut all: Vec<KeptSnapshot> = Vec::new();
+    for record in records {
+        history.apply(record);
+        if let Event::SnapshotTaken { lane, reference, .. } = &record.event {
+            // A restored one is recorded again.
+            let known = all.iter().any(|known| known.reference == *reference);
+            all.extend(history.lane(lane).filter(|_| !known).and_then(|lane| last_of(lane, plan)));
+        }
+    }
+    all
+}
+
+/// The snapshot that was taken just now.
+fn last_of(lane: &LaneHistory, plan: Option<&Plan>) -> Option<KeptSnapshot> {
+    let SnapshotView { agent, reason, commit, reference, at } = lane.snapshots.last()?.clone();
+    let attempt = agent.as_ref().and_then(|agent| last_attempt(lane, agent));
+    let task = attempt.and_then(|job| job.job.task().cloned());
+    let next_task = match (reason, &task, &agent) {
+        (SnapshotReason::Task, Some(task), Some(agent)) => plan.and_then(|plan| following(plan, &lane.id, agent, task)),
+        (SnapshotReason::Task, ..) => None,
+        _ => task.clone(),
+    };
+    let of_agent = |job: &JobHistory| job.job.is_attempt() && agent.is_some() && job.job.agent() == agent.as_ref();
+    let tail = lane.jobs.last_ended(of_agent).and_then(|job| Some(job.exit.as_ref()?.tail.clone())).unwrap_or_default();
+    let blockers = agent.as_ref().map(|agent| blockers(lane, agent)).unwrap_or_default();
+    let context = SnapshotContext { decisions: decisions(lane), blockers, next_task, tail };
+    let (name, base, lane) = (name(&lane.id, task.as_ref(), &reference), lane.base.clone(), lane.id.clone());
+    Some(KeptSnapshot { name, lane, agent, task, reason, at, commit, reference, base, context })
+}
+
+fn last_attempt<'l>(lane: &'l LaneHistory, agent: &AgentName) -> Option<&'l JobHistory> {
+    lane.jobs.all().filter(|job| job.job.is_attempt() && job.job.agent() == Some(agent)).last()
+}
+
+fn following(plan: &Plan, lane: &LaneId, agent: &AgentName, task: &TaskId) -> Option<TaskId> {
+    let agent = plan.lane(plan.find(lane)?).agents.iter().find(|known| known.name == *agent)?;
+    let index = agent.tasks.iter().position(|known| known.id == *task)?;
+    agent.tasks.get(index + 1).map(|task| task.id.clone())
+}
+
+/// The failures of an agent since its last task that passed, without those of the snapshot that was taken just now.
+fn blockers(lane: &LaneHistory, agent: &AgentName) -> Vec<String> {
+    let is_task =
+        |snapshot: &&SnapshotView| snapshot.reason == SnapshotReason::Task && snapshot.agent.as_ref() == Some(agent);
+    let passed = lane.snapshots.split_last().and_then(|(_, earlier)| earlier.iter().rfind(is_task));
+    let own = lane.failures.iter().filter(|failure| failure.agent.as_ref() == Some(agent));
+    let since = own.filter(|failure| passed.is_none_or(|passed| failure.at > passed.at));
+    since.map(|failure| failure.failure.message.clone()).collect()
+}
+
+/// What the user and reviewers said.
+fn decisions(lane: &LaneHistory) -> Vec<String> {
+    let answer = |answer: &AnswerView| {
+        let word = if answer.approved { "approved" } else { "rejected" };
+        (answer.at, format!("{} {word}", answer.gate.for_people()), answer.message.clone())
+    };
+    let review = |job: &JobHistory| {
+        let (agent, report) = (job.job.agent().filter(|_| job.job.is_attempt())?, job.report.as_ref()?);
+        let decided = (job.ended?, format!("{agent}: {}", report.decision), report.feedback.clone());
+        (!report.decision.is_empty()).then_some(decided)
+    };
+    let mut all: Vec<_> = lane.answers.iter().map(answer).chain(lane.jobs.ended.iter().filter_map(review)).collect();
+    all.sort_by_key(|(at, ..)| *at);
+    let say = |(_, what, why): (_, String, String)| {
+        if why.is_empty() { what } else { format!("{what}: {}", headline(&why, 200)) }
+    };
+    all.into_iter().map(say).collect()
+}
+
+/// `ckpt_<lane>_<task>_<timestamp>` (seed 000); the time is the ref's, which differs for snapshots of one instant.
+fn name(lane: &LaneId, task: Option<&TaskId>, reference: &str) -> String {
+    let time = reference.rsplit('/').next().unwrap_or_default();
+    format!("ckpt_{lane}_{}_{time}", task.map_or("-", TaskId::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanewright_model::testing::{Story, agent, commit, lane};
+    use lanewright_model::{Failure, FailureKind};
+
+    fn taken(reason: SnapshotReason) -> Event {
+        let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{reason}/20260131T120000.000Z-2");
+        Event::SnapshotTaken {
+            lane: lane("SL-1"),
+            agent: Some(agent("engineer")),
+            reason,
+            commit: commit('a'),
+            reference,
+        }
+    }
+
+    fn failed(message: &str) -> Event {
+        let failure = Failure::new(FailureKind::Gate, message);
+        Event::FailureNoted { lane: lane("SL-1"), agent: Some(agent("engineer")), task: None, failure }
+    }
+
+    #[test]
+    fn a_snapshot_is_named_after_its_lane_task_and_ref() {
+        let story = Story::begun().then(taken(SnapshotReason::Interval));
+        let found = snapshots(&story.records, None);
+        assert_eq!(found[0].name, "ckpt_SL-1_-_20260131T120000.000Z-2");
+    }
+
+    #[test]
+    fn what_went_wrong_is_shown_until_a_task_passed() {
+        let story = Story::begun().then(failed("one")).then(taken(SnapshotReason::Failure));
+        let story = story.then(failed("two")).then(taken(SnapshotReason::Task)).then(taken(SnapshotReason::Interval));
+        let blockers: Vec<Vec<String>> =
+            snapshots(&story.records, None).into_iter().map(|kept| kept.context.blockers).collect();
+        assert_eq!(blockers, [vec!["one"], vec!["one", "two"], vec![]]);
+    }
+}

@@ -1,0 +1,290 @@
+//! `status`: the table that also ends a run, its JSON form, and what to type next.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::commands::Commands;
+use super::escalation::{Escalation, escalation_of, final_gate};
+use super::header;
+use super::history::{JobHistory, LaneHistory, PlacementView, Retry, RunHistory};
+use super::interfaces::{self, interfaces};
+pub use super::lane_row::LaneSummary;
+use super::lane_row::{COLUMNS, HALF_ROLLED_BACK, LastSaid, agents, rank};
+use super::next_steps::{NextStep, next_steps};
+use super::styles::{Styles, Tone};
+use super::table::{Cell, lines};
+use lanewright_model::cells::{clean, cut};
+use lanewright_model::event::RunOutcome;
+use lanewright_model::must_haves::{any_broken, tally};
+use lanewright_model::{Timestamp, Usage, Verdict};
+
+/// What a summary needs besides events.
+#[derive(Debug, Clone, Copy)]
+pub struct SummaryContext<'a> {
+    /// Up to when times of what still runs are counted.
+    pub now: Timestamp,
+    /// The words before a command, normally `lanewright` alone.
+    pub program: &'a [String],
+    /// Whether a live process works on the run.
+    pub held: bool,
+}
+
+impl SummaryContext<'_> {
+    /// Up to when times are counted: the clock of a run that no process works on stops.
+    pub(crate) fn until(&self, history: &RunHistory) -> Timestamp {
+        let run = &history.run;
+        run.until(if self.held { self.now } else { run.last.unwrap_or(self.now) })
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Summary<'h> {
+    pub history: &'h RunHistory,
+    pub held: bool,
+    /// Up to when times are counted.
+    pub until: Timestamp,
+    pub lanes: Vec<LaneSummary<'h>>,
+    pub next_steps: Vec<NextStep>,
+    /// Empty while a process works on the run.
+    pub escalations: Vec<Escalation>,
+}
+
+impl<'h> Summary<'h> {
+    pub fn of(history: &'h RunHistory, context: SummaryContext<'_>) -> Self {
+        Self::of_lanes(history, context, history.lanes())
+    }
+
+    /// The same with only some of the lanes, and what there is to decide about them.
+    pub(crate) fn of_lanes(
+        history: &'h RunHistory,
+        context: SummaryContext<'_>,
+        lanes: impl IntoIterator<Item = &'h LaneHistory> + Clone,
+    ) -> Self {
+        let until = context.until(history);
+        let escalated = |run| {
+            let commands = Commands { program: context.program, run };
+            let of_lanes = lanes.clone().into_iter().filter_map(|lane| escalation_of(history, lane, &commands));
+            of_lanes.chain(final_gate(history, &commands)).collect()
+        };
+        Self {
+            history,
+            held: context.held,
+            until,
+            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until, context.held)).collect(),
+            next_steps: next_steps(history, context.program, context.held),
+            escalations: history.run.run_id().filter(|_| !context.held).map(escalated).unwrap_or_default(),
+        }
+    }
+
+    pub fn usage(&self) -> Usage {
+        self.lanes.iter().map(|lane| lane.lane.usage()).sum()
+    }
+
+    /// With the last words of what runs, read by `last_said`.
+    #[must_use]
+    pub fn with_said(mut self, last_said: &LastSaid<'_>) -> Self {
+        self.lanes = self.lanes.into_iter().map(|lane| lane.with_said(last_said)).collect();
+        self
+    }
+
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.history.elapsed(self.until)
+    }
+
+    fn stopping(&self) -> bool {
+        stopping(self.history)
+    }
+
+    pub fn json(&self) -> Value {
+        let (run, times) = (&self.history.run, self.history.times(self.until));
+        json!({
+            "run_id": run.run_id(),
+            "phase": run.phase,
+            "title": run.title,
+            "base_branch": run.base_branch(),
+            "integration": run.integration,
+            "outcome": run.outcome,
+            "stopping": self.stopping(),
+            "held": self.held,
+            "started": run.started,
+            "finished": run.finished,
+            "elapsed_ms": milliseconds(self.elapsed()),
+            "work_ms": times.work,
+            "waiting_ms": times.waiting,
+            "idle_ms": times.idle,
+            "resumes": run.resumes,
+            "lanes": self.lanes.iter().map(LaneSummary::json).collect::<Vec<_>>(),
+            "usage": self.usage(),
+            "interfaces": interfaces(self.history),
+            "next_steps": self.next_steps,
+            "escalations": self.escalations,
+        })
+    }
+
+    /// The summary as text, at most `width` cells wide but for commands and words that cannot be broken.
+    pub fn render(&self, width: usize, styles: Styles) -> String {
+        let mut text = styles.paint(Tone::Strong, &self.headline(width));
+        text.push_str("\n\n");
+        let mut lanes: Vec<&LaneSummary<'_>> = self.lanes.iter().collect();
+        lanes.sort_by_key(|summary| rank(summary.lane.state));
+        let rows: Vec<Vec<Cell>> = lanes.into_iter().map(LaneSummary::row).collect();
+        for line in lines(COLUMNS, &rows, width, styles) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        if let Some(gates) = interfaces::summary(&interfaces(self.history)) {
+            text.push('\n');
+            push_wrapped(&mut text, &clean(&gates), width);
+        }
+        self.push_must_haves(&mut text, width, styles);
+        if self.history.run.started.is_some() {
+            text.push('\n');
+            push_wrapped(&mut text, &self.history.times(self.until).describe(), width);
+        }
+        if !self.usage().is_empty() {
+            push_wrapped(&mut text, &format!("used by agents: {}", self.usage()), width);
+        }
+        let mut shown: HashSet<String> = HashSet::new();
+        for step in &self.next_steps {
+            text.push('\n');
+            push_wrapped(&mut text, &step.reason, width);
+            for line in step.shell_lines().filter(|line| shown.insert(line.clone())) {
+                // Never cut: a command is there to be copied.
+                text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &line)));
+            }
+        }
+        text
+    }
+
+    /// What became of the must-haves of all lanes, and those that do not hold.
+    fn push_must_haves(&self, text: &mut String, width: usize, styles: Styles) {
+        let all: Vec<Verdict> = self.lanes.iter().flat_map(|lane| lane.lane.must_haves.iter().cloned()).collect();
+        if all.is_empty() {
+            return;
+        }
+        let tone = if any_broken(&all) { Tone::Warn } else { Tone::Good };
+        let line = styles.paint(tone, &cut(&format!("must-haves: {}", tally(&all)), width));
+        text.push_str(&format!("\n{line}\n"));
+        for lane in &self.lanes {
+            for verdict in lane.lane.must_haves.iter().filter(|verdict| verdict.holds == Some(false)) {
+                push_wrapped(text, &clean(&format!("- {} {}", lane.lane.id, verdict.describe())), width);
+            }
+        }
+    }
+
+    fn headline(&self, width: usize) -> String {
+        header::fitting(&headline(self.history, self.held, self.until, width), width)
+    }
+
+    pub fn standing(&self) -> &'static str {
+        standing(self.history, self.held)
+    }
+}
+
+/// What a run's first line says, the most important first. The title is cut to what the state and the number of lanes
+/// leave of `width`.
+pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width: usize) -> Vec<String> {
+    let mut words = vec![standing(history, held).to_owned()];
+    words.extend(header::progress(history, until));
+    words.insert(0, header::subject(history, &words[..2.min(words.len())], width));
+    words.extend(header::left(history, until).filter(|_| held));
+    words.extend(history.run.run_id().map(|run| format!("run {run}")));
+    words
+}
+
+/// The state of the run in a word. `held`: whether a live process works on it.
+pub(super) fn standing(history: &RunHistory, held: bool) -> &'static str {
+    let is_half_rolled_back = history.half_rolled_back().next().is_some();
+    match history.run.outcome {
+        _ if is_half_rolled_back && held => "rolling back",
+        _ if is_half_rolled_back => HALF_ROLLED_BACK,
+        Some(RunOutcome::RolledBack) => "rolled back",
+        Some(outcome) => outcome.word(),
+        None if history.run.started.is_none() => "not begun",
+        None if !held => "interrupted",
+        None if stopping(history) => "stopping",
+        None => "running",
+    }
+}
+
+fn stopping(history: &RunHistory) -> bool {
+    history.run.stop.is_some() && history.run.finished.is_none()
+}
+
+impl Serialize for Summary<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
+    }
+}
+
+pub(super) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
+    duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl LaneSummary<'_> {
+    pub(super) fn json(&self) -> Value {
+        let lane = self.lane;
+        json!({
+            "lane": lane.id,
+            "name": lane.name,
+            "state": lane.state,
+            "stage": lane.stage,
+            "agents": agents(lane),
+            "running": lane.jobs.running.iter().map(running).collect::<Vec<_>>(),
+            "attempts": lane.attempts(),
+            "usage": lane.usage(),
+            "retries": lane.counted_retries().map(retry).collect::<Vec<_>>(),
+            "started": lane.started,
+            "finished": lane.finished,
+            "elapsed_ms": milliseconds(self.elapsed),
+            "waiting_for": self.waiting_for,
+            "reason": lane.reason(),
+            "branch": lane.workplace.branch(),
+            "worktree": self.worktree,
+            "elsewhere": lane.elsewhere().map(PlacementView::json),
+            "head": lane.workplace.head,
+            "merge_commit": lane.merge_commit,
+            "pull_request": lane.pull_request,
+            "snapshots": lane.snapshots,
+            "must_haves": lane.must_haves,
+            "kept": lane.kept,
+            "note": self.note,
+        })
+    }
+}
+
+fn retry(retry: &Retry) -> Value {
+    let Retry { agent, level, of, reason, planned, .. } = retry;
+    let (attempt, max) = (retry.attempt(), of.unwrap_or_default());
+    json!({ "agent": agent, "level": level, "attempt": attempt, "max": max, "reason": reason, "at": planned })
+}
+
+fn running(job: &JobHistory) -> Value {
+    let JobHistory { job, since, .. } = job;
+    json!({
+        "role": job.role.word(), "agent": job.agent(), "task": job.task(), "attempt": job.number, "since": since,
+    })
+}
+
+pub(super) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
+    let mut used = 0;
+    for word in &lanewright_model::cells::words(sentence) {
+        let cells = lanewright_model::cells::width(word);
+        if used > 0 && used + 1 + cells > width {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += cells;
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! What the interface shows of a run: views of the one fold, in the order of what they need from the user.
+
+use std::path::Path;
+
+use lanewright_model::event::RunOutcome;
+use lanewright_model::text::shell_line;
+use lanewright_model::{HumanGate, JobId, LaneId, Timestamp};
+
+use super::material::{Material, Output};
+use super::state::{State, Tab};
+use crate::RunHistory;
+use crate::commands::Commands;
+use crate::graph::TextForm;
+use crate::header::{folded, standing};
+use crate::history::{JobHistory, LaneHistory, LaneState};
+use crate::lane_graph::lane_graph;
+use crate::lane_page::{LanePage, job_of_interest};
+use crate::lane_row::{COLUMNS, LaneSummary, rank, shown};
+use crate::report::ExecutionReport;
+use crate::styles::Styles;
+use crate::summary::{Summary, SummaryContext, headline};
+use crate::table::{Cell, lines};
+
+/// A run as it is now, and which of its lanes are listed.
+#[derive(Debug, Clone)]
+pub struct Board<'h> {
+    history: &'h RunHistory,
+    context: SummaryContext<'h>,
+    until: Timestamp,
+    lanes: Vec<&'h LaneHistory>,
+}
+
+impl<'h> Board<'h> {
+    /// The lanes whose id, name or state contains `filter`, those that need the user first.
+    pub fn of(history: &'h RunHistory, context: SummaryContext<'h>, filter: &str) -> Self {
+        let filter = filter.to_lowercase();
+        let matches = |text: &str| text.to_lowercase().contains(&filter);
+        let is_wanted = |lane: &&LaneHistory| {
+            let name = lane.name.as_deref().unwrap_or_default();
+            let states = [lane.state.word(), shown(history, lane, context.held).0];
+            filter.is_empty() || matches(lane.id.as_str()) || matches(name) || states.into_iter().any(matches)
+        };
+        let mut lanes: Vec<&LaneHistory> = history.lanes().iter().filter(is_wanted).collect();
+        lanes.sort_by_key(|lane| rank(lane.state));
+        Self { history, context, until: context.until(history), lanes }
+    }
+
+    pub fn lanes(&self) -> &[&'h LaneHistory] {
+        &self.lanes
+    }
+
+    /// Whether a live process works on the run.
+    pub fn held(&self) -> bool {
+        self.context.held
+    }
+
+    /// The place of `lane` in the list; of one that is not listed the first.
+    pub fn position(&self, lane: Option<&LaneId>) -> usize {
+        self.lanes.iter().position(|listed| Some(&listed.id) == lane).unwrap_or_default()
+    }
+
+    /// The lane that is meant by `selected`: itself if it is listed, else the first.
+    pub fn lane(&self, selected: Option<&LaneId>) -> Option<&'h LaneHistory> {
+        self.lanes.get(self.position(selected)).copied()
+    }
+
+    /// The first lines: the state of the run, and how to resume it if no process works on it.
+    pub(crate) fn header(&self, width: usize, most: usize) -> Vec<String> {
+        let words = headline(self.history, self.context.held, self.until, width);
+        let resume = self.how_to_resume().map(|command| format!("not active, resume: {command}"));
+        let room = most.saturating_sub(usize::from(resume.is_some())).max(1);
+        folded(&words, width).into_iter().take(room).chain(resume).collect()
+    }
+
+    fn how_to_resume(&self) -> Option<String> {
+        let run = self.history.run.run_id()?;
+        let is_over = self.context.held || self.history.run.outcome.is_some_and(RunOutcome::is_over);
+        let commands = Commands { program: self.context.program, run };
+        (!is_over).then(|| shell_line(commands.resume_of(&self.history.run)))
+    }
+
+    /// How many of the listed lanes are in which state, each as `1 failed`.
+    pub(crate) fn counts(&self) -> Vec<String> {
+        let counts = standing(self.lanes.iter().copied(), self.history, self.context.held);
+        counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect()
+    }
+
+    /// The heading and the lines of the lanes from `first`, at most `most` of them.
+    pub(crate) fn rows(&self, first: usize, most: usize, width: usize, material: &Material) -> Vec<String> {
+        let last_said = |job: &JobId| material.said.get(job).cloned();
+        let shown = self.lanes.iter().skip(first).take(most);
+        let row = |lane: &&'h LaneHistory| -> Vec<Cell> {
+            LaneSummary::of(self.history, lane, self.until, self.context.held).with_said(&last_said).row()
+        };
+        let rows: Vec<Vec<Cell>> = shown.map(row).collect();
+        lines(COLUMNS, &rows, width, Styles::coloured())
+    }
+
+    /// The page of `lane`, as `status` shows it.
+    pub(crate) fn overview(&self, lane: &LaneHistory, width: usize, material: &Material) -> String {
+        let summary = Summary::of_lanes(self.history, self.context, self.history.lane(&lane.id));
+        let output_of = |job: &JobId| match material.output.as_ref().filter(|output| output.job == *job) {
+            Some(Output { path, text, .. }) => {
+                (path.clone(), text.lines()[text.lines().len().saturating_sub(LINES)..].to_vec())
+            }
+            None => (Path::new("").to_owned(), Vec::new()),
+        };
+        let program = self.context.program;
+        let page =
+            summary.lanes.first().map(|lane| LanePage { summary: &summary, lane, program, output_of: &output_of });
+        page.map(|page| page.render(width, Styles::coloured())).unwrap_or_default()
+    }
+
+    /// The command that a person most likely types next about `lane`.
+    pub(crate) fn next_command(&self, lane: &LaneHistory) -> Option<Vec<String>> {
+        let summary = Summary::of_lanes(self.history, self.context, self.history.lane(&lane.id));
+        let of_lane = summary.escalations.iter().filter(|escalation| escalation.lane.as_ref() == Some(&lane.id));
+        let choices = of_lane.flat_map(|escalation| &escalation.options).map(|choice| &choice.command);
+        let steps = summary.next_steps.iter().flat_map(|step| &step.commands);
+        let about = steps.filter(|command| command.iter().any(|word| word == lane.id.as_str()));
+        let first = choices.chain(about).next().cloned();
+        let run = self.history.run.run_id()?;
+        Some(first.unwrap_or_else(|| Commands { program: self.context.program, run }.logs(&lane.id)))
+    }
+
+    /// The lanes by wave, with their states and the critical path, as `plan graph --as text` draws them.
+    pub(crate) fn graph(&self, width: usize) -> String {
+        let report = ExecutionReport::of(self.history, self.context, 0);
+        let graph = lane_graph(self.history, self.context.held, &report.timeline.critical_path, |_| None);
+        graph.text(TextForm { width, ascii: false })
+    }
+
+    pub fn history(&self) -> &'h RunHistory {
+        self.history
+    }
+}
+
+/// The end of a job's output on its lane's page.
+const LINES: usize = 6;
+
+/// What a lane asks the user, if it does.
+pub(crate) fn open_gate(lane: &LaneHistory) -> Option<HumanGate> {
+    match lane.state {
+        LaneState::NeedsApproval(gate) => Some(gate.into()),
+        LaneState::NeedsPerson => lane.asking.first().map(|(_, task)| HumanGate::Task(task.clone())),
+        _ => None,
+    }
+}
+
+/// Whether the tail is what the job of a cluster prints of the lane, and not a file that came back.
+pub fn is_live(lane: &LaneHistory, state: &State) -> bool {
+    lane.elsewhere().is_some() && state.tab == Tab::Output && state.back == 0
+}
+
+/// The job whose output is shown: `back` jobs before the newest, of which the one of interest counts as the newest.
+pub fn job_to_show(lane: &LaneHistory, back: usize) -> Option<&JobId> {
+    let of_interest = job_of_interest(lane).filter(|_| back == 0);
+    of_interest.or_else(|| nth_from_end(lane, back, |_| true))
+}
+
+/// The attempt whose prompt is shown: `back` attempts before the newest.
+pub fn attempt_to_show(lane: &LaneHistory, back: usize) -> Option<&JobId> {
+    nth_from_end(lane, back, |job| job.job.is_attempt())
+}
+
+fn nth_from_end(lane: &LaneHistory, back: usize, wanted: impl Fn(&JobHistory) -> bool) -> Option<&JobId> {
+    let jobs: Vec<&JobHistory> = lane.jobs.all().filter(|job| wanted(job)).collect();
+    jobs.get(jobs.len().checked_sub(1)?.saturating_sub(back)).map(|job| &job.job)
+}
