@@ -27,11 +27,11 @@ use std::thread;
 use std::time::Instant;
 
 use beginning::run_started;
-use lanewright::store::Journal;
 use lanewright_model::event::{Event, LaneStage};
 use lanewright_model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
+use lanewright_store::Journal;
 use plans::{empty_plan, plain_lane};
 use smooth::{Smooth, commit_name};
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lanewright::store::run_log;
 use lanewright_model::event::Event;
+use lanewright_store::run_log;
 use support::{Result, median, ratios};
 
 /// What is measured, by the name under which it is chosen.

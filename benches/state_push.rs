@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 use lanewright::git::{Remote, Repository};
 use lanewright::state_sync::{OwnPushes, Source, StatePusher};
-use lanewright::store::{Journal, RunDirectory, StateDirectory};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, Plan, PlanParts, RunId, Timestamp};
+use lanewright_store::{Journal, RunDirectory, StateDirectory};
 use support::{median, ratios};
 
 const ROUNDS: usize = 3;

@@ -19,4 +19,3 @@ pub mod progress;
 mod recover;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]
 pub mod state_sync;
-pub mod store;

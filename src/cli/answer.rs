@@ -6,6 +6,8 @@ use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
 use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use lanewright_plan::settings::Settings;
 use lanewright_schedule::{RunState, approval_at};
+use lanewright_store::lock::is_held;
+use lanewright_store::{Journal, Request, StateDirectory, run_log};
 use serde_json::json;
 
 use super::args::{Answer, Name};
@@ -16,8 +18,6 @@ use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state
 use super::select::{DefaultRun, Selector};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::recover::resume::replay;
-use crate::store::lock::is_held;
-use crate::store::{Journal, Request, StateDirectory, run_log};
 
 /// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
 pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use lanewright_model::event::Event;
+use lanewright_store::lock::{LockError, is_held};
+use lanewright_store::{Follower, Holder, Request, RunDirectory, RunLock, requests};
 
 use super::{ExitStatus, Hint, Result};
-use crate::store::lock::{LockError, is_held};
-use crate::store::{Follower, Holder, Request, RunDirectory, RunLock, requests};
 
 /// How long a live process may take to record a request.
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use std::process::ExitStatus as Exit;
 use lanewright_model::event::Event;
 use lanewright_model::text::shell_line;
 use lanewright_model::{ProcessId, RunId};
+use lanewright_store::{StateDirectory, run_log};
 use lanewright_view::commands::Commands;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -19,7 +20,6 @@ use super::signals::Signals;
 use super::{Context, ExitStatus, Result};
 use crate::process;
 use crate::process::LiveProcess;
-use crate::store::{StateDirectory, run_log};
 
 const FLAG: &str = "--detach";
 

@@ -6,6 +6,7 @@ use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
 use lanewright_plan::settings::Layer;
+use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 use serde_json::{Value, json};
 
 use super::args::{Clean, Name};
@@ -21,7 +22,6 @@ use crate::recover::clean::{
     Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
 };
 use crate::recover::doctor::Expected;
-use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 
 struct Cleaned {
     run: RunId,

@@ -14,6 +14,8 @@ use lanewright_model::{PhaseId, RunId};
 use lanewright_plan::ReadOptions;
 use lanewright_plan::settings::Layer;
 use lanewright_schedule::RunState;
+use lanewright_store::lock::LockError;
+use lanewright_store::{Journal, RunLock};
 
 use super::args;
 use super::error::is_held;
@@ -25,8 +27,6 @@ use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now}
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
-use crate::store::lock::LockError;
-use crate::store::{Journal, RunLock};
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
     if let Some(name) = &arguments.executor {

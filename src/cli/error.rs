@@ -16,14 +16,14 @@ use crate::process::ProcessError;
 use crate::progress::projections::ProjectionError;
 use crate::recover::resume::ResumeError;
 use crate::state_sync::StateSyncError;
-use crate::store::LogError;
-use crate::store::checkpoints::CheckpointsError;
-use crate::store::lock::LockError;
 use lanewright_files::FileError;
 use lanewright_model::text::counted;
 use lanewright_plan::settings::{Faults, Severity};
 use lanewright_schedule::Fault;
 use lanewright_schedule::RunLoopError;
+use lanewright_store::LogError;
+use lanewright_store::checkpoints::CheckpointsError;
+use lanewright_store::lock::LockError;
 
 pub(crate) use anyhow::Result;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use lanewright_agents::runner::said_in;
 use lanewright_model::runner::Runner;
 use lanewright_model::{JobId, Plan};
+use lanewright_store::RunDirectory;
 
 use crate::process::{lines_since, output_log, tail};
-use crate::store::RunDirectory;
 
 /// Reads only what was added since it was asked last.
 pub(super) struct LastSaid {
@@ -77,10 +77,10 @@ mod tests {
     use serde_json::{json, to_value};
 
     use super::*;
-    use crate::store::StateDirectory;
     use lanewright_agents::runner::Catalogue;
     use lanewright_model::RunId;
     use lanewright_model::testing::{attempt, plan};
+    use lanewright_store::StateDirectory;
 
     #[test]
     fn an_agent_that_writes_faster_than_it_is_read_is_shown_with_its_last_words() {

@@ -3,6 +3,8 @@
 use std::io;
 
 use lanewright_model::RunId;
+use lanewright_store::lock::is_held;
+use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use lanewright_view::run_list::{ListedRun, render};
 use serde_json::{Value, json};
 
@@ -11,8 +13,6 @@ use super::runs::{all_runs, beginning, state};
 use super::status::screen;
 use super::{Context, ExitStatus, Result, now};
 use crate::progress::styles_for;
-use crate::store::lock::is_held;
-use crate::store::{RunDirectory, StateDirectory, run_log};
 
 pub(super) fn run(context: &Context) -> Result<ExitStatus> {
     let (state, _) = state(context)?;

@@ -7,6 +7,7 @@ use lanewright_model::text::counted;
 use lanewright_model::{CommandLine, UNSET_RUNNER};
 use lanewright_plan::settings::{Layer, Settings};
 use lanewright_plan::{Reading, explain, native_toml};
+use lanewright_store::lock::is_held;
 use lanewright_view::graph::{Graph, SvgStyle, TextForm};
 use lanewright_view::lane_graph::lane_graph;
 use lanewright_view::report::ExecutionReport;
@@ -18,7 +19,6 @@ use super::runs::{beginning, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, Result, now, plan_new};
-use crate::store::lock::is_held;
 
 type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
 

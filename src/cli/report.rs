@@ -3,6 +3,8 @@
 use anyhow::{Context as _, Result};
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::{Ci, Plan, Redactor, ReportFormat, RunId};
+use lanewright_store::lock::is_held;
+use lanewright_store::{LogContents, RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
 use lanewright_view::report::ExecutionReport;
 use lanewright_view::styles::Styles;
@@ -18,8 +20,6 @@ use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::git::Repository;
 use crate::progress::styles_for;
-use crate::store::lock::is_held;
-use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
 
 /// Writes the report of a run.
 pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus> {

@@ -10,6 +10,7 @@ use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{Plan, Redactor, RunId};
 use lanewright_plan::planning_files;
 use lanewright_plan::settings::{Layer, Settings};
+use lanewright_store::{Holder, StateDirectory};
 use lanewright_view::pull_request::pull_request;
 use rustix::fs::{Access, access};
 use uuid::Uuid;
@@ -23,7 +24,6 @@ use crate::git::{self, Pool, Remote, Repository};
 use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::state_sync::{Claim, OwnPushes};
-use crate::store::{Holder, StateDirectory};
 
 pub(crate) struct RepositoryContext<'a> {
     pub(super) context: &'a Context,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use lanewright_model::RunId;
 use lanewright_model::text::headline;
+use lanewright_store::StateDirectory;
 
 use super::{Result, now};
-use crate::store::StateDirectory;
 
 /// `P1-20260131-120000-1a2b3c4d`: the phase, the time, and random digits.
 pub(super) fn new_run_id(phase: &str) -> RunId {

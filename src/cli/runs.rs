@@ -10,14 +10,14 @@ use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 use lanewright_plan::settings::{Layer, Settings, nearest};
+use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::lock::is_held;
+use lanewright_store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
 use crate::recover::resume::has_begun;
-use crate::store::checkpoints::{self, CheckpointEntry};
-use crate::store::lock::is_held;
-use crate::store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, run_log};
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
 pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {

@@ -5,11 +5,11 @@ use std::iter;
 
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{AgentName, LaneId, Plan, RunId};
+use lanewright_store::{Logs, RunDirectory, StateDirectory, run_log};
 
 use super::args::Name;
 use super::runs::{did_you_mean, existing, listed, named_few, pinned_plan, unfinished_of, unknown};
 use super::{Context, ExitStatus, Hint, Result};
-use crate::store::{Logs, RunDirectory, StateDirectory, run_log};
 
 /// A run, and what of it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,8 @@ use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::safe_text;
 use lanewright_model::{JobId, LaneId, RunId};
 use lanewright_plan::settings::{Layer, json, table};
+use lanewright_store::lock::is_held;
+use lanewright_store::{Follower, RunDirectory, StateDirectory};
 use lanewright_view::RunHistory;
 use lanewright_view::lane_page::LanePage;
 use lanewright_view::summary::{Summary, SummaryContext};
@@ -23,8 +25,6 @@ use super::runs::{beginning, pinned_plan, read_begun_log, state, unfinished_of, 
 use super::select::{Selector, Target, newest};
 use super::{Context, ExitStatus, Result, now};
 use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
-use crate::store::lock::is_held;
-use crate::store::{Follower, RunDirectory, StateDirectory};
 
 /// `status --settings`: every setting and where its value came from. No plan is involved, so its layer is empty.
 pub(super) fn settings(context: &Context) -> Result<ExitStatus> {

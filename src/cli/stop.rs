@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use lanewright_model::JobId;
 use lanewright_model::text::counted;
+use lanewright_store::Request;
 use serde_json::json;
 
 use super::args;
@@ -14,7 +15,6 @@ use super::runs::{open_jobs, read_log, state};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Result};
 use crate::process::{self, Observation, ProcessError, StopOutcome};
-use crate::store::Request;
 
 /// Asks the process that works on the run to stop it; if there is none, stops the agents that outlived theirs.
 pub(super) fn run(context: &Context, arguments: &args::Stop) -> Result<ExitStatus> {

@@ -17,6 +17,7 @@ use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Incoming, Log, Record, RunStarted, StopReason};
 use lanewright_model::{OnOrphan, Timestamp};
 use lanewright_schedule::{Action, Finish, RunLoop, RunLoopError, RunState, Step};
+use lanewright_store::{Journal, LogError, requests};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
@@ -25,7 +26,6 @@ use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
-use crate::store::{Journal, LogError, requests};
 
 /// How often requests are looked for and time is shown.
 const TICK: Duration = Duration::from_millis(200);

@@ -15,6 +15,7 @@ use lanewright_model::{
     Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Transcript,
 };
 use lanewright_schedule::RunState;
+use lanewright_store::lane_files;
 
 use super::brief::{Brief, BriefFiles, lane_environment};
 use super::gate::{Leaves, judges_the_lane};
@@ -24,7 +25,6 @@ use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use crate::git;
 use crate::process::{self, Observation};
-use crate::store::lane_files;
 
 /// Everything that a job needs, taken from the state.
 struct Described {

@@ -41,13 +41,13 @@ use std::time::Duration;
 
 use crate::forge::{Forge, ForgeError};
 use crate::git::{GitError, Holder, Pool, Repository};
-use crate::store::{LaneDirectory, RunDirectory};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
     AgentName, CommitId, LaneId, LaneIndex, MergedPlan, Plan, PlanningFiles, PullRequest, Redactor, RunId,
     SnapshotRules, Timestamp,
 };
 use lanewright_schedule::{Action, RunState};
+use lanewright_store::{LaneDirectory, RunDirectory};
 
 /// An action on its way: run once, on any thread. The argument takes events that are sent before the end.
 pub(crate) type Task = Box<dyn FnOnce(&dyn Fn(Event)) -> Vec<Event> + Send>;

@@ -8,11 +8,11 @@ use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{CommitId, LaneIndex, PullRequest};
 use lanewright_schedule::RunState;
+use lanewright_store::run_log;
 
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
 use crate::forge::{Forge, Opened, Proposal};
 use crate::git::{PushRequest, Remote, branch_reference};
-use crate::store::run_log;
 
 /// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;

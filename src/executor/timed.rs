@@ -4,10 +4,10 @@ use lanewright_files::timing::{self, TARGET};
 use lanewright_model::event::Event;
 use lanewright_model::{AgentName, JobExit, JobId, LaneId};
 use lanewright_schedule::Action;
+use lanewright_store::{Journal, LogError};
 
 use super::crash::{CrashPoint, crash_point};
 use super::{Executor, ExecutorError, Task, subject};
-use crate::store::{Journal, LogError};
 
 impl Executor {
     /// Carries out `task`, which does `action`. Each answer is preceded by how long git worked for it.

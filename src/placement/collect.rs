@@ -8,6 +8,7 @@ use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, RunId};
 use lanewright_schedule::RunState;
 use lanewright_schedule::lane_log::news;
+use lanewright_store::{run_files, run_log};
 
 use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::cluster::Cancel;
@@ -16,7 +17,6 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::{GitError, point_reference};
 use crate::state_sync::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
-use crate::store::{run_files, run_log};
 
 /// Why the lane's branch could not be put where its own run left it.
 #[derive(Debug, thiserror::Error)]

@@ -20,12 +20,12 @@ use std::thread::JoinHandle;
 use abandon::Unanswered;
 use lanewright_model::event::RunStarted;
 use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
+use lanewright_store::RunDirectory;
 
 use crate::cluster::{Cluster, OrderName};
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
 use crate::state_sync::PushNow;
-use crate::store::RunDirectory;
 
 /// An executor of the plan, and the engine behind it.
 pub(crate) struct Engine {

@@ -7,6 +7,7 @@ use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, LaneIndex, RunId};
 use lanewright_schedule::lane_log::{continued, lane_run};
+use lanewright_store::run_log;
 
 use super::cache_flag;
 use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
@@ -16,7 +17,6 @@ use crate::executor::elsewhere::{Answer, Errand};
 use crate::git::GitError;
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
-use crate::store::run_log;
 
 /// The most lanes that are offered with one push and submitted before anything else is looked at.
 const BURST: usize = 50;

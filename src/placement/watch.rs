@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result};
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{LaneId, RunId};
 use lanewright_schedule::lane_log::lane_run;
+use lanewright_store::run_log::DurableLog;
+use lanewright_store::{Request, requests};
 
 use super::abandon::Unanswered;
 use super::{Engine, Placing};
@@ -16,8 +18,6 @@ use crate::cluster::{ClusterError, OrderName, Ticket};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::git::GitError;
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
-use crate::store::run_log::DurableLog;
-use crate::store::{Request, requests};
 
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
 const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
+use lanewright_store::error_log::{self, ErrorEntry, ErrorType};
+use lanewright_store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
 use lanewright_view::RunHistory;
 use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
 use lanewright_view::tasks::task_file;
 
 use crate::git::{Pool, Repository};
-use crate::store::error_log::{self, ErrorEntry, ErrorType};
-use crate::store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
 
 /// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]

@@ -9,9 +9,9 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 use lanewright_schedule::{Fault, RunState};
+use lanewright_store::RunDirectory;
 
 use crate::process::{self, Observation, ProcessError};
-use crate::store::RunDirectory;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {

@@ -6,11 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Place, RunOutcome};
 use lanewright_model::{CommitId, PhaseId, RunId, Timestamp};
+use lanewright_store::run_files::RunFile;
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::error::{Result, StateSyncError};
-use crate::store::run_files::RunFile;
 
 /// The version of what is pushed, `major.minor`.
 pub(super) const FORMAT: &str = "1.0";

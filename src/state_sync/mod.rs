@@ -24,10 +24,10 @@ mod worktrees;
 use std::collections::HashSet;
 
 use crate::git::{Remote, Repository, forget_reference, remove_dead_locks_on};
-use crate::store::RunDirectory;
 use error::Result;
 use lanewright_model::RunId;
 use lanewright_model::digest::sha256;
+use lanewright_store::RunDirectory;
 
 pub(crate) use claim::close;
 pub use claim::{Claim, KEPT, OwnPushes, claim, fetch_offer, keep, release};

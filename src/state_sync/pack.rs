@@ -11,13 +11,13 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
 use lanewright_schedule::{LaneState, RunState};
+use lanewright_store::run_files::{FileChanges, KnownFiles, RunFile};
+use lanewright_store::run_log::{self, DurableLog, DurableRead};
 
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
 use crate::git::{Bundle, GitError, write_bundle};
-use crate::store::run_files::{FileChanges, KnownFiles, RunFile};
-use crate::store::run_log::{self, DurableLog, DurableRead};
 
 pub(super) const FILES: &str = "files/";
 

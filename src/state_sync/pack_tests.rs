@@ -8,13 +8,13 @@ use std::process::Command;
 use lanewright_model::event::{Event, RunOptions, SnapshotReason};
 use lanewright_model::testing::{at, owner, plan, tests_of};
 use lanewright_model::{Budget, JobSpec, LaneId, MustHavesRule, OnOrphan, PhaseId, RunId};
+use lanewright_store::{Journal, StateDirectory};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 use crate::git::Repository;
 use crate::state_sync::OwnPushes;
-use crate::store::{Journal, StateDirectory};
 
 /// A run in a repository of its own.
 struct Run {

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId};
-
-use crate::store::run_files::RunFile;
+use lanewright_store::run_files::RunFile;
 
 /// The directories of jobs that the own run of `lane` planned.
 pub(crate) fn jobs_of(lane: &LaneId, records: &[Record]) -> HashSet<PathBuf> {

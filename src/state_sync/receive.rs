@@ -8,6 +8,8 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
 use lanewright_schedule::RunState;
+use lanewright_store::run_files::{RunFile, is_left_behind, is_plain};
+use lanewright_store::run_log;
 
 use super::error::{Result, StateSyncError};
 use super::manifest::{self, Manifest};
@@ -15,8 +17,6 @@ use super::pack::{FILES, LOG};
 use super::planned::{is_below_one, retain_planned};
 use super::{STATES, incoming_reference, state_reference};
 use crate::git::{GitError, Remote, Repository, forget_reference};
-use crate::store::run_files::{RunFile, is_left_behind, is_plain};
-use crate::store::run_log;
 
 #[derive(Debug)]
 pub struct Offer {

@@ -8,6 +8,7 @@ use std::path::Path;
 use lanewright_model::event::{Event, Place, RunMoved};
 use lanewright_model::{CommitId, ExitCause, JobExit, JobId, MergeMode, Timestamp};
 use lanewright_schedule::RunState;
+use lanewright_store::{Journal, RunDirectory, run_files, run_log};
 
 use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
@@ -16,7 +17,6 @@ use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
 use crate::git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
-use crate::store::{Journal, RunDirectory, run_files, run_log};
 
 #[derive(Debug)]
 pub struct Destination<'a> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lanewright::store::{Journal, run_log};
 use lanewright_model::event::Event;
 use lanewright_model::{PhaseId, RunId};
+use lanewright_store::{Journal, run_log};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::support::{RUN, STATE, TestEnv, wait_until};

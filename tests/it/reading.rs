@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::SystemTime;
 
-use lanewright::store::LaneDirectory;
-use lanewright::store::add_interruption;
 use lanewright_model::task_file::Interruption;
 use lanewright_model::{LaneId, RunId, Timestamp};
+use lanewright_store::LaneDirectory;
+use lanewright_store::add_interruption;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use lanewright::store::{Holder, LockScope, RunLock, StateDirectory};
 use lanewright_model::event::Owner;
 use lanewright_model::{LaneId, PhaseId, ProcessId, RunId, Timestamp};
+use lanewright_store::{Holder, LockScope, RunLock, StateDirectory};
 use rustix::process::Signal;
 use serde_json::Value;
 

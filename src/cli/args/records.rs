@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Subcommand;
 use lanewright_model::{AgentName, LaneId, PhaseId, TaskId};
 use lanewright_plan::settings::value;
+use lanewright_store::error_log::ErrorType;
 
 use super::{AgentArgs, Name, RunArg, choice};
-use crate::store::error_log::ErrorType;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogError {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
+use lanewright_store::{Journal, Request};
 use lanewright_view::snapshots::snapshots;
 use serde_json::json;
 
@@ -16,7 +17,6 @@ use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, Keeping};
 use crate::git::Snapshot;
-use crate::store::{Journal, Request};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
     let target = Selector::new(within.context, &within.state).agent_target(&arguments.target.names())?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CommitId, Plan, RunId};
+use lanewright_store::{RunDirectory, run_log};
 use lanewright_view::snapshots::{KeptSnapshot, snapshots};
 
 use crate::cli::args::Name;
@@ -12,7 +13,6 @@ use crate::cli::runs::{pinned_plan, read_log};
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::git;
-use crate::store::{RunDirectory, run_log};
 
 /// What is known of one run.
 pub(crate) struct RunRecords {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use lanewright_model::LaneId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
+use lanewright_store::RunLock;
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of_named, started};
@@ -13,7 +14,6 @@ use crate::cli::runs::newest_of_lanes;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::git;
 use crate::recover::prune::{Candidate, Fate, PruneOptions, fates};
-use crate::store::RunLock;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
     let run = records_of_named(within, arguments.run.run.as_ref())?;

@@ -4,12 +4,12 @@
 use std::thread;
 
 use lanewright_model::Interruption;
+use lanewright_store::lane_files::add_interruption;
 
 use super::input::Input;
 use super::interruption::{Kind, kind};
 use super::unfinished::{Here, Unfinished};
 use crate::cli::now;
-use crate::store::lane_files::add_interruption;
 
 /// Records the prompt in the lanes of this session's unfinished runs; returns how to resume them if the prompt asks for it.
 pub(super) fn note_prompt(here: &Here, input: &Input) -> Option<String> {

@@ -6,6 +6,8 @@ use std::path::Path;
 use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
 use lanewright_model::text::change_texts;
 use lanewright_plan::settings::{Layer, Settings};
+use lanewright_store::lock::is_held;
+use lanewright_store::{StateDirectory, tool_calls};
 use serde_json::{Value, json};
 
 use super::input::Input;
@@ -13,8 +15,6 @@ use super::unfinished::surrounding;
 use crate::cli::{Context, ExitStatus, Result, now};
 use crate::git::{Holder, Surrounding};
 use crate::process::{self, Output};
-use crate::store::lock::is_held;
-use crate::store::{StateDirectory, tool_calls};
 
 /// The longest text of a tool's input that is passed on, in characters: enough to see what is risky.
 const LONGEST_TEXT: usize = 4000;

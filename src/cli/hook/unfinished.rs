@@ -7,14 +7,14 @@ use lanewright_files::{atomic, regular_file};
 use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
 use lanewright_model::{Approval, RunId, TaskFile};
 use lanewright_schedule::approval_at;
+use lanewright_store::lane_files::read_task;
+use lanewright_store::lock::is_held;
+use lanewright_store::{Glance, LaneDirectory, StateDirectory};
 
 use super::input::Input;
 use crate::cli::Context;
 use crate::cli::runs;
 use crate::git::Surrounding;
-use crate::store::lane_files::read_task;
-use crate::store::lock::is_held;
-use crate::store::{Glance, LaneDirectory, StateDirectory};
 
 const RUNS: usize = 3;
 

@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
+use lanewright_store::json::Object;
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-use crate::store::json::Object;
 
 /// The value at `path` as it is written. Blank text is an empty object.
 pub(super) fn get<'a>(text: &'a str, path: &[&str]) -> Result<Option<&'a str>, String> {

@@ -17,12 +17,12 @@ use super::select::Selector;
 use super::{Context, ExitStatus, now};
 use crate::process::{self, NewLines};
 use crate::progress::styles_for;
-use crate::store::lock::is_held;
-use crate::store::{Follower, RunDirectory};
 use elsewhere::Elsewhere;
 use lanewright_agents::runner::Stream;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{AgentName, JobId, LaneId, Plan, Redactor, Timestamp};
+use lanewright_store::lock::is_held;
+use lanewright_store::{Follower, RunDirectory};
 use lines::{Entry, Job, Lines, planned};
 
 pub(super) use working::while_working;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use chrono::{Local, Offset};
 use lanewright_model::event::Event;
 use lanewright_model::{LaneId, RunId};
+use lanewright_store::Follower;
 
 use super::lines::Lines;
 use super::{LOOK, Printed, Selection};
@@ -14,7 +15,6 @@ use crate::cli::repository_context::redactor;
 use crate::cli::runs::pinned_plan;
 use crate::cli::{RepositoryContext, now};
 use crate::progress::styles_for;
-use crate::store::Follower;
 
 /// Works on a run, and prints what its agents and gates write meanwhile.
 pub(crate) fn while_working<T>(within: &RepositoryContext<'_>, run: &RunId, work: impl FnOnce() -> T) -> T {

@@ -8,15 +8,15 @@ use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
 use lanewright_schedule::{Claim, Hindrance, NextLane};
+use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::lock::{Holder, is_held, named, read_holder};
+use lanewright_store::{LockScope, StateDirectory};
 
 use super::lock_refusal::{WAIT, held, in_words};
 use super::locks::held_lanes;
 use super::plan_file::PlanFile;
 use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::store::checkpoints::{self, CheckpointEntry};
-use crate::store::lock::{Holder, is_held, named, read_holder};
-use crate::store::{LockScope, StateDirectory};
 
 /// An unfinished run without a live process.
 #[derive(Debug, Clone)]

@@ -12,6 +12,7 @@ use lanewright_model::retry::backoff;
 use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
 use lanewright_plan::settings::{Origin, Progress, Settings};
 use lanewright_schedule::lane_log::lane_run;
+use lanewright_store::{Request, RunDirectory, requests};
 use lanewright_view::RunHistory;
 use lanewright_view::ending::ending;
 use lanewright_view::escalation::Escalation;
@@ -37,7 +38,6 @@ use crate::placement::{self, Placing, Taken};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::recover::resume::PlanOnRecord;
 use crate::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
-use crate::store::{Request, RunDirectory, requests};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the

@@ -3,6 +3,7 @@
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{Plan, RunId};
+use lanewright_store::run_log;
 
 use super::plan_file::PlanFile;
 use super::request::RunRequest;
@@ -10,7 +11,6 @@ use super::run_intent::Progress;
 use crate::cli::args::Intent;
 use crate::cli::runs::{last_outcome, unfinished};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::store::run_log;
 
 /// The run that was named, else the latest one of the plan on its base: an unfinished one before a complete one, which a
 /// rollback never means by itself. One that was rolled back has to be named.

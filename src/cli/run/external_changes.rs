@@ -8,6 +8,7 @@ use lanewright_model::text::{listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId};
 use lanewright_plan::settings::{Layer, OnConflict};
 use lanewright_schedule::RunState;
+use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
 
 use super::locked_run::LockedRun;
@@ -18,7 +19,6 @@ use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, GitError, Publication, Repository, Snapshot};
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
-use crate::store::{RunDirectory, StateDirectory, run_log};
 
 type Outcome<T> = std::result::Result<T, ExecutorError>;
 

@@ -3,9 +3,9 @@
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneIndex, Plan};
 use lanewright_schedule::Hindrance;
+use lanewright_store::lock::{Holder, named};
 
 use crate::cli::{ExitStatus, Hint, host};
-use crate::store::lock::{Holder, named};
 
 pub(super) const WAIT: &str = "to wait until it is free, repeat the command with --on-lock-conflict wait";
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::{Plan, RunId};
 use lanewright_schedule::RunState;
+use lanewright_store::{Journal, RunDirectory, RunLock};
 
 use super::locks::{choosing, lock_branches, lock_run};
 use super::pinned_plan::{Pinned, Pinning};
@@ -13,7 +14,6 @@ use crate::cli::repository_context::redactor;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::recover::resume::beginning;
-use crate::store::{Journal, RunDirectory, RunLock};
 
 pub(crate) struct LockedRun {
     pub(crate) directory: RunDirectory,

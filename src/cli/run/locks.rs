@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use lanewright_model::{Lane, LaneId, PhaseId, Plan, RunId};
 use lanewright_schedule::{Claim, rivalry};
+use lanewright_store::lock::{self, Holder, LockError, is_held, read_holder};
+use lanewright_store::{LockScope, RunLock, StateDirectory};
 
 use super::lock_refusal::{WAIT, held, in_words};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::store::lock::{self, Holder, LockError, is_held, read_holder};
-use crate::store::{LockScope, RunLock, StateDirectory};
 
 pub(super) fn lock_run(within: &RepositoryContext<'_>, run: &RunId) -> Result<RunLock> {
     let held = |by: Option<&Holder>| held(&format!("run {run} is being worked on"), by);

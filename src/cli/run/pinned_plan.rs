@@ -10,6 +10,7 @@ use lanewright_model::{LaneId, Plan, PlanParts, RunId};
 use lanewright_plan::settings::Settings;
 use lanewright_plan::{ReadOptions, Reading};
 use lanewright_schedule::RunState;
+use lanewright_store::RunDirectory;
 
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
@@ -20,7 +21,6 @@ use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
-use crate::store::RunDirectory;
 
 /// The plan of a run, and what its log adds up to with it.
 pub(super) struct Pinned {

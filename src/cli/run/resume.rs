@@ -11,6 +11,7 @@ use lanewright_model::withheld::{EnvironmentOwner, Withheld};
 use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, Settings};
 use lanewright_schedule::LaneEnd;
+use lanewright_store::{Request, StateDirectory, checkpoints, requests};
 use lanewright_view::RunHistory;
 use lanewright_view::approvals::word;
 use lanewright_view::commands::Commands;
@@ -32,7 +33,6 @@ use crate::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
-use crate::store::{Request, StateDirectory, checkpoints, requests};
 
 pub(super) struct Resumed {
     pub(super) status: ExitStatus,

@@ -3,6 +3,7 @@
 use lanewright_model::event::{Record, RunOutcome, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId, Stage};
+use lanewright_store::StateDirectory;
 use lanewright_view::commands::Commands;
 use lanewright_view::history::SnapshotView;
 use serde_json::{Value, json};
@@ -22,7 +23,6 @@ use crate::recover::rollback::{
     LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
     plan,
 };
-use crate::store::StateDirectory;
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
     if arguments.to != Stage::BeforeLaneStart {

@@ -8,6 +8,7 @@ use lanewright_model::event::{Event, RunOptions, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use lanewright_schedule::RunState;
+use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 use lanewright_view::RunHistory;
 use serde_json::json;
 
@@ -29,7 +30,6 @@ use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
 use crate::recover::resume::has_begun;
-use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 
 /// Starts a run and executes it to its end.
 pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {

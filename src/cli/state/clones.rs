@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use lanewright_files::directory::entries;
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
+use lanewright_store::lock::{exclusively, is_held};
+use lanewright_store::{RunDirectory, StateDirectory, run_log};
 
 use crate::cli::Result;
 use crate::git::{Remote, Repository, forget_reference};
 use crate::process::{self, Observation};
 use crate::state_sync::{KEPT, runs_of};
-use crate::store::lock::{exclusively, is_held};
-use crate::store::{RunDirectory, StateDirectory, run_log};
 
 /// How long processes that a dead job left may take to end.
 const LONGEST_STOP: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 use lanewright_model::RunId;
 use lanewright_model::event::RunOutcome;
 use lanewright_model::text::{counted, shell_line};
+use lanewright_store::{LogError, RunLock, StateDirectory};
 use serde_json::json;
 
 use super::run_of;
@@ -15,7 +16,6 @@ use crate::git::Remote;
 use crate::state_sync::{
     Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
 };
-use crate::store::{LogError, RunLock, StateDirectory};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let run = match &arguments.run {

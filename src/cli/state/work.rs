@@ -13,6 +13,7 @@ use lanewright_model::retry::backoff;
 use lanewright_model::{CommitId, RunId};
 use lanewright_plan::settings::environment::{HOME, XDG_CACHE_HOME};
 use lanewright_plan::settings::{ConfigFile, Layer, Origin, Setting, absolute};
+use lanewright_store::{RunLock, lock};
 
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
@@ -26,7 +27,6 @@ use crate::git::{self, GitError, Remote, Repository};
 use crate::state_sync::{
     Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
 };
-use crate::store::{RunLock, lock};
 
 /// What the remote is called in the clone.
 const EXCHANGE: &str = "exchange";

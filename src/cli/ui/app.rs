@@ -6,6 +6,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use lanewright_model::{LaneId, RunId, Timestamp};
+use lanewright_store::lock::is_held;
+use lanewright_store::{Follower, RunDirectory, StateDirectory};
 use lanewright_view::RunHistory;
 use lanewright_view::styles::Styles;
 use lanewright_view::summary::SummaryContext;
@@ -28,8 +30,6 @@ use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::progress::styles_for;
-use crate::store::lock::is_held;
-use crate::store::{Follower, RunDirectory, StateDirectory};
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(250);

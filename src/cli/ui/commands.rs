@@ -5,6 +5,7 @@ use std::process::{ExitStatus as Exit, Output, Stdio};
 use std::sync::Arc;
 
 use lanewright_model::{LaneId, RunId};
+use lanewright_store::RunDirectory;
 use lanewright_view::ui::diff::Diff;
 use lanewright_view::ui::material::Change;
 use lanewright_view::ui::update::Call;
@@ -12,7 +13,6 @@ use lanewright_view::ui::update::Call;
 use super::super::child::Caller;
 use super::super::detached::{Start, start_resume};
 use super::super::{CliError, Result};
-use crate::store::RunDirectory;
 
 /// How many words `open RUN LANE` has: with more of them it opens a shell.
 pub(super) const OPEN_EDITOR: usize = 3;

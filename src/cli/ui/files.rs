@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lanewright_model::{JobId, LaneId};
+use lanewright_store::RunDirectory;
 use lanewright_view::history::LaneHistory;
 use lanewright_view::ui::board::{Board, attempt_to_show, is_live, job_to_show};
 use lanewright_view::ui::material::{Material, Output, Prompt, Text};
@@ -19,7 +20,6 @@ use super::commands::told;
 use super::live::Live;
 use crate::executor::BriefFiles;
 use crate::process::{both_ends, output_log};
-use crate::store::RunDirectory;
 
 /// How much of the end of an output is shown.
 const OUTPUT_BYTES: usize = 64 * 1024;

@@ -3,9 +3,9 @@ use std::sync::{Arc, Mutex};
 
 use lanewright_model::event::{LaneStage, SnapshotReason};
 use lanewright_model::testing::{Story, agent, lane, plan};
+use lanewright_store::checkpoints::{self, CheckpointEntry};
 
 use super::*;
-use crate::store::checkpoints::{self, CheckpointEntry};
 
 /// A worktree root, a state directory, and which lanes were removed.
 struct Scene {

@@ -6,11 +6,11 @@ use std::io;
 use anyhow::{Result, bail, ensure};
 use lanewright_files::atomic;
 use lanewright_model::CommitId;
+use lanewright_store::{RunDirectory, RunLock};
 
 use super::{Leftover, Surroundings, Thing};
 use crate::git::{self, GitError};
 use crate::recover::doctor::Expected;
-use crate::store::{RunDirectory, RunLock};
 
 /// Removes all of `found` that may be removed, except the log. Returns the same list with the results.
 pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>) -> Vec<Leftover> {

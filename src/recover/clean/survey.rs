@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lanewright_model::CommitId;
+use lanewright_store::{LaneDirectory, RunDirectory};
 use lanewright_view::history::LaneHistory;
 
 use super::{Leftover, Thing, Verdict, begun_lanes};
 use crate::git::{self, GitError, HeldSlot, Pool, Repository};
 use crate::recover::doctor::Expected;
-use crate::store::{LaneDirectory, RunDirectory};
 
 #[derive(Debug)]
 pub struct Surroundings<'a> {

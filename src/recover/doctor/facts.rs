@@ -9,13 +9,13 @@ use lanewright_model::{
     AgentName, CheckpointRecord, CommitId, JobId, LaneId, LaneIndex, PhaseId, Plan, ProcessId, RunId, TaskFile,
 };
 use lanewright_schedule::Fault;
+use lanewright_store::salvage::Salvage;
 use serde_json::Value;
 
 use crate::executor::objects::DamagedCommit;
 use crate::git::{Prunable, Slot, WorktreeState};
 use crate::process::Observation;
 use crate::recover::doctor::{Expected, Holding, Owned};
-use crate::store::salvage::Salvage;
 
 #[derive(Debug)]
 pub struct Facts {

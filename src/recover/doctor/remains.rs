@@ -7,10 +7,10 @@ use lanewright_files::FileError;
 use lanewright_files::directory::entries;
 use lanewright_model::event::Event;
 use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
+use lanewright_store::{RunDirectory, run_log};
 
 use crate::git::{self, GitError, Pool};
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
-use crate::store::{RunDirectory, run_log};
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.

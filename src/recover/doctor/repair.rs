@@ -9,13 +9,13 @@ use lanewright_model::event::{Event, RunStarted, SnapshotReason, Worktree};
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
 use lanewright_schedule::RunState;
+use lanewright_store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
 
 use crate::executor::Executor;
 use crate::executor::objects::{LostHead, Restored};
 use crate::git::{self, Holder, Pool, Repository, Snapshot};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;
-use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@ use anyhow::Context;
 use lanewright_model::event::{Event, Record, RunOutcome, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneId, Timestamp};
 use lanewright_schedule::RunState;
+use lanewright_store::Journal;
 use lanewright_view::history::SnapshotView;
 
 use super::merges::{self, Reverted};
@@ -16,7 +17,6 @@ use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
 use crate::git::{self, Snapshot};
 use crate::process;
-use crate::store::Journal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackLane {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use lanewright::process::LiveProcess;
 use lanewright::process::{self, Observation};
-use lanewright::store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
 use lanewright_model::event::*;
 use lanewright_model::*;
 use lanewright_plan::{Source, SourceFile};
+use lanewright_store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
 
 use crate::support::TestEnv;
 

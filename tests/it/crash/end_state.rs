@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use lanewright::process::{Observation, observe};
-use lanewright::store::checkpoints::{self, CheckpointEntry};
-use lanewright::store::run_log;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId, ProcessId, Stage};
+use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::run_log;
 
 use super::plans::{EVERYTHING, PlanText};
 use super::world::{World, files_below, older_version};

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lanewright::executor::crash::CRASH_POINT_VARIABLE;
 use lanewright::process::{Observation, observe};
-use lanewright::store::{RunDirectory, StateDirectory, run_log};
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{ProcessId, RunId};
+use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plans::PlanText;

@@ -7,11 +7,11 @@ use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneId, Plan, Transition};
 use lanewright_schedule::Fault;
+use lanewright_store::LaneDirectory;
 use serde_json::Value;
 
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Expected, Finding, Kind, Repair, RunFacts, Severity, StatusSeen, TaskSeen, differing};
-use crate::store::LaneDirectory;
 
 pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
     let seen = &facts.plan;

@@ -2,10 +2,10 @@
 
 use lanewright_model::event::Record;
 use lanewright_model::text::{counted, shell_line};
+use lanewright_store::salvage::Salvage;
 
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Expected, Finding, Kind, LogSeen, Remains, Repair, RunFacts, Severity};
-use crate::store::salvage::Salvage;
 
 pub(super) fn findings(facts: &RunFacts) -> Vec<Finding> {
     let of_log = |kind, evidence: String| Finding::at(kind, Severity::Error, &facts.log_path, evidence);

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright::store::checkpoints;
-use lanewright::store::run_log;
-use lanewright::store::salvage;
 use lanewright_model::RunId;
+use lanewright_store::checkpoints;
+use lanewright_store::run_log;
+use lanewright_store::salvage;
 
 use super::course::{job, says_something};
 use crate::commands::doctor::patient::Patient;

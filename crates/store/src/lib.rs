@@ -2,34 +2,38 @@
 //! leaves the old or the new, and how it is read if another program wrote it or half of it is missing.
 //!
 //! The run log (`journal`, [`run_log`]) is the source of truth. `checkpoints.json` ([`checkpoints`]) and `task.json`
-//! (`lane_files`) are views that others may read and add to.
+//! (`lane_files`) are views that others may read and add to. What a file says of a run is decided elsewhere.
+//!
+//! Begin with [`StateDirectory`], where everything is, and [`Journal`].
+
+#![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
 
 pub mod checkpoints;
-pub(crate) mod checkpoints_repair;
+pub mod checkpoints_repair;
 mod error;
-pub(crate) mod error_log;
+pub mod error_log;
 mod glance;
 mod journal;
-pub(crate) mod json;
-pub(crate) mod lane_files;
+pub mod json;
+pub mod lane_files;
 mod layout;
-pub(crate) mod lock;
+pub mod lock;
 mod log_guard;
 mod record;
 pub mod requests;
-pub(crate) mod run_files;
+pub mod run_files;
 pub mod run_log;
-pub(crate) mod salvage;
-pub(crate) mod tool_calls;
+pub mod salvage;
+pub mod tool_calls;
 
-pub(crate) use error::LogError;
-pub(crate) use glance::{Glance, Logs};
+pub use error::LogError;
+pub use glance::{Glance, Logs};
 pub use journal::Journal;
 pub use lane_files::add_interruption;
 pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
 pub use lock::{Holder, RunLock};
 pub use requests::Request;
-pub(crate) use run_log::{Follower, LogContents};
+pub use run_log::{Follower, LogContents};
 pub use salvage::salvage;
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ fn known(path: &Path) -> Result<HashSet<Vec<Option<String>>>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::samples::{agent, at, lane, phase, task};
+    use crate::samples::{agent, at, lane, phase, task};
 
     fn entry() -> ErrorEntry {
         ErrorEntry {

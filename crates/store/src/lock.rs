@@ -44,7 +44,7 @@ pub enum LockError {
     File(#[from] FileError),
 }
 
-pub(crate) fn named(holder: Option<&Holder>) -> String {
+pub fn named(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
 }
 
@@ -92,7 +92,7 @@ impl Drop for RunLock {
 }
 
 /// Whether a live process holds the lock at `path`. The check keeps no process from taking it.
-pub(crate) fn is_held(path: &Path) -> bool {
+pub fn is_held(path: &Path) -> bool {
     let Ok(file) = open_with(path, Links::Refuse) else { return false };
     match file.try_lock_shared() {
         Ok(()) => file.unlock().is_err(),

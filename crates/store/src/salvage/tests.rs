@@ -2,9 +2,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::store::journal::Journal;
-use crate::store::run_log;
-use crate::store::samples::{at, noted, phase};
+use crate::journal::Journal;
+use crate::run_log;
+use crate::samples::{at, noted, phase};
 
 /// A log of records that say `0`, `1`, ….
 fn log(count: i64) -> (tempfile::TempDir, PathBuf, Vec<Vec<u8>>) {

@@ -2,11 +2,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::store::error::LogError;
-use crate::store::journal::Journal;
-use crate::store::log_guard::Tampering;
-use crate::store::run_log::{LogContents, read};
-use crate::store::samples::*;
+use crate::error::LogError;
+use crate::journal::Journal;
+use crate::log_guard::Tampering;
+use crate::run_log::{LogContents, read};
+use crate::samples::*;
 
 /// What another program does to the log at a path while it is open, what that is called, and whether it leaves
 /// something in its place.

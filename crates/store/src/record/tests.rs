@@ -3,7 +3,7 @@ use lanewright_model::{Approval, JobRole, Stage};
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::samples::*;
+use crate::samples::*;
 
 #[test]
 fn every_event_survives_its_line() {
@@ -152,7 +152,7 @@ fn an_unknown_word_in_a_known_event_differs_from_an_unknown_event() {
 
 #[test]
 fn every_event_and_field_is_explained_to_users() {
-    let docs = include_str!("../../../docs/run-log.md");
+    let docs = include_str!("../../../../docs/run-log.md");
     for event in every_event() {
         let line: serde_json::Value = serde_json::from_slice(&line_of(&record(event))).unwrap();
         let word = line["event"].as_str().unwrap();

@@ -223,7 +223,7 @@ fn ten_thousand_records_are_updated_in_one_pass() {
 
 #[test]
 fn every_field_is_explained_to_users() {
-    let docs = include_str!("../../docs/checkpoints.md");
+    let docs = include_str!("../../../docs/checkpoints.md");
     for field in CheckpointRecord::FIELDS {
         assert!(docs.contains(&format!("\n| `{field}` | ")), "{field} is not explained");
     }

@@ -5,7 +5,7 @@ use lanewright_model::{TaskAgent, TaskCheckpoint, Transition};
 use serde_json::json;
 
 use super::*;
-use crate::store::samples::{agent, at, commit, lane, phase, run};
+use crate::samples::{agent, at, commit, lane, phase, run};
 
 fn lane_directory() -> (tempfile::TempDir, LaneDirectory) {
     let root = tempfile::tempdir().unwrap();

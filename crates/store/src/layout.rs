@@ -41,24 +41,24 @@ impl StateDirectory {
 
     /// The same with another place for `checkpoints.json` (`--checkpoint-path`).
     #[must_use]
-    pub(crate) fn with_checkpoints(self, path: PathBuf) -> Self {
+    pub fn with_checkpoints(self, path: PathBuf) -> Self {
         Self { checkpoints: Some(path), ..self }
     }
 
     /// The same with another place for the run log of the one run that is meant (`--log-path`).
     #[must_use]
-    pub(crate) fn with_log(self, path: PathBuf) -> Self {
+    pub fn with_log(self, path: PathBuf) -> Self {
         Self { log: Some(path), ..self }
     }
 
     /// The same with every run log in its usual place.
     #[must_use]
-    pub(crate) fn with_usual_logs(self) -> Self {
+    pub fn with_usual_logs(self) -> Self {
         Self { log: None, ..self }
     }
 
     /// The words that call Lanewright for these runs: its name, and flags for what is elsewhere than usual.
-    pub(crate) fn program(&self) -> Vec<String> {
+    pub fn program(&self) -> Vec<String> {
         let flag = |name: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| [name.to_owned(), path.to_string_lossy().into_owned()])
         };
@@ -86,7 +86,7 @@ impl StateDirectory {
         self.checkpoints.clone().unwrap_or_else(|| self.path().join("checkpoints.json"))
     }
 
-    pub(crate) fn errors(&self) -> PathBuf {
+    pub fn errors(&self) -> PathBuf {
         self.path().join(ERRORS)
     }
 
@@ -108,7 +108,7 @@ impl StateDirectory {
     ///
     /// # Errors
     /// [`FileError`] when the directory is there and cannot be read.
-    pub(crate) fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
+    pub fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
         let path = self.path().join(LOCKS).join("lanes").join(phase.as_str());
         let mut locks: Vec<(LaneId, PathBuf)> = entries(&path)?
             .into_iter()
@@ -142,7 +142,7 @@ impl StateDirectory {
         Ok(runs.into_iter().map(|(_, run)| run).collect())
     }
 
-    pub(crate) fn has(&self, run: &RunId) -> bool {
+    pub fn has(&self, run: &RunId) -> bool {
         let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
         let log = self.run(run).log();
         log.exists() && !self.log.as_ref().is_some_and(of_another) && !is_foreign(&log)
@@ -179,7 +179,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// `FileError`; the state directory must be there.
-    pub(crate) fn create_new(&self) -> Result<bool, FileError> {
+    pub fn create_new(&self) -> Result<bool, FileError> {
         // A log with a path of its own is the user's choice, and the same for every name.
         let has_log = self.log.is_none() && self.log().exists();
         Ok(!has_log && directory::create_new(&self.root, OsStr::new(self.run.as_str()))?)
@@ -190,7 +190,7 @@ impl RunDirectory {
         self.log.clone().unwrap_or_else(|| self.root.join(format!("{}.jsonl", self.run)))
     }
 
-    pub(crate) fn directory(&self) -> PathBuf {
+    pub fn directory(&self) -> PathBuf {
         self.root.join(self.run.as_str())
     }
 
@@ -219,12 +219,12 @@ impl RunDirectory {
         self.directory().join("run.lock")
     }
 
-    pub(crate) fn escalations(&self) -> PathBuf {
+    pub fn escalations(&self) -> PathBuf {
         self.directory().join("escalations.md")
     }
 
     /// The execution report as it was when the run last ended (SPEC §11).
-    pub(crate) fn report(&self, format: ReportFormat) -> PathBuf {
+    pub fn report(&self, format: ReportFormat) -> PathBuf {
         self.directory().join(match format {
             ReportFormat::Text => "report.txt",
             ReportFormat::Json => "report.json",
@@ -235,11 +235,11 @@ impl RunDirectory {
         })
     }
 
-    pub(crate) fn pull_request(&self, lane: &LaneId) -> PathBuf {
+    pub fn pull_request(&self, lane: &LaneId) -> PathBuf {
         self.directory().join("pull-requests").join(format!("{lane}.md"))
     }
 
-    pub(crate) fn errors(&self) -> PathBuf {
+    pub fn errors(&self) -> PathBuf {
         self.directory().join(ERRORS)
     }
 }
@@ -257,15 +257,15 @@ impl LaneDirectory {
         Self { root: worktree_root.to_owned(), relative: Path::new(run.as_str()).join(lane.as_str()) }
     }
 
-    pub(crate) fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.root.join(&self.relative)
     }
 
-    pub(crate) fn task_file(&self) -> PathBuf {
+    pub fn task_file(&self) -> PathBuf {
         self.path().join("task.json")
     }
 
-    pub(crate) fn status_file(&self, agent: &AgentName) -> PathBuf {
+    pub fn status_file(&self, agent: &AgentName) -> PathBuf {
         self.path().join("agents").join(agent.as_str()).join("status.json")
     }
 }
@@ -317,8 +317,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::store::journal::Journal;
-    use crate::store::samples::{at, lane, noted, phase};
+    use crate::journal::Journal;
+    use crate::samples::{at, lane, noted, phase};
     use lanewright_model::JobRole;
 
     fn state() -> (tempfile::TempDir, StateDirectory) {

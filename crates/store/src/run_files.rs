@@ -100,8 +100,8 @@ impl KnownFiles {
     }
 
     /// As if all files had been read long after they were written.
-    #[cfg(test)]
-    pub(crate) fn assume_settled(&mut self) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn assume_settled(&mut self) {
         let specifications = self.specifications.values_mut().map(|(stamp, _)| stamp);
         self.files.values_mut().chain(specifications).for_each(|stamp| stamp.is_settled = true);
     }
@@ -231,8 +231,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::store::StateDirectory;
-    use crate::store::samples::run;
+    use crate::StateDirectory;
+    use crate::samples::run;
 
     fn directory() -> (tempfile::TempDir, RunDirectory) {
         let root = tempfile::tempdir().unwrap();

@@ -5,10 +5,10 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Place, RunMoved};
 
 use super::*;
-use crate::store::error::Damage;
-use crate::store::record::LineFault;
-use crate::store::run_log::{DurableLog, Follower, LogContents, read, read_durable};
-use crate::store::samples::*;
+use crate::error::Damage;
+use crate::record::LineFault;
+use crate::run_log::{DurableLog, Follower, LogContents, read, read_durable};
+use crate::samples::*;
 
 struct Log {
     _directory: tempfile::TempDir,
@@ -181,7 +181,7 @@ fn a_line_of_another_run_is_damage() {
     let other = RunId::new("r2").unwrap();
     let mut line = Vec::new();
     let record = Record { seq: 4, at: at(4), event: noted(None, "x"), origin: None };
-    crate::store::record::encode(&record, &other, &phase(), &mut line).unwrap();
+    crate::record::encode(&record, &other, &phase(), &mut line).unwrap();
     log.set(&[log.bytes(), line].concat());
     assert_eq!(log.damage(), [(4, LineFault::OtherRun(other))]);
 }
@@ -332,7 +332,7 @@ fn becomes(log: &Log, bytes: &[u8]) -> bool {
 
 #[test]
 fn golden_logs_are_read_for_ever() {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/journals/v1");
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/journals/v1");
     let read = |name: &str| read(&directory.join(name)).unwrap();
     let every = read("every-event.jsonl");
     assert_eq!((every.damage, every.torn_tail), (vec![], false));

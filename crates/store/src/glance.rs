@@ -285,8 +285,8 @@ fn piece(file: &File, from: u64, length: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Journal;
-    use crate::store::samples::{at, lane, noted, phase, started};
+    use crate::Journal;
+    use crate::samples::{at, lane, noted, phase, started};
     use lanewright_model::event::{Place, RunMoved};
     use lanewright_model::{Checkpoint, CheckpointStatus, Stage};
 

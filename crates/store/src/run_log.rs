@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<LogContents, LogError> {
 }
 
 /// The records of a run log whose event's word is `wanted`: the others are not looked at, so neither is their damage.
-pub(crate) fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
+pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
     let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
     let mut scanner = Scanner::default();
     let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
@@ -56,7 +56,7 @@ pub(crate) fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Re
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) -> Result<LogContents, LogError> {
+pub fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) -> Result<LogContents, LogError> {
     let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
     let (mut contents, mut scanner) = (LogContents::default(), Scanner::default());
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').peekable();
@@ -84,14 +84,14 @@ pub(crate) fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) ->
 }
 
 /// A run log's bytes, all of them durable and whole lines, with the records in them. Damage is refused.
-pub(crate) fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
+pub fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
     let read = DurableLog::default().read(path)?;
     Ok((read.bytes, read.added))
 }
 
 /// Reads a run log again and again while it grows, and decodes only what was added.
 #[derive(Debug, Default)]
-pub(crate) struct DurableLog {
+pub struct DurableLog {
     scanner: Scanner,
     /// How many bytes were read, and their SHA-256.
     known: usize,
@@ -99,17 +99,17 @@ pub(crate) struct DurableLog {
 }
 
 /// A run log, of which every line is durable, whole and undamaged.
-pub(crate) struct DurableRead {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) sha256: String,
+pub struct DurableRead {
+    pub bytes: Vec<u8>,
+    pub sha256: String,
     /// Whether it begins with all that was read before. If it does not, all of it was added.
-    pub(crate) continues: bool,
-    pub(crate) added: Vec<Record>,
+    pub continues: bool,
+    pub added: Vec<Record>,
 }
 
 impl DurableLog {
     /// After an error the next call reads the log from its beginning.
-    pub(crate) fn read(&mut self, path: &Path) -> Result<DurableRead, LogError> {
+    pub fn read(&mut self, path: &Path) -> Result<DurableRead, LogError> {
         let mut bytes = durable_bytes(path)?;
         let before = std::mem::take(self);
         let mut digest = Sha256::new_with_prefix(bytes.get(..before.known).unwrap_or_default());
@@ -146,7 +146,7 @@ fn durable_bytes(path: &Path) -> Result<Vec<u8>, LogError> {
 ///
 /// # Errors
 /// [`EncodeError`], for an event that cannot be written.
-pub(crate) fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<Vec<u8>, EncodeError> {
+pub fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<Vec<u8>, EncodeError> {
     let mut lines = Vec::new();
     records.iter().try_for_each(|record| encode(record, run, phase, &mut lines))?;
     Ok(lines)
@@ -156,7 +156,7 @@ pub(crate) fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<
 ///
 /// # Errors
 /// [`LogError`]; `path` is what the messages call it.
-pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
     let scan = scan_all(path, bytes)?;
     if scan.whole < bytes.len() || scan.open_end {
         let fault = LineFault::Checksum;
@@ -190,7 +190,7 @@ pub(super) fn scan_all(path: &Path, bytes: &[u8]) -> Result<Scan, LogError> {
 
 /// Reads a run log as it grows: each record once, as soon as its line is whole.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub struct Follower {
     path: PathBuf,
     offset: u64,
     scanner: Scanner,

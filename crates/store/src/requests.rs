@@ -69,11 +69,11 @@ pub struct Taken {
     pub requests: Vec<Request>,
     /// Where they lie now: for `forget` once what they ask for is durable elsewhere.
     pub files: Vec<PathBuf>,
-    pub(crate) malformed: Vec<Malformed>,
+    pub malformed: Vec<Malformed>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed {
+pub struct Malformed {
     pub path: PathBuf,
     pub reason: String,
 }
@@ -88,7 +88,7 @@ pub fn submit(directory: &Path, request: &Request) -> Result<PathBuf, FileError>
 }
 
 /// Takes back the request that [`submit`] left as `path`; `true`: it was still there, and will never be taken.
-pub(crate) fn withdraw(path: &Path) -> Result<bool, FileError> {
+pub fn withdraw(path: &Path) -> Result<bool, FileError> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -98,7 +98,7 @@ pub(crate) fn withdraw(path: &Path) -> Result<bool, FileError> {
 
 /// A request that was taken and not forgotten: its taker died, perhaps after what it asked for was written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unsettled {
+pub struct Unsettled {
     pub request: Request,
     pub since: Timestamp,
     pub file: PathBuf,
@@ -125,7 +125,7 @@ pub fn take(directory: &Path) -> Result<Taken, FileError> {
 
 /// Removes requests that were taken, now that what they ask for is durable. One that cannot be removed is found again
 /// by [`unsettled`].
-pub(crate) fn forget(files: &[PathBuf]) {
+pub fn forget(files: &[PathBuf]) {
     for file in files {
         if let Err(error) = fs::remove_file(file) {
             tracing::warn!("{} cannot be removed: {error}", file.display());
@@ -134,7 +134,7 @@ pub(crate) fn forget(files: &[PathBuf]) {
 }
 
 /// The requests that were taken and not forgotten, the oldest first. No other process may be taking any.
-pub(crate) fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
+pub fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
     let files = ending_with(directory, TAKEN)?.into_iter();
     Ok(files.filter_map(|file| Some(Unsettled { request: read(&file).ok()?, since: age(&file), file })).collect())
 }
