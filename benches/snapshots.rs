@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lanewright::git::{CommitRequest, Repository, SnapshotRequest, commit_all, snapshot};
+use lanewright_git::{CommitRequest, Repository, SnapshotRequest, commit_all, snapshot};
 
 /// How many times each is done.
 const ROUNDS: usize = 9;

@@ -20,7 +20,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lanewright::git::{Remote, Repository};
+use lanewright_git::{Remote, Repository};
 use lanewright::state_sync::{OwnPushes, Source, StatePusher};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, Plan, PlanParts, RunId, Timestamp};

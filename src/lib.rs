@@ -12,7 +12,6 @@ mod cluster;
 pub mod engine;
 pub mod executor;
 mod forge;
-pub mod git;
 mod placement;
 pub mod process;
 pub mod progress;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lanewright::git::{Pool, Repository};
+use lanewright_git::{Pool, Repository};
 use lanewright::progress::FanOut;
 use lanewright::progress::projections::ProjectionWriter;
 use lanewright_files::timing::TARGET;

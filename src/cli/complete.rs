@@ -12,7 +12,7 @@ use lanewright_view::snapshots::snapshots as snapshots_of;
 
 use super::args::Args;
 use super::runs::pinned_plan;
-use crate::git::Surrounding;
+use lanewright_git::Surrounding;
 
 /// How many runs are offered, the newest.
 const RUNS: usize = 50;

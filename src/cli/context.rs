@@ -13,7 +13,7 @@ use lanewright_plan::settings::{ConfigFile, Environment, Layer, Layers, Surround
 use super::args::GlobalArgs;
 use super::error::{ExitStatus, Hint};
 use super::printer::Printer;
-use crate::git::{Repository, Surrounding};
+use lanewright_git::{Repository, Surrounding};
 
 /// The largest configuration file, in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;

@@ -27,7 +27,7 @@ pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Opt
     let filter = EnvFilter::try_new(directives).map_err(|error| {
         ExitStatus::Usage
             .error(format!("`{LOG}` cannot be understood: {error}"))
-            .hint("write a level such as `info`, or `target=level` pairs such as `lanewright::git=debug`")
+            .hint("write a level such as `info`, or `target=level` pairs such as `lanewright_git=debug`")
     })?;
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let written = tracing_subscriber::fmt::layer().with_writer(|| Diagnostics).with_ansi(colour);

@@ -15,7 +15,7 @@ use super::runs::{beginning, command};
 use super::select::{Selector, Target};
 use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::git::{self, FileChange};
+use lanewright_git::{self as git, FileChange};
 
 pub(super) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::engine::DriverError;
 use crate::executor::ExecutorError;
 use crate::forge::ForgeError;
-use crate::git::GitError;
+use lanewright_git::GitError;
 use crate::process::ProcessError;
 use crate::progress::projections::ProjectionError;
 use crate::recover::resume::ResumeError;

@@ -13,7 +13,7 @@ use super::context::path_or_address;
 use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::cluster::{self, Cluster};
-use crate::git::{GitError, Remote, Repository};
+use lanewright_git::{GitError, Remote, Repository};
 use crate::placement::Engine;
 use crate::state_sync::lane_run::drop_all;
 use crate::state_sync::{Ownership, StateSyncError};

@@ -8,7 +8,7 @@ use lanewright_model::{CommitId, LaneId, Redactor};
 use lanewright_view::changes::LaneWork;
 use lanewright_view::report::{ChangedFile, LaneChanges, MOST_CHANGES};
 
-use crate::git::Repository;
+use lanewright_git::Repository;
 
 /// The changes of one lane are worth this many bytes.
 const MOST_OF_A_LANE: usize = 100_000;

@@ -18,7 +18,7 @@ use super::runs::{beginning, pinned_plan, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
-use crate::git::Repository;
+use lanewright_git::Repository;
 use crate::progress::styles_for;
 
 /// Writes the report of a run.

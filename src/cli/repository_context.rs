@@ -20,7 +20,7 @@ use super::error::{ExitStatus, Hint};
 use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
 use crate::executor::{Executor, RunClock};
-use crate::git::{self, Pool, Remote, Repository};
+use lanewright_git::{self as git, Pool, Remote, Repository};
 use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::state_sync::{Claim, OwnPushes};

@@ -9,7 +9,7 @@ use lanewright_plan::settings::{OnLockConflict, Settings};
 use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
-use crate::git::{GitError, Repository};
+use lanewright_git::{GitError, Repository};
 
 const PAUSE: Duration = Duration::from_millis(300);
 

@@ -16,7 +16,7 @@ use super::checkpoints::{RunRecords, records_of, started};
 use super::runs::{beginning, command, require_plan};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::git::{HeldSlot, Pool};
+use lanewright_git::{HeldSlot, Pool};
 
 /// Whether the agent works in the lane's own worktree.
 pub(crate) fn shares(plan: &Plan, lane: LaneIndex, agent: &AgentName) -> bool {

@@ -10,7 +10,7 @@ use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId}
 use lanewright_schedule::{RestartFrom, RunState};
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
-use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
+use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, ExecutorError> {

@@ -8,7 +8,7 @@ use lanewright_model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneInd
 use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Prepared};
-use crate::git::{self, Checkout, Holder, Mode};
+use lanewright_git::{self as git, Checkout, Holder, Mode};
 use crate::process;
 
 struct Search {

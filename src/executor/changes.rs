@@ -7,7 +7,7 @@ use lanewright_model::{ChangeSize, CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
 use super::{Executor, Prepared, lane_head};
-use crate::git::{FileChange, GitError, Repository};
+use lanewright_git::{FileChange, GitError, Repository};
 
 impl Executor {
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {

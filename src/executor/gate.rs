@@ -6,7 +6,7 @@ use lanewright_model::event::Event;
 use lanewright_model::{CommitId, JobId, JobRole};
 
 use super::{Executor, ExecutorError, Moment};
-use crate::git::{self, GitError};
+use lanewright_git::{self as git, GitError};
 
 /// A worktree in which a setup or a gate may leave files.
 pub(super) struct Leaves {

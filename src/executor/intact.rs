@@ -4,7 +4,7 @@ use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex};
 
 use super::{Executor, ExecutorError};
-use crate::git::{self, GitError, Snapshot, SnapshotRequest};
+use lanewright_git::{self as git, GitError, Snapshot, SnapshotRequest};
 
 impl Executor {
     /// The first of `points` that can be read, and events for the damaged ones before it.

@@ -23,7 +23,7 @@ use super::stream::CallSource;
 use super::timed::job_span;
 use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
-use crate::git;
+use lanewright_git as git;
 use crate::process::{self, Observation};
 
 /// Everything that a job needs, taken from the state.

@@ -9,7 +9,7 @@ use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::git::{self, Snapshot, SnapshotRequest};
+use lanewright_git::{self as git, Snapshot, SnapshotRequest};
 
 /// The trailer of a snapshot's commit that says why it was taken.
 pub(crate) const REASON: &str = "Reason";

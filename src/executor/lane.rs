@@ -9,7 +9,7 @@ use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::{Rebuild, RunState};
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
-use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
+use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Snapshot};
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";

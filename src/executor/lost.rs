@@ -6,7 +6,7 @@ use lanewright_model::event::Event;
 
 use super::repair::Holding;
 use super::{Answer, Executor, ExecutorError, Moment};
-use crate::git::{Checkout, Lost, Mode};
+use lanewright_git::{Checkout, Lost, Mode};
 
 impl Executor {
     /// Makes sure that the worktree at `path`, which the lane or an agent of it holds, is there, with its claim and its

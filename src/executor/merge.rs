@@ -7,7 +7,7 @@ use lanewright_model::{CommitId, LaneIndex, Round};
 use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared, lane_head};
-use crate::git::{self, Checkout, Integrated, Integration, Merge, Mode, Publication};
+use lanewright_git::{self as git, Checkout, Integrated, Integration, Merge, Mode, Publication};
 
 impl Executor {
     fn is_lost(&self, commit: &CommitId) -> Result<bool, ExecutorError> {

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::forge::{Forge, ForgeError};
-use crate::git::{GitError, Holder, Pool, Repository};
+use lanewright_git::{GitError, Holder, Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
     AgentName, CommitId, LaneId, LaneIndex, MergedPlan, Plan, PlanningFiles, PullRequest, Redactor, RunId,

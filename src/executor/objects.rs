@@ -10,7 +10,7 @@ use lanewright_schedule::RunState;
 
 use super::repair::{Holding, open_worktrees};
 use super::{Executor, ExecutorError, Moment};
-use crate::git::{self, GitError, LostObject, Rebuilt, Repository};
+use lanewright_git::{self as git, GitError, LostObject, Rebuilt, Repository};
 
 /// How many lost objects of a commit are named.
 const NAMED: usize = 4;

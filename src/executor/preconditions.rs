@@ -9,7 +9,7 @@ use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared};
-use crate::git::{self, Merge};
+use lanewright_git::{self as git, Merge};
 
 pub const PORTS_PER_LANE: u16 = 10;
 

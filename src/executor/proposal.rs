@@ -12,7 +12,7 @@ use lanewright_store::run_log;
 
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
 use crate::forge::{Forge, Opened, Proposal};
-use crate::git::{PushRequest, Remote, branch_reference};
+use lanewright_git::{PushRequest, Remote, branch_reference};
 
 /// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;

@@ -9,7 +9,7 @@ use lanewright_schedule::{AgentState, AgentStep, LaneState, RunState};
 
 use super::objects::{LostHead, Restored};
 use super::{Answer, Executor, ExecutorError, Moment};
-use crate::git::{self, ClaimFound, GitError, Holder};
+use lanewright_git::{self as git, ClaimFound, GitError, Holder};
 
 /// How often an action is tried that git refuses.
 const TRIES: u32 = 4;

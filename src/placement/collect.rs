@@ -14,7 +14,7 @@ use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::cluster::Cancel;
 use crate::executor::changes::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::git::{GitError, point_reference};
+use lanewright_git::{GitError, point_reference};
 use crate::state_sync::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
 

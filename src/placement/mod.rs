@@ -24,7 +24,7 @@ use lanewright_store::RunDirectory;
 
 use crate::cluster::{Cluster, OrderName};
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
-use crate::git::{Remote, Repository};
+use lanewright_git::{Remote, Repository};
 use crate::state_sync::PushNow;
 
 /// An executor of the plan, and the engine behind it.

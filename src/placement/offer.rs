@@ -14,7 +14,7 @@ use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
 use crate::cluster::{ClusterError, Order};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
-use crate::git::GitError;
+use lanewright_git::GitError;
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
 

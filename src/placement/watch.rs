@@ -16,7 +16,7 @@ use super::abandon::Unanswered;
 use super::{Engine, Placing};
 use crate::cluster::{ClusterError, OrderName, Ticket};
 use crate::executor::elsewhere::{Answer, Errand, What};
-use crate::git::GitError;
+use lanewright_git::GitError;
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
 
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.

@@ -20,7 +20,7 @@ use lanewright_view::RunHistory;
 use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
 use lanewright_view::tasks::task_file;
 
-use crate::git::{Pool, Repository};
+use lanewright_git::{Pool, Repository};
 
 /// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use lanewright_schedule::RunState;
 use lanewright_view::RunHistory;
 use lanewright_view::history::{LaneHistory, Workplace};
 
-use crate::git::{self, GitError, Repository, Undone};
+use lanewright_git::{self as git, GitError, Repository, Undone};
 
 /// A worktree that changed since it was last known.
 #[derive(Debug, Clone, PartialEq, Eq)]

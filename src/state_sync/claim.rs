@@ -14,7 +14,7 @@ use super::ownership::Ownership;
 use super::receive::{ReceivedState, fetch_into};
 use super::send::fenced;
 use super::{incoming_reference, outgoing_reference, state_reference};
-use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 
 /// What a process pushes a run under.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use lanewright_model::event::{Event, Record};
 use super::Source;
 use super::error::{Result, StateSyncError};
 use super::send::{StatePusher, is_ours};
-use crate::git::{GitError, Remote};
+use lanewright_git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);

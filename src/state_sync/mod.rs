@@ -23,7 +23,7 @@ mod worktrees;
 
 use std::collections::HashSet;
 
-use crate::git::{Remote, Repository, forget_reference, remove_dead_locks_on};
+use lanewright_git::{Remote, Repository, forget_reference, remove_dead_locks_on};
 use error::Result;
 use lanewright_model::RunId;
 use lanewright_model::digest::sha256;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::error::{Result, StateSyncError};
 use super::{OWNERS, STATES, remote_directory};
-use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 
 const FILE: &str = "owner.json";
 

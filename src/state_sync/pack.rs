@@ -17,7 +17,7 @@ use lanewright_store::run_log::{self, DurableLog, DurableRead};
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
-use crate::git::{Bundle, GitError, write_bundle};
+use lanewright_git::{Bundle, GitError, write_bundle};
 
 pub(super) const FILES: &str = "files/";
 

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::git::Repository;
+use lanewright_git::Repository;
 use crate::state_sync::OwnPushes;
 
 /// A run in a repository of its own.

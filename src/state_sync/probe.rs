@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::Result;
-use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
 
 const PROBES: &str = "refs/lanewright/probe/";
 const ANSWER: &str = "answer.json";

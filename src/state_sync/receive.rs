@@ -16,7 +16,7 @@ use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::planned::{is_below_one, retain_planned};
 use super::{STATES, incoming_reference, state_reference};
-use crate::git::{GitError, Remote, Repository, forget_reference};
+use lanewright_git::{GitError, Remote, Repository, forget_reference};
 
 #[derive(Debug)]
 pub struct Offer {

@@ -16,7 +16,7 @@ use super::receive::{Contents, ReceivedState};
 use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
-use crate::git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
+use lanewright_git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
 
 #[derive(Debug)]
 pub struct Destination<'a> {

@@ -8,7 +8,7 @@ use super::manifest::Manifest;
 use super::pack::{Packed, Packer};
 use super::receive::{ReceivedState, fetch};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
-use crate::git::{PushRequest, Remote, forget_reference, point_reference};
+use lanewright_git::{PushRequest, Remote, forget_reference, point_reference};
 
 #[derive(Debug)]
 pub struct Sent {

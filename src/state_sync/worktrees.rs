@@ -6,7 +6,7 @@ use lanewright_model::event::{Event, Record, Worktree};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
 use lanewright_schedule::RunState;
 
-use crate::git::{self, Checkout, GitError, Holder, Pool};
+use lanewright_git::{self as git, Checkout, GitError, Holder, Pool};
 
 type Who = (LaneId, Option<AgentName>);
 

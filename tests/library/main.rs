@@ -3,7 +3,6 @@
 mod corpus_gsd;
 mod corpus_lanes;
 mod diagnosis;
-mod git;
 mod gsd_plans;
 mod lane_plans;
 mod layering;

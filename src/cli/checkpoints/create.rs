@@ -16,7 +16,7 @@ use crate::cli::select::{Selector, Target};
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, Keeping};
-use crate::git::Snapshot;
+use lanewright_git::Snapshot;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
     let target = Selector::new(within.context, &within.state).agent_target(&arguments.target.names())?;

@@ -12,7 +12,7 @@ use crate::cli::args::Name;
 use crate::cli::runs::{pinned_plan, read_log};
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::git;
+use lanewright_git as git;
 
 /// What is known of one run.
 pub(crate) struct RunRecords {

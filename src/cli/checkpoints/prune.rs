@@ -12,7 +12,7 @@ use super::find::{Found, RunRecords, existing, records_of_named, started};
 use crate::cli::args::PruneCheckpoints;
 use crate::cli::runs::newest_of_lanes;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::git;
+use lanewright_git as git;
 use crate::recover::prune::{Candidate, Fate, PruneOptions, fates};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {

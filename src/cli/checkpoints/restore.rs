@@ -14,7 +14,7 @@ use crate::cli::runs::open_jobs;
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, ExecutorError, Keeping};
-use crate::git::{self, HeldSlot, Snapshot};
+use lanewright_git::{self as git, HeldSlot, Snapshot};
 use crate::process::{self, Observation};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {

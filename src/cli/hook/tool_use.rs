@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::input::Input;
 use super::unfinished::surrounding;
 use crate::cli::{Context, ExitStatus, Result, now};
-use crate::git::{Holder, Surrounding};
+use lanewright_git::{Holder, Surrounding};
 use crate::process::{self, Output};
 
 /// The longest text of a tool's input that is passed on, in characters: enough to see what is risky.

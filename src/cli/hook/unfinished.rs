@@ -14,7 +14,7 @@ use lanewright_store::{Glance, LaneDirectory, StateDirectory};
 use super::input::Input;
 use crate::cli::Context;
 use crate::cli::runs;
-use crate::git::Surrounding;
+use lanewright_git::Surrounding;
 
 const RUNS: usize = 3;
 

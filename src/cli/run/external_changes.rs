@@ -16,7 +16,7 @@ use super::request::Adoption;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, ExecutorError, Keeping};
-use crate::git::{self, GitError, Publication, Repository, Snapshot};
+use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
 use crate::recover::resume::replay;
 

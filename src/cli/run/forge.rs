@@ -5,7 +5,7 @@ use lanewright_model::text::shell_line;
 
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::forge::{Forge, ForgeSettings};
-use crate::git::{Remote, branch_reference, upstream_remote, written_url};
+use lanewright_git::{Remote, branch_reference, upstream_remote, written_url};
 
 /// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.
 pub(super) fn ready(within: &RepositoryContext<'_>, merge: MergeMode, base: &str) -> Result<Option<Forge>> {

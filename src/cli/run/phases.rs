@@ -20,7 +20,7 @@ use crate::cli::executors;
 use crate::cli::runs::half_done;
 use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::git;
+use lanewright_git as git;
 
 pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
     let execution = &arguments.execution;

@@ -13,7 +13,7 @@ use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use crate::git::{self, Publication};
+use lanewright_git::{self as git, Publication};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {

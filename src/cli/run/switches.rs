@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use lanewright_model::event::{Event, Record};
 
-use crate::git::{self, Publication, Repository};
+use lanewright_git::{self as git, Publication, Repository};
 
 /// A thread that examines the checkouts after each publication until no `git switch` can be under way.
 pub(super) struct SwitchWatch {

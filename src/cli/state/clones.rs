@@ -11,7 +11,7 @@ use lanewright_store::lock::{exclusively, is_held};
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
 
 use crate::cli::Result;
-use crate::git::{Remote, Repository, forget_reference};
+use lanewright_git::{Remote, Repository, forget_reference};
 use crate::process::{self, Observation};
 use crate::state_sync::{KEPT, runs_of};
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::{ExitStatus, RepositoryContext, Result};
-use crate::git::Remote;
+use lanewright_git::Remote;
 use crate::state_sync::{Manifest, Offer, offers};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote) -> Result<ExitStatus> {

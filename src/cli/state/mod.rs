@@ -15,7 +15,7 @@ use super::executors::remote_or_address;
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
-use crate::git::Remote;
+use lanewright_git::Remote;
 use crate::state_sync::{StateSyncError, offers, runs_of};
 
 const REMOTE: &str = "origin";

@@ -12,7 +12,7 @@ use crate::cli::executors::take_over;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::git::Remote;
+use lanewright_git::Remote;
 use crate::state_sync::{
     Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
 };

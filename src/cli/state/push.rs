@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::args::PushState;
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
-use crate::git::Remote;
+use lanewright_git::Remote;
 use crate::state_sync::{OwnPushes, Source, send};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {

@@ -23,7 +23,7 @@ use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::git::{self, GitError, Remote, Repository};
+use lanewright_git::{self as git, GitError, Remote, Repository};
 use crate::state_sync::{
     Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
 };

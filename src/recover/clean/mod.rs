@@ -8,7 +8,7 @@ mod survey;
 
 use std::path::PathBuf;
 
-use crate::git::HeldSlot;
+use lanewright_git::HeldSlot;
 use crate::recover::doctor::Expected;
 use lanewright_model::event::LaneStage;
 use lanewright_model::{CommitId, LaneId};

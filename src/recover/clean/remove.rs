@@ -9,7 +9,7 @@ use lanewright_model::CommitId;
 use lanewright_store::{RunDirectory, RunLock};
 
 use super::{Leftover, Surroundings, Thing};
-use crate::git::{self, GitError};
+use lanewright_git::{self as git, GitError};
 use crate::recover::doctor::Expected;
 
 /// Removes all of `found` that may be removed, except the log. Returns the same list with the results.

@@ -7,7 +7,7 @@ use lanewright_store::{LaneDirectory, RunDirectory};
 use lanewright_view::history::LaneHistory;
 
 use super::{Leftover, Thing, Verdict, begun_lanes};
-use crate::git::{self, GitError, HeldSlot, Pool, Repository};
+use lanewright_git::{self as git, GitError, HeldSlot, Pool, Repository};
 use crate::recover::doctor::Expected;
 
 #[derive(Debug)]

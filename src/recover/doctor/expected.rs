@@ -12,7 +12,7 @@ use lanewright_view::RunHistory;
 use lanewright_view::history::{JobHistory, worktree_link};
 
 use crate::executor::{OpenWorktree, open_worktrees};
-use crate::git::Holder;
+use lanewright_git::Holder;
 
 /// What a run's log records.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use lanewright_store::salvage::Salvage;
 use serde_json::Value;
 
 use crate::executor::objects::DamagedCommit;
-use crate::git::{Prunable, Slot, WorktreeState};
+use lanewright_git::{Prunable, Slot, WorktreeState};
 use crate::process::Observation;
 use crate::recover::doctor::{Expected, Holding, Owned};
 

@@ -9,7 +9,7 @@ use lanewright_model::event::Event;
 use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
 
-use crate::git::{self, GitError, Pool};
+use lanewright_git::{self as git, GitError, Pool};
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
@@ -59,7 +59,7 @@ fn pool(scope: &Scope<'_>) -> Pool {
 pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> anyhow::Result<Remains> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
     let slots = pool(scope).slots_seen()?;
-    let holds = |holder: &Option<crate::git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
+    let holds = |holder: &Option<lanewright_git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
     let slots = slots.into_iter().filter(|slot| slot.holder.as_ref().is_ok_and(holds)).collect();
     let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
     let phase = plan.map(|plan| plan.phase.to_string()).or_else(|| own.first().map(|it| it.phase.to_string()));

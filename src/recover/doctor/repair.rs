@@ -13,7 +13,7 @@ use lanewright_store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, 
 
 use crate::executor::Executor;
 use crate::executor::objects::{LostHead, Restored};
-use crate::git::{self, Holder, Pool, Repository, Snapshot};
+use lanewright_git::{self as git, Holder, Pool, Repository, Snapshot};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
 
 use crate::executor::FINAL;
-use crate::git::{self, GitError, Pool, Repository};
+use lanewright_git::{self as git, GitError, Pool, Repository};
 use crate::process;
 use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
 

@@ -21,7 +21,7 @@ use lanewright_view::tasks::task_file;
 use super::facts::*;
 use super::{remains, shared};
 use crate::executor::objects::NeededCommits;
-use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
+use lanewright_git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
 use crate::process;
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};

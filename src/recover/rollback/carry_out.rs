@@ -15,7 +15,7 @@ use super::{Result, work};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
-use crate::git::{self, Snapshot};
+use lanewright_git::{self as git, Snapshot};
 use crate::process;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

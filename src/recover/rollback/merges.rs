@@ -5,7 +5,7 @@ use lanewright_model::{CommitId, LaneId, LaneIndex};
 use super::plan::{LaneToRollBack, MergeToRevert, RollbackPlan};
 use super::{Result, RollbackError};
 use crate::executor::Executor;
-use crate::git::{self, Publication, Revert};
+use lanewright_git::{self as git, Publication, Revert};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reverted {

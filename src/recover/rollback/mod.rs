@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::git::Blockers;
+use lanewright_git::Blockers;
 use crate::recover::resume::names;
 use lanewright_model::{CommitId, LaneId};
 

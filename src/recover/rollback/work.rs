@@ -8,7 +8,7 @@ use lanewright_view::history::SnapshotView;
 use super::plan::LaneToRollBack;
 use super::{Result, RollbackError};
 use crate::executor::Executor;
-use crate::git::{self, HeldSlot};
+use lanewright_git::{self as git, HeldSlot};
 
 pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>> {
     let id = &executor.plan.lane(lane).id;

@@ -3,7 +3,7 @@
 use super::table::{KEYS, Layer};
 use super::{Environment, Fault, Key, Origin, Surroundings, absolute, nearest};
 
-/// Which diagnostics are written, where no `-v` says so: `info`, `lanewright::git=debug`.
+/// Which diagnostics are written, where no `-v` says so: `info`, `lanewright_git=debug`.
 pub const LOG: &str = "LANEWRIGHT_LOG";
 
 /// Where the user's caches are; default `$HOME/.cache`.

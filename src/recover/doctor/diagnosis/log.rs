@@ -88,7 +88,7 @@ fn later(records: &[Record], stranded: usize, remains: &Remains) -> Vec<String> 
     later.extend(remains.jobs.iter().filter(|it| !known_jobs.contains(it)).map(|it| format!("job {}", it.display())));
     let snapshot = |name: &str| expected.snapshots().any(|known| known == name);
     later.extend(remains.snapshots.iter().filter(|(name, _)| !snapshot(name)).map(|(name, _)| name.clone()));
-    let held = |slot: &&crate::git::Slot| expected.opened().iter().any(|(_, it)| it.path == slot.path);
+    let held = |slot: &&lanewright_git::Slot| expected.opened().iter().any(|(_, it)| it.path == slot.path);
     later.extend(remains.slots.iter().filter(|it| !held(it)).map(|it| format!("worktree {}", it.path.display())));
     let gone = expected.opened().into_iter().filter(|(_, it)| remains.slots.iter().all(|slot| slot.path != it.path));
     later.extend(gone.map(|(owned, it)| format!("that {} was given back", expected.shown(&owned, it).display())));

@@ -3,7 +3,7 @@
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CheckpointRecord, RunId};
 
-use crate::git::Slot;
+use lanewright_git::Slot;
 use crate::recover::doctor::{Facts, Finding, IndexTrouble, Kind, Repair, RunFacts, Severity, is_same_record};
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {

@@ -65,7 +65,7 @@ fn a_lock_is_removed_only_from_a_worktree_of_the_pool_in_which_no_process_works(
 
 #[test]
 fn a_damaged_claim_stays_while_an_unreadable_run_may_have_it() {
-    let slot = crate::git::Slot {
+    let slot = lanewright_git::Slot {
         number: 1,
         path: "/r/slots/01".into(),
         claim: "/r/slots/01.claim".into(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lanewright_model::text::shell_line;
 
-use crate::git::{Holder, Present, WorktreeState};
+use lanewright_git::{Holder, Present, WorktreeState};
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Claimed, Expected, Finding, HoldingSeen, Kind, Repair, RunFacts, Severity, Target};
 

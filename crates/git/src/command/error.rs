@@ -1,0 +1,169 @@
+//! What can go wrong with git, each with its place.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lanewright_files::FileError;
+use lanewright_model::CommitId;
+
+use crate::command::ProgramError;
+
+pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("git {found} is too old, Lanewright needs {needed} or newer")]
+    TooOld { found: String, needed: String },
+    #[error("{from} is not inside a git repository")]
+    NotARepository { from: PathBuf },
+    #[error("{path} is a bare repository, lanes need one with files")]
+    Bare { path: PathBuf },
+    #[error("{common} does not say where its main worktree is")]
+    NoMainWorktree { common: PathBuf },
+    /// The repository's refs are not in the format that libgit2 and Lanewright read.
+    #[error("{path} stores its refs as `{format}`, which Lanewright does not support")]
+    RefFormat { path: PathBuf, format: String },
+    #[error("{path} has no commit yet")]
+    UnbornHead { path: PathBuf },
+    /// The branch is there, its commit is not.
+    #[error("{path} is at commit {}, which git cannot read ({reason})", .commit.short())]
+    UnreadableHead { path: PathBuf, commit: CommitId, reason: String },
+    /// An object that a ref leads to, or that was stored a moment ago, is damaged or removed.
+    #[error("git has lost object {object}")]
+    LostObject { object: String },
+    #[error("all {limit} slots of the worktree pool are in use")]
+    PoolExhausted { limit: u32 },
+    #[error(
+        "branch `{branch}` is in the way{}",
+        .place.as_ref().map(|place| format!(", it is checked out in {}", place.display())).unwrap_or_default()
+    )]
+    BranchInTheWay { branch: String, place: Option<PathBuf> },
+    #[error("there is no branch `{branch}`")]
+    BranchMissing { branch: String },
+    #[error("`{reference}` should be at {expected} and is at {}", .found.as_ref().map_or("nothing", CommitId::as_str))]
+    ReferenceMoved { reference: String, expected: CommitId, found: Option<CommitId> },
+    #[error("{path} holds uncommitted work: {}", listed(.paths))]
+    Dirty { path: PathBuf, paths: Vec<String> },
+    /// Commits would be lost.
+    #[error("{head}, in {place}, is not merged into anything that is kept")]
+    Unmerged { place: String, head: CommitId },
+    #[error("git cannot read {what} in {path} ({reason})")]
+    Unreadable { path: PathBuf, what: String, reason: String },
+    #[error("{path} is in the middle of {which}")]
+    OperationInProgress { path: PathBuf, which: &'static str },
+    #[error("{lock} exists: another git changes refs, or died")]
+    RefsLocked { lock: PathBuf },
+    #[error(
+        "{worktree} is on {} at {head}, which does not continue its branch `{branch}`",
+        .on.as_ref().map_or_else(|| "no branch".to_owned(), |on| format!("branch `{on}`"))
+    )]
+    Astray { worktree: PathBuf, head: CommitId, on: Option<String>, branch: String },
+    /// Something that Lanewright did not make is where a thing of its own should be.
+    #[error("{path} is not Lanewright's own")]
+    NotOurs { path: PathBuf },
+    #[error("{path} is damaged ({reason})")]
+    BadClaim { path: PathBuf, reason: String },
+    #[error("{ours} and {theirs} have no history in common and cannot be merged")]
+    Unrelated { ours: CommitId, theirs: CommitId },
+    #[error("{commit} does not continue {onto}, so `{branch}` cannot be moved to it")]
+    NotAFastForward { branch: String, onto: CommitId, commit: CommitId },
+    #[error("git answered `{text}` where a commit's full name was expected")]
+    NoCommitName { text: String },
+    #[error("there is no remote `{name}`")]
+    NoSuchRemote { name: String, known: Vec<String> },
+    #[error("remote `{remote}`: {}", said(source))]
+    Remote { remote: String, remedy: &'static str, source: ProgramError },
+    #[error("remote `{remote}` refuses {reason}{}", .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
+    PushRefused { remote: String, reason: String, said: Vec<String> },
+    /// No ref moved, and the server could not lock one of them again and again.
+    #[error("remote `{remote}` cannot lock {said}")]
+    RemoteLocked { remote: String, said: String },
+    #[error("`{pattern}` is not a valid file pattern: {reason}")]
+    BadPattern { pattern: String, reason: String },
+}
+
+impl GitError {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::TooOld { .. } => "install a newer git, and see that it comes first in PATH".to_owned(),
+            Self::NotARepository { .. } => "change into one, or run `git init` and commit once".to_owned(),
+            Self::Bare { path } => format!("work in a clone of it (`git clone {}`)", path.display()),
+            Self::NoMainWorktree { .. } => "start again from the main worktree".to_owned(),
+            Self::RefFormat { path, .. } => format!(
+                "convert it with `git refs migrate --ref-format=files`, or work in a clone \
+                 (`git clone --ref-format=files {} NEW-DIRECTORY`)",
+                path.display()
+            ),
+            Self::UnbornHead { .. } => "make a first one (`git commit --allow-empty -m start`)".to_owned(),
+            Self::UnreadableHead { .. } => {
+                "`git fsck` lists what is damaged; restore it from another clone or a backup".to_owned()
+            }
+            Self::LostObject { .. } => {
+                "`git fsck` lists what is missing, and `git gc --prune=now` may have removed it".to_owned()
+            }
+            Self::PoolExhausted { .. } => "release one, or allow more".to_owned(),
+            Self::BranchInTheWay { branch, .. } => {
+                format!("rename or delete it (`git branch -m {branch} NEW-NAME`), or start with --new-run")
+            }
+            Self::BranchMissing { .. } => "`lanewright doctor --fix` restores one of a lane or an agent, and \
+                 `git reflog` may list the commits of others"
+                .to_owned(),
+            Self::Unreadable { .. } => "give read permission or shorten the path, or remove it".to_owned(),
+            Self::OperationInProgress { .. } => "finish or abort it there".to_owned(),
+            Self::RefsLocked { .. } => "if no git runs in this repository, delete the file".to_owned(),
+            Self::RemoteLocked { .. } => "if no git works there, delete the file".to_owned(),
+            Self::Astray { branch, .. } => format!("check out `{branch}` there"),
+            Self::NotOurs { .. } => "move it away".to_owned(),
+            Self::BadClaim { .. } => "if no run uses that slot, delete the file".to_owned(),
+            Self::NoSuchRemote { name, known } if known.is_empty() => {
+                format!("add one (`git remote add {name} URL`)")
+            }
+            Self::NoSuchRemote { known, .. } => format!("the remotes are {}", listed(known)),
+            Self::Remote { remedy, .. } => (*remedy).to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Whether the same may succeed later, without anything being done here.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Remote { .. } | Self::RemoteLocked { .. })
+    }
+
+    /// [`GitError::with_remedy`] of an error that may be git's.
+    pub fn reason(error: &anyhow::Error) -> String {
+        error.downcast_ref().map_or_else(|| error.to_string(), Self::with_remedy)
+    }
+
+    /// The message and the remedy, for texts that have one line for both.
+    pub fn with_remedy(&self) -> String {
+        self.remedy().map_or_else(|| self.to_string(), |remedy| format!("{self}; {remedy}"))
+    }
+}
+
+/// What a remote or the way to it said, on one line and without git's advice; otherwise what became of the command.
+fn said(source: &ProgramError) -> String {
+    let ProgramError::Failed { stderr, .. } = source else { return source.to_string() };
+    let lines = stderr.lines().map(str::trim).take_while(|line| !line.starts_with("Please make sure"));
+    let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    if lines.len() > 1 {
+        lines.retain(|line| *line != "fatal: Could not read from remote repository.");
+    }
+    if lines.is_empty() { source.to_string() } else { lines.join(", ") }
+}
+
+const LISTED: usize = 10;
+
+fn listed(paths: &[String]) -> String {
+    let shown = paths.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = paths.len().saturating_sub(LISTED);
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GitError {
+    move |source| FileError::io(doing, path)(source).into()
+}

@@ -1,0 +1,199 @@
+//! Committing what an agent left uncommitted in its worktree.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use lanewright_model::CommitId;
+
+use crate::command::{Git, GitError, Result, path_text};
+use crate::fast::durable;
+use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
+use crate::history::{make_commit, remove_dead_locks, set_own_reference};
+use crate::query::{
+    LINK, as_hook_left, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in, untracked,
+};
+use crate::repo::{Repository, branch_reference, git_directory, holding_worktree};
+
+#[derive(Debug, Clone, Copy)]
+pub struct CommitRequest<'a> {
+    pub worktree: &'a Path,
+    /// The branch that is checked out there, without `refs/heads/`.
+    pub branch: &'a str,
+    pub message: &'a str,
+    /// `Run`, `Lane`, …, with their values.
+    pub trailers: &'a [(&'a str, &'a str)],
+    /// A commit whose objects are durable; those that came after it are made so, the agent's own commits included.
+    pub since: &'a CommitId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The worktree's head now.
+    pub head: CommitId,
+    /// Repositories within the worktree (a clone, another worktree). They are left as they are and are not committed:
+    /// git would store a link to a commit that is nowhere else.
+    pub embedded: Vec<String>,
+}
+
+/// Commits everything in a worktree, in which no other program is at work, that is neither committed nor ignored; nothing
+/// of that kind is as good.
+///
+/// # Errors
+/// [`GitError::OperationInProgress`], also for unresolved conflicts; [`GitError::Astray`] when another branch is checked out.
+pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Result<Committed> {
+    let worktree = request.worktree;
+    refuse_operation(worktree)?;
+    holding_worktree(worktree, |lock| {
+        remove_dead_locks(worktree)?;
+        let entries = clear_flags(worktree)?;
+        distrust_times(worktree, &git_directory(worktree)?.join("index"));
+        let before = repository.head_on(worktree, request.branch)?;
+        // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
+        durable::objects(repository, &before, std::slice::from_ref(request.since))?;
+        let embedded = stage_everything(worktree, entries, lock)?;
+        let embedded = embedded.iter().map(|path| path_text(path)).collect();
+        Ok(Committed { head: commit_staged(repository, request, before)?, embedded })
+    })
+}
+
+/// Commits `paths` of a worktree, in which no other program is at work, and nothing else. Returns the head.
+///
+/// # Errors
+/// As [`commit_all`].
+pub fn commit_paths(repository: &Repository, request: &CommitRequest<'_>, paths: &[String]) -> Result<CommitId> {
+    let worktree = request.worktree;
+    refuse_operation(worktree)?;
+    holding_worktree(worktree, |lock| {
+        remove_dead_locks(worktree)?;
+        let before = repository.head_on(worktree, request.branch)?;
+        if paths.is_empty() {
+            durable::objects(repository, &before, std::slice::from_ref(request.since))?;
+            return Ok(before);
+        }
+        let git = || Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
+        if let Some(path) = paths.iter().find(|path| path.contains(char::REPLACEMENT_CHARACTER)) {
+            let (what, reason) = (path.clone(), "its name is not UTF-8; commit it yourself".to_owned());
+            return Err(GitError::Unreadable { path: worktree.to_owned(), what, reason });
+        }
+        git().args(["read-tree", "HEAD"]).run()?;
+        // Also what is gone, ignored, or a directory now.
+        let update =
+            git().input(paths.join("\0").into_bytes()).args(["update-index", "--add", "--remove", "--replace", "-z"]);
+        update.arg("--stdin").run()?;
+        commit_staged(repository, request, before)
+    })
+}
+
+/// Stages everything but what a hook left, and returns the repositories within the worktree, which are not staged either.
+/// `before`: what the index holds.
+fn stage_everything(worktree: &Path, before: Vec<IndexEntry>, lock: &File) -> Result<Vec<Vec<u8>>> {
+    if before.iter().any(|entry| entry.conflicts) {
+        return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
+    }
+    let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
+    let mut embedded = add_everything(worktree, git, &as_hook_left(worktree)?)?;
+    let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
+    let known: BTreeSet<Vec<u8>> = links(before).collect();
+    // Git has staged a link to a commit that is nowhere else.
+    let new: Vec<Vec<u8>> = links(index_entries(worktree)?).filter(|path| !known.contains(path)).collect();
+    if !new.is_empty() {
+        git().input(new.join(&0)).args(["update-index", "--force-remove", "-z", "--stdin"]).run()?;
+        embedded.extend(new);
+    }
+    Ok(embedded)
+}
+
+/// Commits what is staged on top of `old`; nothing is as good. Everything that came after the request's known commit is
+/// durable then.
+fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: CommitId) -> Result<CommitId> {
+    let worktree = request.worktree;
+    let text = libgit2::clean_message(&message(request.message, request.trailers));
+    let tree = staged_tree(repository, worktree)?;
+    // What differs on disk need not do so in git: line ends, for example.
+    let unchanged = repository.tree_of(&old)? == tree || repository.staged(worktree, None, &old)?.is_empty();
+    let commit = if unchanged { old.clone() } else { make_commit(repository, worktree, &tree, &[&old], &text)? };
+    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
+    let why = format!("commit: {}", text.lines().next().unwrap_or_default());
+    let name = branch_reference(request.branch);
+    let update = RefUpdate { name: &name, old: Some(&old), to: &commit, why: &why };
+    if !unchanged && !set_own_reference(repository, worktree, &update)? {
+        let found = repository.target_of(&name)?;
+        return Err(GitError::ReferenceMoved { reference: name, expected: old, found });
+    }
+    durable::reference(repository, &name)?;
+    Ok(commit)
+}
+
+fn staged_tree(repository: &Repository, worktree: &Path) -> Result<String> {
+    match libgit2::tree_of_index(repository, &git_directory(worktree)?.join("index")) {
+        Some(tree) => Ok(tree),
+        None => Ok(Git::new(worktree).arg("write-tree").line()?),
+    }
+}
+
+pub fn message(message: &str, trailers: &[(&str, &str)]) -> String {
+    let mut text = format!("{}\n", message.trim_end());
+    for (number, (name, value)) in trailers.iter().enumerate() {
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.push_str(if number == 0 { "\n" } else { "" });
+        text.push_str(&format!("{name}: {value}\n"));
+    }
+    text
+}
+
+pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>> {
+    let entries = untracked(worktree)?.into_iter();
+    Ok(entries.filter_map(|path| path.strip_suffix(b"/").map(<[u8]>::to_vec)).collect())
+}
+
+/// Adds everything in `worktree`, but the paths `left_out`, to the index of `git`. Git gives up at a repository within that
+/// has no commit; then all repositories within are left out and returned.
+pub(crate) fn add_everything<'a>(
+    worktree: &Path,
+    git: impl Fn() -> Git<'a>,
+    left_out: &[Vec<u8>],
+) -> Result<Vec<Vec<u8>>> {
+    let (mut tries, mut embedded) = (1, Vec::new());
+    loop {
+        let git = add_all(git(), &[left_out, &embedded].concat());
+        let output = git.attempt()?;
+        // Git leaves out what it cannot read, and only warns.
+        refuse_unreadable_in(worktree, &output)?;
+        if output.status.success() {
+            return Ok(embedded);
+        }
+        // A filter that failed would fail again.
+        if tries == TRIES || String::from_utf8_lossy(&output.stderr).contains(": clean filter '") {
+            return Err(git.failure(&output).into());
+        }
+        tries += 1;
+        embedded = embedded_in(worktree)?;
+    }
+}
+
+/// How often everything is added: an agent at work may remove a file between the listing and the reading.
+const TRIES: u32 = 3;
+
+/// `git add` of everything but the paths `left_out`.
+fn add_all<'a>(git: Git<'a>, left_out: &[Vec<u8>]) -> Git<'a> {
+    // A user's `core.safecrlf=true` would refuse a file with mixed line ends, and with it all the work.
+    let git = git.configured("core.safecrlf=false").configured("advice.addEmbeddedRepo=false");
+    let excluded =
+        left_out.iter().map(|path| OsString::from_vec([b":(top,exclude,literal)", path.as_slice()].concat()));
+    // `--sparse`: a file outside the sparse selection is work too, and git gives up at the first one.
+    git.args(["add", "--all", "--sparse", "--", ":(top)"]).args(excluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message;
+
+    #[test]
+    fn a_trailer_is_one_line_whatever_its_value() {
+        assert_eq!(message("Work\n\n", &[("Run", "r1"), ("Task", "a\nb: c")]), "Work\n\nRun: r1\nTask: a b: c\n");
+        assert_eq!(message("Work", &[]), "Work\n");
+    }
+}

@@ -1,0 +1,164 @@
+//! Merges in git's object store: no worktree, nothing to clean up, and as many at once as there are lanes.
+
+use lanewright_model::CommitId;
+
+use crate::command::{GitError, Result, nul_separated, path_text};
+use crate::fast::{durable, merge_by_name};
+use crate::history::{Reserved, make_commit, message as with_trailers, with_reserved};
+use crate::repo::{Repository, commit_ids};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merge {
+    /// Ours holds theirs already.
+    AlreadyIn,
+    /// The merge, a commit with two parents; durable.
+    Done(CommitId),
+    /// The paths that both changed.
+    Conflict(Vec<String>),
+}
+
+/// Merges `theirs` into `ours`, always as a merge commit, so that each lane's and agent's work can be told and undone.
+/// Theirs does not decide `reserved` files.
+///
+/// # Errors
+/// [`GitError::Unrelated`].
+pub fn merge(
+    repository: &Repository,
+    ours: &CommitId,
+    theirs: &CommitId,
+    message: &str,
+    trailers: &[(&str, &str)],
+    reserved: &[Reserved],
+) -> Result<Merge> {
+    match merged_files(repository, ours, theirs, reserved)? {
+        MergedFiles::AlreadyIn => Ok(Merge::AlreadyIn),
+        MergedFiles::Conflict(paths) => Ok(Merge::Conflict(paths)),
+        MergedFiles::Tree(tree) => {
+            seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
+        }
+    }
+}
+
+/// The files of a merge.
+pub(crate) enum MergedFiles {
+    /// Ours holds theirs already.
+    AlreadyIn,
+    /// The paths that both changed.
+    Conflict(Vec<String>),
+    Tree(String),
+}
+
+pub(crate) fn merged_files(
+    repository: &Repository,
+    ours: &CommitId,
+    theirs: &CommitId,
+    reserved: &[Reserved],
+) -> Result<MergedFiles> {
+    if repository.is_ancestor(theirs, ours)? {
+        return Ok(MergedFiles::AlreadyIn);
+    }
+    let merged = merged_tree(repository, None, ours, theirs)?;
+    let is_reserved = |path: &String| reserved.iter().any(|file| file.path == *path);
+    let conflicts: Vec<String> = merged.conflicts.into_iter().filter(|path| !is_reserved(path)).collect();
+    if !conflicts.is_empty() {
+        return Ok(MergedFiles::Conflict(conflicts));
+    }
+    match reserved {
+        [] => Ok(MergedFiles::Tree(merged.tree)),
+        reserved => with_reserved(repository, &merged.tree, ours, reserved).map(MergedFiles::Tree),
+    }
+}
+
+/// What came of undoing a merge. No ref was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Revert {
+    /// The tip does not hold the merge, or holds it undone, by this commit where one says so.
+    NothingToUndo(Option<CommitId>),
+    /// The commit that undoes it, on top of the tip; durable.
+    Done(CommitId),
+    /// The paths that were changed again since.
+    Conflict(Vec<String>),
+}
+
+/// Undoes `merge`, which brought something onto `onto`, on top of `tip`; what came after it stays.
+pub fn revert(
+    repository: &Repository,
+    tip: &CommitId,
+    merge: &CommitId,
+    onto: &CommitId,
+    trailers: &[(&str, &str)],
+) -> Result<Revert> {
+    if !repository.is_ancestor(merge, tip)? {
+        return Ok(Revert::NothingToUndo(None));
+    }
+    if let Some(commit) = undone_by(repository, merge, tip)? {
+        return Ok(Revert::NothingToUndo(Some(commit)));
+    }
+    let merged = merged_tree(repository, Some(merge), tip, onto)?;
+    match merged.tree {
+        _ if !merged.conflicts.is_empty() => Ok(Revert::Conflict(merged.conflicts)),
+        // The user took it out by hand.
+        tree if repository.tree_of(tip)? == tree => Ok(Revert::NothingToUndo(None)),
+        tree => {
+            let subject = repository.subject_of(merge)?;
+            let message = format!("Revert \"{subject}\"\n\n{}{merge}, reversing\nchanges made to {onto}.\n", UNDOES);
+            seal(repository, &tree, &[tip], &with_trailers(&message, trailers)).map(Revert::Done)
+        }
+    }
+}
+
+/// How git itself begins the message of a commit that undoes another.
+const UNDOES: &str = "This reverts commit ";
+
+/// The commit up to `tip` that undoes `commit` and is not undone itself: Lanewright's, or one of the user's.
+fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Result<Option<CommitId>> {
+    let git = repository.git().args(["rev-list", "--fixed-strings"]);
+    let git = git.arg(format!("--grep={UNDOES}{commit}")).arg(format!("{commit}..{tip}"));
+    for found in commit_ids(&git.run()?)? {
+        if undone_by(repository, &found, tip)?.is_none() {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) struct MergedTree {
+    /// With marks in the files that conflict.
+    pub(crate) tree: String,
+    /// The paths that both changed.
+    pub(crate) conflicts: Vec<String>,
+}
+
+/// Merges the trees of two commits, seen from `base` or else from where they parted.
+pub(crate) fn merged_tree(
+    repository: &Repository,
+    base: Option<&CommitId>,
+    ours: &CommitId,
+    theirs: &CommitId,
+) -> Result<MergedTree> {
+    if let Some(tree) = merge_by_name::merged_tree(repository, base, ours, theirs) {
+        return Ok(MergedTree { tree, conflicts: Vec::new() });
+    }
+    // Attributes such as `merge=union` are those of the branch, not of whatever the main worktree has checked out.
+    let attributes = format!("--attr-source={ours}");
+    let git = repository.git().args([&attributes, "merge-tree", "--write-tree", "-z"]);
+    let git = git.args(base.map(|base| format!("--merge-base={base}")));
+    let git = git.args(["--name-only", "--no-messages", ours.as_str(), theirs.as_str()]);
+    let output = git.attempt()?;
+    let mut parts = nul_separated(&output.stdout).map(path_text);
+    match (output.status.code(), parts.next()) {
+        (Some(0), Some(tree)) => Ok(MergedTree { tree, conflicts: Vec::new() }),
+        (Some(1), Some(tree)) => Ok(MergedTree { tree, conflicts: parts.collect() }),
+        _ if String::from_utf8_lossy(&output.stderr).contains("unrelated histories") => {
+            Err(GitError::Unrelated { ours: ours.clone(), theirs: theirs.clone() })
+        }
+        _ => Err(git.failure(&output).into()),
+    }
+}
+
+/// A durable commit.
+pub(crate) fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
+    let commit = make_commit(repository, repository.main_worktree(), tree, parents, message)?;
+    durable::objects(repository, &commit, &[parents[0].clone()])?;
+    Ok(commit)
+}

@@ -1,0 +1,244 @@
+//! Moving the integration branch, which the user may have checked out.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lanewright_model::CommitId;
+
+use crate::command::{GitError, Result};
+use crate::fast::durable;
+use crate::fast::libgit2::RefUpdate;
+use crate::history::behind;
+use crate::history::left_behind::left_at;
+use crate::history::{
+    Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference,
+};
+use crate::query::{operation_in, worktree_changes};
+use crate::repo::{Guarded, Repository, Stamps, branch_reference};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Publication {
+    /// The branch is at the commit now; so is the worktree that has it checked out, if one has.
+    Published,
+    /// The branch held the commit already.
+    AlreadyThere,
+    /// The branch is elsewhere than the commit was made for.
+    Moved(CommitId),
+    /// A checkout of the branch cannot be fast-forwarded; nothing was changed.
+    CheckedOutDirty { worktree: PathBuf, obstacles: Blockers },
+}
+
+/// How often a checkout is looked at that is switched while it is to be fast-forwarded.
+const TRIES: u32 = 3;
+
+/// Longer than `git switch` takes from looking a branch up to moving the head, but for the files that it writes.
+const A_SWITCH: Duration = Duration::from_millis(200);
+
+/// How long [`settle_switches`] waits for a `git switch` that writes many files.
+const LONGEST_SWITCH: Duration = Duration::from_secs(10);
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
+
+/// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index are
+/// updated as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What a process
+/// that died left half-way is finished first.
+///
+/// # Errors
+/// [`GitError::BranchMissing`], [`GitError::NotAFastForward`].
+pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<Publication> {
+    if !repository.is_ancestor(onto, commit)? {
+        let (branch, onto, commit) = (branch.to_owned(), onto.clone(), commit.clone());
+        return Err(GitError::NotAFastForward { branch, onto, commit });
+    }
+    repository.holding(Guarded::Publish, |lock| {
+        let advance = Advance::new(branch, onto, commit);
+        for _ in 0..TRIES {
+            if let Some(blocked) = settle(repository, branch, lock)? {
+                return Ok(blocked);
+            }
+            if let Some(publication) = try_once(repository, &advance, lock)? {
+                return Ok(publication);
+            }
+        }
+        let now = tip(repository, branch)?;
+        if now != *onto {
+            return Ok(Publication::Moved(now));
+        }
+        // The branch is where the commit was made for: merging again would change nothing.
+        let place = repository.where_checked_out(branch)?;
+        let worktree = place.unwrap_or_else(|| repository.main_worktree().to_owned());
+        Ok(Publication::CheckedOutDirty { worktree, obstacles: Blockers::switching() })
+    })
+}
+
+/// Fast-forwards checkouts of `branch` that a publication left half-way or behind: a crash, or a `git switch` at the same
+/// moment. Returns what prevents that.
+pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
+    repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
+}
+
+/// The same until every `git switch` that looked the branch up before its last publication has ended: one that takes longer
+/// than 0.2 s writes files, and holds the index lock meanwhile.
+pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
+    let began = Instant::now();
+    let (mut looked, mut blocked) = (None, None);
+    while let Some(age) = behind::since_publication(repository, branch)? {
+        // Before the look: a switch that ends in between is seen by it.
+        let switching = index_lock(repository.main_worktree())?.is_some() && began.elapsed() < LONGEST_SWITCH;
+        let over = (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching;
+        let now = Some((checkouts(repository)?, repository.branch_commit(branch)?));
+        if over || looked != now {
+            blocked = settle_checkouts(repository, branch)?;
+            looked = now;
+        }
+        if over {
+            return Ok(blocked);
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(None)
+}
+
+/// What every `git switch` changes.
+fn checkouts(repository: &Repository) -> Result<Stamps> {
+    let directories = repository.all_worktrees()?.into_iter().map(|entry| entry.directory);
+    Ok(Stamps::of(directories.flat_map(|directory| ["HEAD", "index"].map(|file| directory.join(file)))))
+}
+
+/// What would prevent [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
+pub fn obstacle_to_publishing(
+    repository: &Repository,
+    branch: &str,
+    onto: &CommitId,
+    commit: &CommitId,
+) -> Result<Option<Publication>> {
+    repository.holding(Guarded::Publish, |lock| {
+        if let Some(blocked) = settle(repository, branch, lock)? {
+            return Ok(Some(blocked));
+        }
+        for worktree in repository.all_checked_out(branch)? {
+            let blockers = match index_lock(&worktree)? {
+                Some(lock) => Blockers::locked(&lock),
+                None => blockers(repository, &worktree, onto, commit)?,
+            };
+            if !blockers.paths.is_empty() {
+                return Ok(Some(Publication::CheckedOutDirty { worktree, obstacles: blockers }));
+            }
+        }
+        Ok(None)
+    })
+}
+
+/// Where `branch` is checked out, and the paths, sorted, in which that checkout differs from the branch, uncommitted
+/// and untracked files included. Never in the middle of a publication.
+pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Result<Option<(PathBuf, Vec<String>)>> {
+    repository.holding(Guarded::Publish, |lock| {
+        settle(repository, branch, lock)?;
+        let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
+        let tip = tip(repository, branch)?;
+        let earlier = behind::earlier_tip(repository, &worktree, branch, &tip)?;
+        let base = earlier.map_or_else(|| left_at(repository, &worktree, &tip), |it| Ok(Some(it)))?.unwrap_or(tip);
+        let changes = worktree_changes(&worktree, &base)?;
+        Ok(Some((worktree, changes)))
+    })
+}
+
+/// `None`: a checkout was switched meanwhile, so it must be looked at again.
+fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<Option<Publication>> {
+    let Advance { branch, onto, commit, .. } = advance;
+    let now = tip(repository, branch)?;
+    // What continues the place where the branch is has not been published.
+    if now != *onto || commit == onto {
+        if !repository.is_ancestor(commit, &now)? {
+            return Ok(Some(Publication::Moved(now)));
+        }
+        return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
+    }
+    durable::objects(repository, commit, std::slice::from_ref(onto))?;
+    behind::note(repository, branch, onto, commit)?;
+    match repository.all_checked_out(branch)?.as_slice() {
+        [] => {
+            let publication = compare_and_set(repository, branch, onto, commit)?;
+            // What prevents this look has no influence on the publication; a later look reports it.
+            if let Err(error) = settle(repository, branch, lock) {
+                tracing::debug!("checkouts of {branch} were not examined: {error}");
+            }
+            Ok(Some(publication))
+        }
+        [worktree] => Ok(match advance_checkout(repository, worktree, advance, lock)? {
+            SyncOutcome::Moved => Some(Publication::Published),
+            SyncOutcome::Superseded => None,
+            SyncOutcome::Blocked(blockers) => {
+                Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles: blockers })
+            }
+        }),
+        [_, other, ..] => {
+            let blockers = Blockers::twice(branch);
+            Ok(Some(Publication::CheckedOutDirty { worktree: other.clone(), obstacles: blockers }))
+        }
+    }
+}
+
+/// Finishes what Lanewrights that died left half-way in any checkout. Returns what prevents that for the one of `branch`.
+fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
+    let mut found = None;
+    for (worktree, advance) in repository.half_moved()? {
+        let blockers = finish(repository, &worktree, &advance, lock)?.filter(|_| advance.branch == branch);
+        found = found.or(blockers.map(|blockers| Publication::CheckedOutDirty { worktree, obstacles: blockers }));
+    }
+    Ok(found)
+}
+
+/// Brings all checkouts into step with what was published before. Returns what prevents that for one of `branch`.
+fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
+    match finish_dead(repository, branch, lock)? {
+        None => catch_up_all(repository, branch, lock),
+        blocked => Ok(blocked),
+    }
+}
+
+fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
+    let Some(age) = behind::since_publication(repository, branch)? else { return Ok(None) };
+    let on_branch = repository.all_checked_out(branch)?;
+    // A branch that was made in a checkout that was behind took that along; one with commits of its own did not.
+    let main = repository.main_worktree().to_owned();
+    let was_on_it = |main: &PathBuf| -> Result<bool> {
+        match repository.head_at(main) {
+            Ok(head) => repository.is_ancestor(&head.commit, &tip(repository, branch)?),
+            // Such as the head of a branch without a commit.
+            Err(_) => Ok(false),
+        }
+    };
+    let left_it = if on_branch.contains(&main) || !was_on_it(&main)? { None } else { Some(main) };
+    for worktree in on_branch.iter().chain(&left_it) {
+        if operation_in(worktree)?.is_some() || index_lock(worktree)?.is_some() {
+            return Ok(None);
+        }
+        let head = repository.head_at(worktree)?;
+        if let Some(earlier) = behind::earlier_tip(repository, worktree, branch, &head.commit)? {
+            let advance = Advance::new(branch, &earlier, &head.commit);
+            match advance_checkout(repository, worktree, &advance, lock)? {
+                SyncOutcome::Moved => {}
+                // It left the branch as it is, and may come back.
+                SyncOutcome::Superseded => return Ok(None),
+                SyncOutcome::Blocked(blockers) => {
+                    return Ok(Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles: blockers }));
+                }
+            }
+        }
+    }
+    if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
+}
+
+fn tip(repository: &Repository, branch: &str) -> Result<CommitId> {
+    repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })
+}
+
+fn compare_and_set(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<Publication> {
+    let name = &branch_reference(branch);
+    let update = RefUpdate { name, old: Some(onto), to: commit, why: "lanewright: publish" };
+    let moved = set_reference(repository, repository.main_worktree(), &update)?;
+    if moved { Ok(Publication::Published) } else { Ok(Publication::Moved(tip(repository, branch)?)) }
+}

@@ -1,0 +1,201 @@
+//! Files of a worktree that no agent wrote: those of the user's post-checkout hook, of setup commands and of gates.
+//!
+//! What differs from the commit right after a checkout, a setup or a gate is written down beside the worktree's head,
+//! path by path with its content. As long as a path has that content, it is not an agent's change; if a hook wrote it, it
+//! is not uncommitted work either. A hook that fails does not undo the checkout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use lanewright_files::{atomic, regular_file};
+use lanewright_model::CommitId;
+
+use crate::command::{Git, Result, io_error, nul_separated, path_text};
+use crate::fast::libgit2;
+use crate::query::{differing_from_head, split_tab};
+use crate::repo::{Repository, git_directory};
+
+/// Paths and the names of the blobs that they hold; an empty name: nothing is there.
+pub type Contents = BTreeMap<Vec<u8>, String>;
+
+/// Runs the hook after a checkout of all files in `worktree`, and records what it wrote. Returns how it failed.
+pub(crate) fn run_post_checkout(
+    repository: &Repository,
+    worktree: &Path,
+    from: &CommitId,
+    to: &CommitId,
+    lock: &File,
+) -> Result<Option<String>> {
+    let place = place_of_hook(repository, worktree)?;
+    if !worktree.join(&place).exists() {
+        return Ok(None);
+    }
+    let place = place.display();
+    let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
+    let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
+    let written = contents(worktree, differing_from_head(worktree)?)?;
+    if !written.is_empty() {
+        note(&notes(worktree)?, &written)?;
+    }
+    if output.status.success() {
+        return Ok(None);
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let ended = output.status.code().map_or("a signal".to_owned(), |code| format!("code {code}"));
+    Ok(Some(format!("the hook {place} ended with {ended}; the checkout stands: {}", path_text(said.trim_ascii()))))
+}
+
+/// Where the hook would be; git itself is asked only if settings have a say in that.
+fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf> {
+    let configuration = repository.configuration()?;
+    if configuration.is_uniform() && configuration.get("core.hookspath").is_none() {
+        return Ok(repository.common_dir().join("hooks/post-checkout"));
+    }
+    let place = Git::new(worktree).args(["rev-parse", "--git-path", "hooks/post-checkout"]).run()?;
+    Ok(PathBuf::from(OsStr::from_bytes(place.trim_ascii_end())))
+}
+
+/// Forgets what an earlier hook, setup or gate wrote in `worktree`.
+pub(crate) fn forget_left_behind(worktree: &Path) -> Result<()> {
+    atomic::remove_durably(&leftovers(worktree)?)?;
+    forget_uncommitted(worktree)?;
+    Ok(atomic::remove_durably(&notes(worktree)?)?)
+}
+
+/// The files of `worktree` that differ from its head, with what they hold.
+pub fn uncommitted(worktree: &Path) -> Result<Contents> {
+    let paths = differing_from_head(worktree)?;
+    let mut found = Contents::new();
+    for path in &paths {
+        let place = worktree.join(OsStr::from_bytes(path));
+        match fs::symlink_metadata(&place) {
+            Ok(kind) if kind.is_symlink() => {
+                let target = fs::read_link(&place).map_err(io_error("read", &place))?;
+                let blob = libgit2::blob_of(target.as_os_str().as_bytes());
+                found.extend(blob.map(|blob| (path.clone(), blob)));
+            }
+            Ok(_) => {}
+            Err(_) => drop(found.insert(path.clone(), String::new())),
+        }
+    }
+    found.extend(contents(worktree, paths)?);
+    Ok(found)
+}
+
+/// Notes what a setup or a gate wrote in `worktree`, where `before` was uncommitted when it began. Paths that are the
+/// `agents` stay that.
+pub fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -> Result<()> {
+    let mut left = uncommitted(worktree)?;
+    left.retain(|path, blob| before.get(path) != Some(blob) && !agents.contains(&path_text(path)));
+    if left.is_empty() {
+        return Ok(());
+    }
+    let place = leftovers(worktree)?;
+    let mut all = noted(&place)?;
+    all.extend(left);
+    note(&place, &all)
+}
+
+/// Notes what is uncommitted in `worktree` now that a gate has ended there.
+pub fn note_uncommitted(worktree: &Path) -> Result<()> {
+    note(&at_the_end(worktree)?, &uncommitted(worktree)?)
+}
+
+/// Forgets it, because another gate begins.
+pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
+    Ok(atomic::remove(&at_the_end(worktree)?)?)
+}
+
+/// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
+/// none where that is not known.
+pub fn changed_by_hand(worktree: &Path) -> Result<Vec<String>> {
+    let place = at_the_end(worktree)?;
+    if !place.exists() {
+        return Ok(Vec::new());
+    }
+    let known = noted(&place)?;
+    let changed = uncommitted(worktree)?.into_iter().filter(|(path, blob)| known.get(path) != Some(blob));
+    Ok(changed.map(|(path, _)| path_text(&path)).collect())
+}
+
+pub(crate) fn left_something(worktree: &Path) -> Result<bool> {
+    Ok(!noted(&notes(worktree)?)?.is_empty())
+}
+
+pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>> {
+    let written = noted(&notes(worktree)?)?;
+    if written.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = contents(worktree, written.keys().cloned().collect())?;
+    Ok(now.into_iter().filter(|(path, blob)| written.get(path) == Some(blob)).map(|(path, _)| path).collect())
+}
+
+/// Those of `paths` that `head` does not hold just as a hook, a setup or a gate wrote them in `worktree`.
+pub fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>> {
+    let mut written = noted(&notes(worktree)?)?;
+    written.extend(noted(&leftovers(worktree)?)?);
+    if written.is_empty() || paths.is_empty() {
+        return Ok(paths);
+    }
+    let listing = Git::new(worktree).args(["ls-tree", "-r", "-z", "--full-tree", head.as_str()]).run()?;
+    // `100644 blob OBJECT\tPATH`
+    let entries = nul_separated(&listing).filter_map(split_tab);
+    let held: BTreeMap<&[u8], String> =
+        entries.filter_map(|(facts, path)| Some((path, path_text(facts.rsplit(|&it| it == b' ').next()?)))).collect();
+    let is_held = |(path, blob): &(&Vec<u8>, &String)| held.get(path.as_slice()).map_or("", String::as_str) == *blob;
+    let left_behind: BTreeSet<String> = written.iter().filter(is_held).map(|(path, _)| path_text(path)).collect();
+    Ok(paths.into_iter().filter(|path| !left_behind.contains(path)).collect())
+}
+
+fn notes(worktree: &Path) -> Result<PathBuf> {
+    Ok(git_directory(worktree)?.join("lanewright.hook"))
+}
+
+fn leftovers(worktree: &Path) -> Result<PathBuf> {
+    Ok(git_directory(worktree)?.join("lanewright.left"))
+}
+
+/// Where is noted what was uncommitted when the last gate ended.
+fn at_the_end(worktree: &Path) -> Result<PathBuf> {
+    Ok(git_directory(worktree)?.join("lanewright.uncommitted"))
+}
+
+fn note(place: &Path, found: &Contents) -> Result<()> {
+    let mut text = Vec::new();
+    for (path, blob) in found {
+        text.extend_from_slice(blob.as_bytes());
+        text.push(b' ');
+        text.extend_from_slice(path);
+        text.push(0);
+    }
+    Ok(atomic::write(place, &text)?)
+}
+
+fn noted(place: &Path) -> Result<Contents> {
+    let text = regular_file::read_if_there(place)?.unwrap_or_default();
+    let entries = nul_separated(&text).filter_map(|entry| {
+        let space = entry.iter().position(|&byte| byte == b' ')?;
+        Some((entry[space + 1..].to_vec(), path_text(&entry[..space])))
+    });
+    Ok(entries.collect())
+}
+
+const AT_ONCE: usize = 256;
+
+/// The blobs that those of `paths` are that are files.
+pub(crate) fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents> {
+    let is_file =
+        |path: &Vec<u8>| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok_and(|kind| kind.is_file());
+    let files: Vec<Vec<u8>> = paths.into_iter().filter(is_file).collect();
+    let mut found = Contents::new();
+    for some in files.chunks(AT_ONCE) {
+        let git = Git::new(worktree).args(["hash-object", "--"]);
+        let blobs = path_text(&git.args(some.iter().map(|path| OsStr::from_bytes(path))).run()?);
+        found.extend(some.iter().cloned().zip(blobs.lines().map(str::to_owned)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,193 @@
+//! Private copies of a worktree's index, and what makes git look at every file in spite of it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use lanewright_files::handle::set_modified;
+use lanewright_files::regular_file::Links;
+use lanewright_files::{atomic, directory, regular_file};
+
+use crate::command::{Git, Result, io_error, nul_separated, path_text};
+use crate::fast::libgit2::{self, IndexEntry};
+use crate::query::split_tab;
+use crate::repo::git_directory;
+
+/// Copies the worktree's index, so that what it knows of unchanged files need not be found out again.
+pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<()> {
+    let source = git_directory(worktree)?.join("index");
+    let staged = directory::with_suffix(index, ".new");
+    let copy = || -> io::Result<()> {
+        // The copy must not look younger than it is: git takes a file written in the same second as the index for
+        // changed, one written before it for known.
+        let modified = fs::metadata(&source)?.modified()?;
+        regular_file::copy(&source, &staged)?;
+        set_modified(&staged, Links::Refuse, modified)?;
+        Ok(atomic::rename(&staged, index)?)
+    };
+    match copy() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        copied => copied.map_err(io_error("copy", &source)),
+    }
+}
+
+/// Removes the flags from the index of `worktree`, in which no agent is at work. Returns what the index holds.
+///
+/// Flagged paths are those that git was told not to compare with the index, by `git update-index --assume-unchanged` or
+/// `--skip-worktree`. What an agent changes in them is work like any other.
+pub(crate) fn clear_flags(worktree: &Path) -> Result<Vec<IndexEntry>> {
+    let index = git_directory(worktree)?.join("index");
+    clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks())
+}
+
+/// The same in the file `index`, on which `git` works.
+pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {
+    let entries = entries_in(index, &git)?;
+    for (option, has_flag) in FLAGS {
+        let flagged = entries.iter().filter(|entry| has_flag(worktree, entry));
+        let paths: Vec<&[u8]> = flagged.map(|entry| entry.path.as_slice()).collect();
+        if !paths.is_empty() {
+            git().input(paths.join(&0)).args(["update-index", option, "-z", "--stdin"]).run()?;
+        }
+    }
+    Ok(entries)
+}
+
+/// Whether the index of `worktree` has flags.
+pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
+    let entries = index_entries(worktree)?;
+    Ok(FLAGS.iter().any(|(_, has_flag)| entries.iter().any(|entry| has_flag(worktree, entry))))
+}
+
+/// The options that remove flags, each with whether an entry has that flag.
+const FLAGS: [(&str, HasFlag); 2] =
+    [("--no-assume-unchanged", |_, entry| entry.assumed), ("--no-skip-worktree", is_skipped)];
+
+type HasFlag = fn(&Path, &IndexEntry) -> bool;
+
+/// Whether a path is skipped although it is on disk: the others are left out of the worktree by a sparse selection.
+fn is_skipped(worktree: &Path, entry: &IndexEntry) -> bool {
+    entry.skipped && fs::symlink_metadata(worktree.join(OsStr::from_bytes(&entry.path))).is_ok()
+}
+
+/// What the index of `worktree` holds.
+pub(crate) fn index_entries(worktree: &Path) -> Result<Vec<IndexEntry>> {
+    entries_in(&git_directory(worktree)?.join("index"), &|| Git::new(worktree).reading_only())
+}
+
+fn entries_in<'a>(index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {
+    if !index.exists() {
+        return Ok(Vec::new());
+    }
+    if let Some(known) = libgit2::index_entries(index) {
+        return Ok(known);
+    }
+    let listing = git().args(["ls-files", "-v", "--stage", "-z"]).run()?;
+    Ok(nul_separated(&listing).filter_map(listed).collect())
+}
+
+/// Reads `H 100644 OBJECT 0\tpath`: `S` is a file that is skipped, a small letter one that is assumed to be unchanged.
+fn listed(line: &[u8]) -> Option<IndexEntry> {
+    let (facts, path) = split_tab(line)?;
+    let tag = facts.first()?;
+    Some(IndexEntry {
+        path: path.to_vec(),
+        mode: u32::from_str_radix(&path_text(facts.get(2..8)?), 8).ok()?,
+        conflicts: facts.last() != Some(&b'0'),
+        assumed: tag.is_ascii_lowercase(),
+        skipped: tag.eq_ignore_ascii_case(&b'S'),
+    })
+}
+
+/// Whether `worktree` holds anything that its index does not name: a file, ignored or not, or an empty directory.
+pub(crate) fn has_untracked(worktree: &Path) -> Result<bool> {
+    let tracked = index_entries(worktree)?.into_iter().map(|entry| entry.path).collect();
+    Ok(holds_untracked(worktree, b"", &tracked))
+}
+
+/// The same for a directory, whose path in the worktree is `prefix`; also where it cannot be read.
+fn holds_untracked(directory: &Path, prefix: &[u8], tracked: &BTreeSet<Vec<u8>>) -> bool {
+    let is_untracked = |entry: fs::DirEntry| {
+        let path = [prefix, entry.file_name().as_bytes()].concat();
+        if tracked.contains(&path) || path == b".git" {
+            return false;
+        }
+        let below = [&path, &b"/"[..]].concat();
+        let is_above_tracked = tracked.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below));
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        !is_above_tracked || !is_directory || holds_untracked(&entry.path(), &below, tracked)
+    };
+    fs::read_dir(directory).map_or(true, |mut entries| entries.any(|entry| entry.map_or(true, is_untracked)))
+}
+
+/// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can
+/// write to a file through memory without changing its times. Elsewhere nothing happens.
+///
+/// Git reads a file that is not older than the index, so the index is dated to the beginning of time; 0 is "unknown" to git.
+pub(crate) fn distrust_times(worktree: &Path, index: &Path) {
+    if hides_mapped_writes(worktree) {
+        date_to_the_beginning(index);
+    }
+}
+
+fn date_to_the_beginning(index: &Path) {
+    let beginning = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    if index.exists()
+        && let Err(error) = set_modified(index, Links::Refuse, beginning)
+    {
+        tracing::warn!("{} cannot be dated back: {error}", index.display());
+    }
+}
+
+/// Whether only the first write to a page through memory changes a file's times under `path`. Where files are on a disk,
+/// each write after the page was written back does as well.
+#[cfg(target_os = "linux")]
+fn hides_mapped_writes(path: &Path) -> bool {
+    /// As `statfs` names them: tmpfs, ramfs.
+    const NEVER_WRITTEN_BACK: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::statfs(path).is_ok_and(|found| NEVER_WRITTEN_BACK.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
+/// The same where nobody has tried it.
+#[cfg(not(target_os = "linux"))]
+fn hides_mapped_writes(_path: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn git_reads_every_file_again_after_the_index_was_dated_to_the_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        // Only size and time count, so that a write can hide from git as one through memory does.
+        let git = |arguments: &[&str]| {
+            let git = Git::new(&place).configured("core.trustctime=false").configured("core.checkStat=minimal");
+            git.args(arguments).line().unwrap()
+        };
+        let write = |text: &str| {
+            fs::write(place.join("file"), text).unwrap();
+            let file = File::options().write(true).open(place.join("file")).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+        };
+        git(&["init", "--quiet"]);
+        write("before");
+        git(&["add", "file"]);
+        write("after!");
+        let index = place.join(".git/index");
+        let found = || git(&["--no-optional-locks", "diff-files", "--name-only"]);
+        assert_eq!(found(), "", "git believes the times");
+        date_to_the_beginning(&index);
+        assert_eq!(fs::metadata(&index).unwrap().mtime(), 1);
+        assert_eq!(found(), "file");
+    }
+}

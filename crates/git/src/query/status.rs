@@ -1,0 +1,129 @@
+//! What is uncommitted in a worktree.
+
+use std::path::Path;
+use std::process::Output;
+
+use lanewright_model::CommitId;
+use lanewright_model::text::headline;
+
+use crate::command::{Git, GitError, Result, io_error, nul_separated, path_text};
+use crate::query::{as_hook_left, clear_flags_in, copy_index, has_flags};
+
+/// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
+/// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
+/// read again and again.
+pub fn uncommitted(worktree: &Path) -> Result<Vec<String>> {
+    let from_hook = as_hook_left(worktree)?;
+    if from_hook.is_empty() {
+        return Ok(listed(worktree, "normal")?.iter().map(|path| path_text(path)).collect());
+    }
+    let paths = differing_from_head(worktree)?.into_iter().filter(|path| !from_hook.contains(path));
+    Ok(paths.map(|path| path_text(&path)).collect())
+}
+
+/// The same whoever left it, every untracked file by itself.
+pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>> {
+    listed(worktree, "all")
+}
+
+fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>> {
+    let git = Git::new(worktree).comparing_carefully();
+    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
+    if has_flags(worktree)? {
+        return listed_without_flags(worktree, git, untracked);
+    }
+    list(git, untracked)
+}
+
+/// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
+fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
+    let scratch = tempfile::tempdir().map_err(io_error("make a directory for a copy of the index of", worktree))?;
+    let index = scratch.path().join("index");
+    copy_index(worktree, &index)?;
+    clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks().variable("GIT_INDEX_FILE", &index))?;
+    list(git.variable("GIT_INDEX_FILE", &index), untracked)
+}
+
+fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
+    let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
+    Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
+}
+
+/// Refuses a worktree in which something cannot be read: no snapshot could hold it. An agent may be at work there.
+pub fn refuse_unreadable(worktree: &Path) -> Result<()> {
+    let git = Git::new(worktree).reading_only().comparing_carefully();
+    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
+    let output = git.arg("--ignore-submodules=dirty").attempt()?;
+    // What else git refuses is found later.
+    if output.status.success() { refuse_unreadable_in(worktree, &output) } else { Ok(()) }
+}
+
+/// The same by what a git command printed that looked at the whole `worktree`.
+pub(crate) fn refuse_unreadable_in(worktree: &Path, output: &Output) -> Result<()> {
+    match unreadable(&String::from_utf8_lossy(&output.stderr)) {
+        Some((what, reason)) => {
+            Err(GitError::Unreadable { path: worktree.to_owned(), what: headline(&what, LONGEST), reason })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first directory or file that git says it cannot read, and the reason.
+fn unreadable(said: &str) -> Option<(String, String)> {
+    said.lines().find_map(|line| {
+        if let Some(directory) = line.strip_prefix("warning: could not open directory ") {
+            // Git cuts its warning where a path is longer than what it prints.
+            let (name, reason) = directory.rsplit_once(": ").unwrap_or((directory, "its path is too long"));
+            // A program removes it at this moment.
+            return (reason != "No such file or directory")
+                .then(|| (format!("the directory {name}"), reason.to_owned()));
+        }
+        // A tracked file in a directory that may not be searched counts as unchanged.
+        let (name, reason) = line.rsplit_once(": ")?;
+        let refused = ["Permission denied", "Input/output error"].contains(&reason);
+        let foreign = ["hint: ", "warning: "].iter().any(|prefix| name.starts_with(prefix));
+        (refused && !foreign).then(|| (name.to_owned(), reason.to_owned()))
+    })
+}
+
+const LONGEST: usize = 120;
+
+pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<()> {
+    let paths = uncommitted(worktree)?;
+    if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
+}
+
+/// The paths in which `worktree`, uncommitted and untracked files included, differs from `base`; sorted.
+pub(crate) fn worktree_changes(worktree: &Path, base: &CommitId) -> Result<Vec<String>> {
+    let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames", base.as_str()]);
+    let mut paths = changed.paths()?;
+    paths.extend(untracked(worktree)?.iter().map(|path| path_text(path)));
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+/// The files that are neither tracked nor ignored. A repository within the worktree is one entry that ends with `/`.
+pub(crate) fn untracked(worktree: &Path) -> Result<Vec<Vec<u8>>> {
+    let listing = Git::new(worktree).reading_only().args(["ls-files", "-z", "--others", "--exclude-standard"]).run()?;
+    Ok(nul_separated(&listing).map(<[u8]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_cannot_read_is_found_in_what_it_says() {
+        let found = |said| unreadable(said).map(|(what, reason)| format!("{what}|{reason}"));
+        let directory = "warning: could not open directory 'a: b/': Permission denied\n";
+        assert_eq!(found(directory).as_deref(), Some("the directory 'a: b/'|Permission denied"));
+        let file = "warning: in the working copy of 'x', LF will be replaced by CRLF\nd/f: Permission denied\n";
+        assert_eq!(found(file).as_deref(), Some("d/f|Permission denied"));
+        assert_eq!(found("warning: could not open directory 'gone/': No such file or directory\n"), None);
+        assert_eq!(
+            found("hint: see the manual: Permission denied\nwarning: unable to access '/x': Permission denied\n"),
+            None
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Git's settings, read once for as long as their files stay as they are.
+
+use crate::command::{Result, path_text};
+use crate::repo::Repository;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    /// By names as git prints them: section and key in lower case.
+    values: HashMap<String, String>,
+    /// The files that were read, or would have been.
+    files: Stamps,
+}
+
+/// The settings as they were when they were last read; shared by all copies of a [`Repository`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownConfiguration(Arc<Mutex<Option<Arc<Configuration>>>>);
+
+impl KnownConfiguration {
+    pub(crate) fn now(&self, repository: &Repository) -> Result<Arc<Configuration>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(configuration) if configuration.files.are_current() => Ok(configuration.clone()),
+            _ => Ok(known.insert(Arc::new(Configuration::read(repository)?)).clone()),
+        }
+    }
+}
+
+impl Configuration {
+    fn read(repository: &Repository) -> Result<Self> {
+        let main = repository.main_worktree();
+        // Before they are read: what changes meanwhile is read again.
+        let mut files = Stamps::of(usual_files(repository.common_dir()));
+        let listing = repository.git().args(["config", "--null", "--list", "--show-origin"]).run()?;
+        let mut values = HashMap::new();
+        let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
+        for pair in parts.chunks_exact(2) {
+            let Some(file) = pair[0].strip_prefix(b"file:") else { continue };
+            files.add(main.join(OsStr::from_bytes(file)));
+            let text = path_text(pair[1]);
+            let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
+            values.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(Self { values, files })
+    }
+
+    /// The value of a setting, whose section and key are in lower case.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A boolean setting; `None`: it is not set.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.get(name)?.to_ascii_lowercase();
+        Some(!["false", "no", "off", "0", ""].contains(&value.as_str()))
+    }
+
+    /// Whether every worktree sees the same settings.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let conditional = self.values.keys().any(|name| name.starts_with("includeif."));
+        !conditional && self.flag("extensions.worktreeconfig") != Some(true)
+    }
+}
+
+/// Where settings of the repository whose common directory is `common` usually are, whether or not there are any now.
+pub(crate) fn usual_files(common: &Path) -> Vec<PathBuf> {
+    let mut files = vec![common.join("config")];
+    files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
+    let named = std::env::var_os("XDG_CONFIG_HOME").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let user = named.or_else(|| std::env::home_dir().map(|home| home.join(".config")));
+    files.extend(user.map(|directory| directory.join("git/config")));
+    files
+}
+
+/// Files, each with its modification and change time, inode and size as they were; `None`: it did not exist.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+type Stamp = [i64; 6];
+
+impl Stamps {
+    pub(crate) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut stamps = Self::default();
+        files.into_iter().for_each(|file| stamps.add(file));
+        stamps
+    }
+
+    fn add(&mut self, file: PathBuf) {
+        if !self.0.iter().any(|(known, _)| *known == file) {
+            let now = stamp(&file);
+            self.0.push((file, now));
+        }
+    }
+
+    pub(crate) fn are_current(&self) -> bool {
+        self.0.iter().all(|(file, then)| stamp(file) == *then)
+    }
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(file).ok()?;
+    let [inode, size] = [found.ino(), found.size()].map(u64::cast_signed);
+    Some([found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), inode, size])
+}

@@ -1,0 +1,116 @@
+//! Git's own directories for worktrees, read from their files: git's own listing fails while another process adds one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lanewright_files::{directory, regular_file};
+use lanewright_model::CommitId;
+
+use crate::command::{GitError, Result};
+use crate::repo::{Repository, branch_reference};
+
+#[derive(Debug, Clone)]
+pub(crate) struct WorktreeEntry {
+    /// Git's own directory for it: the common directory, or one in `<common>/worktrees/`.
+    pub(crate) directory: PathBuf,
+    /// Where its files should be; they may be gone.
+    pub(crate) worktree: PathBuf,
+}
+
+impl Repository {
+    /// The worktree that has `branch` checked out, or will have it when its rebase ends.
+    pub fn where_checked_out(&self, branch: &str) -> Result<Option<PathBuf>> {
+        Ok(self.all_checked_out(branch)?.into_iter().next())
+    }
+
+    /// The same for every worktree: `--ignore-other-worktrees` allows more than one.
+    pub fn all_checked_out(&self, branch: &str) -> Result<Vec<PathBuf>> {
+        let entries = self.all_worktrees()?.into_iter().filter(|entry| entry.holds(branch) && entry.is_there());
+        Ok(entries.map(|entry| entry.worktree).collect())
+    }
+
+    pub(crate) fn all_worktrees(&self) -> Result<Vec<WorktreeEntry>> {
+        let main = WorktreeEntry { directory: self.common_dir().to_owned(), worktree: self.main_worktree().to_owned() };
+        Ok(std::iter::once(main).chain(self.linked_worktrees()?).collect())
+    }
+
+    /// Every linked worktree that is registered completely enough to have a place.
+    pub(crate) fn linked_worktrees(&self) -> Result<Vec<WorktreeEntry>> {
+        let entries = directory::directories(&self.entries_directory())?.into_iter();
+        let placed = entries.filter_map(|directory| {
+            let worktree = registered_place(&directory)?;
+            Some(WorktreeEntry { directory, worktree })
+        });
+        Ok(placed.collect())
+    }
+
+    /// Where git keeps its directories for linked worktrees.
+    pub(crate) fn entries_directory(&self) -> PathBuf {
+        self.common_dir().join("worktrees")
+    }
+
+    /// The linked worktree that is registered at `path`, whatever is there.
+    pub(crate) fn entry_at(&self, path: &Path) -> Result<Option<WorktreeEntry>> {
+        Ok(self.linked_worktrees()?.into_iter().find(|entry| entry.worktree == path))
+    }
+
+    /// Where the worktree at `path` last stood, if it is on `branch`, whether or not that exists: one that is on no branch
+    /// stands at a merge that is being tested.
+    pub fn last_head_on(&self, path: &Path, branch: &str) -> Option<CommitId> {
+        self.entry_at(path).ok()?.filter(|entry| entry.holds(branch))?.last_head()
+    }
+}
+
+impl WorktreeEntry {
+    /// Whether the worktree is where it should be; it may be gone, or something else may be in its place.
+    pub(crate) fn is_there(&self) -> bool {
+        git_directory(&self.worktree).is_ok_and(|named| same_place(&named, &self.directory))
+    }
+
+    /// Whether the worktree is on `branch`, or will be when its rebase ends.
+    pub(crate) fn holds(&self, branch: &str) -> bool {
+        let full = branch_reference(branch);
+        let rebasing = ["rebase-merge/head-name", "rebase-apply/head-name"];
+        let says = |file: &str, line: &str| read_line(&self.directory.join(file)).as_deref() == Some(line);
+        rebasing.iter().any(|file| says(file, &full)) || says("HEAD", &format!("ref: {full}"))
+    }
+
+    /// Where the worktree last stood according to its reflog.
+    pub(crate) fn last_head(&self) -> Option<CommitId> {
+        let log = regular_file::read_text(self.directory.join("logs/HEAD")).ok()?;
+        let stood = |line: &str| CommitId::new(line.split(' ').nth(1)?).ok();
+        // A branch that is deleted below its worktree leaves a line that leads to nothing.
+        log.lines().rev().filter_map(stood).find(|commit| commit.as_str().bytes().any(|digit| digit != b'0'))
+    }
+}
+
+pub(crate) fn git_directory(worktree: &Path) -> Result<PathBuf> {
+    let link = worktree.join(".git");
+    if link.is_dir() {
+        return Ok(link);
+    }
+    entry_named_by(worktree).ok_or_else(|| GitError::NotOurs { path: worktree.to_owned() })
+}
+
+/// The directory that the link in `worktree` names, whether or not it exists.
+pub(crate) fn entry_named_by(worktree: &Path) -> Option<PathBuf> {
+    let link = read_line(&worktree.join(".git"))?;
+    Some(worktree.join(link.strip_prefix("gitdir: ")?))
+}
+
+/// Whether two paths lead to the same place, which exists.
+pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
+    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Where the files of the worktree registered in `directory` should be.
+pub(crate) fn registered_place(directory: &Path) -> Option<PathBuf> {
+    let link = directory.join(read_line(&directory.join("gitdir"))?);
+    Some(link.parent()?.to_owned())
+}
+
+/// The first line of a small file; `None`: it cannot be read.
+pub(crate) fn read_line(path: &Path) -> Option<String> {
+    let text = regular_file::read_text(path).ok()?;
+    Some(text.lines().next().unwrap_or_default().to_owned())
+}

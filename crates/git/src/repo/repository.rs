@@ -1,0 +1,212 @@
+//! The repository: where it is.
+
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lanewright_files::directory::with_suffix;
+use lanewright_files::{atomic, regular_file, remove_unfinished};
+use lanewright_model::CommitId;
+
+use crate::command::{Git, GitError, Result, io_error, path_text};
+use crate::repo::{
+    Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory,
+};
+
+/// A repository with a main worktree; clones share what this process remembers of it.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    main: PathBuf,
+    common: PathBuf,
+    from: PathBuf,
+    known_configuration: KnownConfiguration,
+    durable_objects: DurableObjects,
+    recent_objects: RecentObjects,
+    handles: Handles,
+}
+
+impl Repository {
+    /// Finds the repository that `from` belongs to, whether or not it has a commit.
+    pub fn locate(from: &Path) -> Result<Self> {
+        let common = common_directory(from)?;
+        let inside = worktree_around(from)?;
+        let main = match main_worktree(&common)? {
+            Some(main) => main,
+            None => inside
+                .clone()
+                .filter(|inside| !is_linked(inside))
+                .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
+        };
+        let from = inside.unwrap_or_else(|| main.clone());
+        let repository = Self {
+            main,
+            common,
+            from,
+            known_configuration: KnownConfiguration::default(),
+            durable_objects: DurableObjects::default(),
+            recent_objects: RecentObjects::default(),
+            handles: Handles::default(),
+        };
+        repository.refuse_foreign_ref_format()?;
+        Ok(repository)
+    }
+
+    /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`
+    /// at `url`, and the objects of `lender`, too. What a process that was killed left of it is replaced.
+    ///
+    /// # Errors
+    /// [`GitError`] when the directory cannot be written or git refuses what is in it.
+    pub fn open_or_create(directory: &Path, (name, url): (&str, &str), lender: Option<&Self>) -> Result<Self> {
+        if !directory.exists() {
+            // In one step, and its configuration is never written again: a process that dies leaves no lock there.
+            let made = with_suffix(directory, ".unfinished");
+            atomic::remove_all(&made).map_err(io_error("remove", &made))?;
+            fs::create_dir_all(&made).map_err(io_error("create", &made))?;
+            let git = |words: &[&str]| Git::searching(&made).args(words).run();
+            git(&["init", "--quiet", "--template=", "--initial-branch=nothing"])?;
+            git(&["config", &format!("remote.{name}.url"), url])?;
+            if let Some(lender) = lender {
+                let objects = lender.common.join("objects");
+                let alternates = made.join(".git/objects/info/alternates");
+                atomic::write(&alternates, format!("{}\n", objects.display()).as_bytes())?;
+            }
+            atomic::rename(&made, directory)?;
+        }
+        Self::locate(directory)
+    }
+
+    /// Every other extension that git knows changes no file that Lanewright reads or writes itself: where libgit2
+    /// refuses one, the git program is asked.
+    fn refuse_foreign_ref_format(&self) -> Result<()> {
+        match self.configuration()?.get("extensions.refstorage") {
+            Some(format) if format != "files" => {
+                Err(GitError::RefFormat { path: self.main.clone(), format: format.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The main worktree's root; absolute, without symbolic links.
+    pub fn main_worktree(&self) -> &Path {
+        &self.main
+    }
+
+    /// The directory that all worktrees share (`.git` of the main worktree); absolute, without symbolic links.
+    pub fn common_dir(&self) -> &Path {
+        &self.common
+    }
+
+    /// Keeps `patterns` out of `git status` in every worktree, through `info/exclude`; other lines stay.
+    pub fn ensure_excluded(&self, patterns: &[&str]) -> Result<()> {
+        let path = self.common.join("info").join("exclude");
+        self.holding(Guarded::Admin, |_| {
+            let mut text = regular_file::read_if_there(&path)?.unwrap_or_default();
+            let missing: Vec<&str> = patterns.iter().copied().filter(|pattern| !has_line(&text, pattern)).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if !text.is_empty() && !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+            missing.iter().for_each(|pattern| text.extend(format!("{pattern}\n").bytes()));
+            let directory = self.common.join("info");
+            fs::create_dir_all(&directory).map_err(io_error("create", &path))?;
+            remove_unfinished(&directory)?;
+            Ok(atomic::rewrite(&path, &text)?)
+        })
+    }
+
+    pub(crate) fn git(&self) -> Git<'_> {
+        Git::new(&self.main)
+    }
+
+    /// The root of the worktree in which it was found.
+    pub(crate) fn found_from(&self) -> &Path {
+        &self.from
+    }
+
+    pub(crate) fn durable_objects(&self) -> &DurableObjects {
+        &self.durable_objects
+    }
+
+    pub(crate) fn recent_objects(&self) -> &RecentObjects {
+        &self.recent_objects
+    }
+
+    pub(crate) fn handles(&self) -> &Handles {
+        &self.handles
+    }
+
+    /// Git's settings as they are now.
+    pub(crate) fn configuration(&self) -> Result<Arc<Configuration>> {
+        self.known_configuration.now(self)
+    }
+}
+
+pub fn branch_reference(name: &str) -> String {
+    format!("refs/heads/{name}")
+}
+
+pub(crate) fn commit_id(answer: &[u8]) -> Result<CommitId> {
+    let text = path_text(answer.trim_ascii_end());
+    CommitId::new(&text).map_err(|_| GitError::NoCommitName { text })
+}
+
+/// The same where each line is one.
+pub(crate) fn commit_ids(answer: &[u8]) -> Result<Vec<CommitId>> {
+    answer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(commit_id).collect()
+}
+
+fn common_directory(from: &Path) -> Result<PathBuf> {
+    let git = Git::searching(from).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+    let output = git.attempt()?;
+    if output.status.success() {
+        return real_path(path_line(output.stdout));
+    }
+    let nowhere = String::from_utf8_lossy(&output.stderr).contains("not a git repository");
+    Err(if nowhere { GitError::NotARepository { from: from.to_owned() } } else { git.failure(&output).into() })
+}
+
+/// The worktree that `from` is in; `None`: it is in the repository's own directory.
+fn worktree_around(from: &Path) -> Result<Option<PathBuf>> {
+    let output = Git::searching(from).args(["rev-parse", "--show-toplevel"]).attempt()?;
+    if output.status.success() { real_path(path_line(output.stdout)).map(Some) } else { Ok(None) }
+}
+
+/// Whether a worktree is not the main one: git's directory for it then leads to the common one.
+fn is_linked(worktree: &Path) -> bool {
+    git_directory(worktree).is_ok_and(|directory| directory.join("commondir").exists())
+}
+
+/// The main worktree according to the repository's settings and its name; `None`: they do not name it.
+fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
+    let setting = |name: &str, kind: &str| {
+        let git = Git::searching(common).arg("--git-dir").arg(common).args(["config", kind, "--get", name]);
+        git.attempt().map(|output| path_line(output.stdout))
+    };
+    if setting("core.bare", "--bool")? == Path::new("true") {
+        return Err(GitError::Bare { path: common.to_owned() });
+    }
+    let named = setting("core.worktree", "--path")?;
+    if !named.as_os_str().is_empty() {
+        return real_path(common.join(named)).map(Some);
+    }
+    let usual = common.file_name().is_some_and(|name| name == ".git");
+    Ok(common.parent().filter(|_| usual).map(Path::to_owned))
+}
+
+fn path_line(mut answer: Vec<u8>) -> PathBuf {
+    if answer.ends_with(b"\n") {
+        answer.pop();
+    }
+    std::ffi::OsString::from_vec(answer).into()
+}
+
+fn real_path(path: PathBuf) -> Result<PathBuf> {
+    fs::canonicalize(&path).map_err(io_error("find", &path))
+}
+
+fn has_line(text: &[u8], line: &str) -> bool {
+    text.split(|&byte| byte == b'\n').any(|it| it == line.as_bytes())
+}

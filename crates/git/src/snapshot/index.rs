@@ -1,0 +1,109 @@
+//! The files of a worktree as a tree, by way of a private copy of its index.
+//!
+//! The copy is made afresh each time, so no snapshot depends on what an earlier one found. Git compares the files with it
+//! as carefully as it can, whatever the user's settings are.
+
+use std::fs::File;
+use std::path::Path;
+
+use lanewright_files::atomic;
+use lanewright_files::directory::{create_directory, with_suffix};
+
+use crate::command::{Git, Result, io_error};
+use crate::history::add_everything;
+use crate::query::{clear_flags_in, copy_index, distrust_times};
+use crate::repo::{git_directory, holding};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The worktree's index: only files that differ from it are read.
+    Index,
+    /// The paths of the worktree's index: every file is read and stored, also one whose object git has lost.
+    Paths,
+}
+
+/// The tree that `worktree` would be.
+pub(crate) fn tree_of(worktree: &Path, start: Start) -> Result<String> {
+    let file = git_directory(worktree)?.join("lanewright.snapshot");
+    holding(&with_suffix(&file, ".guard"), |guard| {
+        // A git that died may have left them.
+        atomic::remove(&with_suffix(&file, ".lock"))?;
+        atomic::remove(&file)?;
+        let tree = SnapshotIndex { worktree, file: &file, guard, objects: None }.tree(start);
+        atomic::remove(&file)?;
+        tree
+    })
+}
+
+/// Writes the objects of every file of `worktree`, and those of its index as far as its files make them, into an empty
+/// directory, which `take` is given and which is removed then.
+pub(crate) fn write_all_objects<T>(worktree: &Path, take: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let directory = git_directory(worktree)?;
+    let (file, made) = (directory.join("lanewright.snapshot"), directory.join("lanewright.objects"));
+    holding(&with_suffix(&file, ".guard"), |guard| {
+        let remove = || atomic::remove_all(&made).map_err(io_error("remove", &made));
+        remove()?;
+        create_directory(&made)?;
+        let index = SnapshotIndex { worktree, file: &file, guard, objects: Some(&made) };
+        for start in [Start::Paths, Start::Index] {
+            atomic::remove(&with_suffix(&file, ".lock"))?;
+            atomic::remove(&file)?;
+            if start == Start::Index {
+                // What is staged, or the head where nothing is.
+                copy_index(worktree, &file)?;
+                index.git().args(["write-tree", "--missing-ok"]).attempt()?;
+            } else {
+                index.list_paths()?;
+                clear_flags_in(worktree, &file, || index.git())?;
+                add_everything(worktree, || index.git(), &[])?;
+                index.git().args(["write-tree", "--missing-ok"]).run()?;
+            }
+        }
+        atomic::remove(&file)?;
+        let taken = take(&made)?;
+        remove()?;
+        Ok(taken)
+    })
+}
+
+/// The tree that a worktree would be with all that is not committed in it.
+pub fn present_tree(worktree: &Path) -> Result<String> {
+    tree_of(worktree, Start::Index)
+}
+
+struct SnapshotIndex<'a> {
+    worktree: &'a Path,
+    file: &'a Path,
+    guard: &'a File,
+    /// Where objects are written; `None`: into the repository.
+    objects: Option<&'a Path>,
+}
+
+impl<'a> SnapshotIndex<'a> {
+    fn tree(&self, start: Start) -> Result<String> {
+        match start {
+            Start::Index => copy_index(self.worktree, self.file)?,
+            Start::Paths => self.list_paths()?,
+        }
+        clear_flags_in(self.worktree, self.file, || self.git())?;
+        distrust_times(self.worktree, self.file);
+        add_everything(self.worktree, || self.git(), &[])?;
+        Ok(self.git().arg("write-tree").line()?)
+    }
+
+    fn git(&self) -> Git<'a> {
+        let git = Git::new(self.worktree).comparing_carefully().unsynced().without_hooks();
+        let git = git.configured("core.splitIndex=false").variable("GIT_INDEX_FILE", self.file).stdin(self.guard);
+        match self.objects {
+            Some(objects) => git.variable("GIT_OBJECT_DIRECTORY", objects),
+            None => git,
+        }
+    }
+
+    /// Makes an index without any file's time, which has every file read.
+    fn list_paths(&self) -> Result<()> {
+        let listing = Git::new(self.worktree).reading_only().args(["ls-files", "-z", "--stage"]).run()?;
+        self.git().input(listing).args(["update-index", "-z", "--index-info"]).run()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Snapshots: a worktree's whole state in a commit of its own, made beside the agent's work without touching it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+
+use lanewright_model::{CommitId, LaneId, PhaseId, Timestamp};
+
+use crate::command::{Git, Result, nul_separated, path_text};
+use crate::fast::libgit2::RefUpdate;
+use crate::fast::{durable, libgit2};
+use crate::history::{make_commit, remove_dead_locks, set_own_reference};
+use crate::query::{clear_flags, contents, head_of, left_something, quit_operations};
+use crate::repo::{Repository, holding_worktree};
+use crate::snapshot::{Start, tree_of};
+use crate::worktree::forget_update;
+
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotRequest<'a> {
+    pub worktree: &'a Path,
+    /// The ref that keeps it; a number is added if something else has that name.
+    pub reference: &'a str,
+    pub message: &'a str,
+    pub head: &'a CommitId,
+    /// A commit whose objects are durable; everything that came after it is made so.
+    pub since: &'a CommitId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub commit: CommitId,
+    pub reference: String,
+}
+
+/// The name of a snapshot's ref (SPEC §4), of Lanewright's own or, with `tags`, a tag.
+pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, tags: bool) -> String {
+    format!("{}/{phase}-{lane}/{}", space(tags), at.compact())
+}
+
+fn space(tags: bool) -> &'static str {
+    if tags { "refs/tags/checkpoint" } else { "refs/lanewright/checkpoint" }
+}
+
+/// Keeps everything in a worktree that is tracked, or untracked and not ignored. Branch, index and files stay as they
+/// are, and an agent may work on them meanwhile. A repository within the worktree is not looked into.
+pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
+    snapshot_from(repository, request, Start::Index)
+}
+
+/// The same where git may have lost objects: every file is read and stored again.
+pub fn snapshot_of_all_files(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
+    snapshot_from(repository, request, Start::Paths)
+}
+
+fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: Start) -> Result<Snapshot> {
+    keep_tree(repository, request, &tree_of(request.worktree, start)?)
+}
+
+/// The same where a worktree holds what its head holds, because all that was in it was committed just now: nothing is
+/// looked at. `None`: that is not so, or a hook left something that is in no commit.
+pub fn snapshot_of_head(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Option<Snapshot>> {
+    if repository.head_at(request.worktree)?.commit != *request.head || left_something(request.worktree)? {
+        return Ok(None);
+    }
+    keep_tree(repository, request, &repository.tree_of(request.head)?).map(Some)
+}
+
+fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str) -> Result<Snapshot> {
+    let commit = make_commit(repository, request.worktree, tree, &[request.head], request.message)?;
+    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
+    keep(repository, request.reference, commit)
+}
+
+/// Whether tracked files of a worktree, in which no agent is at work, are not as its head has them.
+pub fn has_changes(worktree: &Path) -> Result<bool> {
+    clear_flags(worktree)?;
+    let git = Git::new(worktree).reading_only().comparing_carefully();
+    Ok(!git.args(["status", "--porcelain", "-z", "--untracked-files=no"]).run()?.is_empty())
+}
+
+/// Puts the tracked files of a worktree back to its head; untracked ones stay.
+pub fn put_back(worktree: &Path) -> Result<()> {
+    holding_worktree(worktree, |lock| {
+        Git::new(worktree).without_hooks().stdin(lock).args(["reset", "--hard", "--quiet"]).run()?;
+        Ok(())
+    })
+}
+
+/// The files in which a worktree differs from `known`, untracked ones included, ignored ones not. Nothing in it changes.
+pub fn changed_since(repository: &Repository, worktree: &Path, known: &CommitId) -> Result<Vec<String>> {
+    let tree = tree_of(worktree, Start::Index)?;
+    let differing = |more: &[&str]| {
+        let git = repository.git().args(["diff-tree", "-r", "-z", "--no-renames"]).args(more.iter().copied());
+        git.args([known.as_str(), tree.as_str()]).run()
+    };
+    let gone = unstaged_only(worktree, &differing(&["--diff-filter=D"])?)?;
+    let changed = differing(&["--name-only"])?;
+    Ok(nul_separated(&changed).filter(|path| !gone.contains(*path)).map(path_text).collect())
+}
+
+/// The paths in the listing of removed files whose files are as they were: ignored ones that are not staged any more, for
+/// example because the index was made again.
+fn unstaged_only(worktree: &Path, removed: &[u8]) -> Result<BTreeSet<Vec<u8>>> {
+    let parts: Vec<&[u8]> = nul_separated(removed).collect();
+    // `:100644 000000 OBJECT 000000… D`, then the path.
+    let known: BTreeMap<Vec<u8>, String> = parts
+        .chunks_exact(2)
+        .filter_map(|pair| Some((pair[1].to_vec(), path_text(pair[0]).split(' ').nth(2)?.to_owned())))
+        .collect();
+    let now = contents(worktree, known.keys().cloned().collect())?;
+    Ok(now.into_iter().filter(|(path, blob)| known.get(path) == Some(blob)).map(|(path, _)| path).collect())
+}
+
+/// Keeps `commit` under `reference`; a number is added to the name if something else has it.
+pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Result<Snapshot> {
+    let mut name = reference.to_owned();
+    let mut number = 1;
+    loop {
+        let update = RefUpdate { name: &name, old: None, to: &commit, why: "lanewright: snapshot" };
+        if set_own_reference(repository, repository.main_worktree(), &update)? {
+            return Ok(Snapshot { commit, reference: name });
+        }
+        if let Ok(Some(known)) = repository.commit_at(&name)
+            && repository.show(CONTENT, &known)? == repository.show(CONTENT, &commit)?
+        {
+            durable::reference(repository, &name)?;
+            return Ok(Snapshot { commit: known, reference: name });
+        }
+        number += 1;
+        name = format!("{reference}-{number}");
+    }
+}
+
+/// The snapshots that [`keep`] saved under `reference`, or under it with a number, and whose first line is `message`.
+pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>> {
+    let mut found = Vec::new();
+    for (name, commit) in repository.references(&format!("{reference}*"))? {
+        let is_its = name.strip_prefix(reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        if is_its && repository.subject_of(&commit)? == message {
+            found.push(Snapshot { commit, reference: name });
+        }
+    }
+    Ok(found)
+}
+
+/// The refs of a phase's snapshots, each with its lane. No commit is looked at: it may be damaged.
+pub fn kept_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<(LaneId, Snapshot)>> {
+    let space = space(tags);
+    let named = |(reference, commit): (String, CommitId)| {
+        let (lane, at) = reference.strip_prefix(&format!("{space}/{phase}-"))?.split_once('/')?;
+        let lane = LaneId::new(lane).ok().filter(|_| is_compact_time(at))?;
+        Some((lane, Snapshot { commit, reference }))
+    };
+    let references = repository.references(&format!("{space}/{phase}-*/*"))?;
+    Ok(references.into_iter().filter_map(named).collect())
+}
+
+/// Whether it is a time as [`Timestamp::compact`] writes it, perhaps with the number that [`keep`] adds.
+fn is_compact_time(text: &str) -> bool {
+    let (time, number) = text.split_once('-').unwrap_or((text, "1"));
+    let shape: String = time.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    shape == "00000000T000000.000Z" && number.parse::<u32>().is_ok()
+}
+
+/// The trailers of a commit's message; none of a commit that cannot be read.
+pub fn trailers_of(repository: &Repository, commit: &CommitId) -> BTreeMap<String, String> {
+    libgit2::trailers_of(repository, commit).unwrap_or_default()
+}
+
+/// A commit's tree and parents.
+const CONTENT: &str = "%T %P";
+
+/// Makes the files of `worktree` those of a snapshot: what it does not hold is removed, ignored files excepted. The branch
+/// stays where it is, nothing is staged, and whatever was in progress is forgotten. Asked again, it continues.
+pub fn restore(worktree: &Path, commit: &CommitId) -> Result<()> {
+    holding_worktree(worktree, |lock| {
+        head_of(worktree)?;
+        quit_operations(worktree, lock)?;
+        remove_dead_locks(worktree)?;
+        let git = || Git::new(worktree).stdin(lock);
+        git().args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
+        git().args(["clean", "-ffdq"]).run()?;
+        // The snapshot held files that were not tracked; they must not stay staged.
+        git().args(["reset", "--quiet"]).run()?;
+        forget_update(worktree)
+    })
+}

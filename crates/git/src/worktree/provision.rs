@@ -1,0 +1,182 @@
+//! Provisioning a slot: checks what the last holder left, creates the worktree, checks out.
+
+use std::fs::File;
+use std::path::Path;
+
+use lanewright_files::atomic;
+use lanewright_model::CommitId;
+use lanewright_model::event::Worktree;
+
+use crate::command::{Git, GitError, Result};
+use crate::fast::durable;
+use crate::history::{reference_lock, remove_dead_locks};
+use crate::query::{
+    clear_flags, forget_left_behind, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
+    run_post_checkout,
+};
+use crate::repo::{Guarded, branch_reference, git_directory, holding_worktree};
+use crate::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
+
+impl Pool {
+    /// Checks out `want` in slot `number`, which is claimed. `None`: the slot cannot be used.
+    pub(crate) fn provision(
+        &self,
+        number: u32,
+        holder: &Holder,
+        want: &Checkout,
+        turn: Option<Turn<'_>>,
+    ) -> Result<Option<Worktree>> {
+        let path = self.slot(number);
+        let progress = self.read_claim(number, holder)?.progress;
+        if progress == Progress::Claimed && !self.may_take_over(&path, &want.start)?
+            || !self.create_if_missing(&path, want)?
+        {
+            return Ok(None);
+        }
+        holding_worktree(&path, |lock| {
+            let claim = self.read_claim(number, holder)?;
+            let head = match self.settled(&path, &claim.progress, want)? {
+                Some(head) => head,
+                None => self.check_out(number, claim, want, turn, lock)?,
+            };
+            let branch = want.branch.clone().unwrap_or_default();
+            Ok(Some(Worktree { slot: number, path: path.clone(), branch, head }))
+        })
+    }
+
+    /// Whether a slot that has no holder contains nothing worth keeping.
+    fn may_take_over(&self, path: &Path, start: &CommitId) -> Result<bool> {
+        let Some(entry) = self.repository.own_entry(path) else { return Ok(true) };
+        if blocker(&self.repository, path, &entry, Some(start)).is_some() {
+            return Ok(false);
+        }
+        // A checkout leaves submodules and the selection of sparse files as they are.
+        if ["modules", "info/sparse-checkout", "config.worktree"].iter().any(|name| entry.join(name).exists()) {
+            self.repository.holding(Guarded::Admin, |_| self.discard(path, &entry))?;
+        }
+        Ok(true)
+    }
+
+    /// Whether there is a worktree of the pool at `path` now.
+    fn create_if_missing(&self, path: &Path, want: &Checkout) -> Result<bool> {
+        if self.repository.own_entry(path).is_some() {
+            return Ok(true);
+        }
+        self.repository.holding(Guarded::Admin, |lock| match occupant(&self.repository, path) {
+            Occupant::Ours(_) => Ok(true),
+            Occupant::Stranger => Ok(false),
+            Occupant::Nothing | Occupant::HalfMade => make(&self.repository, path, &want.start, lock).map(|()| true),
+        })
+    }
+
+    /// The head with which the slot was opened, if it still stands where `want` says. `None`: it has to be checked out, which
+    /// loses no work.
+    fn settled(&self, path: &Path, progress: &Progress, want: &Checkout) -> Result<Option<CommitId>> {
+        let Progress::Opened { head: opened, .. } = progress else { return Ok(None) };
+        if want.mode == Mode::Reset || !git_directory(path)?.join("index").exists() {
+            return Ok(None);
+        }
+        let head = self.repository.head_at(path)?;
+        if head.branch == want.branch && (head.branch.is_some() || head.commit == want.start) {
+            return Ok(Some(if head.branch.is_some() { opened.clone() } else { head.commit }));
+        }
+        refuse_operation(path)?;
+        refuse_uncommitted(path)?;
+        let mut kept_by = vec![opened.clone(), want.start.clone()];
+        if let Some(branch) = &want.branch {
+            kept_by.extend(self.repository.branch_commit(branch)?);
+        }
+        self.refuse_unmerged(path, &head.commit, &kept_by)?;
+        Ok(None)
+    }
+
+    fn check_out(
+        &self,
+        number: u32,
+        mut claim: Claim,
+        want: &Checkout,
+        turn: Option<Turn<'_>>,
+        lock: &File,
+    ) -> Result<CommitId> {
+        let path = self.slot(number);
+        let arguments = self.checkout_arguments(&path, &claim, want)?;
+        let again = want.adopt || claim.progress != Progress::Claimed;
+        let keep_ignored = match claim.progress {
+            Progress::Claimed => self.keep_caches,
+            Progress::Started { keep_ignored, .. } => keep_ignored,
+            Progress::Opened { .. } => true,
+        };
+        let interrupted = matches!(claim.progress, Progress::Started { .. });
+        claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
+        self.record(number, &claim)?;
+        self.clear_the_way(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
+        let before = self.repository.head_at(&path)?.commit;
+        let head = self.write_files(&path, &before, &arguments, lock)?;
+        if has_untracked(&path)? {
+            Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
+        }
+        // The next checkout need not wait for the user's hook.
+        drop(turn);
+        if let Some(failure) = run_post_checkout(&self.repository, &path, &before, &head, lock)? {
+            self.note_hook_failure(failure);
+        }
+        if let Some(branch) = &want.branch {
+            durable::reference(&self.repository, &branch_reference(branch))?;
+        }
+        claim.progress = Progress::Opened { branch: want.branch.clone(), head: head.clone() };
+        self.record(number, &claim)?;
+        Ok(head)
+    }
+
+    /// Removes what the last holder, or an interrupted checkout, left in git's directory for the worktree.
+    fn clear_the_way(&self, path: &Path, branch: Option<&String>, interrupted: bool, lock: &File) -> Result<()> {
+        quit_operations(path, lock)?;
+        remove_dead_locks(path)?;
+        if let Some(branch) = branch {
+            atomic::remove_durably(&reference_lock(self.repository.common_dir(), &branch_reference(branch)))?;
+        }
+        if interrupted {
+            // Unknown which files were written under which attributes: all are written again.
+            atomic::remove_durably(&git_directory(path)?.join("index"))?;
+        }
+        // Git would leave a flagged file as the last holder changed it.
+        clear_flags(path)?;
+        forget_left_behind(path)
+    }
+
+    /// Has git write the files. It does not touch a file whose blob is the same, although another filter or another end of
+    /// line may apply to it: where attributes differ from those of `before`, all files are written.
+    fn write_files(&self, path: &Path, before: &CommitId, arguments: &[String], lock: &File) -> Result<CommitId> {
+        // Git's own check of other worktrees trusts entries whose worktree is gone; `checkout_arguments` has done a better
+        // one. With a hook git's exit code would not be that of the checkout.
+        let checkout = || Git::new(path).without_hooks().stdin(lock).args(["checkout", "--quiet", "--force"]);
+        checkout().arg("--ignore-other-worktrees").args(arguments).run()?;
+        let head = self.repository.head_at(path)?.commit;
+        if self.repository.changed_paths(before, &head)?.iter().any(|path| path.ends_with(".gitattributes")) {
+            atomic::remove_durably(&git_directory(path)?.join("index"))?;
+            checkout().run()?;
+        }
+        Ok(head)
+    }
+
+    fn checkout_arguments(&self, path: &Path, claim: &Claim, want: &Checkout) -> Result<Vec<String>> {
+        let start = want.start.to_string();
+        let Some(branch) = want.branch.clone() else { return Ok(vec!["--detach".to_owned(), start]) };
+        let place = self.repository.all_checked_out(&branch)?.into_iter().find(|place| place != path);
+        if place.is_some() {
+            return Err(GitError::BranchInTheWay { branch, place });
+        }
+        let made = |flag: &str, branch| vec!["--no-track".to_owned(), flag.to_owned(), branch, start];
+        let ours = want.adopt || claim.progress.branch() == Some(&branch);
+        match (self.repository.branch_commit(&branch)?, want.mode) {
+            (None, Mode::ExistingBranch) => Err(GitError::BranchMissing { branch }),
+            (None, Mode::FreshBranch | Mode::Reset) => Ok(made("-b", branch)),
+            (Some(_), Mode::Reset) if ours => Ok(made("-B", branch)),
+            (Some(_), Mode::ExistingBranch) => Ok(vec![branch, "--".to_owned()]),
+            (Some(tip), Mode::FreshBranch) if ours && self.repository.is_ancestor(&want.start, &tip)? => {
+                Ok(vec![branch, "--".to_owned()])
+            }
+            (Some(_), _) => Err(GitError::BranchInTheWay { branch, place: None }),
+        }
+    }
+}

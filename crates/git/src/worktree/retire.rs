@@ -1,0 +1,185 @@
+//! The end of slots: moved aside in one step, deleted afterwards.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use lanewright_files::{atomic, directory, remove_unfinished};
+use lanewright_model::RunId;
+
+use crate::command::{GitError, Result, io_error};
+use crate::repo::{Guarded, WorktreeEntry};
+use crate::worktree::{
+    Claim, Holder, Kept, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget, is_locked, make_directory,
+    occupant,
+};
+
+impl Pool {
+    /// Removes the slots that have no holder, and the empty directories of `run` and of the pool. Returns what was kept of
+    /// these, and the slots that `run` still holds, each with the reason.
+    ///
+    /// A slot with uncommitted work, with commits that no ref contains, or that the user locked is kept; so is whatever the
+    /// pool did not create. No symbolic link is followed. What takes longer than `limit` to delete stays in the trash, is
+    /// returned, and is deleted by the next call.
+    pub fn empty(&self, run: &RunId, limit: Option<Duration>) -> Result<Vec<Kept>> {
+        let until = limit.map(|limit| Instant::now() + limit);
+        let mut kept = Vec::new();
+        self.repository.holding(Guarded::Pool, |_| {
+            for number in self.numbers()? {
+                if let Err(reason) = self.put_aside(number, run) {
+                    kept.extend(reason.map(|reason| Kept { path: self.slot(number), reason }));
+                }
+            }
+            // A crash between two steps of `discard` leaves them.
+            self.repository.holding(Guarded::Admin, |_| {
+                self.vanished()?.iter().try_for_each(|entry| forget(&self.repository, &entry.directory))
+            })?;
+            Ok(remove_unfinished(&self.slots())?)
+        })?;
+        kept.extend(self.set_aside().into_iter().map(|path| Kept { path, reason: SET_ASIDE.to_owned() }));
+        kept.extend(delete_trash(&self.trash(), until));
+        // Another run may be about to move something there.
+        self.repository.holding(Guarded::Admin, |_| {
+            let _ = fs::remove_dir(self.trash());
+            Ok(())
+        })?;
+        self.remove_empty(run);
+        Ok(kept)
+    }
+
+    pub fn remove_empty(&self, run: &RunId) {
+        remove_empty_directories(&self.root().join(run.as_str()));
+        let emptied = self.repository.holding(Guarded::Pool, |_| {
+            for path in [self.slots(), self.root().to_owned()] {
+                let _ = fs::remove_dir(path);
+            }
+            Ok(())
+        });
+        if let Err(error) = emptied {
+            tracing::debug!("empty directories of the pool stay: {error}");
+        }
+    }
+
+    /// The slots without a holder, and what was moved aside from one, each with the reason why it may not be removed.
+    pub fn unheld(&self) -> Result<Vec<(PathBuf, Option<String>)>> {
+        let mut found = Vec::new();
+        for number in self.numbers()? {
+            if Claim::read(&self.claim_file(number))?.is_none() {
+                let path = self.slot(number);
+                let reason = self.removal_blocker(&path, &occupant(&self.repository, &path));
+                found.push((path, reason));
+            }
+        }
+        found.extend(self.set_aside().into_iter().map(|path| (path, Some(SET_ASIDE.to_owned()))));
+        Ok(found)
+    }
+
+    fn removal_blocker(&self, path: &Path, found: &Occupant) -> Option<String> {
+        match found {
+            Occupant::Ours(entry) => blocker(&self.repository, path, entry, None),
+            Occupant::Stranger => Some(GitError::NotOurs { path: path.to_owned() }.with_remedy()),
+            Occupant::Nothing | Occupant::HalfMade => None,
+        }
+    }
+
+    /// Moves slot `number` to the trash. The error is the reason why not, if `run` should know it.
+    fn put_aside(&self, number: u32, run: &RunId) -> Result<(), Option<String>> {
+        let path = self.slot(number);
+        let found = occupant(&self.repository, &path);
+        let claim = Claim::read(&self.claim_file(number)).map_err(|error| Some(error.with_remedy()))?;
+        let done = match (claim, &found) {
+            (Some(claim), _) if claim.holder.run != *run || !self.owns(&claim) => return Err(None),
+            (Some(_), Occupant::Nothing) => atomic::remove_durably(&self.claim_file(number)).map_err(GitError::from),
+            (Some(claim), _) => return Err(Some(held_by(&claim.holder))),
+            (None, found) => match self.removal_blocker(&path, found) {
+                Some(reason) => return Err(Some(reason)),
+                None => self.repository.holding(Guarded::Admin, |_| self.remove_slot(&path, found)),
+            },
+        };
+        done.map_err(|error| Some(error.with_remedy()))
+    }
+
+    fn remove_slot(&self, path: &Path, found: &Occupant) -> Result<()> {
+        match found {
+            Occupant::Ours(entry) => self.discard(path, entry),
+            Occupant::HalfMade => {
+                clear_half_made(&self.repository, path)?;
+                fs::remove_dir(path).map_err(io_error("remove", path))
+            }
+            Occupant::Nothing => {
+                let _ = fs::remove_dir(path);
+                Ok(())
+            }
+            Occupant::Stranger => Ok(()),
+        }
+    }
+
+    /// Moves the slot at `path` into the trash and forgets its entry. The caller holds the admin lock.
+    pub(crate) fn discard(&self, path: &Path, entry: &Path) -> Result<()> {
+        make_directory(&self.trash())?;
+        atomic::rename(path, &self.trash().join(uuid::Uuid::now_v7().to_string()))?;
+        forget(&self.repository, entry)
+    }
+
+    /// Git's entries for slots that are gone, that have no holder, and that the user did not lock.
+    pub(crate) fn vanished(&self) -> Result<Vec<WorktreeEntry>> {
+        let mut entries = self.repository.linked_worktrees()?;
+        entries.retain(|entry| {
+            let number = entry.worktree.file_name().and_then(|name| name.to_str()?.parse().ok());
+            let free = number.is_some_and(|number| !self.claim_file(number).exists());
+            let gone = fs::symlink_metadata(&entry.worktree).is_err();
+            entry.worktree.parent() == Some(&self.slots()) && gone && free && !is_locked(&entry.directory)
+        });
+        Ok(entries)
+    }
+}
+
+fn held_by(holder: &Holder) -> String {
+    let agent = holder.agent.as_ref().map(|agent| format!(" for agent {agent}")).unwrap_or_default();
+    let lane = holder.lane.as_ref().map(|lane| format!(" by lane {lane}{agent}")).unwrap_or_default();
+    format!("still held{lane}")
+}
+
+/// Deletes what is in the trash, until a moment if one is given; returns what could not be deleted.
+fn delete_trash(trash: &Path, until: Option<Instant>) -> Vec<Kept> {
+    if !fs::symlink_metadata(trash).is_ok_and(|kind| kind.is_dir()) {
+        return Vec::new();
+    }
+    let kept = directory::directories(trash).unwrap_or_default().into_iter().filter_map(|path| {
+        let reason = match delete(&path, until).err()? {
+            late if late.kind() == io::ErrorKind::TimedOut => {
+                "takes long to delete; `lanewright clean` does it".to_owned()
+            }
+            error => format!("cannot be deleted: {error}"),
+        };
+        Some(Kept { path, reason })
+    });
+    kept.collect()
+}
+
+/// Deletes a file, a link (not what it leads to) or a directory; gone already is as good.
+fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
+    let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
+    if until.is_some_and(|until| Instant::now() >= until) {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let done = match until {
+        Some(_) if kind.is_dir() => fs::read_dir(path)
+            .and_then(|mut entries| entries.try_for_each(|entry| delete(&entry?.path(), until)))
+            .and_then(|()| fs::remove_dir(path)),
+        _ => atomic::remove_all(path),
+    };
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Removes `path` and the directories in it, as far as they are empty.
+fn remove_empty_directories(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_dir()) {
+        directory::directories(path).unwrap_or_default().iter().for_each(|inner| remove_empty_directories(inner));
+        let _ = fs::remove_dir(path);
+    }
+}

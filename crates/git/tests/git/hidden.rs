@@ -1,0 +1,148 @@
+//! Changes that hide from git: behind flags in the index, and behind file times that were set back.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use lanewright_git::{
+    Checkout, CommitRequest, GitError, Mode, SnapshotRequest, commit_all, has_changes, snapshot, uncommitted_paths,
+};
+use lanewright_model::CommitId;
+
+use crate::support::*;
+
+/// What a snapshot of `worktree` holds at `path`.
+fn kept(world: &World, worktree: &Path, head: &CommitId, path: &str) -> String {
+    let request = SnapshotRequest {
+        worktree,
+        reference: "refs/lanewright/checkpoint/P1-A/1",
+        message: "kept",
+        head,
+        since: head,
+    };
+    let kept = snapshot(&world.repository(), &request).unwrap();
+    git(&world.main, &["cat-file", "-p", &format!("{}:{path}", kept.commit)])
+}
+
+fn set_back(path: &Path) {
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
+pinned_tests! {
+    fn a_new_file_is_found_in_a_directory_whose_time_was_set_back() {
+        for settings in [&["core.trustctime=false"][..], &["core.trustctime=false", "core.untrackedCache=true"]] {
+            let world = World::new();
+            for setting in settings {
+                let (name, value) = setting.split_once('=').unwrap();
+                git(&world.main, &["config", name, value]);
+            }
+            let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+            write(&slot.path.join("new/one"), "1");
+            set_back(&slot.path.join("new"));
+            for _ in 0..2 {
+                assert_eq!(kept(&world, &slot.path, &slot.head, "new/one"), "1");
+            }
+            write(&slot.path.join("new/two"), "2");
+            set_back(&slot.path.join("new"));
+            assert_eq!(kept(&world, &slot.path, &slot.head, "new/two"), "2", "{settings:?}");
+        }
+    }
+
+    fn a_file_whose_time_was_set_back_is_read_whatever_settings_say() {
+        let world = World::new();
+        for setting in ["core.trustctime=false", "core.checkStat=minimal", "core.ignoreStat=true"] {
+            let (name, value) = setting.split_once('=').unwrap();
+            git(&world.main, &["config", name, value]);
+        }
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        let file = slot.path.join("a.txt");
+        set_back(&file);
+        git(&slot.path, &["update-index", "--no-assume-unchanged", "a.txt"]);
+        git(&slot.path, &["update-index", "--refresh"]);
+        assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "a");
+        // Another file: git sees no more of a change within a second than its number.
+        let other = slot.path.join("other");
+        write(&other, "b\n");
+        set_back(&other);
+        fs::rename(&other, &file).unwrap();
+        assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "b");
+    }
+
+    fn a_link_that_is_no_longer_tracked_becomes_a_file_where_links_are_files() {
+        let world = World::new();
+        std::os::unix::fs::symlink("a.txt", world.main.join("link")).unwrap();
+        commit(&world.main, "a link");
+        git(&world.main, &["config", "core.symlinks", "false"]);
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        assert_eq!(kept(&world, &slot.path, &slot.head, "link"), "a.txt");
+        git(&slot.path, &["rm", "--quiet", "--cached", "link"]);
+        write(&slot.path.join("link"), "work\n");
+        assert_eq!(kept(&world, &slot.path, &slot.head, "link"), "work");
+        let snapshots = git(&world.main, &["for-each-ref", "--format=%(objectname)", "refs/lanewright/checkpoint"]);
+        let modes: Vec<String> =
+            snapshots.lines().map(|name| git(&world.main, &["ls-tree", name, "link"])[..6].to_owned()).collect();
+        assert!(modes.contains(&"100644".to_owned()), "{modes:?}");
+    }
+
+    fn flagged_files_are_watched_in_every_kind_of_index() {
+        for init in [&[][..], &["--object-format=sha256"]] {
+            for how in ["--index-version=2", "--index-version=4", "--split-index"] {
+                let world = World::with(init);
+                let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+                git(&slot.path, &["update-index", how]);
+                kept(&world, &slot.path, &slot.head, "a.txt");
+                git(&slot.path, &["update-index", "--assume-unchanged", "a.txt"]);
+                git(&slot.path, &["update-index", "--skip-worktree", "src/b.rs"]);
+                write(&slot.path.join("a.txt"), "work\n");
+                write(&slot.path.join("src/b.rs"), "work\n");
+                assert_eq!(status(&slot.path), "", "git does not look");
+                assert_eq!(uncommitted_paths(&slot.path).unwrap(), ["a.txt", "src/b.rs"], "{init:?} {how}");
+                assert_eq!(status(&slot.path), "", "the flags are the agent's as long as it works");
+                let release = world.pool(1).release(&holder("A", None), std::slice::from_ref(&slot.head));
+                assert!(matches!(&release, Err(GitError::Dirty { paths, .. }) if paths.len() == 2), "{release:?}");
+                for path in ["a.txt", "src/b.rs"] {
+                    assert_eq!(kept(&world, &slot.path, &slot.head, path), "work", "{init:?} {how} {path}");
+                }
+                let request = CommitRequest {
+                    worktree: &slot.path,
+                    branch: &slot.branch,
+                    message: "work",
+                    trailers: &[],
+                    since: &slot.head,
+                };
+                commit_all(&world.repository(), &request).unwrap();
+                assert_eq!(git(&slot.path, &["show", "HEAD:a.txt", "HEAD:src/b.rs"]), "work\nwork");
+                git(&slot.path, &["update-index", "--assume-unchanged", "a.txt"]);
+                write(&slot.path.join("a.txt"), "more\n");
+                assert!(has_changes(&slot.path).unwrap());
+            }
+        }
+    }
+
+    fn a_slot_is_opened_anew_without_what_a_flag_hides() {
+        let world = World::new();
+        let pool = world.pool(1);
+        let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        git(&slot.path, &["update-index", "--skip-worktree", "a.txt"]);
+        write(&slot.path.join("a.txt"), "work\n");
+        let again = Checkout { mode: Mode::Reset, adopt: true, ..fresh("lane/P1/A", &world.head()) };
+        pool.open(&holder("A", None), &again).unwrap();
+        assert_eq!(fs::read_to_string(slot.path.join("a.txt")).unwrap(), "a\n");
+    }
+
+    fn what_a_sparse_selection_leaves_out_stays_in_snapshots_and_commits() {
+        let world = World::new();
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        git(&slot.path, &["sparse-checkout", "set", "--no-cone", "/a.txt"]);
+        assert!(!slot.path.join("src").exists());
+        write(&slot.path.join("a.txt"), "work\n");
+        assert_eq!(kept(&world, &slot.path, &slot.head, "src/b.rs"), "b");
+        assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "work");
+        let (worktree, branch, since) = (&slot.path, &slot.branch, &slot.head);
+        let request = CommitRequest { worktree, branch, message: "work", trailers: &[], since };
+        commit_all(&world.repository(), &request).unwrap();
+        assert_eq!(git(&slot.path, &["show", "HEAD:src/b.rs"]), "b");
+        assert!(!slot.path.join("src").exists());
+    }
+}
