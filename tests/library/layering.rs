@@ -326,7 +326,7 @@ fn planted_cycles_are_found() {
     let repo: File<'_> = (&["git", "repo"], false, "use super::snapshot::save::save; pub struct Repository;");
     let save = |source| -> File<'_> { (&["git", "snapshot", "save"], false, source) };
     let expected = "git::repo -> git::snapshot::save\ngit::snapshot::save -> git::repo";
-    assert_eq!(cycles(&[facade, repo, save("use lanewright_git::Repository;")]), [expected], "by a re-export");
+    assert_eq!(cycles(&[facade, repo, save("use crate::git::Repository;")]), [expected], "by a re-export");
     assert_eq!(cycles(&[facade, repo, save("use super::super::GitError;")]), [""; 0], "the parent only re-exports");
     let calls: File<'_> = (&["git"], true, "mod repo; fn f() { repo::open() }");
     assert_eq!(cycles(&[calls, (&["git", "repo"], true, "use super::GitError;")]).len(), 1, "a folder and its parent");
