@@ -8,12 +8,9 @@
 compile_error!("Lanewright needs a POSIX system: sessions, signals and file locks that end with their owner");
 
 pub mod cli;
-mod cluster;
 pub mod engine;
 pub mod executor;
-mod forge;
 mod placement;
-pub mod process;
 pub mod progress;
 mod recover;
 #[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]

@@ -18,8 +18,8 @@ use super::detached::{Waited, spawn, take_output, wait};
 use super::runs::{Stamp, stamp};
 use super::signals::Signals;
 use super::{Context, ExitStatus, Result};
-use crate::process;
-use crate::process::LiveProcess;
+use lanewright_programs::process;
+use lanewright_programs::process::LiveProcess;
 
 const FLAG: &str = "--detach";
 

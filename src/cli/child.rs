@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::runs::state;
 use super::{CliError, Context, ExitStatus, Result};
-use crate::process;
+use lanewright_programs::process;
 
 pub(super) type Outcome = Result<Value>;
 

@@ -17,7 +17,7 @@ use super::runs::command;
 use super::select::Selector;
 use super::wait_policy::wait_for_refs;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::process::{self, Observation};
+use lanewright_programs::process::{self, Observation};
 use crate::recover::clean::{
     Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
 };

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::engine::DriverError;
 use crate::executor::ExecutorError;
-use crate::forge::ForgeError;
+use lanewright_programs::forge::ForgeError;
 use lanewright_git::GitError;
-use crate::process::ProcessError;
+use lanewright_programs::process::ProcessError;
 use crate::progress::projections::ProjectionError;
 use crate::recover::resume::ResumeError;
 use crate::state_sync::StateSyncError;

@@ -12,7 +12,7 @@ use lanewright_schedule::lane_log::lane_run;
 use super::context::path_or_address;
 use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::cluster::{self, Cluster};
+use lanewright_programs::cluster::{self, Cluster};
 use lanewright_git::{GitError, Remote, Repository};
 use crate::placement::Engine;
 use crate::state_sync::lane_run::drop_all;

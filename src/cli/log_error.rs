@@ -10,7 +10,7 @@ use super::repository_context::redactor;
 use super::runs::pinned_plan;
 use super::select::Selector;
 use super::{Context, ExitStatus, RepositoryContext, Result, now};
-use crate::process;
+use lanewright_programs::process;
 
 /// Adds a line to the error log of a run, or of the repository where no run is named.
 pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus> {

@@ -19,7 +19,7 @@ use lanewright_store::RunDirectory;
 use lanewright_view::notification::{Notification, Notifications};
 
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::process::{self, Output, start_detached};
+use lanewright_programs::process::{self, Output, start_detached};
 use crate::progress::FanOut;
 
 /// The variable with the notification to send, as JSON.

@@ -21,7 +21,7 @@ use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
 use crate::executor::{Executor, RunClock};
 use lanewright_git::{self as git, Pool, Remote, Repository};
-use crate::process;
+use lanewright_programs::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::state_sync::{Claim, OwnPushes};
 

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ExitStatus;
-use crate::process;
+use lanewright_programs::process;
 
 /// Signals that no longer end the process; each with how it ends the command and its name. A SIGHUP that was ignored when
 /// the process began stays ignored.

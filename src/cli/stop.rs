@@ -14,7 +14,7 @@ use super::repository_context::{holder, session_id};
 use super::runs::{open_jobs, read_log, state};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Result};
-use crate::process::{self, Observation, ProcessError, StopOutcome};
+use lanewright_programs::process::{self, Observation, ProcessError, StopOutcome};
 
 /// Asks the process that works on the run to stop it; if there is none, stops the agents that outlived theirs.
 pub(super) fn run(context: &Context, arguments: &args::Stop) -> Result<ExitStatus> {

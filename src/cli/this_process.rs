@@ -3,7 +3,7 @@
 use lanewright_model::event::Owner;
 use lanewright_model::{ProcessId, Timestamp};
 
-use crate::process::LiveProcess;
+use lanewright_programs::process::LiveProcess;
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis())

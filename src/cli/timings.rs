@@ -12,7 +12,7 @@ use serde_json::Map;
 use super::repository_context::redactor;
 use super::{Context, ExitStatus, Hint, Result, now};
 use crate::executor::timed::row;
-use crate::process;
+use lanewright_programs::process;
 
 /// Begins the trace before anything else, so that a file that cannot be written stops nothing half-way.
 pub(super) fn begin(context: &Context, file: &Path) -> Result<Timings> {

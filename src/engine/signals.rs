@@ -5,7 +5,7 @@ use std::io;
 use lanewright_model::event::StopReason;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::process;
+use lanewright_programs::process;
 
 pub(super) struct Signals {
     interrupt: Signal,

@@ -9,7 +9,7 @@ use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Prepared};
 use lanewright_git::{self as git, Checkout, Holder, Mode};
-use crate::process;
+use lanewright_programs::process;
 
 struct Search {
     lane: Option<LaneIndex>,

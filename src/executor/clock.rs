@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lanewright_model::Timestamp;
 
-use crate::process::uptime;
+use lanewright_programs::process::uptime;
 
 /// A clock that is set once, and then follows the time that the machine has been up.
 ///

@@ -24,7 +24,7 @@ use super::timed::job_span;
 use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use lanewright_git as git;
-use crate::process::{self, Observation};
+use lanewright_programs::process::{self, Observation};
 
 /// Everything that a job needs, taken from the state.
 struct Described {

@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::forge::{Forge, ForgeError};
+use lanewright_programs::forge::{Forge, ForgeError};
 use lanewright_git::{GitError, Holder, Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
@@ -97,7 +97,7 @@ pub(crate) enum ExecutorError {
     #[error("{}", .0.with_remedy())]
     Git(#[from] GitError),
     #[error(transparent)]
-    Process(#[from] crate::process::ProcessError),
+    Process(#[from] lanewright_programs::process::ProcessError),
     #[error("{0}; {remedy}, then resume", remedy = .0.remedy())]
     Forge(#[from] ForgeError),
     #[error(transparent)]

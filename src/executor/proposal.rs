@@ -11,7 +11,7 @@ use lanewright_schedule::RunState;
 use lanewright_store::run_log;
 
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
-use crate::forge::{Forge, Opened, Proposal};
+use lanewright_programs::forge::{Forge, Opened, Proposal};
 use lanewright_git::{PushRequest, Remote, branch_reference};
 
 /// How many lines of an error are searched for signs of an outage.

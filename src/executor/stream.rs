@@ -10,7 +10,7 @@ use lanewright_model::snapshot_rules::ToolCall;
 use lanewright_model::{JobExit, JobId, Runner, Session, Transcript};
 
 use super::Executor;
-use crate::process;
+use lanewright_programs::process;
 
 impl Executor {
     /// What an attempt's output contains. If it is an event stream, its last lines are replaced by their meaning.

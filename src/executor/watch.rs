@@ -17,7 +17,7 @@ use lanewright_model::{AgentName, JobExit, LaneIndex, Timestamp};
 
 use super::stream::CallSource;
 use super::{Executor, ExecutorError, Keeping};
-use crate::process::{self, Launched, ProcessError};
+use lanewright_programs::process::{self, Launched, ProcessError};
 
 const LOOK: Duration = Duration::from_millis(500);
 

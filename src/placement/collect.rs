@@ -11,7 +11,7 @@ use lanewright_schedule::lane_log::news;
 use lanewright_store::{run_files, run_log};
 
 use super::watch::{EXCHANGE, Followed, Watch, ended};
-use crate::cluster::Cancel;
+use lanewright_programs::cluster::Cancel;
 use crate::executor::changes::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
 use lanewright_git::{GitError, point_reference};

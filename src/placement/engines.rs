@@ -12,7 +12,7 @@ use lanewright_schedule::RunState;
 
 use super::Engine;
 use super::watch::{Followed, Watch};
-use crate::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
+use lanewright_programs::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
 use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 

@@ -8,7 +8,7 @@ use lanewright_model::{LaneId, RunId};
 use lanewright_schedule::lane_log::lane_run;
 
 use super::watch::{EXCHANGE, RUN_STATE, Watch};
-use crate::cluster::OrderName;
+use lanewright_programs::cluster::OrderName;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Errand;
 use crate::state_sync::lane_run::{drop_all, known};

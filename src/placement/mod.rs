@@ -22,7 +22,7 @@ use lanewright_model::event::RunStarted;
 use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
 use lanewright_store::RunDirectory;
 
-use crate::cluster::{Cluster, OrderName};
+use lanewright_programs::cluster::{Cluster, OrderName};
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use lanewright_git::{Remote, Repository};
 use crate::state_sync::PushNow;

@@ -11,7 +11,7 @@ use lanewright_store::run_log;
 
 use super::cache_flag;
 use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
-use crate::cluster::{ClusterError, Order};
+use lanewright_programs::cluster::{ClusterError, Order};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
 use lanewright_git::GitError;

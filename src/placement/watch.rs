@@ -14,7 +14,7 @@ use lanewright_store::{Request, requests};
 
 use super::abandon::Unanswered;
 use super::{Engine, Placing};
-use crate::cluster::{ClusterError, OrderName, Ticket};
+use lanewright_programs::cluster::{ClusterError, OrderName, Ticket};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use lanewright_git::GitError;
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};

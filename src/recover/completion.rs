@@ -8,7 +8,7 @@ use lanewright_schedule::{AgentStep, Completion, RunState, Standing};
 use lanewright_store::lane_files::{self, AgentStatus};
 use lanewright_store::{LaneDirectory, RunDirectory};
 
-use crate::process::{self, Heartbeat, Observation};
+use lanewright_programs::process::{self, Heartbeat, Observation};
 
 /// How long an agent at work may give no sign of life, time asleep not counted (seed 003).
 const STALE: Duration = Duration::from_secs(60 * 60);

@@ -11,7 +11,7 @@ use lanewright_model::{JobId, LaneId, Plan, RunId};
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::RunDirectory;
 
-use crate::process::{self, Observation, ProcessError};
+use lanewright_programs::process::{self, Observation, ProcessError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {

@@ -4,7 +4,7 @@
 use lanewright_model::{JobSpec, Plan, Redactor};
 use lanewright_store::run_files::RunFile;
 
-use crate::process;
+use lanewright_programs::process;
 
 /// The pinned plan: a run is pushed with the plan that it follows, to the letter.
 const KEPT: &str = "plan.json";

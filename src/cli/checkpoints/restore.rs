@@ -15,7 +15,7 @@ use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use lanewright_git::{self as git, HeldSlot, Snapshot};
-use crate::process::{self, Observation};
+use lanewright_programs::process::{self, Observation};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;

@@ -20,7 +20,7 @@ use serde_json::json;
 use super::args::{self, Format};
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Hint, Printer};
-use crate::process;
+use lanewright_programs::process;
 use crate::progress::{Block, choose};
 
 /// The attempts at work when Lanewright is killed; the beginnings of the lines that they write when they start. The first

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::cli::args;
 use crate::cli::{ExitStatus, Hint};
-use crate::process::{self, Observation};
+use lanewright_programs::process::{self, Observation};
 
 pub(super) const RUN: &str = "demo";
 

@@ -11,7 +11,7 @@ use lanewright_schedule::lane_log::lane_run;
 
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::{CliError, RepositoryContext, Result, host, now};
-use crate::cluster::{OrderName, Sighting};
+use lanewright_programs::cluster::{OrderName, Sighting};
 use crate::placement::job_name;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts};
 use crate::state_sync::Ownership;

@@ -14,7 +14,7 @@ use super::input::Input;
 use super::unfinished::surrounding;
 use crate::cli::{Context, ExitStatus, Result, now};
 use lanewright_git::{Holder, Surrounding};
-use crate::process::{self, Output};
+use lanewright_programs::process::{self, Output};
 
 /// The longest text of a tool's input that is passed on, in characters: enough to see what is risky.
 const LONGEST_TEXT: usize = 4000;

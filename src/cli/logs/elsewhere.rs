@@ -14,7 +14,7 @@ use lanewright_schedule::lane_log::lane_run;
 use super::lines::NAME;
 use crate::cli::executors::{exchange, named};
 use crate::cli::{Context, RepositoryContext};
-use crate::cluster::{self, Cluster, OrderName};
+use lanewright_programs::cluster::{self, Cluster, OrderName};
 use crate::placement::job_name;
 
 /// Between two questions to an engine for one lane.

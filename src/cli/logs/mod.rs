@@ -15,7 +15,7 @@ use super::args::{self, Since};
 use super::runs::{pinned_plan, read_log, state};
 use super::select::Selector;
 use super::{Context, ExitStatus, now};
-use crate::process::{self, NewLines};
+use lanewright_programs::process::{self, NewLines};
 use crate::progress::styles_for;
 use elsewhere::Elsewhere;
 use lanewright_agents::runner::Stream;

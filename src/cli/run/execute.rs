@@ -33,7 +33,7 @@ use crate::engine::{DriverError, Sight, drive};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, MissingWork, RunClock};
-use crate::forge::Forge;
+use lanewright_programs::forge::Forge;
 use crate::placement::{self, Placing, Taken};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::recover::resume::PlanOnRecord;

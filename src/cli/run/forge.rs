@@ -4,7 +4,7 @@ use lanewright_model::MergeMode;
 use lanewright_model::text::shell_line;
 
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::forge::{Forge, ForgeSettings};
+use lanewright_programs::forge::{Forge, ForgeSettings};
 use lanewright_git::{Remote, branch_reference, upstream_remote, written_url};
 
 /// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.

@@ -29,7 +29,7 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
-use crate::process;
+use lanewright_programs::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;

@@ -12,7 +12,7 @@ use lanewright_store::{RunDirectory, StateDirectory, run_log};
 
 use crate::cli::Result;
 use lanewright_git::{Remote, Repository, forget_reference};
-use crate::process::{self, Observation};
+use lanewright_programs::process::{self, Observation};
 use crate::state_sync::{KEPT, runs_of};
 
 /// How long processes that a dead job left may take to end.

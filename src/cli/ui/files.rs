@@ -19,7 +19,7 @@ use super::super::runs::{Stamp, pinned_plan, stamp};
 use super::commands::told;
 use super::live::Live;
 use crate::executor::BriefFiles;
-use crate::process::{both_ends, output_log};
+use lanewright_programs::process::{both_ends, output_log};
 
 /// How much of the end of an output is shown.
 const OUTPUT_BYTES: usize = 64 * 1024;

@@ -9,7 +9,7 @@ mod worktrees;
 
 use lanewright_model::text::shell_line;
 
-use crate::process::Observation;
+use lanewright_programs::process::Observation;
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Severity};
 
 /// Everything that is wrong, and what is worth knowing; what has to be repaired first comes first.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::executor::objects::DamagedCommit;
 use lanewright_git::{Prunable, Slot, WorktreeState};
-use crate::process::Observation;
+use lanewright_programs::process::Observation;
 use crate::recover::doctor::{Expected, Holding, Owned};
 
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use lanewright_store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, 
 use crate::executor::Executor;
 use crate::executor::objects::{LostHead, Restored};
 use lanewright_git::{self as git, Holder, Pool, Repository, Snapshot};
-use crate::process;
+use lanewright_programs::process;
 use crate::recover::doctor::IndexTrouble;
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.

@@ -7,7 +7,7 @@ use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
 
 use crate::executor::FINAL;
 use lanewright_git::{self as git, GitError, Pool, Repository};
-use crate::process;
+use lanewright_programs::process;
 use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
 
 pub(super) fn shared_facts(

@@ -22,7 +22,7 @@ use super::facts::*;
 use super::{remains, shared};
 use crate::executor::objects::NeededCommits;
 use lanewright_git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
-use crate::process;
+use lanewright_programs::process;
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::{PlanOnRecord, pinned_text};

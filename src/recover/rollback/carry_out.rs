@@ -16,7 +16,7 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
 use lanewright_git::{self as git, Snapshot};
-use crate::process;
+use lanewright_programs::process;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackLane {

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lanewright::process::LiveProcess;
-use lanewright::process::{self, Observation};
+use lanewright_programs::process::LiveProcess;
+use lanewright_programs::process::{self, Observation};
 use lanewright_model::event::*;
 use lanewright_model::*;
 use lanewright_plan::{Source, SourceFile};

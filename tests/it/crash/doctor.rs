@@ -2,7 +2,7 @@
 //! killed anywhere. What it repairs there changes nothing about the end of the run.
 
 use lanewright::executor::crash::CrashPoint;
-use lanewright::process::LiveProcess;
+use lanewright_programs::process::LiveProcess;
 use rustix::process::Signal;
 
 use super::end_state::{EndState, assert_ended_as, assert_nothing_began_twice, undisturbed, undisturbed_run_with};

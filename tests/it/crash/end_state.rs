@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use lanewright::process::{Observation, observe};
+use lanewright_programs::process::{Observation, observe};
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId, ProcessId, Stage};
 use lanewright_store::checkpoints::{self, CheckpointEntry};

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use lanewright::process::LiveProcess;
-use lanewright::process::{Observation, observe};
+use lanewright_programs::process::LiveProcess;
+use lanewright_programs::process::{Observation, observe};
 use lanewright_model::event::Event;
 use lanewright_model::{JobRole, ProcessId};
 use rustix::process::Signal;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lanewright::executor::crash::CRASH_POINT_VARIABLE;
-use lanewright::process::{Observation, observe};
+use lanewright_programs::process::{Observation, observe};
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{ProcessId, RunId};

@@ -8,7 +8,7 @@ use super::{Cluster, ClusterError, slurm};
 
 /// The engine that `settings` describe; its jobs get `variables`. Nothing is asked of it yet. An error where this program
 /// was built without it.
-pub(crate) fn open(
+pub fn open(
     settings: &ExecutorSettings,
     variables: Vec<(String, String)>,
 ) -> Result<Box<dyn Cluster>, ClusterError> {

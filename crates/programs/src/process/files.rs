@@ -29,15 +29,15 @@ struct StopRequested {
 
 /// What a supervisor writes while its job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Heartbeat {
-    pub(crate) updated_at: Timestamp,
+pub struct Heartbeat {
+    pub updated_at: Timestamp,
     /// How much of the time since the job began was time asleep, or no time but a clock that was set forward.
     #[serde(default, rename = "asleep_ms", with = "lanewright_model::time::millis")]
-    pub(crate) asleep: Duration,
+    pub asleep: Duration,
 }
 
 /// The last heartbeat of the job in `job_directory`, if there is one.
-pub(crate) fn heartbeat(job_directory: &Path) -> Option<Heartbeat> {
+pub fn heartbeat(job_directory: &Path) -> Option<Heartbeat> {
     JobFiles::at(job_directory).read("heartbeat").ok().flatten()
 }
 

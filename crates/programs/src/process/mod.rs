@@ -21,28 +21,28 @@ mod sweep;
 mod tree;
 mod wait;
 
-pub(crate) use error::ProcessError;
+pub use error::ProcessError;
 pub use files::output_log;
-pub(crate) use files::{Heartbeat, heartbeat};
+pub use files::{Heartbeat, heartbeat};
 pub use identity::LiveProcess;
 pub use launch::{DETACHED, Launched, launch, leave_session, set_descriptors_close_on_exec};
-pub(crate) use launch::{Output, current_program, start_detached};
-pub(crate) use nearby::{at_work_in, supervisors_below};
+pub use launch::{Output, current_program, start_detached};
+pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, make_room, observe};
-pub(crate) use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
-pub(crate) use secrets::{clean_bytes, redactor};
+pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
+pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
 pub use sweep::leftovers;
-pub(crate) use sweep::sweep;
+pub use sweep::sweep;
 pub use wait::wait;
-pub(crate) use wait::{close_removed, wait_without_secrets};
+pub use wait::{close_removed, wait_without_secrets};
 
 /// Whether SIGHUP was ignored when this process was started, as by `nohup`. Who listens to it nevertheless undoes that.
-pub(crate) fn ignores_hang_up() -> bool {
+pub fn ignores_hang_up() -> bool {
     platform::ignored_signals() & 1 != 0
 }
 
 /// The time since a moment that stays the same while this process lives; the time that the machine slept is part of it.
-pub(crate) fn uptime() -> std::time::Duration {
+pub fn uptime() -> std::time::Duration {
     platform::uptime()
 }

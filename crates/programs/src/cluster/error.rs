@@ -6,7 +6,7 @@ use std::time::Duration;
 use lanewright_model::time::exact;
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ClusterError {
+pub enum ClusterError {
     #[error("`{program}` is not installed here")]
     Missing { program: &'static str },
     #[error("cannot start `{program}`: {source}")]
@@ -30,11 +30,11 @@ impl ClusterError {
     }
 
     /// Whether the same may be done later without a change to anything.
-    pub(crate) fn is_outage(&self) -> bool {
+    pub fn is_outage(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::Unavailable { .. })
     }
 
-    pub(crate) fn remedy(&self) -> String {
+    pub fn remedy(&self) -> String {
         match self {
             Self::Missing { .. } => "install Slurm's client commands (Debian: `apt install slurm-client`), or run \
                                      Lanewright on a machine that has them, such as the login node"

@@ -28,7 +28,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Nothing is asked of the server yet.
-    pub(super) fn open(settings: &ExecutorSettings) -> Result<Self, ClusterError> {
+    pub fn open(settings: &ExecutorSettings) -> Result<Self, ClusterError> {
         let broken = |said: String| ClusterError::Refused { said, remedy: remedy_of_config(settings) };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| broken(error.to_string()))?;
         let mut config = runtime.block_on(config(settings)).map_err(broken)?;

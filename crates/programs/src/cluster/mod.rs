@@ -25,11 +25,11 @@ use std::fmt;
 use lanewright_model::Resources;
 use lanewright_model::digest::sha256;
 
-pub(crate) use error::ClusterError;
-pub(crate) use open::open;
+pub use error::ClusterError;
+pub use open::open;
 
 /// An engine. Every call may be repeated.
-pub(crate) trait Cluster: Send + Sync {
+pub trait Cluster: Send + Sync {
     /// Starts a job for each order, unless there is one of that name: so it is harmless if repeated.
     fn submit(&self, orders: &[Order]) -> Vec<Result<Ticket, ClusterError>>;
     /// The jobs of these names; one that is absent is unknown to the engine, or was forgotten.
@@ -49,7 +49,7 @@ pub(crate) trait Cluster: Send + Sync {
 
 /// How a job is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cancel {
+pub enum Cancel {
     /// Its command gets SIGTERM and time to push.
     Ask,
     Kill,
@@ -57,20 +57,20 @@ pub(crate) enum Cancel {
 
 /// What a person can run or read about a job.
 #[derive(Debug)]
-pub(crate) struct ByHand {
+pub struct ByHand {
     /// Where its output is: a path on the machine that ran it, or a command.
-    pub(crate) output: String,
+    pub output: String,
     /// The command that ends it.
-    pub(crate) end: String,
+    pub end: String,
 }
 
 /// The name of a job, by which it is found again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct OrderName(String);
+pub struct OrderName(String);
 
 impl OrderName {
     /// The same for the same parts.
-    pub(crate) fn of(parts: &[&str]) -> Self {
+    pub fn of(parts: &[&str]) -> Self {
         Self(format!("lw-{}", &sha256(parts.join("\0"))[..16]))
     }
 }
@@ -83,27 +83,27 @@ impl fmt::Display for OrderName {
 
 /// What is to be run.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
-    pub(crate) name: OrderName,
+pub struct Order {
+    pub name: OrderName,
     /// What it is for, for people who look at the engine's queue.
-    pub(crate) comment: String,
-    pub(crate) command: Vec<String>,
-    pub(crate) resources: Resources,
+    pub comment: String,
+    pub command: Vec<String>,
+    pub resources: Resources,
 }
 
 /// The engine's own name of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ticket(pub(crate) String);
+pub struct Ticket(pub String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Job {
-    pub(crate) ticket: Ticket,
-    pub(crate) sighting: Sighting,
+pub struct Job {
+    pub ticket: Ticket,
+    pub sighting: Sighting,
 }
 
 /// What an engine says of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sighting {
+pub enum Sighting {
     /// For something that comes by itself, or for what is not known; with the engine's reason.
     Waiting(String),
     /// It waits, and may for ever, until somebody changes what keeps it.
@@ -115,12 +115,12 @@ pub(crate) enum Sighting {
 }
 
 impl Sighting {
-    pub(crate) fn stuck(&self) -> Option<&Cause> {
+    pub fn stuck(&self) -> Option<&Cause> {
         if let Self::Stuck(cause) = self { Some(cause) } else { None }
     }
 
     /// Why it has not begun.
-    pub(crate) fn waits_for(&self) -> Option<&str> {
+    pub fn waits_for(&self) -> Option<&str> {
         match self {
             Self::Waiting(reason) => Some(reason),
             Self::Stuck(cause) => Some(&cause.said),
@@ -131,13 +131,13 @@ impl Sighting {
 
 /// What keeps a job from running, in words, and what a person can do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cause {
-    pub(crate) said: String,
-    pub(crate) remedy: String,
+pub struct Cause {
+    pub said: String,
+    pub remedy: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// With the exit code; 128 and the signal's number where one ended it.
     Exited(i32),
     OutOfMemory,
@@ -168,8 +168,8 @@ impl fmt::Display for Ending {
 
 /// One thing that must be right for jobs to be submitted.
 #[derive(Debug)]
-pub(crate) struct Check {
-    pub(crate) name: &'static str,
+pub struct Check {
+    pub name: &'static str,
     /// What was seen, or what is wrong.
-    pub(crate) outcome: Result<String, ClusterError>,
+    pub outcome: Result<String, ClusterError>,
 }
