@@ -20,8 +20,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use lanewright_engine::state_sync::{OwnPushes, Source, StatePusher};
 use lanewright_git::{Remote, Repository};
-use lanewright::state_sync::{OwnPushes, Source, StatePusher};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, Plan, PlanParts, RunId, Timestamp};
 use lanewright_store::{Journal, RunDirectory, StateDirectory};

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lanewright_git::{Pool, Repository};
 use lanewright::progress::FanOut;
 use lanewright::progress::projections::ProjectionWriter;
 use lanewright_files::timing::TARGET;
+use lanewright_git::{Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{LaneIndex, Plan, PlanParts, RunId};
 use lanewright_schedule::RunLoop;

@@ -17,11 +17,11 @@ use super::runs::command;
 use super::select::Selector;
 use super::wait_policy::wait_for_refs;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_programs::process::{self, Observation};
-use crate::recover::clean::{
+use lanewright_engine::recover::clean::{
     Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
 };
-use crate::recover::doctor::Expected;
+use lanewright_engine::recover::doctor::Expected;
+use lanewright_programs::process::{self, Observation};
 
 struct Cleaned {
     run: RunId,
@@ -134,7 +134,7 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
     let is_elsewhere = logged.history.lanes().iter().any(|lane| lane.elsewhere().is_some());
     if arguments.force || !is_elsewhere {
         remove_all_states(&place.within, &run, begun_lanes(logged).into_iter().map(|lane| &lane.id));
-        crate::state_sync::forget(&place.within.repository, &run)?;
+        lanewright_engine::state_sync::forget(&place.within.repository, &run)?;
     }
     Ok(Cleaned { run, found: Ok(found) })
 }

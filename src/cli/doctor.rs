@@ -24,9 +24,9 @@ use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
 use super::select::Selector;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::executor::crash::{CrashPoint, crash_point};
-use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
-use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
+use lanewright_engine::executor::crash::{CrashPoint, crash_point};
+use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
+use lanewright_engine::recover::rollback::{check_worktrees, plan as rollback_plan};
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
     if let Some(name) = &arguments.executor {

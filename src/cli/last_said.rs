@@ -39,7 +39,9 @@ impl LastSaid {
     /// The last tool call or message of a job whose output is an event stream, else its last line.
     pub(super) fn of(&self, job: &JobId) -> Option<String> {
         let output = output_log(&self.directory.job(job));
-        let Some(runner) = self.stream_of(job) else { return lanewright_programs::process::last_line(&output).ok().flatten() };
+        let Some(runner) = self.stream_of(job) else {
+            return lanewright_programs::process::last_line(&output).ok().flatten();
+        };
         let mut jobs = self.jobs.borrow_mut();
         let read = jobs.entry(job.clone()).or_default();
         // What is written faster than it is read would never be caught up with.

@@ -19,8 +19,8 @@ use lanewright_store::RunDirectory;
 use lanewright_view::notification::{Notification, Notifications};
 
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_programs::process::{self, Output, start_detached};
 use crate::progress::FanOut;
+use lanewright_programs::process::{self, Output, start_detached};
 
 /// The variable with the notification to send, as JSON.
 const VARIABLE: &str = "LANEWRIGHT_NOTIFICATION";

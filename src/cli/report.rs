@@ -18,8 +18,8 @@ use super::runs::{beginning, pinned_plan, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
-use lanewright_git::Repository;
 use crate::progress::styles_for;
+use lanewright_git::Repository;
 
 /// Writes the report of a run.
 pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus> {

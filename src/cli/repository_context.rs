@@ -19,11 +19,11 @@ use super::context::Context;
 use super::error::{ExitStatus, Hint};
 use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
-use crate::executor::{Executor, RunClock};
+use crate::progress::projections::{ProjectionError, ProjectionWriter};
+use lanewright_engine::executor::{Executor, RunClock};
+use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, Pool, Remote, Repository};
 use lanewright_programs::process;
-use crate::progress::projections::{ProjectionError, ProjectionWriter};
-use crate::state_sync::{Claim, OwnPushes};
 
 pub(crate) struct RepositoryContext<'a> {
     pub(super) context: &'a Context,

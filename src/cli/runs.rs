@@ -17,7 +17,7 @@ use lanewright_view::RunHistory;
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
-use crate::recover::resume::has_begun;
+use lanewright_engine::recover::resume::has_begun;
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
 pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {

@@ -11,7 +11,7 @@ use serde_json::Map;
 
 use super::repository_context::redactor;
 use super::{Context, ExitStatus, Hint, Result, now};
-use crate::executor::timed::row;
+use lanewright_engine::executor::timed::row;
 use lanewright_programs::process;
 
 /// Begins the trace before anything else, so that a file that cannot be written stops nothing half-way.

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use lanewright_programs::process::LiveProcess;
-use lanewright_programs::process::{Launched, Observation, StopOutcome, launch, leftovers, observe, output_log, stop, wait};
 use lanewright_model::job::StatusSpec;
 use lanewright_model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+use lanewright_programs::process::LiveProcess;
+use lanewright_programs::process::{
+    Launched, Observation, StopOutcome, launch, leftovers, observe, output_log, stop, wait,
+};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::support::wait_until;

@@ -8,6 +8,7 @@
 //! understood.
 
 #![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
+#![cfg_attr(test, allow(clippy::disallowed_types, reason = "tests ask a real shell"))]
 
 pub mod diagnose;
 pub mod prompt;

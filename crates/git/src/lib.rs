@@ -57,9 +57,7 @@ pub use snapshot::objects::{LostObject, lost_objects, set_damaged_objects_aside,
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, has_changes, keep, reference_name, restore, snapshot, snapshot_of_head,
 };
-pub use snapshot::save::{
-    changed_since, kept_of_phase, kept_under, put_back, snapshot_of_all_files, trailers_of,
-};
+pub use snapshot::save::{changed_since, kept_of_phase, kept_under, put_back, snapshot_of_all_files, trailers_of};
 pub use worktree::claim::Holder;
 pub use worktree::copy_ignored::copy_ignored;
 pub use worktree::examine::HeldSlot;

@@ -8,7 +8,7 @@ use lanewright_model::{CommitId, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, absolute, value};
 
 use super::{Name, RunArg};
-use crate::state_sync::{is_probe, run_of};
+use lanewright_engine::state_sync::{is_probe, run_of};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {

@@ -15,7 +15,7 @@ use crate::cli::runs::{require_plan, unknown, unknown_lane};
 use crate::cli::select::{Selector, Target};
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::executor::{Executor, Keeping};
+use lanewright_engine::executor::{Executor, Keeping};
 use lanewright_git::Snapshot;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {

@@ -13,7 +13,7 @@ use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::executor::{Executor, ExecutorError, Keeping};
+use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
 use lanewright_git::{self as git, HeldSlot, Snapshot};
 use lanewright_programs::process::{self, Observation};
 

@@ -20,8 +20,8 @@ use serde_json::json;
 use super::args::{self, Format};
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Hint, Printer};
-use lanewright_programs::process;
 use crate::progress::{Block, choose};
+use lanewright_programs::process;
 
 /// The attempts at work when Lanewright is killed; the beginnings of the lines that they write when they start. The first
 /// one ends while no Lanewright runs.

@@ -16,8 +16,8 @@ use requests::Request;
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
+use lanewright_engine::state_sync::{Probe, ProbeAnswer};
 use lanewright_programs::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
-use crate::state_sync::{Probe, ProbeAnswer};
 
 /// Between two looks at the exchange and the engine.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Visit;
 use crate::cli::{Context, ExitStatus, Result};
-use crate::recover::doctor::{Cure, Escalation, Finding};
+use lanewright_engine::recover::doctor::{Cure, Escalation, Finding};
 
 /// A finding, and what came of it.
 type Line<'a> = (&'a Finding, Outcome<'a>);

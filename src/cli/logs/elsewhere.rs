@@ -14,8 +14,8 @@ use lanewright_schedule::lane_log::lane_run;
 use super::lines::NAME;
 use crate::cli::executors::{exchange, named};
 use crate::cli::{Context, RepositoryContext};
+use lanewright_engine::placement::job_name;
 use lanewright_programs::cluster::{self, Cluster, OrderName};
-use crate::placement::job_name;
 
 /// Between two questions to an engine for one lane.
 const PAUSE: Duration = Duration::from_secs(2);

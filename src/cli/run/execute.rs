@@ -29,15 +29,15 @@ use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
-use crate::engine::{DriverError, Sight, drive};
-use crate::executor::crash::{CrashPoint, crash_point};
-use crate::executor::elsewhere::Elsewhere;
-use crate::executor::{BeforePublication, Executor, MissingWork, RunClock};
-use lanewright_programs::forge::Forge;
-use crate::placement::{self, Placing, Taken};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
-use crate::recover::resume::PlanOnRecord;
-use crate::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
+use lanewright_engine::drive::{DriverError, Sight, drive};
+use lanewright_engine::executor::crash::{CrashPoint, crash_point};
+use lanewright_engine::executor::elsewhere::Elsewhere;
+use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
+use lanewright_engine::placement::{self, Placing, Taken};
+use lanewright_engine::recover::resume::PlanOnRecord;
+use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
+use lanewright_programs::forge::Forge;
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the

@@ -15,10 +15,10 @@ use super::locked_run::LockedRun;
 use super::request::Adoption;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::executor::{Executor, ExecutorError, Keeping};
+use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
+use lanewright_engine::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
+use lanewright_engine::recover::resume::replay;
 use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
-use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
-use crate::recover::resume::replay;
 
 type Outcome<T> = std::result::Result<T, ExecutorError>;
 

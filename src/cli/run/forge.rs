@@ -4,8 +4,8 @@ use lanewright_model::MergeMode;
 use lanewright_model::text::shell_line;
 
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_programs::forge::{Forge, ForgeSettings};
 use lanewright_git::{Remote, branch_reference, upstream_remote, written_url};
+use lanewright_programs::forge::{Forge, ForgeSettings};
 
 /// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.
 pub(super) fn ready(within: &RepositoryContext<'_>, merge: MergeMode, base: &str) -> Result<Option<Forge>> {

@@ -13,7 +13,7 @@ use super::request::Adoption;
 use crate::cli::repository_context::redactor;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::recover::resume::beginning;
+use lanewright_engine::recover::resume::beginning;
 
 pub(crate) struct LockedRun {
     pub(crate) directory: RunDirectory,

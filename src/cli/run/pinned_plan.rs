@@ -19,8 +19,8 @@ use super::retry::{carried_over, replaced_parts};
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
-use crate::recover::agent_names::with_recorded_names;
-use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
+use lanewright_engine::recover::agent_names::with_recorded_names;
+use lanewright_engine::recover::resume::{PlanOnRecord, pinned_text, replay};
 
 /// The plan of a run, and what its log adds up to with it.
 pub(super) struct Pinned {

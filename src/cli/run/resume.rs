@@ -29,10 +29,10 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
+use lanewright_engine::recover::completion::partial_rounds;
+use lanewright_engine::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
+use lanewright_engine::recover::unrecorded::unrecorded_snapshots;
 use lanewright_programs::process;
-use crate::recover::completion::partial_rounds;
-use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
-use crate::recover::unrecorded::unrecorded_snapshots;
 
 pub(super) struct Resumed {
     pub(super) status: ExitStatus,

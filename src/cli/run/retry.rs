@@ -10,7 +10,7 @@ use super::request::{Adoption, Replacement, ResumeReach};
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::unknown;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use crate::recover::resume::replay;
+use lanewright_engine::recover::resume::replay;
 
 /// The run with the changed plan, and the events that say so. `plan.json` is written, and its checksum recorded, when the
 /// run is resumed.

@@ -19,7 +19,7 @@ use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::progress::projections::ProjectionWriter;
-use crate::recover::rollback::{
+use lanewright_engine::recover::rollback::{
     LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
     plan,
 };

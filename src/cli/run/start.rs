@@ -29,7 +29,7 @@ use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
-use crate::recover::resume::has_begun;
+use lanewright_engine::recover::resume::has_begun;
 
 /// Starts a run and executes it to its end.
 pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {

@@ -8,8 +8,8 @@ use super::list::standing;
 use super::run_of;
 use crate::cli::args::DropState;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use lanewright_engine::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 use lanewright_git::Remote;
-use crate::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 
 /// A run that stays, with the branches that must be pushed first.
 type Kept = (RunId, Vec<String>);

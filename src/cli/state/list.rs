@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::cli::{ExitStatus, RepositoryContext, Result};
+use lanewright_engine::state_sync::{Manifest, Offer, offers};
 use lanewright_git::Remote;
-use crate::state_sync::{Manifest, Offer, offers};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;

@@ -15,8 +15,8 @@ use super::executors::remote_or_address;
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
+use lanewright_engine::state_sync::{StateSyncError, offers, runs_of};
 use lanewright_git::Remote;
-use crate::state_sync::{StateSyncError, offers, runs_of};
 
 const REMOTE: &str = "origin";
 

@@ -23,10 +23,10 @@ use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use lanewright_git::{self as git, GitError, Remote, Repository};
-use crate::state_sync::{
+use lanewright_engine::state_sync::{
     Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
 };
+use lanewright_git::{self as git, GitError, Remote, Repository};
 
 /// What the remote is called in the clone.
 const EXCHANGE: &str = "exchange";

@@ -28,8 +28,8 @@ use super::super::{Context, ExitStatus, Result, now};
 use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
-use crate::executor::crash::{CrashPoint, crash_point};
 use crate::progress::styles_for;
+use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(250);

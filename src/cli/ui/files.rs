@@ -18,7 +18,7 @@ use super::super::last_said::LastSaid;
 use super::super::runs::{Stamp, pinned_plan, stamp};
 use super::commands::told;
 use super::live::Live;
-use crate::executor::BriefFiles;
+use lanewright_engine::executor::BriefFiles;
 use lanewright_programs::process::{both_ends, output_log};
 
 /// How much of the end of an output is shown.

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lanewright_programs::process::LiveProcess;
-use lanewright_programs::process::{self, Observation};
 use lanewright_model::event::*;
 use lanewright_model::*;
 use lanewright_plan::{Source, SourceFile};
+use lanewright_programs::process::LiveProcess;
+use lanewright_programs::process::{self, Observation};
 use lanewright_store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
 
 use crate::support::TestEnv;

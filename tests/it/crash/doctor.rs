@@ -1,7 +1,7 @@
 //! The doctor contradicts no state that a run makes: while the run is worked on, after it was stopped, and after it was
 //! killed anywhere. What it repairs there changes nothing about the end of the run.
 
-use lanewright::executor::crash::CrashPoint;
+use lanewright_engine::executor::crash::CrashPoint;
 use lanewright_programs::process::LiveProcess;
 use rustix::process::Signal;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use lanewright_programs::process::{Observation, observe};
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId, ProcessId, Stage};
+use lanewright_programs::process::{Observation, observe};
 use lanewright_store::checkpoints::{self, CheckpointEntry};
 use lanewright_store::run_log;
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use lanewright_programs::process::LiveProcess;
-use lanewright_programs::process::{Observation, observe};
 use lanewright_model::event::Event;
 use lanewright_model::{JobRole, ProcessId};
+use lanewright_programs::process::LiveProcess;
+use lanewright_programs::process::{Observation, observe};
 use rustix::process::Signal;
 
 use super::end_state::{

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use lanewright::executor::crash::CrashPoint;
+use lanewright_engine::executor::crash::CrashPoint;
 
 use super::end_state::{assert_ended_as, assert_nothing_began_twice, assert_order, undisturbed, undisturbed_run_of};
 use super::plans::{EVERYTHING, HELD, LITTERING};

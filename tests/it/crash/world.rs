@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lanewright::executor::crash::CRASH_POINT_VARIABLE;
-use lanewright_programs::process::{Observation, observe};
+use lanewright_engine::executor::crash::CRASH_POINT_VARIABLE;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{ProcessId, RunId};
+use lanewright_programs::process::{Observation, observe};
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -12,9 +12,7 @@ use crate::fast::durable;
 use crate::fast::libgit2::RefUpdate;
 use crate::history::behind;
 use crate::history::left_behind::left_at;
-use crate::history::{
-    Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference,
-};
+use crate::history::{Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference};
 use crate::query::{operation_in, worktree_changes};
 use crate::repo::{Guarded, Repository, Stamps, branch_reference};
 

@@ -10,9 +10,7 @@ use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
 use crate::command::{Git, GitError, Result, io_error, path_text};
-use crate::repo::{
-    Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory,
-};
+use crate::repo::{Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory};
 
 /// A repository with a main worktree; clones share what this process remembers of it.
 #[derive(Debug, Clone)]

@@ -136,10 +136,7 @@ fn fault_of(odb: &Odb<'_>, object: Oid) -> Option<String> {
 }
 
 /// Moves the files of damaged objects out of the way of whole ones, to where they are kept, and returns that directory.
-pub fn set_damaged_objects_aside(
-    repository: &Repository,
-    objects: &BTreeSet<String>,
-) -> Result<Option<PathBuf>> {
+pub fn set_damaged_objects_aside(repository: &Repository, objects: &BTreeSet<String>) -> Result<Option<PathBuf>> {
     let common = repository.common_dir();
     let mut place = None;
     for (object, file) in objects.iter().filter_map(|object| Some((object, loose(common, object)?))) {
@@ -160,11 +157,7 @@ const KEPT: &str = "lanewright/damaged";
 /// commit or directory leads to. Every file is read.
 ///
 /// The objects are made in a directory of their own, where git sees no other: also those that a damaged pack has.
-pub fn store_objects_again(
-    repository: &Repository,
-    worktree: &Path,
-    objects: &BTreeSet<String>,
-) -> Result<usize> {
+pub fn store_objects_again(repository: &Repository, worktree: &Path, objects: &BTreeSet<String>) -> Result<usize> {
     write_all_objects(worktree, |made| {
         let made = loose_objects(made)?;
         let faults = repository.examine(|git| {

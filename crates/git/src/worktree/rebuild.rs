@@ -30,11 +30,7 @@ pub fn is_on_branch(worktree: &Path, branch: &str) -> bool {
 
 /// Whether `worktree` has what its branch had: it may have been opened again after objects were lost, which git leaves half
 /// done. Without `may_lack`, no file that was checked out is missing, nor any of `paths`.
-pub fn is_checked_out<'a>(
-    worktree: &Path,
-    may_lack: bool,
-    mut paths: impl Iterator<Item = &'a str>,
-) -> Result<bool> {
+pub fn is_checked_out<'a>(worktree: &Path, may_lack: bool, mut paths: impl Iterator<Item = &'a str>) -> Result<bool> {
     if !git_directory(worktree)?.join("index").exists() {
         return Ok(false);
     }

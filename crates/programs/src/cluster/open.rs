@@ -8,10 +8,7 @@ use super::{Cluster, ClusterError, slurm};
 
 /// The engine that `settings` describe; its jobs get `variables`. Nothing is asked of it yet. An error where this program
 /// was built without it.
-pub fn open(
-    settings: &ExecutorSettings,
-    variables: Vec<(String, String)>,
-) -> Result<Box<dyn Cluster>, ClusterError> {
+pub fn open(settings: &ExecutorSettings, variables: Vec<(String, String)>) -> Result<Box<dyn Cluster>, ClusterError> {
     match settings.kind {
         ExecutorKind::Slurm => Ok(Box::new(slurm::Slurm::new(settings.clone(), variables))),
         #[cfg(feature = "kubernetes")]

@@ -1,0 +1,285 @@
+//! The work of agents: committed, merged into the lane, reset.
+
+use std::sync::Arc;
+
+use lanewright_agents::prompt::{self, CommitValues};
+use lanewright_model::event::{Event, Idle, Worktree};
+use lanewright_model::ownership::{Ownership, is_prohibited};
+use lanewright_model::text::headline;
+use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
+use lanewright_schedule::{RestartFrom, RunState};
+
+use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
+use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
+
+impl Executor {
+    pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, ExecutorError> {
+        let own = state.lane(lane).workplace(self.plan.lane(lane), agent);
+        own.cloned().ok_or(ExecutorError::Missing("the agent's worktree"))
+    }
+
+    pub(super) fn commit_work(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
+        let worktree = self.workplace(lane, agent, state)?;
+        let worker = &state.lane(lane).agents()[agent];
+        let start = state.lane(lane).start_of(agent).cloned();
+        let start = start.ok_or(ExecutorError::Missing("the agent's first commit"))?;
+        let (task, attempt, moment) = (worker.task, worker.attempt, self.moment(lane, state));
+        let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
+        let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
+        Ok(self.task(lane, state, move |executor| {
+            let plan = &executor.plan.lane(lane).agents[agent];
+            // A worktree that is gone stays gone here, and the commit fails: the agent's work went with it.
+            let holding = moment.holding(&worktree.path);
+            let found = holding.map_or(Ok(Vec::new()), |holding| executor.regain(holding, &moment, false))?;
+            match executor.commit((lane, agent, task, attempt), &worktree, [&start, &recorded, &task_start]) {
+                Err(ExecutorError::Git(error)) => {
+                    let message = mistake(error)?;
+                    Ok(vec![Event::FailureNoted {
+                        lane: executor.id(lane),
+                        agent: Some(plan.name.clone()),
+                        task: Some(plan.tasks[task].id.clone()),
+                        failure: Failure::new(FailureKind::Report, message),
+                    }])
+                }
+                answer => Ok([found, answer?].concat()),
+            }
+        }))
+    }
+
+    /// A commit's message as the plan wants it.
+    pub(super) fn commit_message(
+        &self,
+        template: &str,
+        lane: LaneIndex,
+        (agent, attempt): (&str, u32),
+        (task, task_name): (&str, &str),
+        files: &[String],
+    ) -> Result<String, ExecutorError> {
+        let plan = self.plan.lane(lane);
+        let (lane, lane_name) = (plan.id.as_str(), plan.name.as_deref().unwrap_or_default());
+        let (phase, run) = (self.facts.phase.as_str(), self.facts.run_id.as_str());
+        let values = CommitValues { phase, run, lane, lane_name, agent, attempt, task, task_name, files };
+        Ok(self.redactor.redact(&prompt::commit_message(template, &values)?).into_owned())
+    }
+
+    /// Takes in what a person did in a worktree at rest: commits `paths`, and has its branch where its head is.
+    pub fn take_in(&self, lane: LaneIndex, worktree: &Worktree, paths: &[String]) -> Result<CommitId, ExecutorError> {
+        let (id, path, branch) = (self.id(lane), &worktree.path, &worktree.branch);
+        self.repository.vouch_for(path)?;
+        self.refuse_embedded(path)?;
+        let head = git::adopt_head(&self.repository, path, branch)?;
+        let inner = self.repository.embedded_repositories(&self.facts.base_commit, &head)?;
+        if !inner.is_empty() {
+            let (place, inner) = (path.display(), inner.join(", "));
+            return Err(ExecutorError::Precondition(format!(
+                "{branch} in {place} has repositories in it, of which git keeps only the commit ({inner}); take them out \
+                 of its history, then resume"
+            )));
+        }
+        let (message, trailers) = (format!("{id}: changes made by hand"), self.trailers(&id));
+        let since = &self.facts.base_commit;
+        let request = CommitRequest { worktree: path, branch, message: &message, trailers: &trailers, since };
+        Ok(git::commit_paths(&self.repository, &request, paths)?)
+    }
+
+    /// Commits what is uncommitted in the worktree of an agent that began at `start`, whose task began at `task_start`, and
+    /// that was last seen at `recorded`.
+    fn commit(
+        &self,
+        (lane, agent, task, attempt): (LaneIndex, usize, usize, u32),
+        worktree: &Worktree,
+        [start, recorded, task_start]: [&CommitId; 3],
+    ) -> Answer {
+        let (plan, id) = (self.plan.lane(lane), self.id(lane));
+        let (name, task) = (&plan.agents[agent].name, &plan.agents[agent].tasks[task]);
+        self.repository.vouch_for(&worktree.path)?;
+        let branch = self.agent_branch(lane, agent);
+        let before = git::adopt_head(&self.repository, &worktree.path, &branch)?;
+        let subject = task.name.clone().unwrap_or_else(|| headline(&task.prompt, 60));
+        let subject = if subject.is_empty() { format!("task {}", task.id) } else { subject };
+        let mut trailers = self.trailers(&id);
+        trailers.extend([("Agent", name.as_str()), ("Task", task.id.as_str())]);
+        let message = match &self.plan.commit_message {
+            None => format!("{id}: {subject}"),
+            Some(template) => {
+                let files =
+                    if template.contains("files") { git::uncommitted_paths(&worktree.path)? } else { Vec::new() };
+                self.commit_message(template, lane, (name.as_str(), attempt), (task.id.as_str(), &subject), &files)?
+            }
+        };
+        let (path, trailers) = (&worktree.path, &trailers[..]);
+        let request = CommitRequest { worktree: path, branch: &branch, message: &message, trailers, since: start };
+        let mut committed = git::commit_all(&self.repository, &request)?;
+        if let Err(gone) = self.repository.vouch_for(&worktree.path) {
+            // Files that were being removed are no deletions of the agent's.
+            git::move_branch(&self.repository, &branch, &committed.head, &before)?;
+            return Err(gone.into());
+        }
+        if !self.repository.is_related(start, &committed.head)? {
+            let message = git::message(&message, trailers);
+            committed.head = self.repository.graft(&worktree.path, &branch, [&committed.head, recorded], &message)?;
+        }
+        let changed = self.repository.changed_paths(start, &committed.head)?;
+        let changed = git::not_left_behind(&worktree.path, &committed.head, changed)?;
+        let owns = Ownership::allowed_to(plan).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
+        let mut prohibited: Vec<String> =
+            changed.iter().filter(|path| is_prohibited(path) || !owns.allows(path)).cloned().collect();
+        prohibited.extend(self.repository.embedded_repositories(start, &committed.head)?);
+        prohibited.extend(committed.embedded);
+        let counts = |paths: &[String]| paths.iter().any(|path| !self.is_tracking(path));
+        let idle = if !plan.must_change_files(agent) {
+            Idle::No
+        } else if !counts(&changed) {
+            Idle::Agent
+        } else if !task.allow_empty
+            && task_start != start
+            && !counts(&self.repository.changed_paths(task_start, &committed.head)?)
+        {
+            Idle::Task
+        } else {
+            Idle::No
+        };
+        let (agent, head) = (name.clone(), committed.head);
+        Ok(vec![Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle }])
+    }
+
+    pub(super) fn merge_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
+        let lane_state = state.lane(lane);
+        let worktree = lane_state.worktree().cloned().ok_or(ExecutorError::Missing("the lane's worktree"))?;
+        let head = lane_head(state, lane)?;
+        let theirs = lane_state.agents()[agent].head.clone().ok_or(ExecutorError::Missing("the agent's head"))?;
+        let moment = self.moment(lane, state);
+        Ok(self.task(lane, state, move |executor| {
+            let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
+            let name = plan.agents[agent].name.clone();
+            let branch = executor.lane_branch(lane);
+            let missing = || GitError::BranchMissing { branch: branch.clone() };
+            let ours = executor.repository.branch_commit(&branch)?.ok_or_else(missing)?;
+            let mut trailers = executor.trailers(&id);
+            trailers.push(("Agent", name.as_str()));
+            let merged = match git::merge(
+                &executor.repository,
+                &ours,
+                &theirs,
+                &format!("Merge {name} into {id}"),
+                &trailers,
+                &[],
+            )? {
+                Merge::Conflict(paths) => {
+                    return Ok(vec![executor.conflict(lane, Some(agent), paths, "what other agents of the lane did")]);
+                }
+                Merge::AlreadyIn => ours,
+                Merge::Done(merged) => {
+                    git::move_branch(&executor.repository, &branch, &ours, &merged)?;
+                    merged
+                }
+            };
+            let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
+            if merged != head {
+                let kept = executor.bring_up(&moment, &worktree, &branch, [&head, &merged])?;
+                events.extend(kept.into_iter().map(|kept| executor.put_aside(lane, None, kept)));
+            }
+            events.push(Event::AgentMerged { lane: id, agent: name, head: merged });
+            Ok(events)
+        }))
+    }
+
+    /// Brings the lane's worktree to the merge. What gates left in the way is saved first.
+    fn bring_up(
+        &self,
+        moment: &Moment,
+        worktree: &Worktree,
+        branch: &str,
+        [from, to]: [&CommitId; 2],
+    ) -> Result<Vec<Snapshot>, ExecutorError> {
+        self.repository.vouch_for(&worktree.path)?;
+        if git::is_half_updated(&worktree.path)? {
+            // The update that is finished now replaces all files, also what the user changed since.
+            self.keep_worktree(&moment.making_room(None), &worktree.path)?;
+        }
+        match git::set_worktree_to(&self.repository, &worktree.path, branch, [from, to]) {
+            Err(GitError::Dirty { .. } | GitError::Program(_) | GitError::OperationInProgress { .. }) => {
+                self.keep_worktree(&moment.making_room(None), &worktree.path)?;
+                git::restore(&worktree.path, to)?;
+            }
+            done => done?,
+        }
+        self.unrecorded(moment, None)
+    }
+
+    /// A merge that both sides have to say something about: the later one is done again on the new base (SPEC §7).
+    pub(super) fn conflict(&self, lane: LaneIndex, agent: Option<usize>, paths: Vec<String>, with: &str) -> Event {
+        let agent = agent.map(|agent| self.plan.lane(lane).agents[agent].name.clone());
+        let message = format!("the work conflicts with {with}");
+        let failure = Failure { paths, ..Failure::new(FailureKind::Conflict, message) };
+        Event::FailureNoted { lane: self.id(lane), agent, task: None::<TaskId>, failure }
+    }
+
+    pub(super) fn release_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
+        let worktree = self.workplace(lane, agent, state)?;
+        let head = lane_head(state, lane)?;
+        let moment = self.moment(lane, state);
+        Ok(self.task(lane, state, move |executor| {
+            let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
+            let left = executor.give_back(
+                &executor.holder(lane, Some(agent)),
+                &worktree,
+                std::slice::from_ref(&head),
+                &moment,
+            )?;
+            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            events.extend(left.into_iter().map(|left| executor.leftover(lane, agent, left)));
+            events.push(Event::WorktreeReleased { lane: executor.id(lane), agent: name });
+            Ok(events)
+        }))
+    }
+
+    /// What was left in a worktree after its agent's work was taken: by gates, whose leftovers go when the lane is
+    /// merged, or by a specialist, whose changes are neither merged nor discarded.
+    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot) -> Event {
+        let agent = &self.plan.lane(lane).agents[agent];
+        if agent.round == Round::Implementation {
+            return self.put_aside(lane, Some(agent.name.clone()), left);
+        }
+        let message = format!("changes by {} are not merged; they are saved as {}", agent.name, left.reference);
+        Event::Noted { lane: Some(self.id(lane)), message }
+    }
+
+    /// Puts the agent's worktree where its next attempt starts from. Everything in it was saved before.
+    pub(super) fn reset_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
+        let lane_state = state.lane(lane);
+        let worker = &lane_state.agents()[agent];
+        let mut points = if worker.restart == RestartFrom::LastGood { worker.good_points() } else { Vec::new() };
+        if points.is_empty() {
+            points.push(lane_head(state, lane)?);
+        }
+        let shared = self.plan.lane(lane).shares_worktree(agent);
+        let (worktree, moment) = (self.workplace(lane, agent, state)?, self.moment(lane, state));
+        Ok(self.task(lane, state, move |executor| {
+            let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
+            let holder = executor.holder(lane, (!shared).then_some(agent));
+            let branch = Some(executor.agent_branch(lane, agent));
+            let (start, damaged) = executor.first_intact(lane, agent, points.clone())?;
+            events.extend(damaged);
+            executor.pool.open(&holder, &Checkout { branch, start: start.clone(), mode: Mode::Reset, adopt: true })?;
+            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            events.push(Event::AgentReset { lane: executor.id(lane), agent: name, head: start });
+            Ok(events)
+        }))
+    }
+}
+
+/// What an agent did wrong with its worktree, so that its work cannot be taken; an error that is not its doing stays one.
+fn mistake(error: GitError) -> Result<String, GitError> {
+    match error {
+        GitError::NotOurs { path } => Ok(format!(
+            "the worktree {} was removed, or replaced by something else, and with it what was not committed; work in it \
+             and leave it and its .git in place",
+            path.display()
+        )),
+        GitError::Astray { .. } | GitError::OperationInProgress { .. } | GitError::Unreadable { .. } => {
+            Ok(error.with_remedy())
+        }
+        error => Err(error),
+    }
+}

@@ -1,0 +1,160 @@
+//! Pushes the branches of lanes and opens their pull requests (SPEC §6, step 7).
+
+use std::sync::Arc;
+
+use lanewright_agents::diagnose::outage_in;
+use lanewright_files::{atomic, directory};
+use lanewright_model::event::Event;
+use lanewright_model::text::{last_lines, shell_line};
+use lanewright_model::{CommitId, LaneIndex, PullRequest};
+use lanewright_schedule::RunState;
+use lanewright_store::run_log;
+
+use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
+use lanewright_git::{PushRequest, Remote, branch_reference};
+use lanewright_programs::forge::{Forge, Opened, Proposal};
+
+/// How many lines of an error are searched for signs of an outage.
+const LOOKED_AT: usize = 20;
+
+/// What of the state a pull request is made of.
+struct Facts {
+    head: CommitId,
+    target: String,
+    known: Option<PullRequest>,
+    before: Vec<PullRequest>,
+}
+
+impl Executor {
+    /// Pushes the lane's branch: over what this run pushed before, and over nothing else.
+    pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let head = lane_head(state, lane)?;
+        let ours = state.lane(lane).proposal().announced().to_vec();
+        let accepted = state.lane(lane).accepted().to_vec();
+        Ok(self.task(lane, state, move |executor| {
+            if let Some(blocked) = executor.unless_complete(lane, &accepted, &head)? {
+                return Ok(vec![blocked]);
+            }
+            let pushed = executor.push(lane, &head, &ours);
+            let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
+            let done = |()| vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
+            executor.unless_out(lane, pushed.map(done))
+        }))
+    }
+
+    fn push(&self, lane: LaneIndex, head: &CommitId, ours: &[CommitId]) -> Result<(), ExecutorError> {
+        let branch = self.lane_branch(lane);
+        let (remote, reference) = (self.remote()?, branch_reference(&branch));
+        let expected = at(&remote, &reference)?;
+        if expected.as_ref() == Some(head) {
+            return Ok(());
+        }
+        if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, ours)) {
+            return Err(foreign(&remote, &branch, Some(theirs)));
+        }
+        // A hook of the user's may upload what the commits only name.
+        let (commit, expected) = (Some(head), expected.as_ref());
+        match remote.push(&PushRequest { reference: &reference, commit, expected, hooks: true, is_similar: false })? {
+            true => Ok(()),
+            false => Err(foreign(&remote, &branch, None)),
+        }
+    }
+
+    /// Whether the remote's branch holds nothing that would be lost: this run pushed it, or `head` holds it.
+    fn may_replace(&self, there: &CommitId, head: &CommitId, ours: &[CommitId]) -> bool {
+        // A commit that is unknown here counts as unrelated.
+        ours.contains(there) || self.repository.is_ancestor(there, head).unwrap_or(false)
+    }
+
+    pub(super) fn open_pull_request(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let lane_state = state.lane(lane);
+        let facts = Facts {
+            head: lane_head(state, lane)?,
+            target: state.proposal_target(lane),
+            known: lane_state.proposal().pull_request().cloned(),
+            before: state.proposals_before(lane),
+        };
+        Ok(self.task(lane, state, move |executor| {
+            let opened = executor.propose(lane, &facts);
+            let done = |(opened, note): (Opened, Option<Event>)| {
+                let Opened { pull_request, updated } = opened;
+                let (lane, head) = (executor.id(lane), facts.head.clone());
+                note.into_iter().chain([Event::PullRequestOpened { lane, pull_request, head, updated }]).collect()
+            };
+            executor.unless_out(lane, opened.map(done))
+        }))
+    }
+
+    fn propose(&self, lane: LaneIndex, facts: &Facts) -> Result<(Opened, Option<Event>), ExecutorError> {
+        let (base, note) = self.target_that_is_there(lane, &facts.target)?;
+        // Every record that led to this action is on disk.
+        let records = run_log::read(&self.run.log()).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
+        let (title, body) =
+            (self.pull_request_text)(&self.plan, &self.facts.run_id, lane, &records.records, &facts.before);
+        let id = self.id(lane);
+        let body_file = self.run.pull_request(&id);
+        let directory = body_file.parent().ok_or(ExecutorError::Missing("the lane's directory"))?;
+        directory::create_directory(directory)?;
+        atomic::write(&body_file, self.redactor.redact(&body).as_bytes())?;
+        let variables =
+            [("RUN_ID", self.facts.run_id.as_str()), ("PHASE", self.facts.phase.as_str()), ("LANE", id.as_str())];
+        let variables = variables.map(|(name, value)| (format!("LANEWRIGHT_{name}"), value.to_owned()));
+        let opened = self.forge()?.propose(&Proposal {
+            branch: &self.lane_branch(lane),
+            head: facts.head.as_str(),
+            base: &base,
+            title: &self.redactor.redact(&title),
+            body_file: &body_file,
+            known: facts.known.as_ref(),
+            variables: &variables,
+        })?;
+        Ok((opened, note))
+    }
+
+    /// The branch to be merged into; the base branch if that of another lane was merged and removed.
+    fn target_that_is_there(&self, lane: LaneIndex, target: &str) -> Result<(String, Option<Event>), ExecutorError> {
+        let base = &self.facts.base_branch;
+        if target == base || at(&self.remote()?, &branch_reference(target))?.is_some() {
+            return Ok((target.to_owned(), None));
+        }
+        let message = format!("{target} is gone from the remote, so the pull request asks to be merged into {base}");
+        Ok((base.clone(), Some(Event::Noted { lane: Some(self.id(lane)), message })))
+    }
+
+    fn forge(&self) -> Result<&Forge, ExecutorError> {
+        self.forge.as_ref().ok_or(ExecutorError::Missing("the forge"))
+    }
+
+    fn remote(&self) -> Result<Remote, ExecutorError> {
+        Ok(Remote::named(&self.repository, self.forge()?.remote())?)
+    }
+
+    /// What is likely to pass by itself is tried again; anything else blocks the lane.
+    fn unless_out(&self, lane: LaneIndex, done: Answer) -> Answer {
+        let Err(error) = done else { return done };
+        // The first line holds what was run, and so the lane's own words.
+        let text = error.to_string();
+        let said = text.split_once('\n').map_or(text.as_str(), |(_, said)| said);
+        match outage_in(&last_lines(said, LOOKED_AT)) {
+            Some(outage) => Ok(vec![Event::ForgeUnavailable { lane: self.id(lane), outage }]),
+            None => Err(error),
+        }
+    }
+}
+
+fn at(remote: &Remote, reference: &str) -> Result<Option<CommitId>, ExecutorError> {
+    let all = remote.references(&[reference])?;
+    Ok(all.into_iter().find(|(name, _)| name == reference).map(|(_, commit)| commit))
+}
+
+/// The remote's branch is not overwritten because it holds commits of others.
+fn foreign(remote: &Remote, branch: &str, theirs: Option<&CommitId>) -> ExecutorError {
+    let name = remote.name();
+    let place = theirs.map_or_else(|| "moved just now".to_owned(), |theirs| format!("is at {}", theirs.short()));
+    let look = shell_line(["git", "fetch", name, branch]);
+    let delete = shell_line(["git", "push", name, "--delete", branch]);
+    ExecutorError::Precondition(format!(
+        "{branch} on {name} {place} and holds commits that this run did not push, so it is not overwritten; look at them \
+         ({look}), delete or rename the branch there ({delete}), then resume"
+    ))
+}

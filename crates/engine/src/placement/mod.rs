@@ -1,0 +1,111 @@
+//! Lanes on a cluster: each is a run of its own, which is offered on the exchange, worked on by a job of an engine, and
+//! copied back record by record.
+//!
+//! Git says what happened; an engine is asked only whether there is still hope. One thread does all of it: it keeps what
+//! it was asked to do, looks at the exchange and at the engines in turns, and answers when there is something to say.
+
+mod abandon;
+mod collect;
+mod engines;
+mod leftovers;
+mod offer;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use abandon::Unanswered;
+use lanewright_model::event::RunStarted;
+use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
+use lanewright_store::RunDirectory;
+
+use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
+use crate::state_sync::PushNow;
+use lanewright_git::{Remote, Repository};
+use lanewright_programs::cluster::{Cluster, OrderName};
+
+/// An executor of the plan, and the engine behind it.
+pub struct Engine {
+    pub settings: ExecutorSettings,
+    pub cluster: Box<dyn Cluster>,
+}
+
+/// Why the thread places nothing any more: another clone has the run.
+pub type Taken = Arc<Mutex<Option<anyhow::Error>>>;
+
+/// What the thread works with.
+pub struct Placing {
+    pub repository: Repository,
+    pub exchange: Remote,
+    /// Where the run's own state is pushed to, if it is.
+    pub state_remote: Option<Remote>,
+    pub state: Option<PushNow>,
+    /// What jobs reach the exchange by.
+    pub address: String,
+    pub directory: RunDirectory,
+    pub started: RunStarted,
+    pub plan: Arc<Plan>,
+    pub host: String,
+    /// When this process began.
+    pub since: Timestamp,
+    pub engines: HashMap<String, Engine>,
+    pub taken: Taken,
+}
+
+/// The thread, and its mailbox until it is to end.
+struct Mailbox {
+    sender: Option<Sender<(Errand, Answer)>>,
+    thread: Option<JoinHandle<()>>,
+    unanswered: Unanswered,
+}
+
+impl Elsewhere for Mailbox {
+    fn take(&self, errand: Errand, answer: Answer) {
+        let answer = self.unanswered.add(&errand, answer);
+        // The thread ends after the mailbox.
+        let _ = self.sender.as_ref().map(|sender| sender.send((errand, answer)));
+    }
+
+    fn end_soon(&self) {
+        self.unanswered.end_soon();
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.thread.take().into_iter().for_each(|thread| self.unanswered.join(thread));
+    }
+}
+
+/// Starts the thread; it ends, and is waited for, once nothing can reach it any more, after a forced stop for a limited
+/// time.
+///
+/// # Errors
+/// What the system says.
+pub fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
+    let (sender, inbox) = channel();
+    let unanswered = Unanswered::default();
+    let watch = watch::Watch::new(placing, unanswered.clone());
+    let work = move || watch.work(&inbox);
+    let thread = std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
+    Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread), unanswered }))
+}
+
+/// The name of the job of a lane's own run that was placed for the `number`th time, where jobs reach the exchange by
+/// `address`.
+pub fn job_name(address: &str, lane_run: &RunId, number: u32) -> OrderName {
+    OrderName::of(&[address, lane_run.as_str(), &number.to_string()])
+}
+
+/// The cache of nodes, for the command of jobs.
+fn cache_flag(settings: &ExecutorSettings) -> Vec<String> {
+    let cache: Option<PathBuf> = settings.node_cache().map(|cache| cache.to_path_buf());
+    cache.iter().flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]).collect()
+}
+
+#[cfg(test)]
+mod tests;

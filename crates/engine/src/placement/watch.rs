@@ -1,0 +1,306 @@
+//! The thread that places lanes and follows them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::PoisonError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
+use lanewright_model::{LaneId, RunId};
+use lanewright_schedule::lane_log::lane_run;
+use lanewright_store::run_log::DurableLog;
+use lanewright_store::{Request, requests};
+
+use super::abandon::Unanswered;
+use super::{Engine, Placing};
+use crate::executor::elsewhere::{Answer, Errand, What};
+use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
+use lanewright_git::GitError;
+use lanewright_programs::cluster::{ClusterError, OrderName, Ticket};
+
+/// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
+const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// Between two questions to the engines: twice as long each time, from the first to the second, or from as long as many
+/// jobs take, once a job was submitted or has ended.
+const ENGINE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+
+/// With so many jobs the engines are never asked more often than in the longest interval.
+const MANY: u32 = 200;
+
+/// How long each look at the exchange may take once the stop of the run was forced.
+const HURRIED: Duration = Duration::from_secs(3);
+
+/// What is said not to answer where the exchange does not.
+pub(super) const EXCHANGE: &str = "the exchange";
+pub(super) const RUN_STATE: &str = "the state of the run";
+
+pub(super) struct Watch {
+    pub(super) placing: Placing,
+    unanswered: Unanswered,
+    pub(super) log: DurableLog,
+    /// What the run log has and was not copied into it, and the names of all jobs.
+    pub(super) records: Vec<Record>,
+    pub(super) waiting: Vec<(Errand, Answer)>,
+    /// Whether some of them were not tried yet.
+    pub(super) has_more: bool,
+    pub(super) followed: BTreeMap<LaneId, Followed>,
+    /// What is to be forgotten.
+    pub(super) over: Vec<Errand>,
+    pub(super) refs_due: Instant,
+    pub(super) engine_due: Instant,
+    pub(super) engine_pause: Duration,
+    pub(super) ownership: Ownership,
+    /// Whether another clone has the run: nothing is placed or followed any more.
+    pub(super) is_taken: bool,
+    has_given_up: bool,
+    /// What does not answer, or refuses, and the reason that was last shown.
+    pub(super) troubles: HashMap<String, String>,
+    /// Executors, and the reasons that were noted why jobs of them wait.
+    pub(super) noted: HashSet<(String, String)>,
+}
+
+/// A lane whose job is followed.
+pub(super) struct Followed {
+    pub(super) errand: Errand,
+    pub(super) answer: Answer,
+    /// Requests to stop it: by force, and whom to tell that it has ended.
+    pub(super) stops: Vec<(bool, Answer)>,
+    pub(super) run: RunId,
+    pub(super) name: OrderName,
+    pub(super) ticket: Ticket,
+    /// The state that was looked at last.
+    pub(super) state: Option<ReceivedState>,
+    pub(super) files: HashSet<String>,
+    pub(super) seen: u64,
+    /// Since when the engine does not know the job.
+    pub(super) absent: Option<Instant>,
+    /// Why the job waits, and since when for this reason.
+    pub(super) waits: Option<(String, Instant)>,
+    /// What was noted last as keeping its job from starting, unless it is over.
+    pub(super) stuck: Option<String>,
+}
+
+impl Watch {
+    pub(super) fn new(placing: Placing, unanswered: Unanswered) -> Self {
+        let now = Instant::now();
+        let since = (placing.host.as_str(), placing.since);
+        let ownership = Ownership::new(&placing.repository, &placing.exchange, &placing.started.run_id, since);
+        Self {
+            placing,
+            unanswered,
+            log: DurableLog::default(),
+            records: Vec::new(),
+            waiting: Vec::new(),
+            has_more: false,
+            followed: BTreeMap::new(),
+            over: Vec::new(),
+            refs_due: now,
+            engine_due: now,
+            engine_pause: ENGINE.0,
+            ownership,
+            is_taken: false,
+            has_given_up: false,
+            troubles: HashMap::new(),
+            noted: HashSet::new(),
+        }
+    }
+
+    pub(super) fn work(mut self, inbox: &Receiver<(Errand, Answer)>) {
+        while self.gather(inbox) {
+            if self.unanswered.is_ending() {
+                self.hurry(HURRIED);
+            }
+            if self.is_taken {
+                self.give_up();
+                continue;
+            }
+            if self.has_run() {
+                self.place_waiting();
+            }
+            if self.refs_due <= Instant::now() {
+                let began = Instant::now();
+                if self.has_run() {
+                    self.collect();
+                    self.look_at_owner();
+                    self.forget();
+                }
+                self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
+            }
+            if self.engine_due <= Instant::now() {
+                self.engine_pause = (2 * self.engine_pause).min(ENGINE.1);
+                self.look_at_engines();
+                self.engine_due = Instant::now() + self.engine_pause;
+            }
+        }
+        self.leave();
+    }
+
+    /// Whether this process may place the lanes of the run. As long as there is none, it needs no right to.
+    fn has_run(&mut self) -> bool {
+        let is_idle = self.waiting.is_empty() && self.followed.is_empty() && self.over.is_empty();
+        if is_idle || self.ownership.has_begun() {
+            return true;
+        }
+        let begun = self.ownership.begin();
+        self.tolerate(EXCHANGE, begun).unwrap_or(false)
+    }
+
+    /// Notices that another clone has the run where there is nothing to place or follow, and lanes work here.
+    fn look_at_owner(&mut self) {
+        if self.followed.is_empty() && self.ownership.has_begun() {
+            let there = self.ownership.runs();
+            self.tolerate(EXCHANGE, there);
+        }
+    }
+
+    /// Has the run stopped, and answers everything: its lanes are another process's.
+    fn give_up(&mut self) {
+        if !std::mem::replace(&mut self.has_given_up, true) {
+            let stop = Request::Stop { lane: None, force: true };
+            if let Err(error) = requests::submit(&self.placing.directory.requests(), &stop) {
+                tracing::warn!("the run cannot be stopped: {error}");
+            }
+        }
+        let answer_with_end = |errand: &Errand, answer: &Answer, mut news: Vec<Incoming>| {
+            news.push(ended(errand, None, "another clone has the run").into());
+            answer(news, true);
+        };
+        for followed in std::mem::take(&mut self.followed).into_values() {
+            let state = followed.state.as_ref();
+            let cut_off = state.map(|state| self.cut_off(&followed.errand.lane, state)).unwrap_or_default();
+            answer_with_end(&followed.errand, &followed.answer, cut_off);
+            followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.iter().for_each(|(errand, answer)| answer_with_end(errand, answer, Vec::new()));
+        (self.has_more, self.refs_due) = (false, Instant::now() + Duration::from_secs(3600));
+        self.engine_due = self.refs_due;
+    }
+
+    /// Takes what arrived, or waits for the next look; `false`: nothing can arrive any more.
+    fn gather(&mut self, inbox: &Receiver<(Errand, Answer)>) -> bool {
+        let due = if self.has_more { Instant::now() } else { self.refs_due.min(self.engine_due) };
+        let mut next = inbox.recv_timeout(due.saturating_duration_since(Instant::now()));
+        loop {
+            match next {
+                Ok((errand, answer)) => self.take(errand, answer),
+                Err(RecvTimeoutError::Timeout) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+            next = inbox.recv_timeout(Duration::ZERO);
+        }
+    }
+}
+
+impl Watch {
+    fn take(&mut self, errand: Errand, answer: Answer) {
+        let lane = errand.lane.clone();
+        match errand.what.clone() {
+            What::Place => self.waiting.push((errand, answer)),
+            What::Follow { ticket, .. } => {
+                let followed = self.follow(errand, answer, Ticket(ticket));
+                self.followed.insert(lane, followed);
+                self.refs_due = Instant::now();
+                self.ask_engines_soon();
+            }
+            What::Forget => self.over.push(errand),
+            What::Stop { force } => {
+                if let Some(followed) = self.followed.get_mut(&lane) {
+                    followed.stops.push((force, answer));
+                    self.engine_due = Instant::now();
+                } else if let Some(at) = self.waiting.iter().position(|(waiting, _)| waiting.lane == lane) {
+                    let (placed, placing) = self.waiting.remove(at);
+                    placing(vec![ended(&placed, None, "it was stopped before it was offered").into()], true);
+                    answer(Vec::new(), true);
+                } else {
+                    answer(Vec::new(), true);
+                }
+            }
+        }
+    }
+
+    /// From now on no question to the exchange takes longer than `limit`.
+    pub(super) fn hurry(&mut self, limit: Duration) {
+        self.placing.exchange = self.placing.exchange.clone().within(limit);
+        self.ownership.hurry(limit);
+    }
+
+    /// There is something to expect of the engines.
+    pub(super) fn ask_engines_soon(&mut self) {
+        let jobs = u32::try_from(self.followed.len()).unwrap_or(MANY);
+        self.engine_pause = (ENGINE.1 * jobs.min(MANY) / MANY).max(ENGINE.0);
+        self.engine_due = self.engine_due.min(Instant::now() + self.engine_pause);
+    }
+
+    fn follow(&self, errand: Errand, answer: Answer, ticket: Ticket) -> Followed {
+        let run = lane_run(&self.placing.started.run_id, &errand.lane);
+        let (name, seen) = (self.name(&run, errand.number), errand.seen);
+        let stops = Vec::new();
+        let files = HashSet::new();
+        Followed {
+            errand,
+            answer,
+            stops,
+            run,
+            name,
+            ticket,
+            state: None,
+            files,
+            seen,
+            absent: None,
+            waits: None,
+            stuck: None,
+        }
+    }
+
+    pub(super) fn name(&self, run: &RunId, number: u32) -> OrderName {
+        super::job_name(&self.placing.address, run, number)
+    }
+
+    /// What can fail for a while: `None` where it does, which is shown.
+    pub(super) fn tolerate<T>(&mut self, subject: &str, done: Result<T>) -> Option<T> {
+        match done {
+            Ok(done) => {
+                self.troubles.remove(subject);
+                Some(done)
+            }
+            Err(error) => {
+                self.complain(subject, &error);
+                None
+            }
+        }
+    }
+
+    /// Shows that something failed which is tried again, once for each reason.
+    pub(super) fn complain(&mut self, subject: &str, error: &anyhow::Error) {
+        if let Some(taken @ StateSyncError::Taken { .. }) = error.downcast_ref() {
+            (self.is_taken, self.refs_due) = (true, Instant::now());
+            let mut told = self.placing.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            *told = Some(taken.clone().into());
+            return;
+        }
+        let reason = shown(error);
+        if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
+            tracing::warn!("{subject}: {reason}; it is tried again");
+        }
+    }
+
+    pub(super) fn engine(&self, name: &str) -> Result<&Engine> {
+        self.placing.engines.get(name).with_context(|| format!("executor `{name}` is not defined"))
+    }
+}
+
+pub(super) fn ended(errand: &Errand, outcome: Option<RunOutcome>, reason: &str) -> Event {
+    let (lane, number) = (errand.lane.clone(), errand.number);
+    Event::PlacementEnded { lane, number, outcome, reason: reason.to_owned() }
+}
+
+/// An error, and what can be done about it.
+pub(super) fn shown(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<ClusterError>() {
+        Some(error) => format!("{error}; {}", error.remedy()),
+        None => error.downcast_ref().map_or_else(|| format!("{error:#}"), GitError::with_remedy),
+    }
+}

@@ -1,6 +1,0 @@
-//! The engine: owns the state and the inbox, journals, and has actions carried out.
-
-mod driver;
-mod signals;
-
-pub(crate) use driver::{DriverError, Sight, drive};
