@@ -1,5 +1,7 @@
+use lanewright_model::PlanParts;
 use lanewright_model::cells;
 use lanewright_model::safe_text::is_unsafe;
+use lanewright_model::testing::plan;
 use proptest::prelude::*;
 use roxmltree::Document;
 
@@ -180,4 +182,32 @@ fn text_puts_lanes_below_those_that_they_wait_for() {
        L3                       after L1, L2
     ● on the critical path
     ");
+}
+
+#[test]
+fn graphs_quote_what_the_plan_says() {
+    let mut parts = PlanParts::from(plan(&[("A", &[], &[]), ("B", &["A"], &[]), ("C", &[], &[])]));
+    parts.lanes[0].name = Some("say \"hi\"]; <b>#".to_owned());
+    parts.exclusions = vec![(LaneIndex(1), LaneIndex(2))];
+    let plan = Plan::new(parts).expect("no cycle");
+    let drawn = Graph::of_plan(&plan, &[LaneIndex(0), LaneIndex(1)]);
+    insta::assert_snapshot!(drawn.dot(), @r##"
+    digraph plan {
+      rankdir=LR;
+      node [shape=box];
+      L0 [label="A\nsay \"hi\"]; <b>#", penwidth=2.5];
+      L1 [label="B", penwidth=2.5];
+      L2 [label="C"];
+      L0 -> L1 [penwidth=2.5];
+      L1 -> L2 [dir=none, style=dotted, constraint=false];
+    }
+    "##);
+    insta::assert_snapshot!(drawn.mermaid(), @r##"
+    flowchart LR
+      L0["A<br/>say #34;hi#34;#93;#59; #60;b#62;#35;"]
+      L1["B"]
+      L2["C"]
+      L0 ==> L1
+      L1 -.- L2
+    "##);
 }

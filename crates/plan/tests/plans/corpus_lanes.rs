@@ -17,7 +17,7 @@ use lanewright_plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, Sourc
 
 fn corpus() -> Option<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let beside = manifest.ancestors().skip(1).take(2).map(|parent| parent.join("shared/corpus"));
+    let beside = manifest.ancestors().skip(3).take(2).map(|parent| parent.join("shared/corpus"));
     let given = std::env::var_os("LANEWRIGHT_CORPUS").map(PathBuf::from);
     let found = given.into_iter().chain(beside).map(|root| root.join("lanes")).find(|root| root.is_dir());
     if found.is_none() {
@@ -380,7 +380,7 @@ impl Chance {
 fn mutated_plans_neither_panic_nor_hang() {
     let mut seeds: Vec<String> =
         corpus().map(|corpus| plans(&corpus)).unwrap_or_default().into_iter().map(|(_, text)| text).collect();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/lanes");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/lanes");
     seeds.extend(documents(&own).into_iter().map(|(_, text)| text));
     let seconds = std::env::var("LANEWRIGHT_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let (start, mut chance) = (Instant::now(), Chance(0x9e37_79b9_7f4a_7c15));

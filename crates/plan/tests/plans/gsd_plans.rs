@@ -13,7 +13,7 @@ use lanewright_model::{CommandLine, Lane, Plan};
 use lanewright_plan::{PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read};
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/gsd")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/gsd")
 }
 
 fn names_in(directory: &Path) -> Vec<String> {

@@ -17,7 +17,7 @@ use lanewright_plan::{
 
 /// The directory of the corpus; `None`, which is said, where there is none.
 fn corpus() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     let directory = std::env::var_os("LANEWRIGHT_CORPUS").map_or(default, PathBuf::from).join("gsd");
     if directory.is_dir() {
         return Some(directory);
@@ -365,7 +365,7 @@ fn mutated(text: &str, chance: &mut Chance) -> String {
 
 #[test]
 fn mutated_plans_are_read_without_panic() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/gsd");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/gsd");
     let seeds: Vec<Phase> = phases_in(&own).into_iter().chain(phases()).collect();
     let seconds = std::env::var("LANEWRIGHT_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));

@@ -11,7 +11,7 @@ use lanewright_model::{ExitCause, JobExit, Timestamp};
 /// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed.
 fn told(name: &str, exits: &[(&str, i32)]) -> String {
     let runner = Catalogue::default().get(name).expect("a runner");
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams").join(name);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams").join(name);
     let recorded = fs::read_dir(&directory).expect("recordings").count();
     assert_eq!(recorded, exits.len(), "every recording of {name} is read");
     let mut lines = Vec::new();

@@ -16,7 +16,7 @@ use lanewright_model::{Diagnosis, Finding};
 const ROOT: &str = "/repo";
 
 fn outputs() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/diagnosis");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/diagnosis");
     let tools = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     let files = tools.flat_map(|tool| fs::read_dir(tool).unwrap().map(|entry| entry.unwrap().path()));
     let mut outputs: Vec<PathBuf> = files.filter(|path| path.extension().unwrap() == "txt").collect();
@@ -58,7 +58,7 @@ fn real_outputs_are_understood_as_a_person_would() {
         let diagnosis = diagnose(&fs::read_to_string(&path).unwrap(), &[Path::new(ROOT)]);
         let expected = fs::read_to_string(path.with_extension("expected")).unwrap_or_default();
         if !agrees(&diagnosis, &expected) {
-            let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
+            let name = path.display();
             writeln!(wrong, "== {name}\nexpected:\n{expected}found:\n{}", heading(&diagnosis)).unwrap();
             diagnosis.findings.iter().for_each(|it| writeln!(wrong, "{} {}", place(it), it.message).unwrap());
         }

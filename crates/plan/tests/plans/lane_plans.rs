@@ -14,7 +14,7 @@ use lanewright_model::{CommandLine, LaneIndex, Plan};
 use lanewright_plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, native_toml, read};
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/lanes")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/lanes")
 }
 
 fn text(name: &str) -> String {

@@ -1,0 +1,10 @@
+//! Plans as they are read: files of every format, good and bad, and real ones.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests read the files of fixtures")]
+
+mod corpus_gsd;
+mod corpus_lanes;
+mod gsd_plans;
+mod lane_plans;
+mod native_plans;
+mod plan_strategy;
