@@ -1,7 +1,7 @@
 //! Files and directories on disk: opened without waiting, replaced in one step, made durable. And what else every program
 //! needs that waits for others: time limits that do not count the time asleep, and the phases that `--timings` shows.
 //!
-//! Every other crate reads and writes its files through this one; `tests/library/layering.rs` checks that. Whatever changes
+//! Every other crate reads and writes its files through this one; `tests/layering.rs` checks that. Whatever changes
 //! the disk here can be made to fail ([`fault`]), except what removes: a full disk does not refuse that. Nothing here knows
 //! what a file holds.
 //!

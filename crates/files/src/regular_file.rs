@@ -2,7 +2,7 @@
 //!
 //! Opening a named pipe blocks until another process opens its other end, and a device may never end: no time limit and
 //! no signal handler of ours would get a turn. So nothing here waits: files are opened with `O_NONBLOCK`, must be regular,
-//! and are read up to a limit. `tests/library/layering.rs` forbids every other way.
+//! and are read up to a limit. `tests/layering.rs` forbids every other way.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read};
