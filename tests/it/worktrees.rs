@@ -287,7 +287,7 @@ fn a_worktree_that_is_emptied_before_the_next_attempt_is_checked_out_again() {
             assert_eq!(env.files("main"), files, "{name} {mode}");
             assert!(!env.path("scratch/ready").exists() && !env.path("scratch/failing").exists(), "{name} {mode}");
             let notes: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();
-            assert!(notes.iter().any(|note| note.contains("opened again")), "{name} {mode}: {notes:?}");
+            assert!(notes.iter().any(|note| note.contains("again")), "{name} {mode}: {notes:?}");
         }
     }
 }

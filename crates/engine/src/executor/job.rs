@@ -146,6 +146,7 @@ impl Executor {
     ) -> Result<(), ExecutorError> {
         let Some(moment) = moment else {
             self.repository.vouch_for(workplace)?;
+            self.repository.refill_if_emptied(workplace)?;
             return Ok(self.repository.refuse_missing_branch(workplace)?);
         };
         if job.is_attempt() && job.number > 1 {
@@ -157,6 +158,10 @@ impl Executor {
             self.reopen_if_lost(workplace, moment)?.into_iter().for_each(tell);
             self.repository.vouch_for(workplace)?;
             self.repository.refuse_missing_branch(workplace)?;
+            if self.repository.refill_if_emptied(workplace)? {
+                let message = format!("all files of {} were gone; they were checked out again", workplace.display());
+                tell(self.note_repair(moment, message));
+            }
             self.clear_for_gate(job, workplace, moment, tell)
         })
     }

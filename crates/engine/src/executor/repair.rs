@@ -245,7 +245,7 @@ impl Executor {
         Ok(vec![self.note_repair(moment, format!("the snapshot {} was gone; it was set again", kept.reference))])
     }
 
-    fn note_repair(&self, moment: &Moment, message: String) -> Event {
+    pub(super) fn note_repair(&self, moment: &Moment, message: String) -> Event {
         Event::Noted { lane: Some(self.id(moment.lane)), message }
     }
 }

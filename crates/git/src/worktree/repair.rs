@@ -42,6 +42,25 @@ pub enum ClaimFound {
     Released,
 }
 
+impl Repository {
+    /// Writes the files of a worktree of the pool again if nothing but `.git` is left of it, although its head has files
+    /// and nothing is staged: a commit there would delete them. Returns whether it did.
+    pub fn refill_if_emptied(&self, path: &Path) -> Result<bool> {
+        if !has_only_link(path) || self.own_entry(path).is_none() {
+            return Ok(false);
+        }
+        holding_worktree(path, |lock| {
+            // What is staged may be nowhere else.
+            let staged = Git::new(path).reading_only().args(["diff", "--cached", "--name-only", "-z"]).paths()?;
+            if staged.is_empty() && has_only_link(path) {
+                Git::new(path).stdin(lock).args(["checkout-index", "--all", "--quiet"]).run()?;
+            }
+            // The head may have no files, or none that are selected.
+            Ok(staged.is_empty() && !has_only_link(path))
+        })
+    }
+}
+
 impl Pool {
     /// Makes room in the slot of `holder` at `path` if its worktree is missing or replaced: what is in its place is moved
     /// aside, never deleted, to a name that contains `at`, and git forgets the worktree. `None`: the worktree is intact,
@@ -69,39 +88,24 @@ impl Pool {
         })
     }
 
-    /// Whether the worktree in the slot of `holder`, who had opened it, has to be checked out again: a checkout in it was not
-    /// completed, or nothing but `.git` is left although its head has files, which a commit there would delete. It is made
-    /// ready for [`Self::open`].
-    pub fn reset_if_emptied(&self, holder: &Holder, worktree: &Worktree) -> Result<Option<Lost>> {
-        if !self.is_emptied(holder, worktree)? {
-            return Ok(None);
+    /// The worktree of `holder` if it was made, again, and never checked out.
+    pub fn only_made(&self, worktree: &Worktree) -> Result<Option<Lost>> {
+        let entry = self.repository.own_entry(&worktree.path);
+        match entry.is_some_and(|entry| is_untouched(&worktree.path, &entry)) {
+            true => Ok(Some(Lost { head: self.registered_head(&worktree.path)?, aside: None })),
+            false => Ok(None),
         }
-        // Another action may have been checking it out just now.
-        holding_worktree(&worktree.path, |_| {
-            if !self.is_emptied(holder, worktree)? {
-                return Ok(None);
-            }
-            let head = self.registered_head(&worktree.path)?;
-            atomic::remove_durably(&git_directory(&worktree.path)?.join("index"))?;
-            Ok(Some(Lost { head, aside: None }))
-        })
     }
 
-    fn is_emptied(&self, holder: &Holder, worktree: &Worktree) -> Result<bool> {
-        let path = &worktree.path;
-        let Some(entry) = self.repository.own_entry(path) else { return Ok(false) };
-        if matches!(self.read_claim(worktree.slot, holder)?.progress, Progress::Started { .. })
-            || is_untouched(path, &entry)
-        {
-            return Ok(true);
-        }
-        if !has_only_link(path) {
-            return Ok(false);
-        }
-        // What is staged may be nowhere else.
-        let head = self.repository.head_at(path)?.commit;
-        let staged = Git::new(path).reading_only().args(["diff", "--cached", "--name-only", "-z"]).paths()?;
-        Ok(staged.is_empty() && !self.repository.names_in(&head, "")?.is_empty())
+    /// Whether a checkout in the worktree of `holder` was not completed. It holds no work then.
+    pub fn is_half_checked_out(&self, holder: &Holder, worktree: &Worktree) -> Result<bool> {
+        Ok(matches!(self.read_claim(worktree.slot, holder)?.progress, Progress::Started { .. }))
+    }
+
+    /// Removes what a checkout that failed has written into the slot at `path`, which was missing before.
+    pub fn discard_unfinished(&self, path: &Path) -> Result<()> {
+        let Some(entry) = self.repository.own_entry(path) else { return Ok(()) };
+        self.repository.holding(Guarded::Admin, |_| self.discard(path, &entry))
     }
 
     /// What was moved aside, of whichever run.
