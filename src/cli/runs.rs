@@ -142,7 +142,7 @@ fn is_over(records: &[Record]) -> bool {
 
 /// The outcome of a run whose log has these records; `None`: it is active, or was interrupted.
 pub(super) fn last_outcome(records: &[Record]) -> Option<RunOutcome> {
-    records.iter().rev().find_map(|record| record.event.run_outcome()).flatten()
+    records.iter().rev().find_map(|record| record.event.facts().run_outcome).flatten()
 }
 
 /// The files of a run that has a log.

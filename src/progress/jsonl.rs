@@ -31,16 +31,16 @@ impl<W: Write> Reporter for Jsonl<W> {
 }
 
 fn to_line(record: &Record, history: &RunHistory) -> io::Result<Value> {
-    let mut fields = own_fields(&record.event)?;
+    let (mut fields, facts) = (own_fields(&record.event)?, record.event.facts());
     let mut line = json!({
         "seq": record.seq,
         "ts": record.at,
         "run_id": history.run.run_id().map_or(NONE, |run| run.as_str()),
         "phase": history.run.phase.as_ref().map_or(NONE, |phase| phase.as_str()),
-        "lane": record.event.lane().map_or(NONE, LaneId::as_str),
-        "task": record.event.task().map_or(NONE, TaskId::as_str),
+        "lane": facts.lane.map_or(NONE, LaneId::as_str),
+        "task": facts.task.map_or(NONE, TaskId::as_str),
         "event": fields.remove("event"),
-        "status": record.event.status(),
+        "status": facts.status,
     });
     if let Value::Object(line) = &mut line {
         line.extend(fields);

@@ -3,8 +3,8 @@
 //! An event is never changed once it is written; fields may be added with a default. `docs/run-log.md` describes all
 //! fields. A `lane` of `None` is the phase, an `agent` of `None` the lane itself.
 
-mod about;
 mod agent_report;
+mod facts;
 mod lane_stage;
 mod log;
 mod record;
@@ -25,8 +25,8 @@ use crate::{
     ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
-pub use about::RecordStatus;
 pub use agent_report::AgentReport;
+pub use facts::{Facts, RecordStatus};
 pub use lane_stage::{LaneStage, stage_in_words};
 pub use log::Log;
 pub use record::{Incoming, Record};

@@ -233,7 +233,7 @@ fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
         may_tell
             .iter()
             .any(|word| says(line, word))
-            .then(|| ending(line).or_else(|| event(line)?.run_outcome()))
+            .then(|| ending(line).or_else(|| event(line)?.facts().run_outcome))
             .flatten()
     })
 }

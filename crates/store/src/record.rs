@@ -160,57 +160,21 @@ impl Head {
 }
 
 fn columns<'a>(record: &'a Record, run_id: &'a RunId, phase: &'a PhaseId, word: &'a Value) -> Columns<'a> {
-    let event = &record.event;
+    let facts = record.event.facts();
     Columns {
         seq: record.seq,
         ts: record.at,
         run_id,
         phase,
-        lane: event.lane().map_or(NONE, LaneId::as_str),
-        task: event.task().map_or(NONE, TaskId::as_str),
+        lane: facts.lane.map_or(NONE, LaneId::as_str),
+        task: facts.task.map_or(NONE, TaskId::as_str),
         event: word,
-        status: event.status(),
-        cmd: command(event),
-        exit_code: exit_code(event),
-        notes: notes(event),
+        status: facts.status,
+        cmd: facts.command,
+        exit_code: facts.exit_code,
+        notes: Some(facts.notes).filter(|notes| !notes.is_empty()),
         origin: record.origin,
     }
-}
-
-fn command(event: &Event) -> Option<&str> {
-    match event {
-        Event::JobExited { exit, .. } => Some(&exit.command),
-        Event::CheckpointReached { checkpoint, .. } => checkpoint.command.as_deref(),
-        Event::RetryPlanned { checkpoint, .. } => checkpoint.command.as_deref(),
-        Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => failure.command.as_deref(),
-        _ => None,
-    }
-}
-
-fn exit_code(event: &Event) -> Option<i32> {
-    match event {
-        Event::JobExited { exit, .. } => Some(exit.exit_code),
-        Event::CheckpointReached { checkpoint, .. } => checkpoint.exit_code,
-        Event::RetryPlanned { checkpoint, .. } => checkpoint.exit_code,
-        Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => failure.exit_code,
-        _ => None,
-    }
-}
-
-fn notes(event: &Event) -> Option<&str> {
-    let text = match event {
-        Event::JobExited { exit, .. } => &exit.notes,
-        Event::CheckpointReached { checkpoint, .. } => &checkpoint.context,
-        Event::RetryPlanned { checkpoint, .. } => &checkpoint.context,
-        Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => &failure.message,
-        Event::LaneBlocked { reason, .. } | Event::LaneSkipped { reason, .. } => reason,
-        Event::SnapshotFailed { error, .. } | Event::SnapshotDamaged { error, .. } => error,
-        Event::GateAnswered { message, .. } | Event::RunResumed { message, .. } | Event::Noted { message, .. } => {
-            message
-        }
-        _ => return None,
-    };
-    Some(text.as_str()).filter(|text| !text.is_empty())
 }
 
 /// `,"crc":"xxxxxxxx"}`

@@ -54,6 +54,7 @@ pub fn clock(at: Timestamp, offset: FixedOffset) -> String {
 }
 
 /// What happened, as a sentence; `None` where it is of no interest to a user. `history` includes the record already.
+#[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names these sentences where an event is added")]
 pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
     match &record.event {
         Event::RunStarted(started) => run_started(started),

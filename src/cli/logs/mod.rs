@@ -112,7 +112,7 @@ fn follow(printed: &mut Printed<'_>) -> Result<()> {
         // Looked at before the log: what a process that has ended wrote last is in the log by then.
         let held = is_held(&printed.directory.lock());
         let news = log.poll()?.records;
-        let last = news.iter().rev().find_map(|record| record.event.run_outcome());
+        let last = news.iter().rev().find_map(|record| record.event.facts().run_outcome);
         ended = last.map_or(ended, |outcome| outcome.is_some());
         printed.learn(&news);
         printed.print(ended || !held)?;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use lanewright_model::event::{Event, Record};
+use lanewright_model::event::Record;
 
 use super::Source;
 use super::error::{Result, StateSyncError};
@@ -74,31 +74,6 @@ impl PushNow {
     }
 }
 
-/// Whether an event ends or begins something that a push is worth.
-fn is_worth_pushing(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::CheckpointReached { .. }
-            | Event::SnapshotTaken { .. }
-            | Event::WorkCommitted { .. }
-            | Event::BranchMoved { .. }
-            | Event::AgentMerged { .. }
-            | Event::LaneMerged { .. }
-            | Event::LaneCleaned { .. }
-            | Event::FailureNoted { .. }
-            | Event::LaneFailed { .. }
-            | Event::LaneBlocked { .. }
-            | Event::LaneSkipped { .. }
-            | Event::PhaseBlocked { .. }
-            | Event::LaneRolledBack { .. }
-            | Event::LaneReset { .. }
-            | Event::PersonAsked { .. }
-            | Event::GateAnswered { .. }
-            | Event::RunResumed { .. }
-            | Event::RunFinished { .. }
-    )
-}
-
 impl Follower {
     pub fn start(source: Source, remote: Remote, pace: Pace) -> io::Result<Self> {
         let (news, inbox) = mpsc::channel();
@@ -114,7 +89,7 @@ impl Follower {
     }
 
     pub fn send(&self, records: &[Record]) {
-        if records.iter().any(|it| is_worth_pushing(&it.event)) {
+        if records.iter().any(|it| it.event.facts().is_milestone) {
             let _ = self.news.send(News::Written);
         }
     }

@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 
-use lanewright_model::event::{Event, LaneStage, Record};
-use lanewright_model::{JobRole, LaneId, PhaseId};
+use lanewright_model::event::{Event, Record};
+use lanewright_model::{LaneId, PhaseId};
 
 use super::error::{Result, StateSyncError};
 use super::pack::FILES;
@@ -40,7 +40,7 @@ impl ReceivedState {
         for record in said {
             let seq = record.seq;
             match &record.event {
-                event if !may_say(event) => {
+                event if !event.facts().is_of_lane => {
                     return damaged(format!("the event in line {seq} of its log is not allowed for lane {lane}"));
                 }
                 Event::SnapshotTaken { reference, .. } if is_foreign(reference) => {
@@ -76,52 +76,15 @@ fn snapshot_spaces(phase: &PhaseId, lane: &LaneId) -> [String; 2] {
     ["refs/lanewright/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}/"))
 }
 
-/// Whether the own run of a lane can say so about it. Answers come from the user of the run that placed it, which merges
-/// the lane, and knows alone where it is.
-fn may_say(event: &Event) -> bool {
-    match event {
-        Event::JobPlanned { job } | Event::JobStarted { job, .. } | Event::JobExited { job, .. } => {
-            job.role != JobRole::MergedTests
-        }
-        Event::LaneMoved { to, .. } => *to <= LaneStage::AwaitingUserApproval,
-        Event::PersonAsked { .. }
-        | Event::LaneBased { .. }
-        | Event::WorktreeOpened { .. }
-        | Event::WorktreeLost { .. }
-        | Event::WorktreeReleased { .. }
-        | Event::CheckpointReached { .. }
-        | Event::WorkCommitted { .. }
-        | Event::SnapshotTaken { .. }
-        | Event::SnapshotFailed { .. }
-        | Event::SnapshotDamaged { .. }
-        | Event::BranchMoved { .. }
-        | Event::AgentMerged { .. }
-        | Event::FailureNoted { .. }
-        | Event::RetryPlanned { .. }
-        | Event::AgentReset { .. }
-        | Event::LaneReset { .. }
-        | Event::MergesBisected { .. }
-        | Event::MustHavesChecked { .. }
-        | Event::ChangesMeasured { .. }
-        | Event::LaneReturned { .. }
-        | Event::LaneFailed { .. }
-        | Event::LaneBlocked { .. }
-        | Event::Noted { .. }
-        | Event::StopRequested { .. }
-        | Event::GitWorked { .. } => true,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::state_sync::manifest::tests::manifest;
-    use lanewright_model::event::SnapshotReason;
+    use lanewright_model::event::{LaneStage, SnapshotReason};
     use lanewright_model::testing::{at, attempt, lane};
-    use lanewright_model::{CommitId, HumanGate, JobId, TreeEntry, TreeEntryKind};
+    use lanewright_model::{CommitId, HumanGate, JobId, JobRole, TreeEntry, TreeEntryKind};
 
     fn record(event: Event) -> Record {
         Record { seq: 7, at: at(1), event, origin: None }

@@ -3,7 +3,7 @@
 use lanewright_model::event::{Event, Idle, SnapshotReason};
 use lanewright_model::plan::{OwnershipRule, RetryFrom};
 use lanewright_model::{
-    Agent, AgentName, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
+    Agent, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
 };
 
 use crate::apply::Fault;
@@ -12,24 +12,6 @@ use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
-
-/// The agent that an event changes.
-pub(super) fn subject(event: &Event) -> Option<&AgentName> {
-    match event {
-        Event::WorktreeOpened { agent, .. }
-        | Event::WorktreeLost { agent, .. }
-        | Event::FailureNoted { agent, .. }
-        | Event::SnapshotTaken { agent, .. }
-        | Event::SnapshotFailed { agent, .. } => agent.as_ref(),
-        Event::PersonAsked { agent, .. }
-        | Event::WorkCommitted { agent, .. }
-        | Event::AgentMerged { agent, .. }
-        | Event::RetryPlanned { agent, .. }
-        | Event::AgentReset { agent, .. }
-        | Event::WorktreeReleased { agent, .. } => Some(agent),
-        _ => None,
-    }
-}
 
 /// One agent, with its lane, which some of its folds change.
 pub(super) struct Worker<'a> {

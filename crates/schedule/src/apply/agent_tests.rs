@@ -1,3 +1,4 @@
+use lanewright_model::AgentName;
 use lanewright_model::event::Event;
 use lanewright_model::{LaneId, Session, Task, TaskKind, Usage};
 

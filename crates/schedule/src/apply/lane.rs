@@ -7,7 +7,6 @@ use lanewright_model::{
 };
 
 use crate::apply::Fault;
-use crate::apply::agent::subject;
 use crate::apply::judge::Words;
 use crate::state::RunState;
 use crate::state::agent::{AgentStep, RestartFrom};
@@ -20,6 +19,7 @@ use crate::state::rework::Rework;
 use crate::state::validation::{Search, Validation};
 
 impl RunState {
+    #[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names this fold where an event is added")]
     pub(super) fn apply_to_lane(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
         match event {
             Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
@@ -45,12 +45,47 @@ impl RunState {
             | Event::LaneClaimed { .. }
             | Event::LaneReturned { .. }
             | Event::PlacementEnded { .. } => self.apply_placement(lane, event, at),
-            _ => {
+            Event::PersonAsked { .. }
+            | Event::GateAnswered { .. }
+            | Event::LaneBased { .. }
+            | Event::WorktreeOpened { .. }
+            | Event::WorktreeLost { .. }
+            | Event::WorktreeReleased { .. }
+            | Event::JobStarted { .. }
+            | Event::WorkCommitted { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::SnapshotFailed { .. }
+            | Event::SnapshotDamaged { .. }
+            | Event::AgentMerged { .. }
+            | Event::FailureNoted { .. }
+            | Event::RetryPlanned { .. }
+            | Event::AgentReset { .. }
+            | Event::LaneReset { .. }
+            | Event::MergeStaged { .. }
+            | Event::MergeSuperseded { .. }
+            | Event::MergesBisected { .. }
+            | Event::MustHavesChecked { .. }
+            | Event::ChangesMeasured { .. }
+            | Event::BranchPushed { .. }
+            | Event::PullRequestOpened { .. }
+            | Event::ForgeUnavailable { .. }
+            | Event::LaneCleaned { .. } => {
                 self.lanes[lane.at()].apply(event, self.plan.lane(lane), at);
-                if let Some(agent) = subject(event) {
+                if let Some(agent) = event.facts().agent {
                     self.worker(lane, agent)?.apply(event)?;
                 }
             }
+            // Nothing is decided by them.
+            Event::GitWorked { .. } | Event::Noted { .. } | Event::WorktreeMadeAhead { .. } => {}
+            // See `apply_to_run`.
+            Event::RunStarted(_)
+            | Event::RunResumed { .. }
+            | Event::RunMoved(_)
+            | Event::RunFinished { .. }
+            | Event::FinalOpened { .. }
+            | Event::PhaseBlocked { .. }
+            | Event::PoolEmptied { .. }
+            | Event::Slept { .. } => {}
         }
         Ok(())
     }

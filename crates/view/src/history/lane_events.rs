@@ -14,6 +14,7 @@ use super::state::LaneState;
 use super::workplace::Workplace;
 
 impl LaneHistory {
+    #[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names this fold where an event is added")]
     pub(super) fn apply(&mut self, record: &Record) {
         let at = record.at;
         self.last = Some(at);
@@ -113,7 +114,25 @@ impl LaneHistory {
             Event::RollbackBegun { .. } => self.is_half_rolled_back = true,
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
             Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
-            _ => {}
+            // Nothing is shown of them.
+            Event::LaneReturned { .. }
+            | Event::WorktreeLost { head: None, .. }
+            | Event::SnapshotFailed { .. }
+            | Event::SnapshotDamaged { .. }
+            | Event::MergeSuperseded { .. }
+            | Event::MergesBisected { .. }
+            | Event::BranchPushed { .. }
+            | Event::ForgeUnavailable { .. }
+            | Event::WorktreeMadeAhead { .. } => {}
+            // See `RunFacts::apply` and `RunFacts::note`.
+            Event::RunStarted(_)
+            | Event::RunResumed { .. }
+            | Event::RunMoved(_)
+            | Event::RunFinished { .. }
+            | Event::FinalOpened { .. }
+            | Event::PhaseBlocked { .. }
+            | Event::PoolEmptied { .. }
+            | Event::Slept { .. } => {}
         }
     }
 
