@@ -8,7 +8,7 @@
 //! What is wanted next is decided by `lanewright-schedule` alone. Plan files, settings and the command line are not known
 //! here.
 //!
-//! Begin with [`drive::drive`] and [`executor::Executor::prepare`].
+//! Begin with [`drive::drive`] and [`executor::Executor`].
 
 #![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
 

@@ -28,7 +28,7 @@ pub fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Re
     put_durably(Staged::create(path, PRIVATE)?, |file| file.fill(fill))
 }
 
-/// The same as [`write`] for `relative` below `root`; directories on the way are made, links on the way are refused.
+/// The same as [`write()`] for `relative` below `root`; directories on the way are made, links on the way are refused.
 pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
     put_durably(staged_below(root, relative)?, |file| file.write(contents))
 }
@@ -55,14 +55,14 @@ pub fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(
     put_synced(&mut staged_below(root, relative)?, |file| file.write(contents))
 }
 
-/// The same as [`write`] without waiting for the disk, for what is worth nothing after a power cut.
+/// The same as [`write()`] without waiting for the disk, for what is worth nothing after a power cut.
 pub fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let mut staged = Staged::create(path, PRIVATE)?;
     staged.write(contents)?;
     staged.put()
 }
 
-/// The same as [`write`] where nothing may be. `false`: something is.
+/// The same as [`write()`] where nothing may be. `false`: something is.
 pub fn create(path: &Path, contents: &[u8]) -> Result<bool, FileError> {
     put_new(Staged::create(path, PRIVATE)?, contents)
 }

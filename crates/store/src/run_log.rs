@@ -145,7 +145,7 @@ fn durable_bytes(path: &Path) -> Result<Vec<u8>, LogError> {
 /// Lines for `records`, which continue the log of a run.
 ///
 /// # Errors
-/// [`EncodeError`], for an event that cannot be written.
+/// `EncodeError`, for an event that cannot be written.
 pub fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<Vec<u8>, EncodeError> {
     let mut lines = Vec::new();
     records.iter().try_for_each(|record| encode(record, run, phase, &mut lines))?;

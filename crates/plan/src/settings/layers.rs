@@ -18,7 +18,7 @@ impl Settings {
     }
 
     /// When a running agent's worktree is saved as a snapshot. An error only where `checkpoint_before` was not read by
-    /// [`value::patterns`].
+    /// [`patterns`](super::value::patterns).
     pub fn snapshot_rules(&self) -> Result<SnapshotRules, regex::Error> {
         let usual = || SnapshotRules::RISKY.iter().map(|&pattern| pattern.to_owned()).collect();
         let risky: Vec<String> = self.checkpoint_before.value.clone().unwrap_or_else(usual);

@@ -2,7 +2,7 @@
 //! 4).
 //!
 //! [`survey`] looks at the store, at git and at the processes, and writes nothing. [`diagnose`] turns what it saw into
-//! findings and looks at nothing. Each finding says what can be done: nothing has to be, a [`Repair`] can, a person has to
+//! findings and looks at nothing. Each finding says what can be done: nothing has to be, a `Repair` can, a person has to
 //! act, or a person has to choose. The command takes the locks, carries out the repairs, and surveys again until
 //! nothing is left to repair.
 
