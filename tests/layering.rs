@@ -26,7 +26,18 @@ const ROOMS: &[(&str, Rooms)] = &[
         ],
     ),
     ("programs", &[("process", &[]), ("forge", &[]), ("cluster", &[])]),
-    ("view", &[("graph", &[])]),
+    (
+        "view",
+        &[
+            ("history", &[]),
+            ("graph", &[]),
+            ("answers", &["history"]),
+            ("contract", &["history", "answers"]),
+            ("status", &["history", "answers", "graph"]),
+            ("messages", &["history", "answers", "status"]),
+            ("report", &["history", "answers", "status", "graph"]),
+        ],
+    ),
 ];
 
 /// Ways to open a file that wait for a named pipe and read a device without end. `regular_file` of `lanewright-files` has

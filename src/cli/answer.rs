@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lanewright_engine::recover::resume::replay;
 use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
 use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use lanewright_plan::settings::Settings;
@@ -17,7 +18,6 @@ use super::run::{Adoption, refuse_unjudged, resume_with};
 use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
 use super::select::{DefaultRun, Selector};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::recover::resume::replay;
 
 /// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
 pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {

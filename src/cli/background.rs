@@ -8,8 +8,10 @@ use std::process::ExitStatus as Exit;
 use lanewright_model::event::Event;
 use lanewright_model::text::shell_line;
 use lanewright_model::{ProcessId, RunId};
+use lanewright_programs::process;
+use lanewright_programs::process::LiveProcess;
 use lanewright_store::{StateDirectory, run_log};
-use lanewright_view::commands::Commands;
+use lanewright_view::answers::commands::Commands;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -18,8 +20,6 @@ use super::detached::{Waited, spawn, take_output, wait};
 use super::runs::{Stamp, stamp};
 use super::signals::Signals;
 use super::{Context, ExitStatus, Result};
-use lanewright_programs::process;
-use lanewright_programs::process::LiveProcess;
 
 const FLAG: &str = "--detach";
 

@@ -6,12 +6,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus as Exit, Output, Stdio};
 
+use lanewright_programs::process;
 use lanewright_store::StateDirectory;
 use serde_json::Value;
 
 use super::runs::state;
 use super::{CliError, Context, ExitStatus, Result};
-use lanewright_programs::process;
 
 pub(super) type Outcome = Result<Value>;
 

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_engine::recover::clean::{
+    Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
+};
+use lanewright_engine::recover::doctor::Expected;
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
 use lanewright_plan::settings::Layer;
+use lanewright_programs::process::{self, Observation};
 use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 use serde_json::{Value, json};
 
@@ -17,11 +22,6 @@ use super::runs::command;
 use super::select::Selector;
 use super::wait_policy::wait_for_refs;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::recover::clean::{
-    Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
-};
-use lanewright_engine::recover::doctor::Expected;
-use lanewright_programs::process::{self, Observation};
 
 struct Cleaned {
     run: RunId,

@@ -6,13 +6,13 @@ use std::ffi::OsStr;
 
 use clap::{Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use lanewright_git::Surrounding;
 use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
 use lanewright_store::{StateDirectory, run_log};
-use lanewright_view::snapshots::snapshots as snapshots_of;
+use lanewright_view::history::snapshots::snapshots as snapshots_of;
 
 use super::args::Args;
 use super::runs::pinned_plan;
-use lanewright_git::Surrounding;
 
 /// How many runs are offered, the newest.
 const RUNS: usize = 50;

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_files::timing::Timings;
+use lanewright_git::{Repository, Surrounding};
 use lanewright_plan::settings::environment::{HOME, XDG_CONFIG_HOME};
 use lanewright_plan::settings::{ConfigFile, Environment, Layer, Layers, Surroundings, absolute};
 
 use super::args::GlobalArgs;
 use super::error::{ExitStatus, Hint};
 use super::printer::Printer;
-use lanewright_git::{Repository, Surrounding};
 
 /// The largest configuration file, in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use lanewright_files::{handle, regular_file};
 use lanewright_model::event::Event;
+use lanewright_programs::process::{Output, start_detached};
 use lanewright_store::{Follower, RunDirectory};
 
 use super::Result;
 use super::child::{Caller, failed, refusal};
-use lanewright_programs::process::{Output, start_detached};
 
 /// How long the work may take to appear in the run log, before the answer is that it is about to.
 const PATIENCE: Duration = Duration::from_secs(60);

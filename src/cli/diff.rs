@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 
+use lanewright_git::{self as git, FileChange};
 use lanewright_model::event::Event;
 use lanewright_model::text::listed;
 use lanewright_model::{AgentName, CommitId, LaneId};
 use lanewright_plan::settings::Layer;
-use lanewright_view::changes::{AgentWork, LaneWork};
+use lanewright_view::history::changes::{AgentWork, LaneWork};
 use serde_json::json;
 
 use super::args::{Diff, Format};
@@ -15,7 +16,6 @@ use super::runs::{beginning, command};
 use super::select::{Selector, Target};
 use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_git::{self as git, FileChange};
 
 pub(super) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_engine::executor::crash::{CrashPoint, crash_point};
+use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
+use lanewright_engine::recover::rollback::{check_worktrees, plan as rollback_plan};
 use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
@@ -24,9 +27,6 @@ use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
 use super::select::Selector;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::executor::crash::{CrashPoint, crash_point};
-use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
-use lanewright_engine::recover::rollback::{check_worktrees, plan as rollback_plan};
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
     if let Some(name) = &arguments.executor {

@@ -5,18 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use lanewright_engine::placement::Engine;
+use lanewright_engine::state_sync::lane_run::drop_all;
+use lanewright_engine::state_sync::{Ownership, StateSyncError};
+use lanewright_git::{GitError, Remote, Repository};
 use lanewright_model::{ExecutorSettings, HERE, LaneId, LaneIndex, Plan, RunId};
 use lanewright_plan::settings::value::has_password;
+use lanewright_programs::cluster::{self, Cluster};
 use lanewright_schedule::lane_log::lane_run;
 
 use super::context::path_or_address;
 use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use lanewright_engine::placement::Engine;
-use lanewright_engine::state_sync::lane_run::drop_all;
-use lanewright_engine::state_sync::{Ownership, StateSyncError};
-use lanewright_git::{GitError, Remote, Repository};
-use lanewright_programs::cluster::{self, Cluster};
 
 pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result<&'a ExecutorSettings> {
     let executors = &within.settings.executors;

@@ -3,12 +3,11 @@
 
 use std::collections::HashMap;
 
+use lanewright_git::Repository;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{CommitId, LaneId, Redactor};
-use lanewright_view::changes::LaneWork;
+use lanewright_view::history::changes::LaneWork;
 use lanewright_view::report::{ChangedFile, LaneChanges, MOST_CHANGES};
-
-use lanewright_git::Repository;
 
 /// The changes of one lane are worth this many bytes.
 const MOST_OF_A_LANE: usize = 100_000;

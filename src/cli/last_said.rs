@@ -9,9 +9,8 @@ use std::sync::Arc;
 use lanewright_agents::runner::said_in;
 use lanewright_model::runner::Runner;
 use lanewright_model::{JobId, Plan};
-use lanewright_store::RunDirectory;
-
 use lanewright_programs::process::{lines_since, output_log, tail};
+use lanewright_store::RunDirectory;
 
 /// Reads only what was added since it was asked last.
 pub(super) struct LastSaid {

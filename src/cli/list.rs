@@ -5,7 +5,7 @@ use std::io;
 use lanewright_model::RunId;
 use lanewright_store::lock::is_held;
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
-use lanewright_view::run_list::{ListedRun, render};
+use lanewright_view::status::run_list::{ListedRun, render};
 use serde_json::{Value, json};
 
 use super::args::Format;

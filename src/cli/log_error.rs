@@ -2,6 +2,7 @@
 
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_plan::settings::Layer;
+use lanewright_programs::process;
 use lanewright_store::error_log::{ErrorEntry, append};
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use super::repository_context::redactor;
 use super::runs::pinned_plan;
 use super::select::Selector;
 use super::{Context, ExitStatus, RepositoryContext, Result, now};
-use lanewright_programs::process;
 
 /// Adds a line to the error log of a run, or of the repository where no run is named.
 pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus> {

@@ -15,12 +15,12 @@ use lanewright_files::time_limit::end_of_output_within;
 use lanewright_files::{atomic, handle, regular_file};
 use lanewright_model::NotifyOn;
 use lanewright_plan::settings::{Layer, Settings, Webhook};
+use lanewright_programs::process::{self, Output, start_detached};
 use lanewright_store::RunDirectory;
-use lanewright_view::notification::{Notification, Notifications};
+use lanewright_view::messages::notification::{Notification, Notifications};
 
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::progress::FanOut;
-use lanewright_programs::process::{self, Output, start_detached};
 
 /// The variable with the notification to send, as JSON.
 const VARIABLE: &str = "LANEWRIGHT_NOTIFICATION";

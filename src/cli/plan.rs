@@ -9,9 +9,9 @@ use lanewright_plan::settings::{Layer, Settings};
 use lanewright_plan::{Reading, explain, native_toml};
 use lanewright_store::lock::is_held;
 use lanewright_view::graph::{Graph, SvgStyle, TextForm};
-use lanewright_view::lane_graph::lane_graph;
 use lanewright_view::report::ExecutionReport;
-use lanewright_view::summary::SummaryContext;
+use lanewright_view::status::lane_graph::lane_graph;
+use lanewright_view::status::summary::SummaryContext;
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};

@@ -2,13 +2,14 @@
 
 use anyhow::{Context as _, Result};
 use lanewright_files::{atomic, regular_file};
+use lanewright_git::Repository;
 use lanewright_model::{Ci, Plan, Redactor, ReportFormat, RunId};
 use lanewright_store::lock::is_held;
 use lanewright_store::{LogContents, RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
 use lanewright_view::report::ExecutionReport;
-use lanewright_view::styles::Styles;
-use lanewright_view::summary::SummaryContext;
+use lanewright_view::status::styles::Styles;
+use lanewright_view::status::summary::SummaryContext;
 
 use super::args;
 use super::ci;
@@ -19,7 +20,6 @@ use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::progress::styles_for;
-use lanewright_git::Repository;
 
 /// Writes the report of a run.
 pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus> {

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use lanewright_engine::executor::{Executor, RunClock};
+use lanewright_engine::state_sync::{Claim, OwnPushes};
+use lanewright_git::{self as git, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::{Plan, Redactor, RunId};
 use lanewright_plan::planning_files;
 use lanewright_plan::settings::{Layer, Settings};
+use lanewright_programs::process;
 use lanewright_store::{Holder, StateDirectory};
-use lanewright_view::pull_request::pull_request;
+use lanewright_view::messages::pull_request::pull_request;
 use rustix::fs::{Access, access};
 use uuid::Uuid;
 
@@ -20,10 +24,6 @@ use super::error::{ExitStatus, Hint};
 use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
-use lanewright_engine::executor::{Executor, RunClock};
-use lanewright_engine::state_sync::{Claim, OwnPushes};
-use lanewright_git::{self as git, Pool, Remote, Repository};
-use lanewright_programs::process;
 
 pub(crate) struct RepositoryContext<'a> {
     pub(super) context: &'a Context,

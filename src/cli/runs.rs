@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use lanewright_engine::recover::resume::has_begun;
 use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
@@ -17,7 +18,6 @@ use lanewright_view::RunHistory;
 
 use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
-use lanewright_engine::recover::resume::has_begun;
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
 pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result};
+use lanewright_programs::process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ExitStatus;
-use lanewright_programs::process;
 
 /// Signals that no longer end the process; each with how it ends the command and its name. A SIGHUP that was ignored when
 /// the process began stays ignored.

@@ -12,8 +12,8 @@ use lanewright_plan::settings::{Layer, json, table};
 use lanewright_store::lock::is_held;
 use lanewright_store::{Follower, RunDirectory, StateDirectory};
 use lanewright_view::RunHistory;
-use lanewright_view::lane_page::LanePage;
-use lanewright_view::summary::{Summary, SummaryContext};
+use lanewright_view::status::lane_page::LanePage;
+use lanewright_view::status::summary::{Summary, SummaryContext};
 use serde_json::Value;
 
 use super::args::{self, Format};

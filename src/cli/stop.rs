@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use lanewright_model::JobId;
 use lanewright_model::text::counted;
+use lanewright_programs::process::{self, Observation, ProcessError, StopOutcome};
 use lanewright_store::Request;
 use serde_json::json;
 
@@ -14,7 +15,6 @@ use super::repository_context::{holder, session_id};
 use super::runs::{open_jobs, read_log, state};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Result};
-use lanewright_programs::process::{self, Observation, ProcessError, StopOutcome};
 
 /// Asks the process that works on the run to stop it; if there is none, stops the agents that outlived theirs.
 pub(super) fn run(context: &Context, arguments: &args::Stop) -> Result<ExitStatus> {

@@ -2,7 +2,6 @@
 
 use lanewright_model::event::Owner;
 use lanewright_model::{ProcessId, Timestamp};
-
 use lanewright_programs::process::LiveProcess;
 
 pub(crate) fn now() -> Timestamp {

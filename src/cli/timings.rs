@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
+use lanewright_engine::executor::timed::row;
 use lanewright_files::timing::Timings;
 use lanewright_model::Plan;
 use lanewright_plan::settings::{Settings, absolute};
+use lanewright_programs::process;
 use lanewright_view::RunHistory;
 use lanewright_view::history::Wait;
 use serde_json::Map;
 
 use super::repository_context::redactor;
 use super::{Context, ExitStatus, Hint, Result, now};
-use lanewright_engine::executor::timed::row;
-use lanewright_programs::process;
 
 /// Begins the trace before anything else, so that a file that cannot be written stops nothing half-way.
 pub(super) fn begin(context: &Context, file: &Path) -> Result<Timings> {

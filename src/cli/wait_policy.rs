@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use lanewright_files::awake::AwakeClock;
+use lanewright_git::{GitError, Repository};
 use lanewright_model::time::exact;
 use lanewright_plan::settings::{OnLockConflict, Settings};
 
 use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
-use lanewright_git::{GitError, Repository};
 
 const PAUSE: Duration = Duration::from_millis(300);
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
+use lanewright_git::{HeldSlot, Pool};
 use lanewright_model::event::RunStarted;
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use lanewright_plan::settings::Layer;
@@ -16,7 +17,6 @@ use super::checkpoints::{RunRecords, records_of, started};
 use super::runs::{beginning, command, require_plan};
 use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_git::{HeldSlot, Pool};
 
 /// Whether the agent works in the lane's own worktree.
 pub(crate) fn shares(plan: &Plan, lane: LaneIndex, agent: &AgentName) -> bool {

@@ -8,12 +8,12 @@ use lanewright_model::event::{Event, Record};
 use lanewright_model::safe_text::for_terminal;
 use lanewright_model::{LaneId, Timestamp};
 use lanewright_view::RunHistory;
-use lanewright_view::header::{counts, header};
 use lanewright_view::history::LaneHistory;
-use lanewright_view::lane_row::{self, LaneSummary, LastSaid, rank, row_of_run};
-use lanewright_view::line::{clock, narrate};
-use lanewright_view::styles::{Styles, Tone};
-use lanewright_view::table::rows;
+use lanewright_view::messages::line::{clock, narrate};
+use lanewright_view::status::header::{counts, header};
+use lanewright_view::status::lane_row::{self, LaneSummary, LastSaid, rank, row_of_run};
+use lanewright_view::status::styles::{Styles, Tone};
+use lanewright_view::status::table::rows;
 
 use super::Reporter;
 use super::block::{Block, Size};

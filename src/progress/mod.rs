@@ -11,7 +11,7 @@ use anstream::{AutoStream, ColorChoice};
 use lanewright_model::event::Record;
 use lanewright_model::{Progress, Timestamp};
 use lanewright_view::RunHistory;
-use lanewright_view::styles::Styles;
+use lanewright_view::status::styles::Styles;
 
 mod block;
 mod jsonl;

@@ -4,7 +4,7 @@ use std::io;
 
 use lanewright_model::event::Record;
 use lanewright_view::RunHistory;
-use lanewright_view::notification::{Notification, Notifications};
+use lanewright_view::messages::notification::{Notification, Notifications};
 
 use super::Reporter;
 

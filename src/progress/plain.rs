@@ -6,8 +6,8 @@ use chrono::FixedOffset;
 use lanewright_model::event::Record;
 use lanewright_model::safe_text;
 use lanewright_view::RunHistory;
-use lanewright_view::line::line;
-use lanewright_view::styles::Styles;
+use lanewright_view::messages::line::line;
+use lanewright_view::status::styles::Styles;
 
 use super::Reporter;
 

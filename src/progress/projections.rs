@@ -12,15 +12,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lanewright_files::timing::TARGET;
+use lanewright_git::{Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
 use lanewright_store::error_log::{self, ErrorEntry, ErrorType};
 use lanewright_store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
 use lanewright_view::RunHistory;
-use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
-use lanewright_view::tasks::task_file;
-
-use lanewright_git::{Pool, Repository};
+use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
+use lanewright_view::contract::tasks::task_file;
 
 /// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use lanewright_model::cells::width;
 use lanewright_model::{Failure, FailureKind};
-use lanewright_view::ending::ending;
-use lanewright_view::summary::{Summary, SummaryContext};
+use lanewright_view::status::ending::ending;
+use lanewright_view::status::summary::{Summary, SummaryContext};
 
 use super::*;
 

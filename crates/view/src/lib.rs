@@ -1,6 +1,9 @@
-//! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it: the lines of a
-//! running command, `status`, `list`, `logs`, the report in each format, `checkpoints.json` and `task.json`, the lanes as a
-//! [`graph`], and the interface in the terminal ([`ui`]).
+//! What a run's events mean for users and for other programs: one fold, [`RunHistory`] in [`history`], and views of it.
+//!
+//! - [`status`]: what a terminal shows, of a run, a lane or all runs; [`answers`]: what a person can do about it;
+//! - [`messages`]: the line of an event, a notification, a pull request;
+//! - [`report`]: the execution report in each format; [`graph`]: the lanes as a picture;
+//! - [`contract`]: `checkpoints.json` and `task.json`; [`ui`]: the interface in the terminal.
 //!
 //! Pure: it makes text and data of a history at a moment. Who reads the log, draws on the terminal or writes the file is
 //! not known here, and nothing here decides what a run does.
@@ -9,34 +12,13 @@
 
 #![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
 
-pub mod approvals;
-pub mod changes;
-pub mod checkpoints;
-pub(crate) mod clock;
-pub mod commands;
-pub mod ending;
-pub mod escalation;
-mod eta;
-mod findings;
+pub mod answers;
+pub mod contract;
 pub mod graph;
-pub mod header;
 pub mod history;
-mod interfaces;
-pub mod lane_graph;
-pub mod lane_page;
-pub mod lane_row;
-pub mod line;
-mod next_steps;
-pub mod notification;
-pub mod pull_request;
+pub mod messages;
 pub mod report;
-pub mod run_list;
-pub mod snapshots;
-pub mod styles;
-pub mod summary;
-pub mod table;
-pub mod tasks;
-pub(crate) mod times;
+pub mod status;
 pub mod ui;
 
 pub use history::RunHistory;

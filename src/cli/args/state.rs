@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use lanewright_engine::state_sync::{is_probe, run_of};
 use lanewright_model::{CommitId, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, absolute, value};
 
 use super::{Name, RunArg};
-use lanewright_engine::state_sync::{is_probe, run_of};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {

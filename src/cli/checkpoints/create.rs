@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use lanewright_engine::executor::{Executor, Keeping};
+use lanewright_git::Snapshot;
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use lanewright_store::{Journal, Request};
-use lanewright_view::snapshots::snapshots;
+use lanewright_view::history::snapshots::snapshots;
 use serde_json::json;
 
 use super::find::{RunRecords, records_of, started, ways_back};
@@ -15,8 +17,6 @@ use crate::cli::runs::{require_plan, unknown, unknown_lane};
 use crate::cli::select::{Selector, Target};
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::executor::{Executor, Keeping};
-use lanewright_git::Snapshot;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
     let target = Selector::new(within.context, &within.state).agent_target(&arguments.target.names())?;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_git as git;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
-use lanewright_view::snapshots::{KeptSnapshot, snapshots};
+use lanewright_view::history::snapshots::{KeptSnapshot, snapshots};
 
 use crate::cli::args::Name;
 use crate::cli::runs::{pinned_plan, read_log};
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_git as git;
 
 /// What is known of one run.
 pub(crate) struct RunRecords {

@@ -6,7 +6,7 @@ use lanewright_model::event::Event;
 use lanewright_model::text::counted;
 use lanewright_model::{AgentName, CheckpointRecord, LaneId, Stage};
 use lanewright_view::RunHistory;
-use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
+use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of_named};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use lanewright_engine::recover::prune::{Candidate, Fate, PruneOptions, fates};
+use lanewright_git as git;
 use lanewright_model::LaneId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
@@ -12,8 +14,6 @@ use super::find::{Found, RunRecords, existing, records_of_named, started};
 use crate::cli::args::PruneCheckpoints;
 use crate::cli::runs::newest_of_lanes;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::recover::prune::{Candidate, Fate, PruneOptions, fates};
-use lanewright_git as git;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
     let run = records_of_named(within, arguments.run.run.as_ref())?;

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
+use lanewright_git::{self as git, HeldSlot, Snapshot};
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::text::shell_line;
 use lanewright_plan::settings::absolute;
+use lanewright_programs::process::{self, Observation};
 use serde_json::json;
 
 use super::find::{Found, named, ways_back};
@@ -13,9 +16,6 @@ use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
 use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
-use lanewright_git::{self as git, HeldSlot, Snapshot};
-use lanewright_programs::process::{self, Observation};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use lanewright_model::Progress;
 use lanewright_model::text::shell_line;
+use lanewright_programs::process;
 use scratch::{RUN, Scratch};
 use serde_json::json;
 
@@ -21,7 +22,6 @@ use super::args::{self, Format};
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Hint, Printer};
 use crate::progress::{Block, choose};
-use lanewright_programs::process;
 
 /// The attempts at work when Lanewright is killed; the beginnings of the lines that they write when they start. The first
 /// one ends while no Lanewright runs.

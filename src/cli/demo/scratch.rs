@@ -11,12 +11,12 @@ use anyhow::{Context as _, Result, ensure};
 use lanewright_files::regular_file;
 use lanewright_model::event::Event;
 use lanewright_model::{JobId, RunId};
+use lanewright_programs::process::{self, Observation};
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use tempfile::TempDir;
 
 use crate::cli::args;
 use crate::cli::{ExitStatus, Hint};
-use lanewright_programs::process::{self, Observation};
 
 pub(super) const RUN: &str = "demo";
 

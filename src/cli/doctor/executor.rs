@@ -6,18 +6,18 @@ mod requests;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use lanewright_engine::state_sync::{Probe, ProbeAnswer};
 use lanewright_model::text::last_lines;
 use lanewright_model::time::{exact, short};
 use lanewright_model::{CommitId, ExecutorSettings};
 use lanewright_plan::settings::{Layer, Origin, Setting};
+use lanewright_programs::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
 use report::{Line, Outcome};
 use requests::Request;
 
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
-use lanewright_engine::state_sync::{Probe, ProbeAnswer};
-use lanewright_programs::cluster::{Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
 
 /// Between two looks at the exchange and the engine.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lanewright_engine::placement::job_name;
+use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts};
+use lanewright_engine::state_sync::Ownership;
+use lanewright_engine::state_sync::lane_run::known;
 use lanewright_model::text::shell_line;
 use lanewright_model::{CommitId, LaneIndex, RunId};
+use lanewright_programs::cluster::{OrderName, Sighting};
 use lanewright_schedule::RunState;
 use lanewright_schedule::lane_log::lane_run;
 
 use crate::cli::executors::{engine, exchange, exchange_of, named};
 use crate::cli::{CliError, RepositoryContext, Result, host, now};
-use lanewright_engine::placement::job_name;
-use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts};
-use lanewright_engine::state_sync::Ownership;
-use lanewright_engine::state_sync::lane_run::known;
-use lanewright_programs::cluster::{OrderName, Sighting};
 
 /// How long an exchange may take to answer.
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);

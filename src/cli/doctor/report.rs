@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_engine::recover::doctor::{Cure, Escalation, Finding};
 use lanewright_model::RunId;
 use lanewright_model::text::counted;
 use serde_json::{Value, json};
 
 use super::Visit;
 use crate::cli::{Context, ExitStatus, Result};
-use lanewright_engine::recover::doctor::{Cure, Escalation, Finding};
 
 /// A finding, and what came of it.
 type Line<'a> = (&'a Finding, Outcome<'a>);

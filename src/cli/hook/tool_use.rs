@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
+use lanewright_git::{Holder, Surrounding};
 use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
 use lanewright_model::text::change_texts;
 use lanewright_plan::settings::{Layer, Settings};
+use lanewright_programs::process::{self, Output};
 use lanewright_store::lock::is_held;
 use lanewright_store::{StateDirectory, tool_calls};
 use serde_json::{Value, json};
@@ -13,8 +15,6 @@ use serde_json::{Value, json};
 use super::input::Input;
 use super::unfinished::surrounding;
 use crate::cli::{Context, ExitStatus, Result, now};
-use lanewright_git::{Holder, Surrounding};
-use lanewright_programs::process::{self, Output};
 
 /// The longest text of a tool's input that is passed on, in characters: enough to see what is risky.
 const LONGEST_TEXT: usize = 4000;

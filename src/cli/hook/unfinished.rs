@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use lanewright_files::{atomic, regular_file};
+use lanewright_git::Surrounding;
 use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
 use lanewright_model::{Approval, RunId, TaskFile};
 use lanewright_schedule::approval_at;
@@ -14,7 +15,6 @@ use lanewright_store::{Glance, LaneDirectory, StateDirectory};
 use super::input::Input;
 use crate::cli::Context;
 use crate::cli::runs;
-use lanewright_git::Surrounding;
 
 const RUNS: usize = 3;
 

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use lanewright_engine::placement::job_name;
 use lanewright_model::cells::pad;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
 use lanewright_plan::settings::Layer;
+use lanewright_programs::cluster::{self, Cluster, OrderName};
 use lanewright_schedule::lane_log::lane_run;
 
 use super::lines::NAME;
 use crate::cli::executors::{exchange, named};
 use crate::cli::{Context, RepositoryContext};
-use lanewright_engine::placement::job_name;
-use lanewright_programs::cluster::{self, Cluster, OrderName};
 
 /// Between two questions to an engine for one lane.
 const PAUSE: Duration = Duration::from_secs(2);

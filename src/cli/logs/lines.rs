@@ -8,8 +8,8 @@ use lanewright_model::cells::{pad, width};
 use lanewright_model::event::Record;
 use lanewright_model::time::short;
 use lanewright_model::{ExitCause, JobExit, JobId, LaneId, Timestamp};
-use lanewright_view::line::clock;
-use lanewright_view::styles::{Styles, Tone};
+use lanewright_view::messages::line::clock;
+use lanewright_view::status::styles::{Styles, Tone};
 use serde_json::json;
 
 use super::super::Context;

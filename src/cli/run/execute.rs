@@ -5,18 +5,26 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{Local, Offset};
+use lanewright_engine::drive::{DriverError, Sight, drive};
+use lanewright_engine::executor::crash::{CrashPoint, crash_point};
+use lanewright_engine::executor::elsewhere::Elsewhere;
+use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
+use lanewright_engine::placement::{self, Placing, Taken};
+use lanewright_engine::recover::resume::PlanOnRecord;
+use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
 use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
 use lanewright_plan::settings::{Origin, Progress, Settings};
+use lanewright_programs::forge::Forge;
 use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::{Request, RunDirectory, requests};
 use lanewright_view::RunHistory;
-use lanewright_view::ending::ending;
-use lanewright_view::escalation::Escalation;
-use lanewright_view::summary::{Summary, SummaryContext};
+use lanewright_view::answers::escalation::Escalation;
+use lanewright_view::status::ending::ending;
+use lanewright_view::status::summary::{Summary, SummaryContext};
 
 use super::external_changes::missing_work;
 use super::locked_run::LockedRun;
@@ -30,14 +38,6 @@ use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
-use lanewright_engine::drive::{DriverError, Sight, drive};
-use lanewright_engine::executor::crash::{CrashPoint, crash_point};
-use lanewright_engine::executor::elsewhere::Elsewhere;
-use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
-use lanewright_engine::placement::{self, Placing, Taken};
-use lanewright_engine::recover::resume::PlanOnRecord;
-use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
-use lanewright_programs::forge::Forge;
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the

@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
+use lanewright_engine::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
+use lanewright_engine::recover::resume::replay;
+use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId};
@@ -15,10 +19,6 @@ use super::locked_run::LockedRun;
 use super::request::Adoption;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
-use lanewright_engine::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
-use lanewright_engine::recover::resume::replay;
-use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 
 type Outcome<T> = std::result::Result<T, ExecutorError>;
 

@@ -1,11 +1,11 @@
 //! Whether pull requests can be opened, found out before the first lane begins (`--merge pr`).
 
+use lanewright_git::{Remote, branch_reference, upstream_remote, written_url};
 use lanewright_model::MergeMode;
 use lanewright_model::text::shell_line;
+use lanewright_programs::forge::{Forge, ForgeSettings};
 
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_git::{Remote, branch_reference, upstream_remote, written_url};
-use lanewright_programs::forge::{Forge, ForgeSettings};
 
 /// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.
 pub(super) fn ready(within: &RepositoryContext<'_>, merge: MergeMode, base: &str) -> Result<Option<Forge>> {

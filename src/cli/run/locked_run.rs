@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lanewright_engine::recover::resume::beginning;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::{Plan, RunId};
 use lanewright_schedule::RunState;
@@ -13,7 +14,6 @@ use super::request::Adoption;
 use crate::cli::repository_context::redactor;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_engine::recover::resume::beginning;
 
 pub(crate) struct LockedRun {
     pub(crate) directory: RunDirectory,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file::{self, Links};
+use lanewright_git as git;
 use lanewright_model::{LaneId, MergeMode, RunId};
 use lanewright_plan::explain;
 use lanewright_plan::settings::{Layer, Layers, Settings, absolute};
@@ -20,7 +21,6 @@ use crate::cli::executors;
 use crate::cli::runs::half_done;
 use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_git as git;
 
 pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
     let execution = &arguments.execution;

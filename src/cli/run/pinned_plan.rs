@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use lanewright_engine::recover::agent_names::with_recorded_names;
+use lanewright_engine::recover::resume::{PlanOnRecord, pinned_text, replay};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::text::headline;
@@ -19,8 +21,6 @@ use super::retry::{carried_over, replaced_parts};
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
-use lanewright_engine::recover::agent_names::with_recorded_names;
-use lanewright_engine::recover::resume::{PlanOnRecord, pinned_text, replay};
 
 /// The plan of a run, and what its log adds up to with it.
 pub(super) struct Pinned {

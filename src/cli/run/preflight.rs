@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use lanewright_agents::shell::{Shell, shell_of};
+use lanewright_git::{self as git, Publication};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed};
@@ -13,7 +14,6 @@ use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_git::{self as git, Publication};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {

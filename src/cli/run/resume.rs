@@ -4,17 +4,21 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_engine::recover::completion::partial_rounds;
+use lanewright_engine::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
+use lanewright_engine::recover::unrecorded::unrecorded_snapshots;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::withheld::{EnvironmentOwner, Withheld};
 use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, Settings};
+use lanewright_programs::process;
 use lanewright_schedule::LaneEnd;
 use lanewright_store::{Request, StateDirectory, checkpoints, requests};
 use lanewright_view::RunHistory;
-use lanewright_view::approvals::word;
-use lanewright_view::commands::Commands;
+use lanewright_view::answers::approvals::word;
+use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use super::execute::execute;
@@ -29,10 +33,6 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
-use lanewright_engine::recover::completion::partial_rounds;
-use lanewright_engine::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
-use lanewright_engine::recover::unrecorded::unrecorded_snapshots;
-use lanewright_programs::process;
 
 pub(super) struct Resumed {
     pub(super) status: ExitStatus,

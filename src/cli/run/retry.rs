@@ -1,5 +1,6 @@
 //! What `retry` changes in the plan of a run: the runner or the prompt of the agent that is to fix what failed last.
 
+use lanewright_engine::recover::resume::replay;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{Agent, AgentName, AgentPart, JobRole, Lane, LaneId, Plan, PlanParts, Replaced, TaskId};
@@ -10,7 +11,6 @@ use super::request::{Adoption, Replacement, ResumeReach};
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::unknown;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_engine::recover::resume::replay;
 
 /// The run with the changed plan, and the events that say so. `plan.json` is written, and its checksum recorded, when the
 /// run is resumed.

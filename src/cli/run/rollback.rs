@@ -1,10 +1,14 @@
 //! `rollback`: lanes back to their starting point.
 
+use lanewright_engine::recover::rollback::{
+    LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
+    plan,
+};
 use lanewright_model::event::{Record, RunOutcome, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId, Stage};
 use lanewright_store::StateDirectory;
-use lanewright_view::commands::Commands;
+use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::SnapshotView;
 use serde_json::{Value, json};
 
@@ -19,10 +23,6 @@ use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::progress::projections::ProjectionWriter;
-use lanewright_engine::recover::rollback::{
-    LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
-    plan,
-};
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
     if arguments.to != Stage::BeforeLaneStart {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lanewright_engine::recover::resume::has_begun;
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOptions, RunStarted};
@@ -29,7 +30,6 @@ use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
-use lanewright_engine::recover::resume::has_begun;
 
 /// Starts a run and executes it to its end.
 pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {

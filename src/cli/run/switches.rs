@@ -4,9 +4,8 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use lanewright_model::event::{Event, Record};
-
 use lanewright_git::{self as git, Publication, Repository};
+use lanewright_model::event::{Event, Record};
 
 /// A thread that examines the checkouts after each publication until no `git switch` can be under way.
 pub(super) struct SwitchWatch {

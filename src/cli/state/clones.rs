@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lanewright_engine::state_sync::{KEPT, runs_of};
 use lanewright_files::directory::entries;
+use lanewright_git::{Remote, Repository, forget_reference};
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
+use lanewright_programs::process::{self, Observation};
 use lanewright_store::lock::{exclusively, is_held};
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
 
 use crate::cli::Result;
-use lanewright_engine::state_sync::{KEPT, runs_of};
-use lanewright_git::{Remote, Repository, forget_reference};
-use lanewright_programs::process::{self, Observation};
 
 /// How long processes that a dead job left may take to end.
 const LONGEST_STOP: Duration = Duration::from_secs(10);

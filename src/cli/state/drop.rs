@@ -1,5 +1,7 @@
 //! `state drop`: removes runs from a remote. Work that nothing else has is dropped with `--force` only.
 
+use lanewright_engine::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
+use lanewright_git::Remote;
 use lanewright_model::RunId;
 use lanewright_model::text::{counted, shell_line};
 use serde_json::{Value, json};
@@ -8,8 +10,6 @@ use super::list::standing;
 use super::run_of;
 use crate::cli::args::DropState;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
-use lanewright_engine::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
-use lanewright_git::Remote;
 
 /// A run that stays, with the branches that must be pushed first.
 type Kept = (RunId, Vec<String>);

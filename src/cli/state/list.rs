@@ -1,10 +1,10 @@
 //! `state list`: the runs that a remote has.
 
+use lanewright_engine::state_sync::{Manifest, Offer, offers};
+use lanewright_git::Remote;
 use serde_json::{Value, json};
 
 use crate::cli::{ExitStatus, RepositoryContext, Result};
-use lanewright_engine::state_sync::{Manifest, Offer, offers};
-use lanewright_git::Remote;
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;

@@ -7,6 +7,8 @@ mod pull;
 mod push;
 mod work;
 
+use lanewright_engine::state_sync::{StateSyncError, offers, runs_of};
+use lanewright_git::Remote;
 use lanewright_model::RunId;
 use lanewright_plan::settings::Layer;
 
@@ -15,8 +17,6 @@ use super::executors::remote_or_address;
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
-use lanewright_engine::state_sync::{StateSyncError, offers, runs_of};
-use lanewright_git::Remote;
 
 const REMOTE: &str = "origin";
 

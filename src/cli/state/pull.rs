@@ -1,5 +1,9 @@
 //! `state pull`: fetches a run that was pushed elsewhere, to resume it here.
 
+use lanewright_engine::state_sync::{
+    Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
+};
+use lanewright_git::Remote;
 use lanewright_model::RunId;
 use lanewright_model::event::RunOutcome;
 use lanewright_model::text::{counted, shell_line};
@@ -12,10 +16,6 @@ use crate::cli::executors::take_over;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use lanewright_engine::state_sync::{
-    Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, check, fetch, local_run, offers,
-};
-use lanewright_git::Remote;
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let run = match &arguments.run {

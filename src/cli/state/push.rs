@@ -1,13 +1,13 @@
 //! `state push`: a run as it is now, to a remote.
 
+use lanewright_engine::state_sync::{OwnPushes, Source, send};
+use lanewright_git::Remote;
 use lanewright_model::text::counted;
 use serde_json::json;
 
 use crate::cli::args::PushState;
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
-use lanewright_engine::state_sync::{OwnPushes, Source, send};
-use lanewright_git::Remote;
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
     let run = Selector::new(within.context, &within.state).run(arguments.run.run.as_ref())?;

@@ -7,7 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_engine::state_sync::{
+    Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
+};
 use lanewright_files::directory::{create_directory, entries};
+use lanewright_git::{self as git, GitError, Remote, Repository};
 use lanewright_model::digest::sha256;
 use lanewright_model::retry::backoff;
 use lanewright_model::{CommitId, RunId};
@@ -23,10 +27,6 @@ use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use lanewright_engine::state_sync::{
-    Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
-};
-use lanewright_git::{self as git, GitError, Remote, Repository};
 
 /// What the remote is called in the clone.
 const EXCHANGE: &str = "exchange";

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 use lanewright_model::{LaneId, RunId, Timestamp};
 use lanewright_store::lock::is_held;
 use lanewright_store::{Follower, RunDirectory, StateDirectory};
 use lanewright_view::RunHistory;
-use lanewright_view::styles::Styles;
-use lanewright_view::summary::SummaryContext;
+use lanewright_view::status::styles::Styles;
+use lanewright_view::status::summary::SummaryContext;
 use lanewright_view::ui::board::Board;
 use lanewright_view::ui::decoder::Decoder;
 use lanewright_view::ui::material::{Change, Drawn, Material};
@@ -29,7 +30,6 @@ use super::commands::{Commands, OPEN_EDITOR, told};
 use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
 use crate::progress::styles_for;
-use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(250);

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lanewright_engine::executor::BriefFiles;
 use lanewright_model::{JobId, LaneId};
+use lanewright_programs::process::{both_ends, output_log};
 use lanewright_store::RunDirectory;
 use lanewright_view::history::LaneHistory;
 use lanewright_view::ui::board::{Board, attempt_to_show, is_live, job_to_show};
@@ -18,8 +20,6 @@ use super::super::last_said::LastSaid;
 use super::super::runs::{Stamp, pinned_plan, stamp};
 use super::commands::told;
 use super::live::Live;
-use lanewright_engine::executor::BriefFiles;
-use lanewright_programs::process::{both_ends, output_log};
 
 /// How much of the end of an output is shown.
 const OUTPUT_BYTES: usize = 64 * 1024;

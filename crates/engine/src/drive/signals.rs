@@ -3,9 +3,8 @@
 use std::io;
 
 use lanewright_model::event::StopReason;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use lanewright_programs::process;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(super) struct Signals {
     interrupt: Signal,

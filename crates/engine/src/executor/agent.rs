@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lanewright_agents::prompt::{self, CommitValues};
+use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use lanewright_model::event::{Event, Idle, Worktree};
 use lanewright_model::ownership::{Ownership, is_prohibited};
 use lanewright_model::text::headline;
@@ -10,7 +11,6 @@ use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId}
 use lanewright_schedule::{RestartFrom, RunState};
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
-use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, ExecutorError> {

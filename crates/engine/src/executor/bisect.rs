@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lanewright_git::{self as git, Checkout, Holder, Mode};
 use lanewright_model::event::Event;
 use lanewright_model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneIndex};
+use lanewright_programs::process;
 use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Prepared};
-use lanewright_git::{self as git, Checkout, Holder, Mode};
-use lanewright_programs::process;
 
 struct Search {
     lane: Option<LaneIndex>,

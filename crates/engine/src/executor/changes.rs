@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use lanewright_git::{FileChange, GitError, Repository};
 use lanewright_model::event::Event;
 use lanewright_model::{ChangeSize, CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
 use super::{Executor, Prepared, lane_head};
-use lanewright_git::{FileChange, GitError, Repository};
 
 impl Executor {
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {

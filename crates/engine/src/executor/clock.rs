@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lanewright_model::Timestamp;
-
 use lanewright_programs::process::uptime;
 
 /// A clock that is set once, and then follows the time that the machine has been up.

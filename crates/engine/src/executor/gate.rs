@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use lanewright_git::{self as git, GitError};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, JobId, JobRole};
 
 use super::{Executor, ExecutorError, Moment};
-use lanewright_git::{self as git, GitError};
 
 /// A worktree in which a setup or a gate may leave files.
 pub(super) struct Leaves {

@@ -1,10 +1,10 @@
 //! Continues if git has lost objects: a power cut or a bad disk may take what a commit holds.
 
+use lanewright_git::{self as git, GitError, Snapshot, SnapshotRequest};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex};
 
 use super::{Executor, ExecutorError};
-use lanewright_git::{self as git, GitError, Snapshot, SnapshotRequest};
 
 impl Executor {
     /// The first of `points` that can be read, and events for the damaged ones before it.

@@ -8,12 +8,14 @@ use lanewright_agents::diagnose;
 use lanewright_agents::prompt::{PastFailures, ReportValues, Templates, Values};
 use lanewright_files::timing::TARGET;
 use lanewright_files::{FileError, atomic, directory, regular_file};
+use lanewright_git as git;
 use lanewright_model::event::{AgentReport, Event, Reading, Worktree};
 use lanewright_model::job::StatusSpec;
 use lanewright_model::runner::PromptWay;
 use lanewright_model::{
     Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Transcript,
 };
+use lanewright_programs::process::{self, Observation};
 use lanewright_schedule::RunState;
 use lanewright_store::lane_files;
 
@@ -23,8 +25,6 @@ use super::stream::CallSource;
 use super::timed::job_span;
 use super::watch::Watched;
 use super::{Executor, ExecutorError, Moment, Prepared, Task};
-use lanewright_git as git;
-use lanewright_programs::process::{self, Observation};
 
 /// Everything that a job needs, taken from the state.
 struct Described {

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_git::{self as git, Snapshot, SnapshotRequest};
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
 use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared};
 use crate::executor::crash::{CrashPoint, crash_point};
-use lanewright_git::{self as git, Snapshot, SnapshotRequest};
 
 /// The trailer of a snapshot's commit that says why it was taken.
 pub(crate) const REASON: &str = "Reason";

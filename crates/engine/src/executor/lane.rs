@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Snapshot};
 use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::{Rebuild, RunState};
 
 use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
-use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Snapshot};
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";

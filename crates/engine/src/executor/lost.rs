@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use lanewright_git::{Checkout, Lost, Mode, Snapshot};
 use lanewright_model::event::{Event, SnapshotReason};
 
 use super::repair::Holding;
 use super::{Answer, Executor, ExecutorError, Moment};
-use lanewright_git::{Checkout, Lost, Mode, Snapshot};
 
 impl Executor {
     /// Makes sure that the worktree at `path`, which the lane or an agent of it holds, is there, with its claim and its

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use lanewright_git::{self as git, Checkout, Integrated, Integration, Merge, Mode, Publication};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex, Round};
 use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared, lane_head};
-use lanewright_git::{self as git, Checkout, Integrated, Integration, Merge, Mode, Publication};
 
 impl Executor {
     fn is_lost(&self, commit: &CommitId) -> Result<bool, ExecutorError> {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lanewright_git::{self as git, GitError, LostObject, Rebuilt, Repository};
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex};
@@ -10,7 +11,6 @@ use lanewright_schedule::RunState;
 
 use super::repair::{Holding, open_worktrees};
 use super::{Executor, ExecutorError, Moment};
-use lanewright_git::{self as git, GitError, LostObject, Rebuilt, Repository};
 
 /// How many lost objects of a commit are named.
 const NAMED: usize = 4;

@@ -3,13 +3,13 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use lanewright_git::{self as git, Merge};
 use lanewright_model::event::Event;
 use lanewright_model::ownership::Ownership;
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared};
-use lanewright_git::{self as git, Merge};
 
 pub const PORTS_PER_LANE: u16 = 10;
 

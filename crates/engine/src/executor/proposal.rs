@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use lanewright_agents::diagnose::outage_in;
 use lanewright_files::{atomic, directory};
+use lanewright_git::{PushRequest, Remote, branch_reference};
 use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{CommitId, LaneIndex, PullRequest};
+use lanewright_programs::forge::{Forge, Opened, Proposal};
 use lanewright_schedule::RunState;
 use lanewright_store::run_log;
 
 use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
-use lanewright_git::{PushRequest, Remote, branch_reference};
-use lanewright_programs::forge::{Forge, Opened, Proposal};
 
 /// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;

@@ -3,13 +3,13 @@
 //! An action that git refuses is tried again after such a repair. Objects need no refs of their own for that: what no ref
 //! leads to yet can be made again from what is recorded and from the files (decision 21).
 
+use lanewright_git::{self as git, ClaimFound, GitError, Holder};
 use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{AgentName, CommitId, LaneIndex};
 use lanewright_schedule::{AgentState, AgentStep, LaneState, RunState};
 
 use super::objects::{LostHead, Restored};
 use super::{Answer, Executor, ExecutorError, Moment};
-use lanewright_git::{self as git, ClaimFound, GitError, Holder};
 
 /// How often an action is tried that git refuses.
 const TRIES: u32 = 4;

@@ -8,9 +8,9 @@ use lanewright_model::job::TAIL_LINES;
 use lanewright_model::safe_text::last_shown;
 use lanewright_model::snapshot_rules::ToolCall;
 use lanewright_model::{JobExit, JobId, Runner, Session, Transcript};
+use lanewright_programs::process;
 
 use super::Executor;
-use lanewright_programs::process;
 
 impl Executor {
     /// What an attempt's output contains. If it is an event stream, its last lines are replaced by their meaning.

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_git::Reserved;
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
 
 use super::{Executor, ExecutorError};
-use lanewright_git::Reserved;
 
 impl Executor {
     /// The files of which a lane has no say, with what they hold once its head is merged onto `onto`; and a summary, where

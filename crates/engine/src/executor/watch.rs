@@ -14,10 +14,10 @@ use std::time::Duration;
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
 use lanewright_model::{AgentName, JobExit, LaneIndex, Timestamp};
+use lanewright_programs::process::{self, Launched, ProcessError};
 
 use super::stream::CallSource;
 use super::{Executor, ExecutorError, Keeping};
-use lanewright_programs::process::{self, Launched, ProcessError};
 
 const LOOK: Duration = Duration::from_millis(500);
 

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Result;
+use lanewright_git::{GitError, point_reference};
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, RunId};
+use lanewright_programs::cluster::Cancel;
 use lanewright_schedule::RunState;
 use lanewright_schedule::lane_log::news;
 use lanewright_store::{run_files, run_log};
@@ -15,8 +17,6 @@ use crate::executor::changes::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::state_sync::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
-use lanewright_git::{GitError, point_reference};
-use lanewright_programs::cluster::Cancel;
 
 /// Why the lane's branch could not be put where its own run left it.
 #[derive(Debug, thiserror::Error)]

@@ -8,13 +8,13 @@ use lanewright_model::LaneId;
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Incoming, RunOutcome};
 use lanewright_model::text::last_lines;
+use lanewright_programs::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
 use lanewright_schedule::RunState;
 
 use super::Engine;
 use super::watch::{Followed, Watch};
 use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
-use lanewright_programs::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighting, Ticket};
 
 /// So long an engine must not know a job before there is no hope for it.
 const ABSENT: Duration = Duration::from_secs(30);

@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use lanewright_model::event::{Event, RunOutcome};
 use lanewright_model::{LaneId, RunId};
+use lanewright_programs::cluster::OrderName;
 use lanewright_schedule::lane_log::lane_run;
 
 use super::watch::{EXCHANGE, RUN_STATE, Watch};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Errand;
 use crate::state_sync::lane_run::{drop_all, known};
-use lanewright_programs::cluster::OrderName;
 
 /// How long each look at the exchange may take once the run has ended.
 const LAST: Duration = Duration::from_secs(10);

@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use abandon::Unanswered;
+use lanewright_git::{Remote, Repository};
 use lanewright_model::event::RunStarted;
 use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
+use lanewright_programs::cluster::{Cluster, OrderName};
 use lanewright_store::RunDirectory;
 
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::state_sync::PushNow;
-use lanewright_git::{Remote, Repository};
-use lanewright_programs::cluster::{Cluster, OrderName};
 
 /// An executor of the plan, and the engine behind it.
 pub struct Engine {

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context as _, Result, ensure};
 use lanewright_files::regular_file;
+use lanewright_git::GitError;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, LaneIndex, RunId};
+use lanewright_programs::cluster::{ClusterError, Order};
 use lanewright_schedule::lane_log::{continued, lane_run};
 use lanewright_store::run_log;
 
@@ -15,8 +17,6 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
-use lanewright_git::GitError;
-use lanewright_programs::cluster::{ClusterError, Order};
 
 /// The most lanes that are offered with one push and submitted before anything else is looked at.
 const BURST: usize = 50;

@@ -6,8 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use lanewright_git::GitError;
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{LaneId, RunId};
+use lanewright_programs::cluster::{ClusterError, OrderName, Ticket};
 use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::run_log::DurableLog;
 use lanewright_store::{Request, requests};
@@ -16,8 +18,6 @@ use super::abandon::Unanswered;
 use super::{Engine, Placing};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
-use lanewright_git::GitError;
-use lanewright_programs::cluster::{ClusterError, OrderName, Ticket};
 
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
 const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));

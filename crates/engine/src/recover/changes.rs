@@ -5,13 +5,12 @@
 
 use std::path::PathBuf;
 
+use lanewright_git::{self as git, GitError, Repository, Undone};
 use lanewright_model::event::Worktree;
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
 use lanewright_schedule::RunState;
 use lanewright_view::RunHistory;
 use lanewright_view::history::{LaneHistory, Workplace};
-
-use lanewright_git::{self as git, GitError, Repository, Undone};
 
 /// A worktree that changed since it was last known.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use lanewright_model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
+use lanewright_programs::process::{self, Heartbeat, Observation};
 use lanewright_schedule::{AgentStep, Completion, RunState, Standing};
 use lanewright_store::lane_files::{self, AgentStatus};
 use lanewright_store::{LaneDirectory, RunDirectory};
-
-use lanewright_programs::process::{self, Heartbeat, Observation};
 
 /// How long an agent at work may give no sign of life, time asleep not counted (seed 003).
 const STALE: Duration = Duration::from_secs(60 * 60);

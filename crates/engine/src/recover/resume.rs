@@ -8,10 +8,9 @@ use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::{JobId, LaneId, Plan, RunId};
+use lanewright_programs::process::{self, Observation, ProcessError};
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::RunDirectory;
-
-use lanewright_programs::process::{self, Observation, ProcessError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use lanewright_git::{self as git, GitError, Repository, Snapshot};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, RunId};
 use lanewright_schedule::RunState;
 
 use crate::executor::keep::REASON;
-use lanewright_git::{self as git, GitError, Repository, Snapshot};
 
 /// Events for the run's snapshots that `records` lack and that no step requests again.
 pub fn unrecorded_snapshots(

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 use lanewright_model::{CommitId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -14,7 +15,6 @@ use super::ownership::Ownership;
 use super::receive::{ReceivedState, fetch_into};
 use super::send::fenced;
 use super::{incoming_reference, outgoing_reference, state_reference};
-use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 
 /// What a process pushes a run under.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,12 +8,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use lanewright_git::{GitError, Remote};
 use lanewright_model::event::Record;
 
 use super::Source;
 use super::error::{Result, StateSyncError};
 use super::send::{StatePusher, is_ours};
-use lanewright_git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);

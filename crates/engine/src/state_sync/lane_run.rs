@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::ensure;
+use lanewright_git::{PushRequest, Remote, Repository, forget_reference, point_reference};
 use lanewright_model::{CommitId, RunId};
 
 use super::error::{Result, StateSyncError};
@@ -10,7 +11,6 @@ use super::ownership::Ownership;
 use super::pack::pack_log;
 use super::receive::{ReceivedState, state_at};
 use super::{Source, incoming_reference, outgoing_reference, seen_reference, state_reference};
-use lanewright_git::{PushRequest, Remote, Repository, forget_reference, point_reference};
 
 /// Makes the state of a run that has this log and plan, and the files of the state `before` it. Nothing is pushed.
 ///

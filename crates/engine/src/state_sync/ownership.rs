@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 use lanewright_model::cells::clean;
 use lanewright_model::{CommitId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use uuid::Uuid;
 
 use super::error::{Result, StateSyncError};
 use super::{OWNERS, STATES, remote_directory};
-use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 
 const FILE: &str = "owner.json";
 

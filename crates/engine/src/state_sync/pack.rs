@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lanewright_files::regular_file;
+use lanewright_git::{Bundle, GitError, write_bundle};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
@@ -17,7 +18,6 @@ use lanewright_store::run_log::{self, DurableLog, DurableRead};
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
-use lanewright_git::{Bundle, GitError, write_bundle};
 
 pub(super) const FILES: &str = "files/";
 

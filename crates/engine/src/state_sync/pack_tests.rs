@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
+use lanewright_git::Repository;
 use lanewright_model::event::{Event, RunOptions, SnapshotReason};
 use lanewright_model::testing::{at, owner, plan, tests_of};
 use lanewright_model::{Budget, JobSpec, LaneId, MustHavesRule, OnOrphan, PhaseId, RunId};
@@ -14,7 +15,6 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::state_sync::OwnPushes;
-use lanewright_git::Repository;
 
 /// A run in a repository of its own.
 struct Run {

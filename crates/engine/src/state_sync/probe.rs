@@ -2,12 +2,12 @@
 
 use std::slice;
 
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
 use lanewright_model::{CommitId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::Result;
-use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
 
 const PROBES: &str = "refs/lanewright/probe/";
 const ANSWER: &str = "answer.json";

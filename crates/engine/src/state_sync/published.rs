@@ -1,10 +1,10 @@
 //! Whether the work of a run is on the remote's own branches, so that its state is not the only place that has it.
 
+use lanewright_git::{Remote, Repository, branch_reference};
 use lanewright_model::CommitId;
 
 use super::error::Result;
 use super::manifest::Manifest;
-use lanewright_git::{Remote, Repository, branch_reference};
 
 /// The branches of a run whose work the remote's branches do not hold, sorted; none: all of it is published. The remote is
 /// asked, and what it has is fetched. The run's integration branch has to be there under its name; work that nobody

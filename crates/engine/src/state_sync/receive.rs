@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use lanewright_git::{GitError, Remote, Repository, forget_reference};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
@@ -16,7 +17,6 @@ use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::planned::{is_below_one, retain_planned};
 use super::{STATES, incoming_reference, state_reference};
-use lanewright_git::{GitError, Remote, Repository, forget_reference};
 
 #[derive(Debug)]
 pub struct Offer {

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use lanewright_git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
 use lanewright_model::event::{Event, Place, RunMoved};
 use lanewright_model::{CommitId, ExitCause, JobExit, JobId, MergeMode, Timestamp};
 use lanewright_schedule::RunState;
@@ -16,7 +17,6 @@ use super::receive::{Contents, ReceivedState};
 use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
-use lanewright_git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
 
 #[derive(Debug)]
 pub struct Destination<'a> {

@@ -2,9 +2,8 @@
 //! their own is theirs there, and is cleaned on its way out.
 
 use lanewright_model::{JobSpec, Plan, Redactor};
-use lanewright_store::run_files::RunFile;
-
 use lanewright_programs::process;
+use lanewright_store::run_files::RunFile;
 
 /// The pinned plan: a run is pushed with the plan that it follows, to the letter.
 const KEPT: &str = "plan.json";

@@ -1,5 +1,6 @@
 //! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
 
+use lanewright_git::{PushRequest, Remote, forget_reference, point_reference};
 use lanewright_model::digest::sha256;
 use lanewright_model::{CommitId, RunId};
 
@@ -8,7 +9,6 @@ use super::manifest::Manifest;
 use super::pack::{Packed, Packer};
 use super::receive::{ReceivedState, fetch};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
-use lanewright_git::{PushRequest, Remote, forget_reference, point_reference};
 
 #[derive(Debug)]
 pub struct Sent {

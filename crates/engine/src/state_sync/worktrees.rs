@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_git::{self as git, Checkout, GitError, Holder, Pool};
 use lanewright_model::event::{Event, Record, Worktree};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
 use lanewright_schedule::RunState;
-
-use lanewright_git::{self as git, Checkout, GitError, Holder, Pool};
 
 type Who = (LaneId, Option<AgentName>);
 

@@ -1,11 +1,15 @@
 //! What the events of a run add up to: the one fold on which every view is built.
 
+pub mod changes;
+pub(crate) mod clock;
 mod job;
 mod lane;
 mod lane_events;
 mod run;
+pub mod snapshots;
 mod standing;
 mod state;
+pub(crate) mod times;
 mod waits;
 mod workplace;
 

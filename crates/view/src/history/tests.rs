@@ -4,14 +4,14 @@ use lanewright_model::{Approval, CheckpointStatus, JobId, Stage};
 use proptest::prelude::*;
 
 use super::*;
-use crate::checkpoints::CheckpointFold;
-use crate::checkpoints::tests::places;
-use crate::ending::ending;
-use crate::lane_page::LanePage;
-use crate::line::narrate;
-use crate::styles::Styles;
-use crate::summary::{Summary, SummaryContext};
-use crate::tasks::task_file;
+use crate::contract::checkpoints::CheckpointFold;
+use crate::contract::checkpoints::tests::places;
+use crate::contract::tasks::task_file;
+use crate::messages::line::narrate;
+use crate::status::ending::ending;
+use crate::status::lane_page::LanePage;
+use crate::status::styles::Styles;
+use crate::status::summary::{Summary, SummaryContext};
 
 fn two_lanes() -> Plan {
     plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[Approval::Plan, Approval::Changes])])

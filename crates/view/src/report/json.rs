@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::ExecutionReport;
 use super::lanes::{JobReport, LaneReport, PlacementReport};
 use crate::history::{LaneState, PlacementView, Retry};
-use crate::interfaces::interfaces;
-use crate::summary::milliseconds;
+use crate::status::interfaces::interfaces;
+use crate::status::summary::milliseconds;
 
 /// `major.minor`: fields may be added with a minor version.
 const VERSION: &str = "1.0";

@@ -15,7 +15,7 @@ use super::ExecutionReport;
 use super::escape::visible;
 use super::lanes::{JobReport, LaneReport, last_runs};
 use crate::history::{FailureView, JobHistory, LaneHistory, LaneState};
-use crate::summary::milliseconds;
+use crate::status::summary::milliseconds;
 
 /// A suite for each lane, then one for the phase. Cases are the lane itself, its gates as they ended, and its must-haves.
 pub(super) fn junit(report: &ExecutionReport<'_>) -> io::Result<String> {

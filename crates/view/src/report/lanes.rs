@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use lanewright_model::{LaneId, Timestamp};
 
-use crate::clock::{Clock, Span, covered, milliseconds};
+use crate::history::clock::{Clock, Span, covered, milliseconds};
 use crate::history::{self, FailureView, JobHistory, LaneHistory, PlacementView, RunHistory};
-use crate::summary::LaneSummary;
+use crate::status::summary::LaneSummary;
 
 #[derive(Debug, Clone)]
 pub struct LaneReport<'h> {

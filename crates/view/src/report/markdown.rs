@@ -10,7 +10,7 @@ use lanewright_model::{Finding, Verdict};
 use super::escape::{fenced, html, inline};
 use super::lanes::{JobReport, LaneReport, PlacementReport, last_runs};
 use super::{ExecutionReport, drawing, text};
-use crate::escalation::Choice;
+use crate::answers::escalation::Choice;
 use crate::history::{FailureView, JobHistory, LaneHistory};
 
 const DRAWING: usize = 100;

@@ -17,7 +17,7 @@ mod timeline;
 use std::collections::HashMap;
 
 use super::history::RunHistory;
-use super::summary::{Summary, SummaryContext};
+use crate::status::summary::{Summary, SummaryContext};
 use lanes::{JobReport, LaneReport, Reporter};
 use lanewright_model::{LaneId, PhaseId};
 use timeline::{Timeline, Times};

@@ -6,7 +6,7 @@ use lanewright_model::{ReportFormat, safe_text};
 use serde::Serialize;
 
 use super::{ExecutionReport, code_quality, html, json, junit, markdown, text};
-use crate::styles::Styles;
+use crate::status::styles::Styles;
 
 /// The longest Markdown, in bytes: a CI job summary holds 1 MiB, and others may write into it as well.
 pub const MARKDOWN_LIMIT: usize = 1_000_000;

@@ -13,7 +13,7 @@ use lanewright_model::{Dollars, ExitCause, JobExit, JobId, JobRole, Plan, Redact
 use proptest::prelude::*;
 
 use super::*;
-use crate::styles::Styles;
+use crate::status::styles::Styles;
 
 pub(super) fn report_of(plan: &Plan, records: &[Record], held: bool) -> ExecutionReport<'static> {
     report_on(RunHistory::for_plan(plan), records, held)

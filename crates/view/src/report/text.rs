@@ -8,9 +8,9 @@ use lanewright_model::time::short;
 
 use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
-use crate::escalation::Escalation;
+use crate::answers::escalation::Escalation;
 use crate::history::{LaneHistory, SnapshotView};
-use crate::styles::{Styles, Tone};
+use crate::status::styles::{Styles, Tone};
 
 /// The summary, the timeline, the times, and what those leave out.
 pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -> String {

@@ -4,7 +4,7 @@ use lanewright_model::{AgentName, Dag, LaneId, LaneIndex, Stage, TaskId, Timesta
 use serde::Serialize;
 
 use super::lanes::{JobReport, LaneReport, Reporter};
-use crate::clock::{Span, covered};
+use crate::history::clock::{Span, covered};
 use crate::history::{self, LaneHistory, RunHistory, WaitReason};
 
 /// All times are milliseconds on the run's clock, which stops while no process works on it.
@@ -55,7 +55,7 @@ pub struct MergeBar {
     pub end_ms: u64,
 }
 
-/// Where the time of a run went, in milliseconds; [`times::Times`](crate::times::Times) defines the first
+/// Where the time of a run went, in milliseconds; [`times::Times`](crate::history::times::Times) defines the first
 /// four. All but the time at rest are without it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Times {

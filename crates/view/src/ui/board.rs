@@ -9,17 +9,17 @@ use lanewright_model::{HumanGate, JobId, LaneId, Timestamp};
 use super::material::{Material, Output};
 use super::state::{State, Tab};
 use crate::RunHistory;
-use crate::commands::Commands;
+use crate::answers::commands::Commands;
 use crate::graph::TextForm;
-use crate::header::{folded, standing};
 use crate::history::{JobHistory, LaneHistory, LaneState};
-use crate::lane_graph::lane_graph;
-use crate::lane_page::{LanePage, job_of_interest};
-use crate::lane_row::{COLUMNS, LaneSummary, rank, shown};
 use crate::report::ExecutionReport;
-use crate::styles::Styles;
-use crate::summary::{Summary, SummaryContext, headline};
-use crate::table::{Cell, lines};
+use crate::status::header::{folded, standing};
+use crate::status::lane_graph::lane_graph;
+use crate::status::lane_page::{LanePage, job_of_interest};
+use crate::status::lane_row::{COLUMNS, LaneSummary, rank, shown};
+use crate::status::styles::Styles;
+use crate::status::summary::{Summary, SummaryContext, headline};
+use crate::status::table::{Cell, lines};
 
 /// A run as it is now, and which of its lanes are listed.
 #[derive(Debug, Clone)]

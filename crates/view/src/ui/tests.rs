@@ -18,8 +18,8 @@ use super::update::{Effect, Message, update};
 use super::view;
 use crate::RunHistory;
 use crate::report::ExecutionReport;
-use crate::styles::Styles;
-use crate::summary::SummaryContext;
+use crate::status::styles::Styles;
+use crate::status::summary::SummaryContext;
 
 const DIFF: &str = "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n\
                     @@ -1,3 +1,4 @@ mod a;\n fn a() {\n-    one();\n+    two();\n+    three();\n }\n\

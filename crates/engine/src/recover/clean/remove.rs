@@ -5,12 +5,12 @@ use std::io;
 
 use anyhow::{Result, bail, ensure};
 use lanewright_files::atomic;
+use lanewright_git::{self as git, GitError};
 use lanewright_model::CommitId;
 use lanewright_store::{RunDirectory, RunLock};
 
 use super::{Leftover, Surroundings, Thing};
 use crate::recover::doctor::Expected;
-use lanewright_git::{self as git, GitError};
 
 /// Removes all of `found` that may be removed, except the log. Returns the same list with the results.
 pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>) -> Vec<Leftover> {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lanewright_git::{self as git, GitError, HeldSlot, Pool, Repository};
 use lanewright_model::CommitId;
 use lanewright_store::{LaneDirectory, RunDirectory};
 use lanewright_view::history::LaneHistory;
 
 use super::{Leftover, Thing, Verdict, begun_lanes};
 use crate::recover::doctor::Expected;
-use lanewright_git::{self as git, GitError, HeldSlot, Pool, Repository};
 
 #[derive(Debug)]
 pub struct Surroundings<'a> {

@@ -8,9 +8,9 @@ mod shared;
 mod worktrees;
 
 use lanewright_model::text::shell_line;
+use lanewright_programs::process::Observation;
 
 use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Severity};
-use lanewright_programs::process::Observation;
 
 /// Everything that is wrong, and what is worth knowing; what has to be repaired first comes first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_git::Holder;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, Worktree};
 use lanewright_model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
 use lanewright_schedule::{AgentStep, Fault, LaneState, RunState};
@@ -12,7 +13,6 @@ use lanewright_view::RunHistory;
 use lanewright_view::history::{JobHistory, worktree_link};
 
 use crate::executor::{OpenWorktree, open_worktrees};
-use lanewright_git::Holder;
 
 /// What a run's log records.
 #[derive(Debug, Clone)]

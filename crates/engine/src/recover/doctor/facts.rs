@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lanewright_git::{Prunable, Slot, WorktreeState};
 use lanewright_model::event::Record;
 use lanewright_model::{
     AgentName, CheckpointRecord, CommitId, JobId, LaneId, LaneIndex, PhaseId, Plan, ProcessId, RunId, TaskFile,
 };
+use lanewright_programs::process::Observation;
 use lanewright_schedule::Fault;
 use lanewright_store::salvage::Salvage;
 use serde_json::Value;
 
 use crate::executor::objects::DamagedCommit;
 use crate::recover::doctor::{Expected, Holding, Owned};
-use lanewright_git::{Prunable, Slot, WorktreeState};
-use lanewright_programs::process::Observation;
 
 #[derive(Debug)]
 pub struct Facts {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::FileError;
 use lanewright_files::directory::entries;
+use lanewright_git::{self as git, GitError, Pool};
 use lanewright_model::event::Event;
 use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
 
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
-use lanewright_git::{self as git, GitError, Pool};
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.

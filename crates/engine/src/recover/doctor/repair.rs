@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use lanewright_files::{atomic, directory};
+use lanewright_git::{self as git, Holder, Pool, Repository, Snapshot};
 use lanewright_model::event::{Event, RunStarted, SnapshotReason, Worktree};
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
+use lanewright_programs::process;
 use lanewright_schedule::RunState;
 use lanewright_store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
 
 use crate::executor::Executor;
 use crate::executor::objects::{LostHead, Restored};
 use crate::recover::doctor::IndexTrouble;
-use lanewright_git::{self as git, Holder, Pool, Repository, Snapshot};
-use lanewright_programs::process;
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use lanewright_git::{self as git, GitError, Pool, Repository};
 use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
+use lanewright_programs::process;
 
 use crate::executor::FINAL;
 use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
-use lanewright_git::{self as git, GitError, Pool, Repository};
-use lanewright_programs::process;
 
 pub(super) fn shared_facts(
     scope: &Scope<'_>,

@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use lanewright_files::regular_file::read_left;
+use lanewright_git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
+use lanewright_programs::process;
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::checkpoints::{self, CheckpointEntry};
 use lanewright_store::salvage::salvage;
 use lanewright_store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
 use lanewright_view::RunHistory;
-use lanewright_view::checkpoints::{CheckpointFold, RunFiles};
-use lanewright_view::tasks::task_file;
+use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
+use lanewright_view::contract::tasks::task_file;
 
 use super::facts::*;
 use super::{remains, shared};
@@ -24,8 +26,6 @@ use crate::executor::objects::NeededCommits;
 use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::{PlanOnRecord, pinned_text};
-use lanewright_git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
-use lanewright_programs::process;
 
 /// The source of a plan as it is now: its SHA-256, prompt files included, and the plan, if it is one.
 pub type Source = (String, Option<Arc<Plan>>);

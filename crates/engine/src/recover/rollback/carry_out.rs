@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use lanewright_git::{self as git, Snapshot};
 use lanewright_model::event::{Event, Record, RunOutcome, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneId, Timestamp};
+use lanewright_programs::process;
 use lanewright_schedule::RunState;
 use lanewright_store::Journal;
 use lanewright_view::history::SnapshotView;
@@ -15,8 +17,6 @@ use super::{Result, work};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
 use crate::executor::{Executor, Keeping};
-use lanewright_git::{self as git, Snapshot};
-use lanewright_programs::process;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackLane {

@@ -1,11 +1,11 @@
 //! Reverts merged work on the integration branch.
 
+use lanewright_git::{self as git, Publication, Revert};
 use lanewright_model::{CommitId, LaneId, LaneIndex};
 
 use super::plan::{LaneToRollBack, MergeToRevert, RollbackPlan};
 use super::{Result, RollbackError};
 use crate::executor::Executor;
-use lanewright_git::{self as git, Publication, Revert};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reverted {

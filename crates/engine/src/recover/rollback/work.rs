@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use lanewright_git::{self as git, HeldSlot};
 use lanewright_model::{AgentName, CommitId, LaneIndex};
 use lanewright_view::history::SnapshotView;
 
 use super::plan::LaneToRollBack;
 use super::{Result, RollbackError};
 use crate::executor::Executor;
-use lanewright_git::{self as git, HeldSlot};
 
 pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>> {
     let id = &executor.plan.lane(lane).id;

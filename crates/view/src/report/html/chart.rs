@@ -12,7 +12,7 @@ use super::super::ExecutionReport;
 use super::super::lanes::{JobReport, LaneReport};
 use super::duration;
 use super::page::{result_of, tone_of_job, word_of};
-use crate::clock::Span;
+use crate::history::clock::Span;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::{ExecutionReport, escape};
 use crate::graph::SvgStyle;
-use crate::lane_graph::lane_graph;
+use crate::status::lane_graph::lane_graph;
 
 /// All are named `.html`, so that what they show is escaped.
 const TEMPLATES: [(&str, &str); 5] = [

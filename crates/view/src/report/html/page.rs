@@ -10,12 +10,12 @@ use super::super::lanes::{JobReport, LaneReport};
 use super::super::{ExecutionReport, json};
 use super::changes::ChangesView;
 use super::chart::Chart;
-use crate::commands::Commands;
-use crate::header;
+use crate::answers::commands::Commands;
 use crate::history::{JobHistory, LaneState, Retry};
-use crate::lane_page::class;
-use crate::lane_row::rank;
-use crate::styles::Tone;
+use crate::status::header;
+use crate::status::lane_page::class;
+use crate::status::lane_row::rank;
+use crate::status::styles::Tone;
 
 /// How much of each text is shown.
 #[derive(Debug, Clone, Copy)]

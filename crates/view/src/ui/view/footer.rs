@@ -11,7 +11,7 @@ use super::super::board::{Board, open_gate};
 use super::super::material::Material;
 use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
 use super::super::styled;
-use crate::header::fitting;
+use crate::status::header::fitting;
 
 pub(super) struct Footer {
     pub(super) lines: Vec<Line<'static>>,

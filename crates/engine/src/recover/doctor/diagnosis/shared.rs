@@ -1,10 +1,10 @@
 //! What all runs share: checkpoints, slots, locks of git's, refs, supervisors, disks.
 
+use lanewright_git::Slot;
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CheckpointRecord, RunId};
 
 use crate::recover::doctor::{Facts, Finding, IndexTrouble, Kind, Repair, RunFacts, Severity, is_same_record};
-use lanewright_git::Slot;
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let shared = &facts.shared;

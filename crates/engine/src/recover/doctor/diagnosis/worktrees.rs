@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use lanewright_git::{Holder, Present, WorktreeState};
 use lanewright_model::text::shell_line;
 
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Claimed, Expected, Finding, HoldingSeen, Kind, Repair, RunFacts, Severity, Target};
-use lanewright_git::{Holder, Present, WorktreeState};
 
 pub(super) fn findings(facts: &RunFacts, expected: &Expected, seen: &HoldingSeen) -> Vec<Finding> {
     if seen.incomplete {

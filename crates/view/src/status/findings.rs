@@ -8,12 +8,12 @@ use lanewright_model::{Diagnosis, Failure, FailureKind};
 const NAMED: usize = 3;
 
 /// The finding on one line: that of a gate's output, else the files; empty where there is neither.
-pub(super) fn finding(failure: &Failure) -> String {
+pub(crate) fn finding(failure: &Failure) -> String {
     complaint(failure.diagnosis.as_deref()).or_else(|| files(failure)).unwrap_or_default()
 }
 
 /// The first complaint, and how many others there are.
-pub(super) fn complaint(diagnosis: Option<&Diagnosis>) -> Option<String> {
+pub(crate) fn complaint(diagnosis: Option<&Diagnosis>) -> Option<String> {
     let diagnosis = diagnosis?;
     let first = clean(&diagnosis.findings.first()?.to_string());
     Some(if diagnosis.count > 1 { format!("{first} (and {} more)", diagnosis.count - 1) } else { first })
@@ -30,7 +30,7 @@ fn files(failure: &Failure) -> Option<String> {
 }
 
 /// The failure where room is scarce: its message with the files, or only these if they say it all.
-pub(super) fn in_short(failure: &Failure) -> String {
+pub(crate) fn in_short(failure: &Failure) -> String {
     match (files(failure), failure.kind) {
         (None, _) => clean(&failure.message),
         (Some(files), FailureKind::Conflict) => files,

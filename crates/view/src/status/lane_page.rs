@@ -10,13 +10,13 @@ use lanewright_model::time::short;
 use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, JobId};
 use serde_json::{Value, json};
 
-use super::commands::Commands;
-use super::escalation::Escalation;
-use super::history::{JobHistory, LaneHistory, Retry};
-use super::lane_row::LaneSummary;
-use super::styles::{Styles, Tone};
-use super::summary::{Summary, push_wrapped};
-use super::table::{Cell, Column, Holds, lines};
+use crate::answers::commands::Commands;
+use crate::answers::escalation::Escalation;
+use crate::history::{JobHistory, LaneHistory, Retry};
+use crate::status::lane_row::LaneSummary;
+use crate::status::styles::{Styles, Tone};
+use crate::status::summary::{Summary, push_wrapped};
+use crate::status::table::{Cell, Column, Holds, lines};
 
 /// Where the output of a job is, and its last lines.
 pub(crate) type OutputOf<'a> = dyn Fn(&JobId) -> (PathBuf, Vec<String>) + 'a;
@@ -210,7 +210,7 @@ pub(crate) fn job_of_interest(lane: &LaneHistory) -> Option<&JobId> {
 }
 
 /// `compilation (rustc), 3 in all`.
-pub(super) fn class(diagnosis: &Diagnosis) -> String {
+pub(crate) fn class(diagnosis: &Diagnosis) -> String {
     let tool = diagnosis.tool.as_ref().map(|tool| format!(" ({tool})")).unwrap_or_default();
     let count = if diagnosis.count > 1 { format!(", {} in all", diagnosis.count) } else { String::new() };
     match diagnosis.class {

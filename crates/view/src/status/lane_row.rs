@@ -8,11 +8,11 @@ use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::time::short;
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
-use super::approvals::{outlook, size_of, unheeded, word};
-use super::findings::in_short;
-use super::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
-use super::styles::Tone;
-use super::table::{Cell, Column, Holds};
+use crate::answers::approvals::{outlook, size_of, unheeded, word};
+use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
+use crate::status::findings::in_short;
+use crate::status::styles::Tone;
+use crate::status::table::{Cell, Column, Holds};
 
 pub const COLUMNS: &[Column] = &[
     Column { heading: "lane", least: 8, usual: 0, dispensable: None, holds: Holds::Id },
@@ -118,10 +118,10 @@ pub fn rank(state: LaneState) -> u8 {
 }
 
 /// The word for a lane that was at work when its run was cut off.
-pub(super) const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// The words for a lane whose rollback died half-way, and for its run.
-pub(super) const HALF_ROLLED_BACK: &str = "half rolled back";
+pub(crate) const HALF_ROLLED_BACK: &str = "half rolled back";
 
 /// The word for the state of a lane in lists and counts, and its tone. `held`: whether a live process works on the run.
 pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'static str, Tone) {
@@ -134,7 +134,7 @@ pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'
 
 /// Whether it was at work when the process that worked on the run died: its jobs have ended, or still run
 /// unobserved.
-pub(super) fn is_cut_off(history: &RunHistory, lane: &LaneHistory, held: bool) -> bool {
+pub(crate) fn is_cut_off(history: &RunHistory, lane: &LaneHistory, held: bool) -> bool {
     let is_open = history.run.started.is_some() && history.run.finished.is_none();
     is_open && !held && lane.state.is_active() && !lane.state.needs_person()
 }
@@ -161,7 +161,7 @@ pub fn tone(state: LaneState) -> Tone {
 }
 
 /// The agents that work now; when none does, those that have done something.
-pub(super) fn agents(lane: &LaneHistory) -> Vec<&AgentName> {
+pub(crate) fn agents(lane: &LaneHistory) -> Vec<&AgentName> {
     let current: Vec<&AgentName> = lane.jobs.running.iter().filter_map(|job| job.job.agent()).collect();
     if current.is_empty() { lane.agents.iter().map(|agent| &agent.name).collect() } else { current }
 }

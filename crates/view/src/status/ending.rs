@@ -5,15 +5,15 @@ use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::text::{listed, shell_line};
 
-use super::commands::Commands;
-use super::findings::{complaint, finding};
-use super::header;
-use super::history::{Ending, LaneHistory, LaneState, RunHistory};
-use super::interfaces::{self, interfaces};
-use super::lane_row::rank;
-use super::next_steps::{NextStep, questions, run_commands, whole_run};
-use super::styles::{Styles, Tone};
-use super::summary::Summary;
+use crate::answers::commands::Commands;
+use crate::answers::next_steps::{NextStep, questions, run_commands, whole_run};
+use crate::history::{Ending, LaneHistory, LaneState, RunHistory};
+use crate::status::findings::{complaint, finding};
+use crate::status::header;
+use crate::status::interfaces::{self, interfaces};
+use crate::status::lane_row::rank;
+use crate::status::styles::{Styles, Tone};
+use crate::status::summary::Summary;
 
 /// What a screen has room for.
 const SCREEN: usize = 24;

@@ -6,8 +6,8 @@ use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{FailureKind, JobRole, LaneId};
 use serde::Serialize;
 
-use super::commands::Commands;
-use super::history::{Ending, LaneHistory, RunHistory};
+use crate::answers::commands::Commands;
+use crate::history::{Ending, LaneHistory, RunHistory};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escalation {
@@ -29,7 +29,7 @@ pub struct Choice {
 }
 
 /// What must be decided about `lane`; `None` where it only waits for others, or for an answer.
-pub(super) fn escalation_of(history: &RunHistory, lane: &LaneHistory, commands: &Commands<'_>) -> Option<Escalation> {
+pub(crate) fn escalation_of(history: &RunHistory, lane: &LaneHistory, commands: &Commands<'_>) -> Option<Escalation> {
     let (issue, again) = match lane.ending.as_ref()? {
         Ending::Failed(failure) => (&failure.message, advice(failure.kind)),
         Ending::Blocked(reason) if unmerged_dependencies(history, lane).is_empty() => {
@@ -49,7 +49,7 @@ pub(super) fn escalation_of(history: &RunHistory, lane: &LaneHistory, commands: 
 
 impl Escalation {
     /// Where the lane is, in a sentence: the stage is a word in lower case there.
-    pub(super) fn stage(&self) -> String {
+    pub(crate) fn stage(&self) -> String {
         match self.current_state.split_once(", ") {
             Some((stage, place)) if self.lane.is_some() => format!("{}, {place}", stage_in_words(stage)),
             _ => self.current_state.clone(),
@@ -97,7 +97,7 @@ fn advice(kind: FailureKind) -> &'static str {
 }
 
 /// The final gate is red: the lanes stay merged, and the last ones are the first suspects (SPEC §6).
-pub(super) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
+pub(crate) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
     let exit = history.run.failed_final_gate()?;
     let mut merged: Vec<&LaneHistory> = history.lanes().iter().filter(|lane| lane.merge_commit.is_some()).collect();
     let culprit = history.run.culprit.as_ref();

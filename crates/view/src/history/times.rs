@@ -5,8 +5,8 @@ use std::time::Duration;
 use lanewright_model::time::short;
 use lanewright_model::{LaneId, Timestamp};
 
-use super::clock::{Clock, covered};
-use super::history::{LaneHistory, LaneState, RunHistory, Wait, WaitReason};
+use crate::history::clock::{Clock, covered};
+use crate::history::{LaneHistory, LaneState, RunHistory, Wait, WaitReason};
 
 /// In milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl RunHistory {
     }
 
     /// What lanes waited for, and what they still wait for outside of this machine until `until`.
-    pub(super) fn waits(&self, until: Timestamp) -> impl Iterator<Item = Wait> {
+    pub(crate) fn waits(&self, until: Timestamp) -> impl Iterator<Item = Wait> {
         let open = move |lane: &LaneHistory| {
             let question = open_question(lane, until).map(|(_, span)| (WaitReason::Person, span));
             let job = lane.elsewhere().filter(|placement| placement.claimed.is_none());
@@ -94,7 +94,7 @@ impl RunHistory {
     }
 
     /// When lanes waited for a person, who has answered.
-    pub(super) fn answered(&self) -> impl Iterator<Item = (&LaneId, (Timestamp, Timestamp))> {
+    pub(crate) fn answered(&self) -> impl Iterator<Item = (&LaneId, (Timestamp, Timestamp))> {
         let asked = self.run.waits.iter().filter(|wait| wait.reason == WaitReason::Person);
         asked.map(|wait| (&wait.lane, (wait.from, wait.until)))
     }

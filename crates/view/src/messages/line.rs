@@ -11,10 +11,10 @@ use lanewright_model::{
     Transcript, Verdict,
 };
 
-use super::approvals::size_of;
-use super::commands::Commands;
-use super::history::{LaneState, RunHistory};
-use super::styles::{Styles, Tone};
+use crate::answers::approvals::size_of;
+use crate::answers::commands::Commands;
+use crate::history::{LaneState, RunHistory};
+use crate::status::styles::{Styles, Tone};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {

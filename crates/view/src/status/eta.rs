@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use lanewright_model::{Dag, LaneId, LaneIndex, Timestamp};
 
-use super::history::{LaneHistory, LaneState, RunHistory};
+use crate::history::{LaneHistory, LaneState, RunHistory};
 
 /// How many merged lanes a guess needs.
 const SAMPLES: usize = 3;
 
 /// `None`: nothing can be said.
-pub(super) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration> {
+pub(crate) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration> {
     let run = &history.run;
     let asks = |lane: &LaneHistory| matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
     if run.stop.is_some() || run.finished.is_some() || history.done() < SAMPLES || history.active().any(asks) {

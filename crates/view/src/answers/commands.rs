@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lanewright_model::{HumanGate, LaneId, RunId};
 
-use super::history::RunFacts;
+use crate::history::RunFacts;
 
 /// How Lanewright is called for one run.
 #[derive(Debug, Clone, Copy)]

@@ -2,16 +2,16 @@
 
 use lanewright_model::{Approval, HumanGate};
 
-use super::history::{AnswerView, LaneHistory, LaneState, RunHistory};
+use crate::history::{AnswerView, LaneHistory, LaneState, RunHistory};
 
 /// `: 3 files changed, +12 -4`, where that is known.
-pub(super) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
+pub(crate) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
     let changes = lane.changes.filter(|_| gate == Approval::Changes);
     changes.map(|changes| format!(": {changes}")).unwrap_or_default()
 }
 
 /// The last answer to a lane that does not move, if nothing came of it yet.
-pub(super) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
+pub(crate) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
     if lane.state != LaneState::Stopped {
         return None;
     }
@@ -37,7 +37,7 @@ fn answered(answer: &AnswerView) -> &'static str {
 }
 
 /// What was answered, and what a resume does with it.
-pub(super) fn outlook(answer: &AnswerView) -> &'static str {
+pub(crate) fn outlook(answer: &AnswerView) -> &'static str {
     match (&answer.gate, answer.approved) {
         (HumanGate::Approval(Approval::Changes), true) => "approved, resume to merge",
         (HumanGate::Approval(Approval::Plan), true) => "plan approved, resume to implement it",

@@ -11,8 +11,8 @@ use lanewright_model::{
     Checkpoint, CheckpointRecord, CheckpointStatus, Failure, FailureKind, GitState, LaneId, Stage, Timestamp,
 };
 
-use super::commands::Commands;
-use super::history::{RunHistory, Workplace};
+use crate::answers::commands::Commands;
+use crate::history::{RunHistory, Workplace};
 
 /// What the records name besides what events say. All paths are absolute.
 #[derive(Debug, Clone)]

@@ -4,10 +4,10 @@ use lanewright_model::time::ago;
 use lanewright_model::{PhaseId, RunId, Timestamp, Usage};
 use serde_json::{Value, json};
 
-use super::history::{LaneState, RunHistory};
-use super::styles::{Styles, Tone};
-use super::summary::standing;
-use super::table::{Cell, Column, Holds, lines};
+use crate::history::{LaneState, RunHistory};
+use crate::status::styles::{Styles, Tone};
+use crate::status::summary::standing;
+use crate::status::table::{Cell, Column, Holds, lines};
 
 /// A run, as far as a list shows it.
 #[derive(Debug, Clone)]

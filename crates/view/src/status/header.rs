@@ -6,10 +6,10 @@ use lanewright_model::cells::{clean, cut, width};
 use lanewright_model::time::short;
 use lanewright_model::{PhaseId, Timestamp};
 
-use super::eta::time_left;
-use super::history::{LaneHistory, LaneState, RunHistory};
-use super::lane_row::{rank, shown};
-use super::styles::{Styles, Tone};
+use crate::history::{LaneHistory, LaneState, RunHistory};
+use crate::status::eta::time_left;
+use crate::status::lane_row::{rank, shown};
+use crate::status::styles::{Styles, Tone};
 
 /// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
 const TITLE: usize = 30;
@@ -18,7 +18,7 @@ const TITLE: usize = 30;
 const SHORTEST_TITLE: usize = 5;
 
 /// `P1 Billing`, with a title that leaves room for `others` behind it in a line of `cells`.
-pub(super) fn subject(history: &RunHistory, others: &[String], cells: usize) -> String {
+pub(crate) fn subject(history: &RunHistory, others: &[String], cells: usize) -> String {
     let phase = history.run.phase.as_ref().map_or("run", PhaseId::as_str);
     let taken: usize = others.iter().map(|word| width(word) + width(GAP)).sum();
     let room = cells.saturating_sub(taken + width(phase) + 1).min(TITLE);
@@ -81,7 +81,7 @@ pub(crate) fn folded(words: &[String], cells: usize) -> Vec<String> {
     lines
 }
 
-pub(super) const GAP: &str = " · ";
+pub(crate) const GAP: &str = " · ";
 
 /// The lanes that have no line of their own, counted: `2 failed · 3 waiting · 5 merged`.
 pub fn counts(history: &RunHistory, hidden: usize, cells: usize, styles: Styles) -> Option<String> {

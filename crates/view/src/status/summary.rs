@@ -6,16 +6,16 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::commands::Commands;
-use super::escalation::{Escalation, escalation_of, final_gate};
-use super::header;
-use super::history::{JobHistory, LaneHistory, PlacementView, Retry, RunHistory};
-use super::interfaces::{self, interfaces};
-pub use super::lane_row::LaneSummary;
-use super::lane_row::{COLUMNS, HALF_ROLLED_BACK, LastSaid, agents, rank};
-use super::next_steps::{NextStep, next_steps};
-use super::styles::{Styles, Tone};
-use super::table::{Cell, lines};
+use crate::answers::commands::Commands;
+use crate::answers::escalation::{Escalation, escalation_of, final_gate};
+use crate::answers::next_steps::{NextStep, next_steps};
+use crate::history::{JobHistory, LaneHistory, PlacementView, Retry, RunHistory};
+use crate::status::header;
+use crate::status::interfaces::{self, interfaces};
+pub use crate::status::lane_row::LaneSummary;
+use crate::status::lane_row::{COLUMNS, HALF_ROLLED_BACK, LastSaid, agents, rank};
+use crate::status::styles::{Styles, Tone};
+use crate::status::table::{Cell, lines};
 use lanewright_model::cells::{clean, cut};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
@@ -196,7 +196,7 @@ pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width
 }
 
 /// The state of the run in a word. `held`: whether a live process works on it.
-pub(super) fn standing(history: &RunHistory, held: bool) -> &'static str {
+pub(crate) fn standing(history: &RunHistory, held: bool) -> &'static str {
     let is_half_rolled_back = history.half_rolled_back().next().is_some();
     match history.run.outcome {
         _ if is_half_rolled_back && held => "rolling back",
@@ -220,12 +220,12 @@ impl Serialize for Summary<'_> {
     }
 }
 
-pub(super) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
+pub(crate) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
     duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl LaneSummary<'_> {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let lane = self.lane;
         json!({
             "lane": lane.id,
@@ -269,7 +269,7 @@ fn running(job: &JobHistory) -> Value {
     })
 }
 
-pub(super) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
+pub(crate) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
     let mut used = 0;
     for word in &lanewright_model::cells::words(sentence) {
         let cells = lanewright_model::cells::width(word);

@@ -4,7 +4,7 @@ use lanewright_model::{Failure, FailureKind, Finding};
 
 use super::*;
 use crate::RunHistory;
-use crate::summary::SummaryContext;
+use crate::status::summary::SummaryContext;
 
 fn page(story: &Story, width: usize, held: bool) -> String {
     let history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);

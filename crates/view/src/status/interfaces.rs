@@ -2,10 +2,10 @@
 
 use lanewright_model::LaneId;
 
-use super::history::{InterfaceView, LaneState, RunHistory};
+use crate::history::{InterfaceView, LaneState, RunHistory};
 
 /// The gates as they stand now.
-pub(super) fn interfaces(history: &RunHistory) -> Vec<InterfaceView> {
+pub(crate) fn interfaces(history: &RunHistory) -> Vec<InterfaceView> {
     let merged = |lane: &LaneId| history.lane(lane).is_some_and(|lane| lane.state == LaneState::Merged);
     let state = |gate: &InterfaceView| {
         let closed = gate.closed || gate.provider.as_ref().is_some_and(merged);
@@ -15,7 +15,7 @@ pub(super) fn interfaces(history: &RunHistory) -> Vec<InterfaceView> {
 }
 
 /// `interface gates: 1 of 3 closed; open: IF-0-P1-B (SL-2), IF-0-P1-C (nobody)`; `None` where there is none.
-pub(super) fn summary(gates: &[InterfaceView]) -> Option<String> {
+pub(crate) fn summary(gates: &[InterfaceView]) -> Option<String> {
     let open: Vec<String> = gates
         .iter()
         .filter(|gate| !gate.closed)

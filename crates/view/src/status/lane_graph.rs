@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use lanewright_model::{LaneId, LaneIndex};
 
-use super::history::{LaneHistory, LaneState, RunHistory};
-use super::lane_row::{INTERRUPTED, brief, is_cut_off, shown};
 use crate::graph::{Graph, Node, NodeState, StateGroup};
+use crate::history::{LaneHistory, LaneState, RunHistory};
+use crate::status::lane_row::{INTERRUPTED, brief, is_cut_off, shown};
 
 /// The lanes of `history` with what they wait for and their states. `held`: whether a live process works on the run.
 /// `critical` are those on the critical path; `link` says where a click on a lane leads.

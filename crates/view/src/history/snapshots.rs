@@ -5,7 +5,7 @@ use lanewright_model::text::headline;
 use lanewright_model::{AgentName, CommitId, LaneId, Plan, TaskId, Timestamp};
 use serde::Serialize;
 
-use super::history::{AnswerView, JobHistory, LaneHistory, RunHistory, SnapshotView};
+use crate::history::{AnswerView, JobHistory, LaneHistory, RunHistory, SnapshotView};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeptSnapshot {

@@ -4,7 +4,7 @@ use lanewright_model::{Approval, Diagnosis, Failure, FailureClass, FailureKind, 
 
 use super::*;
 use crate::RunHistory;
-use crate::summary::SummaryContext;
+use crate::status::summary::SummaryContext;
 
 fn ended(lanes: &[(&str, &[&str], &[Approval])], story: &Story, width: usize) -> String {
     let history = RunHistory::for_plan(&plan(lanes)).after(&story.records);

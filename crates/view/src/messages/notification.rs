@@ -7,8 +7,8 @@ use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{LaneId, NotifyOn, PhaseId, RunId};
 use serde::Serialize;
 
-use super::history::RunHistory;
-use super::next_steps::{NextStep, next_steps};
+use crate::answers::next_steps::{NextStep, next_steps};
+use crate::history::RunHistory;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notification {

@@ -2,22 +2,22 @@
 
 use lanewright_model::cells::{cut, pad, width};
 
-use super::styles::{Styles, Tone};
+use crate::status::styles::{Styles, Tone};
 
 pub(crate) type Cell = (String, Tone);
 
 /// A column: its heading, the fewest cells it is cut down to, how many it has at least where there is room, and when it
 /// is left out: the lowest number first, without a number never.
 pub struct Column {
-    pub(super) heading: &'static str,
-    pub(super) least: usize,
-    pub(super) usual: usize,
-    pub(super) dispensable: Option<u8>,
-    pub(super) holds: Holds,
+    pub(crate) heading: &'static str,
+    pub(crate) least: usize,
+    pub(crate) usual: usize,
+    pub(crate) dispensable: Option<u8>,
+    pub(crate) holds: Holds,
 }
 
 #[derive(PartialEq, Eq)]
-pub(super) enum Holds {
+pub(crate) enum Holds {
     /// There to be copied: whole as long as 3/5 of the width suffice for it.
     Id,
     Words,

@@ -3,7 +3,7 @@
 use lanewright_model::event::LaneStage;
 use lanewright_model::{AgentName, LaneId, Plan, TaskAgent, TaskCheckpoint, TaskFile, Timestamp, Transition};
 
-use super::history::{LaneHistory, RunHistory};
+use crate::history::{LaneHistory, RunHistory};
 
 /// The current `task.json` of a lane of `plan`; `None` before the lane was begun.
 pub fn task_file(history: &RunHistory, plan: &Plan, lane: &LaneId) -> Option<TaskFile> {

@@ -6,10 +6,10 @@ use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{AgentName, Approval, HumanGate, TaskId};
 use serde::Serialize;
 
-use super::approvals::{outlook, size_of, unheeded};
-use super::commands::Commands;
-use super::escalation;
-use super::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
+use crate::answers::approvals::{outlook, size_of, unheeded};
+use crate::answers::commands::Commands;
+use crate::answers::escalation;
+use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NextStep {
@@ -56,7 +56,7 @@ fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool)
 }
 
 /// The commands of [`run_steps`], each once, for where the reasons are shown in another form.
-pub(super) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec<Vec<String>> {
+pub(crate) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec<Vec<String>> {
     let steps = run_steps(history, commands, true);
     let mut all: Vec<Vec<String>> = Vec::new();
     for command in steps.into_iter().flat_map(|step| step.commands) {
@@ -68,7 +68,7 @@ pub(super) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec
 }
 
 /// What waits for the user: approvals of lanes, and tasks.
-pub(super) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+pub(crate) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     for lane in history.active() {
         let mut ask = |reason: String, gate: &HumanGate| {
@@ -155,7 +155,7 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
 }
 
 /// What the user may type about the run as a whole, and where its work is.
-pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
+pub(crate) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
     let stopped = |lane: &LaneHistory| lane.state == LaneState::Stopped && unheeded(history, lane).is_none();
     let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {

@@ -7,8 +7,8 @@ use lanewright_model::text::{counted, headline, shell_line};
 use lanewright_model::time::short;
 use lanewright_model::{Agent, CommandLine, JobRole, Lane, LaneIndex, Plan, PullRequest, RunId, Stage, Verdict};
 
-use super::commands::Commands;
-use super::history::{JobHistory, LaneHistory, RunHistory};
+use crate::answers::commands::Commands;
+use crate::history::{JobHistory, LaneHistory, RunHistory};
 
 struct Context<'a> {
     history: &'a RunHistory,
