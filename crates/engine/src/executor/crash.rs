@@ -79,11 +79,9 @@ impl CrashPoint {
 }
 
 /// What a name begins with where it chooses a panic.
-#[cfg(debug_assertions)]
 const PANIC: &str = "panic_";
 
-/// Dies here if this is the chosen point and the chosen time.
-#[cfg(debug_assertions)]
+/// Dies here, in a debug build, if this is the chosen point and the chosen time.
 pub fn crash_point(point: CrashPoint) {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -95,7 +93,8 @@ pub fn crash_point(point: CrashPoint) {
     });
     static PASSED: AtomicU32 = AtomicU32::new(0);
 
-    if let Some((name, number)) = &*CHOSEN
+    if cfg!(debug_assertions)
+        && let Some((name, number)) = &*CHOSEN
         && name.strip_prefix(PANIC).unwrap_or(name) == point.name()
         && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *number
     {
@@ -103,6 +102,3 @@ pub fn crash_point(point: CrashPoint) {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }
-
-#[cfg(not(debug_assertions))]
-pub(crate) fn crash_point(_: CrashPoint) {}
