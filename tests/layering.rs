@@ -356,3 +356,13 @@ fn planted_cycles_are_found() {
     };
     assert_eq!((ring(5), ring(6)), (0, 1), "five files of a folder may");
 }
+
+/// `cargo test` sees nothing of code that only release builds have, nor of what is private to them.
+#[test]
+fn release_builds_have_no_code_of_their_own() {
+    let broken = found(|_, _, source| {
+        let is_split = source.contains("cfg(debug_assertions)") || source.contains("cfg(not(debug_assertions))");
+        Vec::from_iter(is_split.then(|| "debug_assertions; write `if cfg!(debug_assertions)`".to_owned()))
+    });
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}

@@ -1,5 +1,5 @@
 //! What Lanewright knows of the agents that it runs and of the commands that judge their work: how each agent's program is
-//! called and what it prints ([`runner`]), what it is told ([`prompt`]), what a failed command means ([`diagnose`]), and
+//! called and what it prints ([`runner`]), its prompts ([`prompt`]), what a failed command means ([`diagnose`]), and
 //! whether a line of shell can fail ([`shell`]).
 //!
 //! Pure: nothing here starts a program or reads a file. A stream, a log or a template is a parameter.

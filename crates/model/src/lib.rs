@@ -1,8 +1,8 @@
 //! What Lanewright's plans, run log and state files hold, as types.
 //!
 //! Nothing here reads a file, asks the clock or starts a program: a type holds data and checks it. The JSON of a type is
-//! that of the files, so a program that reads `plan.json`, `run.log`, `checkpoints.json` or the output of
-//! `status --format json` can use these types.
+//! that of the files, so a program that reads the run log, `plan.json`, `checkpoints.json` or `task.json` can use these
+//! types.
 //!
 //! Begin with [`event::Event`], what can happen in a run, and [`Plan`], what a run is to do.
 

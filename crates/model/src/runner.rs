@@ -1,7 +1,7 @@
 //! Runners: how a coding agent's program is called, how it gets its prompt, and how its event stream is read.
 //!
-//! A runner is data. Those that Lanewright knows are in `crates/agents/templates/runners`, others in configuration files; what a run
-//! uses is pinned with its plan.
+//! A runner is data. Those that Lanewright knows are in `crates/agents/templates/runners`, others in configuration files;
+//! what a run uses is pinned with its plan.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ impl Executor {
         let head = Some(start.clone());
         let want = Checkout { branch, start, mode: Mode::FreshBranch, adopt: true };
         self.open(holder, &want, moment.lane).inspect_err(|_| {
-            // Whoever looks next finds it missing, as it was.
+            // The next try finds it missing, as this one did.
             if lost.is_some()
                 && let Err(error) = self.pool.discard_unfinished(&worktree.path)
             {

@@ -45,6 +45,9 @@ pub enum ClaimFound {
 impl Repository {
     /// Writes the files of a worktree of the pool again if nothing but `.git` is left of it, although its head has files
     /// and nothing is staged: a commit there would delete them. Returns whether it did.
+    ///
+    /// # Errors
+    /// When git cannot read the index or write the files.
     pub fn refill_if_emptied(&self, path: &Path) -> Result<bool> {
         if !has_only_link(path) || self.own_entry(path).is_none() {
             return Ok(false);

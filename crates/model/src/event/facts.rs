@@ -94,6 +94,7 @@ impl<'a> Facts<'a> {
 }
 
 impl Event {
+    /// What everybody needs to know of the event.
     #[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names this table where an event is added")]
     pub fn facts(&self) -> Facts<'_> {
         use RecordStatus::{Blocked, Error, Skipped};

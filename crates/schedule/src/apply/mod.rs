@@ -73,8 +73,9 @@ impl RunState {
         } else {
             self.apply_to_run(event, record.at);
         }
-        #[cfg(debug_assertions)]
-        self.check_lists();
+        if cfg!(debug_assertions) {
+            self.check_lists();
+        }
         Ok(())
     }
 

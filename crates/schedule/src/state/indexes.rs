@@ -282,6 +282,5 @@ impl Marks {
     }
 }
 
-#[cfg(debug_assertions)]
 #[path = "indexes/recount.rs"]
 mod recount;
