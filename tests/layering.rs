@@ -314,7 +314,7 @@ fn folders_import_only_what_they_may() {
 }
 
 #[test]
-fn files_of_different_folders_do_not_import_each_other_in_a_circle() {
+fn folders_do_not_import_in_circles() {
     for (_, files) in packages() {
         let sources: Vec<Source> = files
             .iter()

@@ -29,7 +29,7 @@ fn files_that_the_lane_does_not_own_fail_the_attempt() {
 }
 
 #[test]
-fn committing_files_that_the_lane_does_not_own_fails_the_attempt() {
+fn commit_outside_owns_fails_the_attempt() {
     let commits = format!("{GOOD}; echo x > outside.txt; git add --all; git commit --quiet -m mine");
     let env = mistaken(&commits, "outside.txt", GOOD);
     assert!(!env.holds("main", "outside.txt"));
@@ -181,7 +181,7 @@ fn a_git_link_into_the_users_checkout_is_never_followed() {
 }
 
 #[test]
-fn a_worktree_replaced_by_a_link_to_the_users_checkout_is_never_worked_in() {
+fn worktree_linked_to_the_users_checkout_is_not_used() {
     leads_astray(
         "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); cd /; rm -rf $LANEWRIGHT_WORKTREE; ln -s $main $LANEWRIGHT_WORKTREE",
     );
@@ -201,7 +201,7 @@ fn an_agent_that_says_complete_and_did_nothing_is_not_believed() {
 }
 
 #[test]
-fn an_agent_that_says_complete_and_exits_with_an_error_has_failed() {
+fn complete_report_with_error_exit_fails() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\
@@ -228,7 +228,7 @@ fn flagged_files_that_an_agent_changed_are_committed() {
 }
 
 #[test]
-fn flagged_files_of_a_failed_attempt_are_in_its_snapshot_and_not_in_the_next_lane() {
+fn flagged_files_are_in_the_snapshot_not_the_next_lane() {
     let env = TestEnv::new();
     env.plan(
         "max_parallel = 1\n\

@@ -19,7 +19,7 @@ fn attempts(env: &TestEnv) -> usize {
 }
 
 #[test]
-fn nothing_is_implemented_before_the_plan_is_approved() {
+fn plan_approval_precedes_implementation() {
     let env = waiting("plan");
     assert_eq!(attempts(&env), 0);
     env.lanewright(&["approve", "r1", "L", "-m", "mind the index"]).exits(0);
@@ -30,7 +30,7 @@ fn nothing_is_implemented_before_the_plan_is_approved() {
 }
 
 #[test]
-fn nothing_is_merged_before_the_changes_are_approved() {
+fn changes_approval_precedes_the_merge() {
     let env = waiting("changes");
     assert_eq!(attempts(&env), 1);
     env.lanewright(&["approve", "r1", "L"]).exits(0);
@@ -111,7 +111,7 @@ fn an_answer_that_a_dead_lanewright_wrote_down_counts_once() {
 }
 
 #[test]
-fn who_is_asked_sees_how_much_was_changed_and_how_to_look_at_it() {
+fn approval_shows_change_size_and_diff_command() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt; echo b >> README.md'\n");
     let ended = env.execute(&[]).exits(3);
@@ -165,7 +165,7 @@ fn an_answer_may_resume_the_run_at_once() {
 }
 
 #[test]
-fn a_run_that_waits_for_answers_takes_them_and_ends_when_none_is_left() {
+fn waiting_run_takes_answers_and_ends_after_the_last() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\napproval = [\"plan\", \"changes\"]\ncommand = 'echo l > l.txt'\n\
@@ -191,7 +191,7 @@ fn a_run_that_waits_for_answers_takes_them_and_ends_when_none_is_left() {
 }
 
 #[test]
-fn a_run_that_waits_for_answers_ends_when_it_is_stopped_or_its_time_is_up() {
+fn waiting_run_ends_when_stopped_or_timed_out() {
     let env = waiting("changes");
     env.resume(&["--wait", "--timeout", "300ms"]).exits(124);
     let resumed = env.start_with(&["resume", "--wait", "--timeout", "none"], |command| command);

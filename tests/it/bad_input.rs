@@ -31,7 +31,7 @@ fn a_cycle_is_named() {
 }
 
 #[test]
-fn a_reference_to_nothing_is_named_with_what_may_have_been_meant() {
+fn unknown_reference_is_named_with_a_suggestion() {
     refused(&format!("{LANE}[[lane]]\nid = \"B\"\ndepends_on = [\"a\"]\ncommand = 'true'\n")).says(&[
         "plan.toml:7:",
         "`a`",

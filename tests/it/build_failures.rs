@@ -34,7 +34,7 @@ fn who_fixed(env: &TestEnv) -> String {
 }
 
 #[test]
-fn what_does_not_compile_goes_to_the_agent_that_last_touched_the_file() {
+fn compile_error_goes_to_the_agent_that_last_changed_the_file() {
     let env = tests_print("src/first.c:3:5: error: 'x' undeclared (first use in this function)\n");
     env.execute(&["--max-parallel", "1"]).exits(0);
     assert_eq!(who_fixed(&env), "first");
@@ -47,7 +47,7 @@ fn what_does_not_compile_goes_to_the_agent_that_last_touched_the_file() {
 }
 
 #[test]
-fn failed_tests_go_to_the_agent_called_test_also_when_their_output_says_nothing() {
+fn failed_tests_without_output_go_to_the_test_agent() {
     for output in ["FAILED tests/test_a.py::test_b - assert 1 == 2\n=== 1 failed in 0.01s ===\n", "hm\n"] {
         let env = tests_print(output);
         env.execute(&["--max-parallel", "1"]).exits(0);
@@ -63,7 +63,7 @@ fn a_few_violations_of_style_are_fixed_by_who_came_last() {
 }
 
 #[test]
-fn an_unknown_failure_is_tried_once_and_then_escalated_with_the_log_kept() {
+fn unknown_failure_is_retried_once_then_escalated() {
     let env = TestEnv::new();
     let gate = "[gates]\ncheckpoint = ['echo >> $SCRATCH/gate; echo gibberish; exit 9']\n";
     env.plan(&plan(gate).replace("MORE", "retries = 5\n"));
@@ -80,7 +80,7 @@ fn an_unknown_failure_is_tried_once_and_then_escalated_with_the_log_kept() {
 }
 
 #[test]
-fn a_checkpoint_gate_that_another_agent_can_fix_is_judged_again_with_that_ones_work() {
+fn gate_fixed_by_another_agent_is_judged_again() {
     let env = TestEnv::new();
     // What the first agent brought does not compile once the last one's file is there.
     let gate = "[gates]\ncheckpoint = ['''\n\
@@ -111,7 +111,7 @@ fn broken_by_the_third(more: &str) -> TestEnv {
 }
 
 #[test]
-fn the_merge_that_broke_the_tests_is_found_and_who_made_it_fixes_it() {
+fn bisected_merge_is_fixed_by_its_agent() {
     let env = broken_by_the_third("");
     let ended = env.execute(&["--bisect-merges", "--max-parallel", "1"]).exits(0);
     ended.says(&["L: tests: first failing with the merge of a3"]);
@@ -120,7 +120,7 @@ fn the_merge_that_broke_the_tests_is_found_and_who_made_it_fixes_it() {
 }
 
 #[test]
-fn a_search_that_is_killed_goes_on_without_judging_a_merge_twice() {
+fn killed_bisect_resumes_without_repeating_steps() {
     for point in ["before_bisect_merges:1", "after_bisect_merges:1"] {
         let env = broken_by_the_third("");
         let plan = env.path("plan.toml");

@@ -32,7 +32,7 @@ fn the_next_phase_runs_when_one_is_done_and_the_signals_say_so() {
 }
 
 #[test]
-fn a_phase_that_fails_ends_the_chain_and_a_resume_goes_on_with_it() {
+fn failed_phase_ends_the_chain_until_a_resume() {
     let env = TestEnv::new();
     let one = phase(&env, "P1", "");
     let two = phase(&env, "P2", "[ -e \"$SCRATCH/fixed\" ] || exit 3; ");
@@ -74,7 +74,7 @@ fn the_same_command_with_resume_passes_over_what_is_complete() {
 }
 
 #[test]
-fn a_chain_that_cannot_be_followed_is_refused_before_anything_runs() {
+fn invalid_chain_is_refused_before_anything_runs() {
     let env = TestEnv::new();
     let (one, two) = (phase(&env, "P1", ""), phase(&env, "P2", ""));
     env.lanewright(&["execute-phase", &one, "--next-phase", "nowhere.toml"]).exits(2).says(&["nowhere.toml"]);

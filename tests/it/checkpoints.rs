@@ -113,7 +113,7 @@ fn failures_are_in_the_error_log() {
 }
 
 #[test]
-fn a_lane_at_work_shows_its_task_file_and_its_worktrees_under_its_own_name() {
+fn running_lane_shows_its_task_file_and_worktrees() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nallow_empty = true\ncommand = '''\ncd \"$SCRATCH/../repo.lanes/r1/L\"\n\

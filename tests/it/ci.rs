@@ -59,7 +59,7 @@ fn annotations_leave_json_on_standard_output_alone() {
 }
 
 #[test]
-fn what_an_agent_says_is_no_command_to_github() {
+fn agent_output_cannot_issue_github_commands() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo \"::error::mine\"; echo \"::add-mask::x\"; exit 1'\n");
     let ended = on_github(&env, &[]).exits(1);

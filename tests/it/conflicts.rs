@@ -12,7 +12,7 @@ fn sorted_lines(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn of_two_conflicting_agents_the_later_one_does_its_work_again_on_the_others() {
+fn later_of_two_conflicting_agents_works_again() {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\n[[lane.agent]]\nname = \"one\"\ncommand = '{SHARED}'\n\
@@ -35,7 +35,7 @@ fn of_two_conflicting_agents_the_later_one_does_its_work_again_on_the_others() {
 }
 
 #[test]
-fn of_two_conflicting_lanes_the_later_one_does_its_work_again_on_the_others() {
+fn later_of_two_conflicting_lanes_works_again() {
     let env = TestEnv::new();
     let lane = |own: &str, other: &str| {
         format!("[[lane]]\nid = \"{own}\"\ncommand = 'touch \"$SCRATCH/{own}\" && wait-for {other} && {SHARED}'\n")
@@ -88,7 +88,7 @@ fn merged_tests(env: &TestEnv) -> usize {
 }
 
 #[test]
-fn a_lane_that_was_overtaken_is_tested_again_on_the_merged_result() {
+fn overtaken_lane_is_tested_again_after_the_merge() {
     let env = overtaken("ls >> \"$SCRATCH/tested\"");
     assert_eq!(merged_tests(&env), 1);
     let tested = env.scratch("tested");
@@ -114,7 +114,7 @@ const RESETTING: &str = "#!/bin/sh\nif [ -e \"$SCRATCH/worked\" ] && [ \"$(git s
     touch \"$SCRATCH/resetting\"; until [ -e \"$SCRATCH/stopped\" ]; do sleep 0.02; done; fi\n";
 
 #[test]
-fn reset_of_a_stopped_lane_that_a_kill_hid_is_not_taken_for_work() {
+fn unrecorded_reset_of_stopped_lane_is_no_work() {
     let env = TestEnv::new();
     let hook = env.path("repo/.git/hooks/post-checkout");
     env.write("repo/.git/hooks/post-checkout", RESETTING);

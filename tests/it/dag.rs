@@ -60,7 +60,7 @@ fn a_lane_that_fails_for_ever_blocks_its_dependants_only() {
 }
 
 #[test]
-fn many_lanes_at_once_leave_nothing_behind_and_the_user_undisturbed() {
+fn many_parallel_lanes_leave_no_files_behind() {
     let env = TestEnv::with_user_elsewhere();
     let lane = |number: u32| {
         let agent = |name: &str, work: &str| format!("[[lane.agent]]\nname = \"{name}\"\ncommand = '{work}'\n");

@@ -22,7 +22,7 @@ fn names(env: &TestEnv, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_lane_is_compared_with_where_it_started_and_not_with_what_others_merged() {
+fn diff_compares_a_lane_with_its_starting_point() {
     let env = waiting();
     assert_eq!(names(&env, &["L"]), ["l.txt", "src/one.rs"]);
     assert_eq!(names(&env, &[RUN, "L", "agent"]), ["l.txt", "src/one.rs"]);
@@ -34,7 +34,7 @@ fn a_lane_is_compared_with_where_it_started_and_not_with_what_others_merged() {
 }
 
 #[test]
-fn what_was_merged_into_the_lane_is_not_its_change() {
+fn diff_leaves_out_work_merged_into_the_lane() {
     let env = waiting();
     let worktree = fs::canonicalize(env.path(&format!("repo.lanes/{RUN}/L/code"))).expect("a worktree");
     env.git_in(&worktree, &["merge", "--quiet", "--no-edit", "main"]);
@@ -53,7 +53,7 @@ fn a_merged_lane_shows_what_its_merge_brought() {
 }
 
 #[test]
-fn what_is_not_committed_is_shown_and_nothing_in_the_worktree_changes() {
+fn diff_shows_uncommitted_files_without_touching_them() {
     let env = waiting();
     let worktree = fs::canonicalize(env.path(&format!("repo.lanes/{RUN}/L/code"))).expect("a worktree");
     fs::write(worktree.join("new.txt"), "new\n").expect("a file");

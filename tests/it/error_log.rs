@@ -76,7 +76,7 @@ fn no_file_of_ours_holds_a_secret_that_an_agent_said() {
 }
 
 #[test]
-fn what_a_person_says_keeps_no_secret_either() {
+fn secrets_are_masked_in_user_messages_too() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\napproval = [\"plan\"]\ncommand = 'true'\n");
     env.execute(&[]).exits(3);
@@ -86,7 +86,7 @@ fn what_a_person_says_keeps_no_secret_either() {
 }
 
 #[test]
-fn errors_that_a_crash_kept_from_the_error_log_are_there_after_a_resume() {
+fn errors_lost_in_a_crash_are_logged_at_resume() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo no such table; exit 5'\n");
     env.execute(&[]).exits(1);
@@ -160,7 +160,7 @@ fn an_error_of_a_run_is_recorded_with_the_runs_own() {
 }
 
 #[test]
-fn what_is_no_error_is_refused_and_nothing_is_written() {
+fn invalid_error_entry_is_refused_and_not_written() {
     let env = TestEnv::new();
     env.lanewright(&[&CALL[..], &["--run", "never-was"]].concat()).exits(8).says(&["never-was"]);
     let mut unknown = CALL;

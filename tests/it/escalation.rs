@@ -11,7 +11,7 @@ const THREE: &str = "[[lane]]\nid = \"L\"\nretries = 0\n\
     [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n";
 
 #[test]
-fn a_partial_round_is_summed_up_and_only_the_incomplete_agents_are_invoked_again() {
+fn only_incomplete_agents_of_a_round_run_again() {
     let env = TestEnv::new();
     env.plan(THREE);
     let ended = env.execute(&[]).exits(1).says(&["1/3 complete, 1 errors, 1 timeouts, 0 missing"]);

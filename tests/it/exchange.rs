@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::{Signal, kill_process};
 
 use crate::executors::{slurm, this};
-use crate::placed::{
+use crate::placement::{
     assert_merged, assert_merged_in, chain, has_begun, in_other, refs, submitted, wait_for_the_claim, worker,
 };
 use crate::support::{TestEnv, wait_until};
@@ -141,7 +141,7 @@ pub(crate) fn clone(env: &TestEnv) {
 }
 
 #[test]
-fn a_lane_that_came_back_and_is_not_merged_goes_along_to_another_clone() {
+fn returned_unmerged_lane_moves_to_another_clone() {
     let env = slurm(this());
     env.plan("[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n");
     env.commit("settings");
@@ -170,7 +170,7 @@ fn a_pull_that_is_refused_leaves_the_run_where_it_is() {
 }
 
 #[test]
-fn a_run_whose_agent_worked_elsewhere_when_it_was_taken_can_be_rolled_back() {
+fn moved_run_with_remote_agent_can_be_rolled_back() {
     let env = two_agents();
     clone(&env);
     let run = env.start(&["--state-remote", "x"]);
@@ -321,7 +321,7 @@ fn died_at(env: &TestEnv, point: &str, flags: &[&str]) {
 }
 
 #[test]
-fn a_clone_that_pulled_a_run_before_another_placed_it_does_not_take_it() {
+fn stale_clone_does_not_adopt_a_placed_run() {
     let env = chain();
     clone(&env);
     died_at(&env, "before_offer:1", &[]);
@@ -339,7 +339,7 @@ fn a_clone_that_pulled_a_run_before_another_placed_it_does_not_take_it() {
 }
 
 #[test]
-fn a_pull_takes_the_run_although_the_other_clone_pushes_meanwhile() {
+fn pull_succeeds_while_the_other_clone_pushes() {
     let env = chain();
     clone(&env);
     died_at(&env, "offered:1", &["--state-remote", "x"]);
@@ -396,7 +396,7 @@ done
 "#;
 
 #[test]
-fn a_death_before_the_answer_to_a_second_offer_changes_nothing_about_the_end() {
+fn kill_before_second_offer_reply_keeps_the_result() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));

@@ -163,7 +163,7 @@ fn without_slurms_commands_it_says_what_to_install() {
 }
 
 #[test]
-fn a_partition_that_is_unknown_is_shown_with_those_that_there_are() {
+fn unknown_partition_is_refused_with_the_known_ones() {
     let env = slurm(this());
     let said = env.lanewright(&["doctor", "--executor", "nowhere"]).exits(3).stdout;
     assert!(said.contains("set `partition` to one that there is: main"), "{said}");
@@ -182,7 +182,7 @@ fn an_exchange_without_atomic_pushes_is_refused() {
 }
 
 #[test]
-fn what_an_exchanges_hook_says_is_shown() {
+fn message_of_exchange_hook_is_shown() {
     let env = slurm(this());
     env.write("exchange.git/hooks/update", "#!/bin/sh\necho 'no probes here' >&2\ncase $1 in *-b) exit 1 ;; esac\n");
     let hook = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -279,7 +279,7 @@ fn another_version_on_the_node_is_a_warning() {
 }
 
 #[test]
-fn an_executor_that_is_unknown_and_a_secret_that_is_not_set_are_bad_usage() {
+fn unknown_executor_and_unset_secret_are_usage_errors() {
     let env = slurm(this());
     let said = env.lanewright(&["doctor", "--executor", "mian"]).exits(2).stderr;
     assert!(said.contains("did you mean `main`?"), "{said}");

@@ -50,7 +50,7 @@ const LANE: &str = "[[lane]]\nid = \"A\"\ncommand = 'big b > big.bin; big g > gr
 
 /// Files are written by Lanewright itself, or by git where a filter is set.
 #[test]
-fn a_publication_that_fills_the_disk_is_finished_by_the_next_resume() {
+fn full_disk_at_publication_is_finished_by_resume() {
     for attributes in ["", "*.bin filter=same\n"] {
         for limit in MOMENTS {
             let env = dead_before("publish_merge", LANE, attributes);
@@ -62,7 +62,7 @@ fn a_publication_that_fills_the_disk_is_finished_by_the_next_resume() {
 }
 
 #[test]
-fn a_publication_that_fills_the_disk_leaves_a_file_of_the_users_that_begins_alike() {
+fn full_disk_at_publication_keeps_a_similar_user_file() {
     let env = dead_before("publish_merge", LANE, "*.bin filter=same\n");
     assert_eq!(resume_on_full_disk(&env, 100).code, 3);
     let theirs = format!("{}mine", "b".repeat(1000));
@@ -74,7 +74,7 @@ fn a_publication_that_fills_the_disk_leaves_a_file_of_the_users_that_begins_alik
 }
 
 #[test]
-fn a_merge_into_a_lane_that_fills_the_disk_is_not_taken_for_a_change_of_the_users() {
+fn full_disk_at_lane_merge_is_no_user_change() {
     let plan = "[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\n\
         [[lane.agent]]\nname = \"one\"\ncommand = 'big b > big.bin; echo small > small.txt'\n\
         [[lane.agent]]\nname = \"two\"\ncommand = 'big g > grows.bin'\n";

@@ -31,7 +31,7 @@ fn a_lane_whose_tests_fail_is_fixed_and_tested_again() {
 }
 
 #[test]
-fn a_lane_whose_tests_never_pass_fails_and_nothing_of_it_is_merged() {
+fn lane_whose_tests_never_pass_fails_unmerged() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 1\ntests = 'exit 9'\ncommand = 'echo x > x.txt'\n");
     env.execute(&[]).exits(1);
@@ -69,7 +69,7 @@ fn a_tasks_own_commands_judge_it() {
 }
 
 #[test]
-fn tasks_are_done_in_order_and_a_failure_repeats_none_that_passed() {
+fn tasks_run_in_order_and_passed_ones_never_again() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\ncommand = '''\n\
@@ -92,7 +92,7 @@ fn tasks_are_done_in_order_and_a_failure_repeats_none_that_passed() {
 }
 
 #[test]
-fn a_red_final_gate_blocks_the_phase_and_leaves_the_lanes_merged() {
+fn failed_final_gate_blocks_the_phase_with_lanes_merged() {
     let env = TestEnv::new();
     env.plan("[gates]\nfinal = 'ls > \"$SCRATCH/final\"; exit 4'\n[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
     env.execute(&[]).exits(3);
@@ -112,7 +112,7 @@ fn a_setup_that_fails_fails_the_lane_and_starts_no_agent() {
 }
 
 #[test]
-fn what_the_final_gate_leaves_is_kept_and_named() {
+fn files_left_by_final_gate_are_saved_and_named() {
     let env = TestEnv::new();
     env.plan("[gates]\nfinal = 'echo report > report.txt'\n[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
     env.execute(&[]).exits(0);
@@ -134,7 +134,7 @@ fn a_lanes_tests_do_not_see_what_a_gate_left_uncommitted() {
 }
 
 #[test]
-fn a_final_gate_that_was_red_judges_the_branch_as_a_resume_finds_it() {
+fn final_gate_runs_again_on_the_branch_at_resume() {
     let env = TestEnv::new();
     env.plan("[gates]\nfinal = '! grep -q bad l.txt'\n[[lane]]\nid = \"L\"\ncommand = 'echo bad > l.txt'\n");
     env.execute(&[]).exits(3);
@@ -155,7 +155,7 @@ fn a_lane_whose_gate_hides_a_failure_behind_a_pipeline_fails() {
 }
 
 #[test]
-fn a_lane_without_a_gate_that_can_fail_is_named_at_the_start_in_plan_show_and_in_the_report() {
+fn lane_without_a_failing_gate_is_named_everywhere() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\ntests = 'false || true'\n\

@@ -53,7 +53,7 @@ fn execute(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
 }
 
 #[test]
-fn a_phase_runs_to_its_end_asks_its_person_and_lets_no_two_lanes_share_a_file() {
+fn gsd_phase_runs_asks_the_user_and_separates_files() {
     let env = phase();
     execute(&env, &[]).exits(3).says(&["01-03"]);
     env.lanewright(&["approve", "r1", "01-03", "--gate", "task:2"]).exits(0);
@@ -71,7 +71,7 @@ fn a_phase_runs_to_its_end_asks_its_person_and_lets_no_two_lanes_share_a_file() 
 }
 
 #[test]
-fn only_lanewright_writes_the_state_and_only_where_that_is_wanted() {
+fn gsd_state_is_written_by_lanewright_only_when_asked() {
     for tracking in [false, true] {
         let env = phase();
         env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done before\n");
@@ -149,7 +149,7 @@ fn a_phase_is_complete_with_its_last_plan_and_not_before() {
 }
 
 #[test]
-fn what_has_a_summary_is_skipped_unless_it_is_to_be_done_again() {
+fn gsd_plan_with_summary_is_skipped_unless_redone() {
     let env = phase();
     env.write("repo/.planning/phases/01-base/01-01-SUMMARY.md", "done\n");
     env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done\n");
@@ -161,7 +161,7 @@ fn what_has_a_summary_is_skipped_unless_it_is_to_be_done_again() {
 }
 
 #[test]
-fn a_summary_that_a_run_brings_does_not_change_the_plan_of_its_own_resume() {
+fn new_gsd_summary_does_not_change_the_running_plan() {
     let env = phase();
     env.program(
         "agent.sh",
@@ -219,7 +219,7 @@ fn roadmap(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
 }
 
 #[test]
-fn a_roadmap_does_what_a_run_of_single_lanes_left_and_nothing_twice() {
+fn roadmap_runs_only_plans_left_by_single_lanes() {
     let env = project();
     // Its agent leaves no summary, so that only the run log knows.
     env.write("repo/.planning/phases/01-base/01-01-PLAN.md", "<task><action>Do one.</action></task>\n");
@@ -239,7 +239,7 @@ fn a_roadmap_does_what_a_run_of_single_lanes_left_and_nothing_twice() {
 }
 
 #[test]
-fn an_agent_that_only_writes_the_state_of_the_project_changed_nothing() {
+fn agent_that_writes_only_gsd_state_is_idle() {
     let env = phase();
     env.program("agent.sh", "#!/bin/sh\necho seen >> .planning/STATE.md; echo 'Which database?'\n");
     execute(&env, &["--retries", "0"]).exits(1).says(&["changed no file", "Which database?"]);
@@ -255,7 +255,7 @@ fn a_roadmap_of_several_phases_is_no_native_plan() {
 }
 
 #[test]
-fn a_phase_that_is_done_is_passed_over_in_a_chain_and_can_be_put_back() {
+fn done_gsd_phase_is_skipped_and_can_be_rolled_back() {
     let env = project();
     let (one, two) = (".planning/phases/01-base", ".planning/phases/02-next");
     env.write("scratch/broken.02-01", "");

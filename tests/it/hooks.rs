@@ -85,7 +85,7 @@ fn a_run_that_was_resumed_belongs_to_who_resumed_it() {
 }
 
 #[test]
-fn where_nothing_is_unfinished_nothing_is_said() {
+fn hook_is_silent_without_an_unfinished_run() {
     let env = TestEnv::new();
     let all = ["session-start", "user-prompt-submit", "post-tool-use", "stop"];
     all.iter().for_each(|event| silent(&hook(&env, event, json!({"session_id": "s1", "prompt": "continue"}))));
@@ -105,7 +105,7 @@ fn within_an_agent_of_ours_nothing_is_said() {
 }
 
 #[test]
-fn whatever_is_wrong_a_hook_ends_well_and_says_nothing() {
+fn hook_exits_0_silently_on_any_error() {
     let env = waiting();
     for text in ["", "{", "[]", "null", "\u{feff}", "{\"cwd\": 7}", &"[".repeat(100_000)] {
         for event in ["session-start", "user-prompt-submit", "post-tool-use", "stop"] {
@@ -257,7 +257,7 @@ fn kept_by_hand(env: &TestEnv) -> Vec<Value> {
 }
 
 #[test]
-fn work_by_hand_in_a_lane_is_kept_every_so_many_calls_and_at_risky_ones() {
+fn manual_work_is_saved_by_tool_calls_and_risky_ones() {
     let env = waiting();
     env.write("repo/lanewright.toml", "checkpoint_every_tool_calls = 2\n");
     let slot = slot(&env);

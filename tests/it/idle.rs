@@ -16,7 +16,7 @@ fn failures(env: &TestEnv) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_that_only_talks_is_not_merged_and_what_it_said_is_shown() {
+fn idle_agent_is_not_merged_and_its_output_shown() {
     for (script, said) in [
         ("echo 'Which database should I use?'", "it said: Which database should I use?"),
         ("echo; echo 'I cannot help with that.'; echo", "it said: I cannot help with that."),
@@ -50,7 +50,7 @@ fn the_retry_gets_what_the_agent_said_and_that_no_one_answers() {
 }
 
 #[test]
-fn what_a_setup_or_a_gate_writes_is_no_agents_change() {
+fn files_of_setup_and_gates_are_no_agent_changes() {
     let talks = "command = 'echo Which one?'";
     let plans = [
         format!("setup = 'echo lock > lock.json; echo more >> README.md'\n{talks}\n"),
@@ -74,7 +74,7 @@ fn what_a_setup_or_a_gate_writes_is_no_agents_change() {
 }
 
 #[test]
-fn what_a_gate_formats_stays_the_agents_work() {
+fn files_formatted_by_a_gate_stay_agent_work() {
     let env = TestEnv::new();
     let writes = "[ $LANEWRIGHT_TASK != t1 ] || echo 'x  =  1' > a.txt";
     env.plan(&format!(
@@ -108,7 +108,7 @@ fn work_that_may_change_nothing_is_merged() {
 }
 
 #[test]
-fn a_resume_takes_over_what_the_settings_say_of_the_plans_agents_where_that_is_accepted() {
+fn resume_applies_changed_agent_settings_when_accepted() {
     let env = TestEnv::new();
     env.plan(&plan_of("echo fine", ""));
     env.execute(&[]).exits(1);
@@ -133,7 +133,7 @@ fn a_task_without_a_change_beside_one_with_a_change_is_reported() {
 }
 
 #[test]
-fn tasks_that_changed_nothing_together_are_done_again_together_and_not_for_ever() {
+fn idle_tasks_are_retried_together_within_the_limit() {
     let env = TestEnv::new();
     let tasks = "task = [{ id = \"one\" }, { id = \"two\" }]";
     env.plan(&plan_of("echo $LANEWRIGHT_TASK >> \"$SCRATCH/did\"; echo 'May I?'", tasks));
@@ -142,7 +142,7 @@ fn tasks_that_changed_nothing_together_are_done_again_together_and_not_for_ever(
 }
 
 #[test]
-fn a_commit_of_the_agents_own_is_a_change_and_so_is_what_an_earlier_attempt_left() {
+fn own_commits_and_earlier_attempts_count_as_changes() {
     let commits = "echo a > a.txt; git add a.txt; git commit --quiet --message mine";
     let leaves = "[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] || { echo a > a.txt; exit 1; }";
     let gate = "verify = '[ -e \"$SCRATCH/tried\" ] || { echo > \"$SCRATCH/tried\"; exit 1; }'";
@@ -176,7 +176,7 @@ fn work_that_was_committed_before_a_crash_is_work() {
 }
 
 #[test]
-fn work_that_is_in_the_lane_already_may_stay_as_it_is_after_a_gate_failed() {
+fn no_change_is_needed_after_a_gate_failure() {
     let env = TestEnv::new();
     let flaky = "tests = '''[ -e \"$SCRATCH/tried\" ] || { echo > \"$SCRATCH/tried\"; exit 1; }'''";
     env.plan(&plan_of("[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] || echo a > a.txt", flaky));
@@ -186,7 +186,7 @@ fn work_that_is_in_the_lane_already_may_stay_as_it_is_after_a_gate_failed() {
 }
 
 #[test]
-fn each_agent_is_judged_by_itself_also_in_a_worktree_that_it_shares() {
+fn idle_agents_are_judged_singly_in_a_shared_worktree() {
     for worktrees in ["on", "off"] {
         let env = TestEnv::new();
         env.plan(&format!(

@@ -74,7 +74,7 @@ fn only_what_is_asked_for_is_written() {
 }
 
 #[test]
-fn what_is_the_users_own_stays() {
+fn init_keeps_the_users_own_entries() {
     let env = TestEnv::new();
     let settings = "{\n    \"permissions\": {\"allow\": [\"Bash(ls:*)\"]},\n    \"hooks\": {\n        \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]\n    }\n}\n";
     env.write("repo/.claude/settings.json", settings);
@@ -131,7 +131,7 @@ fn a_list_of_programs_may_have_blanks() {
 }
 
 #[test]
-fn a_file_that_makes_no_sense_is_left_with_what_to_add_and_the_others_are_written() {
+fn init_leaves_unreadable_file_and_writes_the_others() {
     let env = TestEnv::new();
     let own = "{\n  // mine\n  \"model\": \"x\"\n}\n";
     env.write("repo/.claude/settings.json", own);
@@ -180,7 +180,7 @@ fn from_a_subdirectory_and_outside_of_a_repository() {
 }
 
 #[test]
-fn a_workflow_is_written_where_it_is_asked_for_and_then_the_users_own() {
+fn init_writes_a_workflow_once_on_request() {
     let env = TestEnv::new();
     let told = env.lanewright(&["init", "--ci", "github", "--ci", "gitlab", "--yes"]).exits(0);
     assert!(told.stdout.contains("- local: .gitlab/lanewright.yml"), "{}", told.stdout);
@@ -228,7 +228,7 @@ fn programs_that_the_repository_uses_are_found() {
 }
 
 #[test]
-fn files_of_other_programs_that_make_no_sense_are_refused_with_their_place() {
+fn unreadable_foreign_config_is_refused_with_location() {
     let env = TestEnv::new();
     env.write("repo/.codex/config.toml", "a = 1\nb = = 2\n");
     env.lanewright(&["init", "--yes"]).says(&[".codex/config.toml", "line 2, column 5"]).exits(2);

@@ -126,7 +126,7 @@ fn kill(pid: i32) {
 }
 
 #[test]
-fn an_agent_that_ignores_sigterm_is_killed_with_the_grandchildren_that_hold_its_output() {
+fn agent_ignoring_sigterm_is_killed_with_grandchildren() {
     let mut job =
         Job::shell("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo up; sleep 1000' & sleep 1000; sleep 1000");
     job.spec.timeout = Some(Duration::from_millis(300));
@@ -175,7 +175,7 @@ fn processes_that_never_stop_forking_are_swept() {
 }
 
 #[test]
-fn what_an_agent_leaves_in_the_background_is_ended_and_does_not_change_its_exit() {
+fn background_processes_end_without_changing_the_exit() {
     let job = Job::shell("setsid sh -c 'sleep 1000' & sh -c 'sleep 1000 & sleep 1000' & echo done");
     let exit = job.run();
     assert_eq!((exit.cause, exit.exit_code), (ExitCause::Exited, 0), "{exit:?}");
@@ -215,7 +215,7 @@ fn a_program_that_cannot_be_started_is_named_with_its_place() {
 }
 
 #[test]
-fn whoever_looks_while_the_supervisor_starts_does_not_keep_it_from_starting() {
+fn reader_of_job_files_does_not_block_supervisor_start() {
     let job = Job::shell("true");
     fs::create_dir_all(&job.directory).unwrap();
     let lock = fs::File::create(job.directory.join("lock")).unwrap();
@@ -241,7 +241,7 @@ fn a_job_that_is_launched_eight_times_at_once_runs_once() {
 }
 
 #[test]
-fn a_supervisor_that_was_killed_is_lost_and_what_it_left_is_swept() {
+fn killed_supervisor_is_lost_and_its_processes_end() {
     let inner = "trap '' TERM; echo up > inner; exec sleep 1000";
     let job = Job::shell(&format!("(setsid sh -c \"{inner}\" &); echo ran >> count; exec sleep 1000"));
     let launched = job.launch();
@@ -350,7 +350,7 @@ fn a_status_that_the_agent_wrote_is_never_touched() {
 }
 
 #[test]
-fn what_git_left_in_the_environment_does_not_reach_the_agent() {
+fn git_environment_does_not_reach_the_agent() {
     let mut job = Job::shell("env");
     job.spec.environment.insert("GIT_AUTHOR_NAME".into(), "wanted".into());
     fs::create_dir_all(&job.directory).unwrap();
@@ -503,7 +503,7 @@ fn a_gate_fails_where_any_program_of_its_pipeline_does() {
 }
 
 #[test]
-fn without_bash_the_last_program_of_a_pipeline_is_judged_and_that_is_said() {
+fn without_bash_pipelines_are_judged_by_their_last_program() {
     let mut job = Job::shell("false | true");
     std::os::unix::fs::symlink("/bin/sh", job.file("sh")).unwrap();
     job.spec.environment.insert("PATH".to_owned(), job.scratch.path().display().to_string());

@@ -64,14 +64,14 @@ fn a_phase_plan_runs_tests_first_and_closes_its_gates() {
 }
 
 #[test]
-fn the_gates_that_are_open_are_shown_while_the_lanes_that_close_them_are_not_merged() {
+fn open_interface_gates_are_shown_until_provided() {
     let env = env(&PLAN.replace("test -e src/table.txt &&", "test -e src/nowhere.txt &&"));
     let ended = env.lanewright(&["execute-phase", "P4.md", "--run-id", "r1", "--retries", "0"]).exits(1);
     ended.says(&["interface gates: 1 of 2 closed; open: IF-0-P4-TABLE (SL-1)"]);
 }
 
 #[test]
-fn a_gate_that_no_lane_closes_is_a_warning_or_where_that_is_wanted_an_error() {
+fn interface_gate_without_provider_warns_or_fails() {
     let env =
         env(&PLAN.replace("provided**: IF-0-P4-TABLE", "provided**: none").replace("Blocks: SL-2", "Blocks: none"));
     let check = |more: &[&str]| env.lanewright(&[&["plan", "check", "P4.md"], more].concat());
@@ -87,13 +87,13 @@ fn a_retired_plan_is_refused_unless_it_is_forced() {
 }
 
 #[test]
-fn what_is_no_plan_says_what_it_seems_to_be() {
+fn file_that_is_not_a_plan_is_named_by_its_kind() {
     let env = env("# Notes\n\nSome prose about this and that.\n");
     env.lanewright(&["execute-phase", "P4.md"]).exits(2).says(&["this is a Markdown document without lanes"]);
 }
 
 #[test]
-fn a_plan_is_read_without_a_runner_and_the_missing_one_is_named_once_when_it_is_to_run() {
+fn missing_runner_is_named_once_when_the_plan_runs() {
     let env = env(PLAN);
     env.write("repo/lanewright.toml", "[runners.agent]\ncommand = 'agent.sh'\n");
     env.commit("no runner");

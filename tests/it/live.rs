@@ -64,7 +64,7 @@ fn assert_drawn_once(terminal: &Terminal, columns: usize) {
 }
 
 #[test]
-fn one_block_fits_the_terminal_however_it_is_resized_and_leaves_nothing_behind() {
+fn live_block_fits_a_resized_terminal() {
     for (rows, columns) in [(24, 80), (40, 120), (10, 40)] {
         let env = TestEnv::new();
         let mut terminal = started(&env, &[], rows, columns);

@@ -101,7 +101,7 @@ fn the_tools_are_listed_with_what_they_take() {
 }
 
 #[test]
-fn status_checkpoints_and_snapshots_are_those_of_the_command_line() {
+fn mcp_answers_equal_the_command_line() {
     let env = failed();
     let client = Client::new(&env);
     assert_eq!(client.succeeds("RunStatus", json!({}))["run_id"], RUN);
@@ -210,7 +210,7 @@ fn the_last_lines_of_logs_and_changes_are_read() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_by_its_name() {
+fn invalid_tool_calls_are_refused_by_error_code() {
     let env = failed();
     let client = Client::new(&env);
     client.fails("ResumeTask", json!({"taskId": "no-such-run"}), "INVALID_STATE");

@@ -7,7 +7,7 @@ const CHAIN: &str = "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
      [[lane]]\nid = \"C\"\ndepends_on = [\"A\", \"B\"]\nretries = 0\ncommand = 'cat a.txt b.txt > c.txt'\n";
 
 #[test]
-fn merge_none_leaves_the_branches_and_a_dependant_still_sees_its_dependencies() {
+fn merge_none_keeps_branches_and_feeds_dependants() {
     let env = TestEnv::new();
     env.plan(CHAIN);
     let (before, main) = (env.users_checkout(), env.git(&["rev-parse", "main"]));
@@ -28,7 +28,7 @@ fn merge_none_leaves_the_branches_and_a_dependant_still_sees_its_dependencies() 
 }
 
 #[test]
-fn a_dirty_checkout_of_the_base_branch_blocks_the_merge_and_loses_nothing() {
+fn dirty_base_checkout_blocks_the_merge() {
     let env = TestEnv::new();
     env.write("repo/a.txt", "mine, untracked\n");
     env.write("repo/README.md", "Edited.\n");
@@ -90,7 +90,7 @@ command = "echo more >> README.md"
 }
 
 #[test]
-fn files_that_no_lane_touches_block_nothing_whatever_the_user_did_to_them() {
+fn user_edits_outside_the_lanes_block_nothing() {
     let env = TestEnv::new();
     for name in ["one", "two", "three"] {
         env.write(&format!("repo/{name}.txt"), "old\n");
@@ -114,7 +114,7 @@ fn files_that_no_lane_touches_block_nothing_whatever_the_user_did_to_them() {
 }
 
 #[test]
-fn what_the_user_commits_on_the_base_branch_meanwhile_is_merged_with() {
+fn user_commits_on_the_base_branch_are_merged_in() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/began\"; wait-for go; echo a > a.txt'\n");
     let run = env.start(&[]);
@@ -128,7 +128,7 @@ fn what_the_user_commits_on_the_base_branch_meanwhile_is_merged_with() {
 }
 
 #[test]
-fn a_file_that_the_lane_owns_and_the_user_edits_blocks_the_lane_before_it_begins() {
+fn user_edit_of_an_owned_file_blocks_the_lane() {
     let env = TestEnv::new();
     env.write("repo/README.md", "Edited.\n");
     env.plan(

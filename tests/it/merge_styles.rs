@@ -51,7 +51,7 @@ fn a_squash_is_one_commit_for_each_lane() {
 }
 
 #[test]
-fn a_rebase_keeps_the_lanes_commits_with_author_date_and_trailers() {
+fn rebase_keeps_commits_with_author_date_and_trailers() {
     for style in ["rebase", "ff"] {
         let env = run(style, PLAN);
         let found = history(&env);
@@ -153,7 +153,7 @@ fn a_rollback_undoes_all_of_a_lane_and_it_can_run_again() {
 }
 
 #[test]
-fn work_that_was_reverted_meanwhile_is_noticed_and_a_later_lane_that_takes_files_back_is_not() {
+fn reverted_merge_is_noticed_but_not_a_lane_that_reverts() {
     for style in ["squash", "rebase", "ff"] {
         let env = TestEnv::new();
         env.plan(&format!(

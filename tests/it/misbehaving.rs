@@ -93,7 +93,7 @@ fn a_result_that_is_a_pipe_is_refused_by_name() {
 }
 
 #[test]
-fn a_pipe_or_a_device_in_place_of_tool_calls_or_output_holds_up_nothing() {
+fn pipe_or_device_as_output_file_does_not_block() {
     let env = replaced("LANEWRIGHT_TOOL_CALLS_FILE", "mkfifo \"$1\"");
     env.write("repo/lanewright.toml", "checkpoint_every = '1s'\n");
     run(env).merged();
@@ -113,7 +113,7 @@ fn a_pipe_among_the_files_of_the_attempt_holds_up_nothing() {
 }
 
 #[test]
-fn pipes_sockets_and_directories_without_permission_in_the_worktree_are_left_alone() {
+fn special_files_in_the_worktree_are_left_alone() {
     run(plan("echo e > e; mkfifo pipe; mkdir -p deep/er; mkfifo deep/er/pipe; ln -s /dev/zero zero")).merged();
     let run = run(plan("echo e > e; mkdir ro; echo x > ro/f; chmod 300 ro"));
     fs::write(run.env.path("scratch/unreadable"), "").expect("a file");
@@ -132,7 +132,7 @@ fn directories_deeper_than_a_path_may_be_are_named_not_lost() {
 }
 
 #[test]
-fn a_snapshot_that_cannot_hold_everything_is_a_warning_that_names_what_is_missing() {
+fn incomplete_snapshot_warns_with_the_missing_files() {
     let deep =
         "python3 -c \"import os\nfor _ in range(60): os.mkdir('d' * 100); os.chdir('d' * 100)\nopen('deep', 'w')\"";
     let run = run(plan(&format!("echo e > e\n{deep}; exit 1")));
@@ -141,13 +141,13 @@ fn a_snapshot_that_cannot_hold_everything_is_a_warning_that_names_what_is_missin
 }
 
 #[test]
-fn a_line_without_end_and_a_closed_standard_input_and_output_are_taken() {
+fn endless_line_and_closed_streams_are_accepted() {
     let run = run(plan("echo e > e; head -c 30000000 /dev/zero | tr '\\0' y; exec 0<&- 1>&- 2>&-; sleep 0.1")).merged();
     assert!(run.env.events("job_exited").iter().all(|event| event.to_string().len() < 200_000), "the log stays small");
 }
 
 #[test]
-fn an_agent_that_changes_its_prompt_on_standard_input_fools_only_itself() {
+fn agent_that_edits_its_prompt_harms_only_itself() {
     run(plan("echo e > e; cat > /dev/null; : > /dev/stdin")).merged();
 }
 
@@ -215,7 +215,7 @@ fn work_on_another_branch_is_merged_or_named_and_never_lost() {
 }
 
 #[test]
-fn what_an_agent_writes_into_another_worktree_or_the_users_checkout_is_not_its_works() {
+fn files_written_outside_the_worktree_are_not_merged() {
     let env = plan("echo e > e; echo intruder > \"$SCRATCH/../repo/intruder\"");
     let ended = env.execute(&[]).exits(0);
     assert_eq!(env.file_at("main", "e"), "e", "{}", ended.stderr);
@@ -231,7 +231,7 @@ fn what_an_agent_writes_into_another_worktree_or_the_users_checkout_is_not_its_w
 }
 
 #[test]
-fn a_prompt_file_that_is_a_pipe_or_a_device_is_refused_before_anything_begins() {
+fn pipe_or_device_as_prompt_file_is_refused() {
     for (file, reason) in [("/dev/zero", "a device"), ("scratch/pipe", "named pipe"), ("scratch", "a directory")] {
         let env = TestEnv::new();
         let pipe = std::process::Command::new("mkfifo").arg(env.path("scratch/pipe")).status().expect("mkfifo");

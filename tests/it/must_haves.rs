@@ -28,7 +28,7 @@ pattern = "use\\s+pay"
 "#;
 
 #[test]
-fn what_is_missing_is_reported_and_the_lane_goes_on() {
+fn missing_must_haves_are_reported_and_the_lane_continues() {
     let env = TestEnv::new();
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);
@@ -50,7 +50,7 @@ fn what_is_missing_is_reported_and_the_lane_goes_on() {
 }
 
 #[test]
-fn where_it_is_enforced_the_lane_goes_back_with_the_table_and_is_looked_at_again() {
+fn enforced_must_haves_send_the_lane_back_and_recheck() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "must_haves = \"enforce\"\n");
     env.commit("settings");
@@ -72,7 +72,7 @@ fn where_it_is_enforced_the_lane_goes_back_with_the_table_and_is_looked_at_again
 }
 
 #[test]
-fn a_lane_that_never_has_what_it_must_fails_and_a_resume_changes_nothing_of_the_rule() {
+fn lane_without_its_must_haves_fails_also_at_resume() {
     let env = TestEnv::new();
     let never = PLAN
         .replace("src/cart.rs\"\nmin_lines", "src/never.rs\"\nmin_lines")

@@ -25,7 +25,7 @@ fn told(env: &TestEnv, count: usize) -> Vec<Value> {
 const TELL: &str = "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >> \"$SCRATCH/told\"\n";
 
 #[test]
-fn a_command_gets_what_needs_the_user_what_failed_and_how_the_run_ended() {
+fn notify_command_gets_questions_failures_and_the_end() {
     let env = TestEnv::new();
     env.program("tell", TELL);
     settings(&env, "notify_command = [\"tell\"]\n");
@@ -65,7 +65,7 @@ fn a_question_is_sent_once_also_when_the_run_is_resumed() {
 }
 
 #[test]
-fn a_webhook_gets_json_and_its_address_is_in_no_command_line_and_no_file() {
+fn webhook_gets_json_and_its_url_stays_secret() {
     let env = TestEnv::new();
     env.program("curl", "#!/bin/sh\necho \"$*\" >> \"$SCRATCH/arguments\"\n{ cat; } >> \"$SCRATCH/request\"\nexit 7\n");
     settings(&env, "notify_webhook = \"$HOOK\"\n");
@@ -127,7 +127,7 @@ fn only_2xx_is_an_answer_to_a_webhook() {
 }
 
 #[test]
-fn a_relative_command_begins_at_the_root_and_its_end_is_reported() {
+fn relative_notify_command_starts_at_the_root() {
     let env = TestEnv::new();
     env.write("repo/deep/x", "");
     env.write("repo/tools/tell", "#!/bin/sh\npwd >&2\nkill -9 $$\n");
@@ -139,7 +139,7 @@ fn a_relative_command_begins_at_the_root_and_its_end_is_reported() {
 }
 
 #[test]
-fn what_a_command_prints_is_cut_and_the_log_stays_small() {
+fn long_command_output_is_cut_in_the_log() {
     let env = TestEnv::new();
     env.program("loud", "#!/bin/sh\nhead -c 100000 /dev/zero | tr '\\0' x >&2\necho the end >&2\nexit 1\n");
     settings(&env, "notify_command = [\"loud\"]\n");

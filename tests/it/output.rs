@@ -14,7 +14,7 @@ fn env() -> TestEnv {
 }
 
 #[test]
-fn progress_as_json_is_one_object_a_line_on_standard_output_and_nothing_else() {
+fn json_progress_is_one_object_a_line_on_stdout() {
     let env = env();
     let ended = env.execute(&["--progress", "json"]).exits(0);
     let lines = ended.json_lines();

@@ -79,7 +79,7 @@ fn an_empty_prompt_is_refused_with_its_place() {
 }
 
 #[test]
-fn commas_separate_lanes_and_ids_that_differ_by_case_are_warned_of() {
+fn lanes_option_takes_commas_and_warns_of_case() {
     let env = TestEnv::new();
     env.lanewright(&["plan", "new", "a.toml", "--lane", "add,sub, read me,", "--lane", "b"]).exits(0);
     let ids = |file: &str| {
@@ -109,7 +109,7 @@ fn outside_of_a_repository_a_plan_is_written_with_a_warning() {
 }
 
 #[test]
-fn what_makes_no_plan_is_refused_and_writes_nothing() {
+fn invalid_input_is_refused_and_writes_no_plan() {
     let env = TestEnv::new();
     env.lanewright(&["plan", "new", "--lane", "a b", "--lane", "A-B"]).exits(0);
     env.lanewright(&["plan", "new", "x.toml", "--lane", "a b", "--lane", "a  b"]).exits(2).says(&["the id `a-b`"]);

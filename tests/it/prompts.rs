@@ -35,7 +35,7 @@ fn template(env: &TestEnv, name: &str, text: &str) {
 }
 
 #[test]
-fn a_prompt_names_what_judges_the_work_and_a_review_says_what_to_look_at() {
+fn prompt_names_the_gates_and_review_its_diff() {
     let env = TestEnv::new();
     env.plan(PLAN);
     env.execute(&[]).exits(0);
@@ -83,7 +83,7 @@ fn a_template_of_the_repository_is_pinned_when_the_run_starts() {
 }
 
 #[test]
-fn a_faulty_template_is_refused_with_its_place_before_anything_starts() {
+fn invalid_template_is_refused_with_its_location() {
     let cases = [
         ("implementation.md", "\n{{ taks.prompt }}", "implementation.md:2:4: error: `taks` is none of"),
         ("implementation.md", "{{ attempt }} {{ task.promt }}", "implementation.md:1:18: error: undefined value"),
@@ -112,7 +112,7 @@ fn a_faulty_template_is_refused_with_its_place_before_anything_starts() {
 }
 
 #[test]
-fn a_template_that_fails_at_a_later_attempt_blocks_its_lane_once() {
+fn template_error_at_a_retry_blocks_the_lane_once() {
     let env = TestEnv::new();
     let bad = "{{ task.prompt }}{% if attempt == 4 %}{{ failures[77].x }}{% endif %}{% include \"history.md\" %}";
     template(&env, "implementation.md", bad);

@@ -50,7 +50,7 @@ fn another_user_pushes(env: &TestEnv, branch: &str) -> String {
 }
 
 #[test]
-fn lanes_are_pushed_and_proposed_each_on_top_of_the_one_it_builds_on() {
+fn pull_requests_stack_on_their_dependency() {
     let env = world(STACK);
     let (before, main) = (env.users_checkout(), env.git(&["rev-parse", "main"]));
     let ended = env.execute(&[PR, &["--format", "json", "--progress", "none"]].concat()).exits(0);
@@ -100,7 +100,7 @@ fn lane_without_accepted_work_is_not_pushed() {
 }
 
 #[test]
-fn what_builds_on_several_lanes_asks_for_the_base_branch_unless_one_of_them_holds_the_others() {
+fn pull_request_target_of_lane_with_several_dependencies() {
     let lane = |id: &str, needs: &str| {
         format!("[[lane]]\nid = \"{id}\"\ndepends_on = [{needs}]\ncommand = 'echo {id} > {id}.txt'\n")
     };
@@ -116,7 +116,7 @@ fn what_builds_on_several_lanes_asks_for_the_base_branch_unless_one_of_them_hold
 }
 
 #[test]
-fn a_dependency_that_was_merged_and_removed_meanwhile_leaves_the_base_branch() {
+fn merged_and_deleted_dependency_retargets_to_base() {
     let env = world(STACK);
     env.write("scratch/gh-says-of", "lane/P1/B");
     env.execute(PR).exits(3);
@@ -160,7 +160,7 @@ fn a_death_around_push_and_pull_request_makes_neither_twice() {
 }
 
 #[test]
-fn a_forge_that_refuses_blocks_the_lane_and_a_resume_goes_through() {
+fn forge_refusal_blocks_the_lane_until_a_resume() {
     let env = world(STACK);
     env.write("scratch/gh-says", "GraphQL: Resource not accessible by personal access token (createPullRequest)");
     env.execute(PR).exits(3).says(&["gh pr create", "Resource not accessible", "resume"]);
@@ -175,7 +175,7 @@ fn a_forge_that_refuses_blocks_the_lane_and_a_resume_goes_through() {
 }
 
 #[test]
-fn a_forge_that_is_out_is_tried_a_few_times_before_a_person_is_asked() {
+fn forge_outage_is_retried_before_escalation() {
     let env = world(ONE);
     env.write("scratch/gh-says", "error connecting to api.github.com: dial tcp: connection refused");
     env.execute(PR).exits(3).says(&["tried 5 times", "connection refused"]);
@@ -197,7 +197,7 @@ fn a_branch_that_another_user_pushed_is_not_overwritten() {
 }
 
 #[test]
-fn what_another_user_pushed_on_top_of_a_lane_is_not_overwritten() {
+fn foreign_push_onto_lane_branch_is_not_overwritten() {
     let env = world(ONE);
     env.execute(PR).exits(0);
     let theirs = another_user_pushes(&env, "lane/P1/A");
@@ -216,7 +216,7 @@ fn a_server_that_refuses_the_push_is_quoted() {
 }
 
 #[test]
-fn what_is_missing_is_reported_before_the_first_lane() {
+fn missing_remote_or_forge_is_reported_before_the_first_lane() {
     let env = world(ONE);
     let plan = env.path("plan.toml");
     let arguments = [&["execute-phase", plan.to_str().unwrap(), "--run-id", "r1"], PR].concat();
@@ -237,14 +237,14 @@ fn what_is_missing_is_reported_before_the_first_lane() {
 }
 
 #[test]
-fn a_base_branch_that_was_never_pushed_is_reported_before_the_first_lane() {
+fn unpushed_base_branch_is_reported_before_the_first_lane() {
     let env = world(ONE);
     env.git(&["switch", "--quiet", "--create", "feature"]);
     env.execute(PR).exits(3).says(&["no branch `feature` on origin"]).hints("git push --set-upstream origin feature");
 }
 
 #[test]
-fn a_command_of_the_user_opens_pull_requests_and_gets_the_existing_one() {
+fn custom_forge_command_opens_and_reuses_pull_requests() {
     let env = world(ONE);
     env.program(
         "propose",
@@ -265,7 +265,7 @@ fn a_command_of_the_user_opens_pull_requests_and_gets_the_existing_one() {
 }
 
 #[test]
-fn a_lane_that_changed_nothing_has_no_pull_request_and_does_not_stand_in_the_way() {
+fn unchanged_lane_has_no_pull_request() {
     let env = world(
         "[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n\
          [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n",

@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::support::{Ended, TestEnv, wait_until};
-use crate::{moved_branch, placed};
+use crate::{moved_branch, placement};
 
 /// A row: the state, the exit codes that show it, the words that it says, the commands to type.
 struct Row {
@@ -232,10 +232,10 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             then(env, &["rollback", "r1"])
         }
         "rollback-elsewhere" => {
-            let env = placed::chain();
+            let env = placement::chain();
             let run = env.start(&[]);
-            wait_until("the lane's agent", || placed::has_begun(&env, 1));
-            placed::wait_for_the_claim(&env);
+            wait_until("the lane's agent", || placement::has_begun(&env, 1));
+            placement::wait_for_the_claim(&env);
             run.signal(Signal::KILL);
             run.wait();
             env.write("scratch/go", "");
@@ -315,7 +315,7 @@ const LIVE: [&str; 2] = ["running", "held"];
 const ENDS_ELSEWHERE: [&str; 4] = ["complete", "needs-yes", "never-began", "unknown-run"];
 
 #[test]
-fn the_note_about_a_publication_that_a_kill_at_the_end_of_a_run_leaves_is_removed() {
+fn publication_note_left_by_a_kill_is_removed() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.execute(&[]).exits(0);

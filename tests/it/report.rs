@@ -64,7 +64,7 @@ fn a_run_that_ends_leaves_its_reports() {
 }
 
 #[test]
-fn the_end_of_a_run_and_its_status_name_the_page_which_shows_what_lanes_changed() {
+fn run_end_and_status_link_the_page_of_changes() {
     let env = TestEnv::new();
     env.plan(MIXED);
     let place = format!("Report: {}", env.path(&format!("repo/{STATE}/{RUN}/report.html")).display());
@@ -79,7 +79,7 @@ fn the_end_of_a_run_and_its_status_name_the_page_which_shows_what_lanes_changed(
 }
 
 #[test]
-fn it_tells_lane_by_lane_what_happened_and_what_is_left() {
+fn report_shows_each_lane_and_the_work_left() {
     let report = json(&mixed());
     assert_eq!((&report["outcome"], &report["exit_code"]), (&"failed".into(), &1.into()));
     let states: Vec<&Value> = report["lanes"].as_array().expect("lanes").iter().map(|lane| &lane["state"]).collect();
@@ -102,7 +102,7 @@ fn it_tells_lane_by_lane_what_happened_and_what_is_left() {
 }
 
 #[test]
-fn it_goes_to_a_file_or_says_why_not() {
+fn report_goes_to_a_file_or_shows_the_error() {
     let env = mixed();
     let ended = env.lanewright(&["report", "--format", "junit", "--output", "../scratch/junit.xml"]).exits(0);
     assert_eq!(ended.stdout, "");
@@ -143,7 +143,7 @@ fn a_run_that_works_and_one_that_died_are_reported_as_they_are() {
 }
 
 #[test]
-fn what_a_damaged_log_still_holds_is_shown_with_a_warning() {
+fn report_of_damaged_log_shows_readable_part_with_warning() {
     let env = mixed();
     let path = format!("repo/{STATE}/{RUN}.jsonl");
     let log = env.read(&path).replacen("\"event\":\"lane_based\"", "\"event\":\"lane_biased\"", 1);

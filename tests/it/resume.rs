@@ -40,7 +40,7 @@ fn the_flag_takes_the_latest_unfinished_run_of_the_plan() {
 }
 
 #[test]
-fn a_fresh_start_beside_an_unfinished_run_is_refused_with_both_ways_out() {
+fn start_beside_an_unfinished_run_is_refused() {
     let env = failed();
     let refs = env.refs();
     env.execute(&["--run-id", "r2"]).says(&["r1"]).hints("--resume").hints("--new-run").exits(7);
@@ -62,7 +62,7 @@ fn a_new_run_beside_an_unfinished_one_has_branches_of_its_own() {
 }
 
 #[test]
-fn what_is_complete_cannot_be_resumed() {
+fn complete_run_cannot_be_resumed() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.execute(&[]).exits(0);
@@ -71,7 +71,7 @@ fn what_is_complete_cannot_be_resumed() {
 }
 
 #[test]
-fn what_never_was_cannot_be_resumed() {
+fn unknown_run_cannot_be_resumed() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n");
     env.lanewright(&["resume"]).exits(8);
@@ -82,7 +82,7 @@ fn what_never_was_cannot_be_resumed() {
 }
 
 #[test]
-fn a_changed_plan_is_refused_with_what_changed_until_it_is_accepted() {
+fn changed_plan_is_refused_with_its_changes() {
     let env = failed();
     let changed =
         env.read("plan.toml").replace("[ -e \"$SCRATCH/help\" ] && ", "").replace("[\"A\", \"B\"]", "[\"B\"]");
@@ -122,7 +122,7 @@ fn a_run_that_is_alive_belongs_to_who_runs_it() {
 const LOG: &str = "repo/.claude/ai-dev-kit/run-logs/r1.jsonl";
 
 #[test]
-fn a_run_log_whose_last_line_is_torn_is_as_good_as_one_without_that_line() {
+fn torn_last_line_of_the_log_is_ignored() {
     let env = failed();
     let whole = env.read(LOG);
     env.write(LOG, format!("{whole}{}", &whole.lines().next_back().expect("a line")[..40]));
@@ -133,7 +133,7 @@ fn a_run_log_whose_last_line_is_torn_is_as_good_as_one_without_that_line() {
 }
 
 #[test]
-fn a_run_log_that_is_damaged_in_the_middle_is_refused_with_the_line_and_left_as_it_is() {
+fn log_damaged_in_the_middle_is_refused_untouched() {
     let env = failed();
     let damaged = env.read(LOG).replacen("lane_based", "lane_bused", 1);
     let line = damaged.lines().position(|line| line.contains("lane_bused")).expect("a line") + 1;
@@ -145,7 +145,7 @@ fn a_run_log_that_is_damaged_in_the_middle_is_refused_with_the_line_and_left_as_
 }
 
 #[test]
-fn a_changed_plan_that_leaves_out_what_the_run_began_never_takes_the_place_of_the_pinned_one() {
+fn plan_without_a_started_lane_is_never_accepted() {
     let env = TestEnv::new();
     let lane = |id: &str, command: &str| format!("[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = '{command}'\n");
     let both = lane("A", "echo a > a.txt") + &lane("B", "[ -e \"$SCRATCH/fixed\" ] && echo b > b.txt");
@@ -160,7 +160,7 @@ fn a_changed_plan_that_leaves_out_what_the_run_began_never_takes_the_place_of_th
 }
 
 #[test]
-fn what_is_said_at_a_resume_reaches_the_agents_that_are_meant() {
+fn resume_message_reaches_the_chosen_agents() {
     let env = TestEnv::new();
     env.plan(
         "[defaults]\nretries = 0\n[[lane]]\nid = \"A\"\ncommand = 'exit 1'\n[[lane]]\nid = \"B\"\ncommand = 'exit 1'\n",
@@ -204,7 +204,7 @@ fn edit_pinned_plan(env: &TestEnv) {
 }
 
 #[test]
-fn a_pinned_plan_that_another_program_changed_is_refused_and_written_again_by_the_doctor() {
+fn edited_pinned_plan_is_refused_and_fixed_by_doctor() {
     let env = failed();
     edit_pinned_plan(&env);
     env.resume(&[]).exits(6).says(&["plan.json", "changed by another program"]).hints("doctor r1 --fix");
@@ -223,7 +223,7 @@ fn rewrite_plan(env: &TestEnv, text: &str) {
 }
 
 #[test]
-fn a_pinned_plan_that_another_program_changed_gives_way_to_an_accepted_one() {
+fn accepted_plan_replaces_an_edited_pinned_plan() {
     for edit in [
         edit_pinned_plan as fn(&TestEnv),
         |env| env.write(PINNED, "{"),
@@ -244,7 +244,7 @@ fn a_pinned_plan_that_another_program_changed_gives_way_to_an_accepted_one() {
 }
 
 #[test]
-fn an_edited_pinned_plan_is_accepted_as_it_is_where_there_is_no_plan_file() {
+fn edited_pinned_plan_is_accepted_without_a_plan_file() {
     let env = failed();
     edit_pinned_plan(&env);
     std::fs::remove_file(env.path("plan.toml")).expect("the plan");
@@ -253,7 +253,7 @@ fn an_edited_pinned_plan_is_accepted_as_it_is_where_there_is_no_plan_file() {
 }
 
 #[test]
-fn a_plan_that_was_accepted_is_the_one_that_later_changes_are_measured_by() {
+fn accepted_plan_is_the_base_of_later_changes() {
     let env = failed();
     let first = env.read("plan.toml");
     rewrite_plan(&env, "second");
@@ -284,7 +284,7 @@ fn a_plan_is_accepted_only_by_a_resume_that_begins() {
 }
 
 #[test]
-fn a_pinned_plan_that_an_agent_removed_is_written_again_as_it_was() {
+fn removed_pinned_plan_is_written_again() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\nenv = { V = \"visible\" }\ncommand = '[ -e \"$SCRATCH/go\" ] && rm -rf \"$SCRATCH/../repo/.claude\"'\n");
     env.execute(&["--retries", "1"]).exits(1);
@@ -296,7 +296,7 @@ fn a_pinned_plan_that_an_agent_removed_is_written_again_as_it_was() {
 }
 
 #[test]
-fn a_run_that_a_newer_version_planned_is_not_resumed_without_what_this_one_does_not_know() {
+fn run_of_a_newer_plan_version_is_not_resumed() {
     let env = failed();
     let pinned = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
     env.write(pinned, env.read(pinned).replacen("\"owns\"", "\"sealed_until\":\"review\",\"owns\"", 1));
@@ -306,7 +306,7 @@ fn a_run_that_a_newer_version_planned_is_not_resumed_without_what_this_one_does_
 }
 
 #[test]
-fn a_run_whose_plan_has_an_unknown_key_is_resumed_as_long_as_the_plan_stays_what_it_was() {
+fn run_with_unknown_plan_key_resumes_if_unchanged() {
     let env = TestEnv::new();
     env.plan(&format!("{NEEDS_HELP}aproval = [\"changes\"]\n"));
     env.execute(&[]).exits(2).says(&["a lane has no key `aproval`"]);
@@ -358,7 +358,7 @@ fn a_gate_that_still_fails_after_a_resume_costs_no_retry() {
 }
 
 #[test]
-fn a_gate_that_was_corrected_in_the_plan_or_whose_work_was_corrected_by_hand_passes_without_an_agent() {
+fn corrected_gate_or_work_passes_without_an_agent() {
     let env = TestEnv::new();
     env.plan(&gated("gates = { atomic = 'false' }\n", 0));
     env.execute(&[]).exits(1);

@@ -32,7 +32,7 @@ fn state(env: &TestEnv, lane: &str) -> String {
 }
 
 #[test]
-fn only_the_lanes_that_are_named_go_on_and_the_others_stay_as_they_are() {
+fn resume_of_named_lanes_leaves_the_others() {
     let env = failed();
     env.lanewright(&["resume", "--lane", "B"]).exits(0);
     assert_eq!((attempts(&env, "A"), attempts(&env, "B"), attempts(&env, "C")), (3, 4, 0));
@@ -49,7 +49,7 @@ fn a_lane_that_is_named_brings_what_it_depends_on() {
 }
 
 #[test]
-fn one_lane_is_tried_again_with_fresh_retries_a_remark_and_what_depends_on_it() {
+fn retry_of_a_lane_includes_its_dependants() {
     let env = failed();
     std::fs::remove_file(env.path("scratch/a")).expect("a file");
     env.lanewright(&["retry", "A"]).exits(1);
@@ -87,7 +87,7 @@ fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
 
 /// A merge that a crash kept from the run log is no commit of the user's, also once other lanes ended the run.
 #[test]
-fn a_step_that_a_crash_interrupted_is_no_change_by_hand_once_another_lane_was_resumed() {
+fn interrupted_step_is_no_manual_change() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
@@ -132,7 +132,7 @@ fn a_lane_with_nothing_to_do_is_refused() {
 }
 
 #[test]
-fn what_depends_on_a_skipped_lane_goes_on_without_its_work() {
+fn dependant_of_skipped_lane_runs_without_its_work() {
     let env = failed();
     std::fs::remove_file(env.path("scratch/a")).expect("a file");
     let said = env.lanewright(&["skip", "A", "-m", "not needed"]).exits(0).stdout;
@@ -164,7 +164,7 @@ fn run_printed(env: &TestEnv, text: &str, label: &str) -> crate::support::Ended 
 }
 
 #[test]
-fn the_rollback_that_skip_prints_works_also_after_dependants_were_merged() {
+fn rollback_printed_by_skip_works_after_later_merges() {
     let env = failed();
     let said = env.lanewright(&["skip", "A"]).exits(0).stdout;
     env.resume(&[]).exits(0);
@@ -203,7 +203,7 @@ fn a_lane_whose_merge_is_not_recorded_yet_is_not_skipped() {
 }
 
 #[test]
-fn after_a_skip_the_status_shows_what_is_ready_and_what_was_answered() {
+fn status_after_skip_shows_ready_lanes_and_answers() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n\
@@ -226,7 +226,7 @@ fn after_a_skip_the_status_shows_what_is_ready_and_what_was_answered() {
 }
 
 #[test]
-fn a_lane_that_failed_before_does_not_stop_others_of_a_run_with_fail_fast() {
+fn earlier_failure_does_not_trigger_fail_fast() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n\
@@ -239,7 +239,7 @@ fn a_lane_that_failed_before_does_not_stop_others_of_a_run_with_fail_fast() {
 }
 
 #[test]
-fn a_lane_may_be_skipped_before_it_begins_and_the_run_resumed_at_once() {
+fn lane_can_be_skipped_before_it_starts() {
     let env = failed();
     std::fs::remove_file(env.path("scratch/c")).expect("a file");
     env.lanewright(&["skip", "C", "--resume"]).exits(0).says(&["no other lane depends on it"]);
@@ -262,7 +262,7 @@ fn several_lanes_are_retried_at_once() {
 }
 
 #[test]
-fn the_agent_of_a_lane_that_is_retried_works_before_the_tests_that_failed_run_again() {
+fn retried_agent_works_before_the_failed_tests_rerun() {
     let tested = || {
         let env = TestEnv::new();
         env.plan(
@@ -296,7 +296,7 @@ fn failed_beside_a_question() -> TestEnv {
 }
 
 #[test]
-fn an_answer_that_resumes_the_run_does_not_start_failed_lanes_again() {
+fn resuming_answer_does_not_restart_failed_lanes() {
     let env = failed_beside_a_question();
     env.lanewright(&["reject", "L", "-m", "shorter", "--resume"]).exits(1).says(&["lanewright retry r1 M"]);
     assert_eq!((attempts(&env, "L"), attempts(&env, "M")), (2, 1));

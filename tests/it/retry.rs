@@ -21,7 +21,7 @@ fn context(env: &TestEnv, attempt: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_retry_gets_the_error_and_the_last_five_lines_of_every_earlier_attempt() {
+fn retry_prompt_has_error_and_last_lines_of_attempts() {
     let env = TestEnv::new();
     env.plan(&fails_before(3, 2));
     env.execute(&[]).exits(0);
@@ -43,7 +43,7 @@ fn a_retry_gets_the_error_and_the_last_five_lines_of_every_earlier_attempt() {
 }
 
 #[test]
-fn the_last_attempt_in_a_different_way_is_counted_as_no_retry_anywhere() {
+fn last_different_attempt_is_not_counted_as_retry() {
     let env = TestEnv::new();
     env.plan(&fails_before(9, 1));
     let ended = env.execute(&[]).exits(1);
@@ -126,7 +126,7 @@ fn levels(env: &TestEnv) -> Vec<String> {
 }
 
 #[test]
-fn after_the_last_retry_the_work_is_put_back_once_for_a_different_approach() {
+fn last_retry_is_followed_by_one_reset_attempt() {
     let env = TestEnv::new();
     env.plan(&adds_and_fails(2, OWN_WORDS, 4));
     env.execute(&[]).exits(0);
@@ -164,7 +164,7 @@ fn a_quota_that_is_out_uses_up_no_retry() {
 }
 
 #[test]
-fn a_network_that_stays_out_fails_the_lane_and_says_how_to_go_on() {
+fn lasting_network_outage_fails_the_lane_with_advice() {
     let env = TestEnv::new();
     env.write("config/lanewright/config.toml", "outage_limit = \"0s\"\n");
     env.plan(&adds_and_fails(3, "curl: (6) Could not resolve host: example.com", 2));

@@ -15,7 +15,7 @@ fn failed_for_another_runner() -> TestEnv {
 }
 
 #[test]
-fn a_death_while_the_plan_of_a_run_is_replaced_leaves_the_old_plan_or_the_new_one() {
+fn kill_during_plan_replacement_keeps_old_or_new() {
     let dies = |env: &TestEnv, point: &str, arguments: &[&str]| {
         let died = env.lanewright_with(arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
         assert!(died.was_killed(), "{arguments:?} does not come to {point}");
@@ -76,7 +76,7 @@ fn change_plan(env: &TestEnv, from: &str, to: &str) {
 }
 
 #[test]
-fn what_a_retry_replaced_is_kept_when_a_changed_plan_is_accepted() {
+fn retry_override_outlives_an_accepted_plan_change() {
     let env = retried_in_another_way();
     change_plan(&env, "[[lane]]", "[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n[[lane]]");
     let refused = env.resume(&[]).exits(2).says(&["lane B is new"]).hints("lanewright resume r1 --accept-plan-change");
@@ -99,7 +99,7 @@ fn the_plan_file_wins_where_it_changed_what_a_retry_replaced() {
 }
 
 #[test]
-fn a_plan_file_that_has_what_a_retry_replaced_is_no_change_and_counts_again() {
+fn plan_file_with_the_retry_override_is_no_change() {
     let env = retried_in_another_way();
     std::fs::remove_file(env.path("scratch/fixed")).expect("the fix");
     let (planned, better) = ("prompt = \"as planned\"", "prompt = \"do it in small steps\\n\"");
@@ -113,7 +113,7 @@ fn a_plan_file_that_has_what_a_retry_replaced_is_no_change_and_counts_again() {
 }
 
 #[test]
-fn the_runner_of_an_agent_without_a_name_is_changed_in_the_plan_file() {
+fn plan_file_can_change_an_unnamed_agents_runner() {
     let env = TestEnv::new();
     let runners = "[runners.one]\ncommand = ['false']\n[runners.two]\ncommand = ['sh', '-c', 'echo a > a.txt']\n";
     env.write("repo/lanewright.toml", runners);
@@ -126,7 +126,7 @@ fn the_runner_of_an_agent_without_a_name_is_changed_in_the_plan_file() {
 }
 
 #[test]
-fn what_a_retry_replaced_and_another_program_changed_is_named() {
+fn conflict_of_retry_override_and_edited_plan_is_named() {
     let env = retried_in_another_way();
     let pinned = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
     env.write(pinned, env.read(pinned).replace("small steps", "giant steps"));
@@ -136,7 +136,7 @@ fn what_a_retry_replaced_and_another_program_changed_is_named() {
 }
 
 #[test]
-fn the_doctor_says_that_what_a_retry_replaced_is_lost_with_the_pinned_plan() {
+fn doctor_reports_retry_override_lost_with_pinned_plan() {
     let env = retried_in_another_way();
     std::fs::remove_file(env.path("repo/.claude/ai-dev-kit/run-logs/r1/plan.json")).expect("the pinned plan");
     let lost = "the prompt or runner that `retry` gave A is not in it";
@@ -146,7 +146,7 @@ fn the_doctor_says_that_what_a_retry_replaced_is_lost_with_the_pinned_plan() {
 }
 
 #[test]
-fn the_doctor_restores_a_plan_whose_file_has_what_a_retry_replaced() {
+fn doctor_restores_pinned_plan_with_retry_override() {
     let env = retried_in_another_way();
     change_plan(&env, "prompt = \"as planned\"", "prompt = \"do it in small steps\\n\"");
     change_plan(&env, "command = 'exit 1'", "runner = \"mine\"");
@@ -165,7 +165,7 @@ fn the_doctor_restores_a_plan_whose_file_has_what_a_retry_replaced() {
 }
 
 #[test]
-fn the_doctor_writes_no_plan_whose_agents_the_run_log_calls_otherwise() {
+fn doctor_writes_no_plan_that_contradicts_the_log() {
     let env = TestEnv::new();
     let runner = |name: &str, then: &str| format!("[runners.{name}]\ncommand = ['sh', '-c', '{then}']\n");
     let works = "echo $LANEWRIGHT_AGENT > $LANEWRIGHT_AGENT.txt; test -e $SCRATCH/fixed";
@@ -191,7 +191,7 @@ fn the_doctor_writes_no_plan_whose_agents_the_run_log_calls_otherwise() {
 }
 
 #[test]
-fn what_a_retry_replaced_is_named_where_the_plan_file_has_no_such_task_any_more() {
+fn retry_override_of_a_removed_task_is_named() {
     let env = TestEnv::new();
     env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; test -e \"$SCRATCH/fixed\" && echo a > a.txt\n");
     env.write("better.md", "do it in small steps\n");

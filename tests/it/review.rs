@@ -12,7 +12,7 @@ fn lane(command: &str, reviewer: &str, retries: u32) -> String {
 const WORKS: &str = "echo \"draft $LANEWRIGHT_ATTEMPT\" > work.txt";
 
 #[test]
-fn rejected_work_goes_back_with_the_feedback_until_it_is_approved() {
+fn rejected_work_returns_with_feedback_until_approved() {
     let env = TestEnv::new();
     let reviewer = r#"
 cat work.txt >> "$SCRATCH/reviewed"
@@ -28,7 +28,7 @@ printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}
 }
 
 #[test]
-fn a_reviewer_reads_why_the_work_that_it_judges_again_was_sent_back() {
+fn reviewer_reads_the_earlier_rejection() {
     let env = TestEnv::new();
     let reviewer = r#"
 if [ $LANEWRIGHT_ATTEMPT = 1 ]; then decision=REJECTED; else decision=APPROVED; fi
@@ -76,12 +76,12 @@ fn a_reviewer_that_says_nothing_approves_nothing() {
 }
 
 #[test]
-fn a_reviewer_that_says_everything_but_a_decision_approves_nothing() {
+fn review_without_a_decision_is_no_approval() {
     undecided(r#"printf '{"status": "COMPLETE"}' > "$LANEWRIGHT_STATUS_FILE""#);
 }
 
 #[test]
-fn a_reviewer_sees_merged_work_and_its_own_changes_are_discarded() {
+fn reviewer_sees_merged_work_and_cannot_change_it() {
     let env = TestEnv::new();
     let reviewer = r#"echo graffiti > graffiti.txt; rm work.txt
 printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE""#;
@@ -93,7 +93,7 @@ printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FI
 }
 
 #[test]
-fn what_an_attempt_of_a_reviewer_left_that_did_not_finish_goes_with_the_lane() {
+fn files_of_unfinished_review_are_removed_with_the_lane() {
     let env = TestEnv::new();
     let reviewer = r#"[ $LANEWRIGHT_ATTEMPT = 1 ] && { echo notes > notes.txt; exit 1; }
 printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE""#;
@@ -104,7 +104,7 @@ printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FI
 }
 
 #[test]
-fn what_a_reviewer_that_approves_changed_is_kept_although_it_changed_the_same_before() {
+fn changes_of_an_approving_reviewer_are_saved_each_time() {
     let env = TestEnv::new();
     let reviewer = r#"echo notes > notes.txt; [ $LANEWRIGHT_ATTEMPT = 1 ] && exit 1
 printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FILE""#;
@@ -115,7 +115,7 @@ printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEWRIGHT_STATUS_FI
 }
 
 #[test]
-fn a_report_of_the_requirements_round_reaches_the_implementation() {
+fn requirements_report_reaches_the_implementation() {
     let env = TestEnv::new();
     env.plan(
         r#"

@@ -61,7 +61,7 @@ fn a_truncated_log_is_restored_and_the_run_stopped() {
 }
 
 #[test]
-fn a_log_replaced_by_a_link_is_restored_and_the_target_left_alone() {
+fn log_replaced_by_a_link_is_restored() {
     let (env, _) = attacked("rm -f $log; echo mine > $state/../target; ln -s $state/../target $log", "replaced");
     assert_eq!(env.read(&format!("repo/{STATE}/../target")), "mine\n");
     fs::remove_file(env.path(&format!("repo/{STATE}/../target"))).unwrap();
@@ -69,13 +69,13 @@ fn a_log_replaced_by_a_link_is_restored_and_the_target_left_alone() {
 }
 
 #[test]
-fn a_log_replaced_by_a_pipe_is_restored_and_nothing_waits_for_the_pipe() {
+fn log_replaced_by_a_pipe_is_restored() {
     let (env, _) = attacked("rm -f $log; mkfifo $log", "replaced");
     resumed(&env, "A\nB\n");
 }
 
 #[test]
-fn what_is_appended_to_the_log_is_saved_and_cut_off() {
+fn foreign_bytes_after_the_log_are_saved_and_cut_off() {
     let (env, _) = attacked("echo garbage >> $log", "appended to");
     assert!(env.read(&format!("repo/{STATE}/{}", saved(&env)[0])).contains("garbage"));
     resumed(&env, "A\nB\n");
@@ -95,7 +95,7 @@ fn a_removed_state_directory_costs_an_attempt_and_nothing_else() {
 }
 
 #[test]
-fn a_job_whose_directory_was_removed_is_stopped_before_it_runs_again() {
+fn job_without_directory_is_stopped_before_a_rerun() {
     let env = TestEnv::new();
     let (repo, scratch) = (env.path("repo"), env.path("scratch"));
     // `A` removes the state once `B` is at work, and `B` ends when it may, or when it is stopped.

@@ -108,7 +108,7 @@ fn a_retry_continues_the_session_and_gets_what_failed() {
 }
 
 #[test]
-fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
+fn last_task_continues_its_session_after_failed_tests() {
     let env = TestEnv::new();
     let script = format!(
         "if [ $LANEWRIGHT_TASK$LANEWRIGHT_ATTEMPT = 21 ]; then echo bad > one.txt; else {WRITE} fi\n\
@@ -128,7 +128,7 @@ fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
 }
 
 #[test]
-fn a_program_gets_the_options_that_it_knows_and_the_others_are_named() {
+fn runner_gets_known_options_and_others_are_named() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
     program(&env, "codex", &format!("{WRITE}cat '{}'\n", stream("codex", "write")));
@@ -149,7 +149,7 @@ fn a_program_gets_the_options_that_it_knows_and_the_others_are_named() {
 }
 
 #[test]
-fn a_session_that_is_gone_costs_no_retry_and_the_next_attempt_begins_a_new_one() {
+fn lost_session_costs_no_retry_and_starts_a_new_one() {
     let env = TestEnv::new();
     let (gone, written) = (stream("claude", "no-session"), stream("claude", "write"));
     let script = format!(
@@ -205,7 +205,7 @@ fn a_quota_that_is_out_uses_up_no_retry() {
 }
 
 #[test]
-fn an_exit_code_of_zero_is_no_success_where_the_stream_says_otherwise() {
+fn exit_0_with_a_failed_stream_is_a_failure() {
     let broken = format!("{WRITE}head -n 2 '{}'\nexit 0\n", stream("claude", "write"));
     let failed = format!("{WRITE}cat '{}'\nexit 0\n", stream("claude", "fail"));
     for (script, says) in [(broken, "its output broke off before the end"), (failed, "Invalid API key")] {
@@ -219,7 +219,7 @@ fn an_exit_code_of_zero_is_no_success_where_the_stream_says_otherwise() {
 }
 
 #[test]
-fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
+fn spent_budget_blocks_until_it_is_raised() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
     env.plan(&TWO_LANES.replace("id = \"TWO\"", "id = \"TWO\"\ndepends_on = [\"ONE\"]"));
@@ -239,7 +239,7 @@ fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
 }
 
 #[test]
-fn what_is_missing_is_reported_before_anything_begins() {
+fn missing_tool_is_reported_before_the_run_starts() {
     let env = TestEnv::new();
     env.plan(TWO_LANES);
     let empty_path = |env: &TestEnv| {
@@ -302,7 +302,7 @@ fn tool_calls_in_the_stream_keep_what_is_there() {
 }
 
 #[test]
-fn what_an_agent_says_of_quotas_is_no_quota() {
+fn agent_text_about_quotas_is_not_an_outage() {
     let env = TestEnv::new();
     let words = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"It now retries on HTTP 429 Too Many Requests."},{"type":"tool_use","name":"Bash","input":{"command":"grep -rn 'connection refused' src"}}]}}"#;
     let script = format!("head -n 1 '{}'\ncat <<'END'\n{words}\nEND\nexit 139\n", stream("claude", "write"));
@@ -314,7 +314,7 @@ fn what_an_agent_says_of_quotas_is_no_quota() {
 }
 
 #[test]
-fn what_an_attempt_used_that_ran_out_of_time_counts() {
+fn usage_of_a_timed_out_attempt_counts() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("head -n 2 '{}'\nwait-for never\n", stream("claude", "write")));
     env.plan(&ONE_LANE.replace("id = \"1\"", "id = \"1\"\nmax_time = \"1s\""));

@@ -30,7 +30,7 @@ fn every_schema_names_its_dialect_and_is_documented() {
 }
 
 #[test]
-fn progress_log_status_report_and_checkpoints_are_what_their_schemas_say() {
+fn json_outputs_match_their_schemas() {
     let env = env();
     let progress = env.execute(&["--progress", "json"]).exits(1).json_lines();
     progress.iter().for_each(|line| Schema::named("progress").accepts(line));

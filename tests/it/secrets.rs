@@ -101,7 +101,7 @@ fn a_resume_takes_a_secret_that_was_replaced_from_the_plan_file() {
 }
 
 #[test]
-fn without_the_plan_file_a_resume_asks_for_the_secrets_and_takes_them_from_the_environment() {
+fn resume_without_plan_file_takes_secrets_from_env() {
     let env = without_success();
     fs::rename(env.path("plan.toml"), env.path("moved.toml")).expect("moved");
     env.write("scratch/fixed", "");

@@ -32,7 +32,7 @@ fn a_lane_that_the_plan_does_not_have_is_bad_usage() {
 }
 
 #[test]
-fn the_name_of_a_lane_with_a_matrix_is_answered_with_its_elements() {
+fn matrix_lane_name_is_refused_with_its_elements() {
     let env = with("[[lane]]\nid = \"T\"\nmatrix = { os = [\"a\", \"b\"] }\ncommand = 'touch {{ matrix.os }}'\n");
     let elements = "did you mean one of T-a, T-b?";
     env.execute(&["--lane", "T"]).exits(2).hints(elements);

@@ -84,7 +84,7 @@ fn two_work_on_two_lanes_at_once() {
 }
 
 #[test]
-fn a_lane_that_is_held_is_refused_with_who_holds_it_and_what_to_type() {
+fn held_lane_is_refused_with_its_holder_and_next_command() {
     let env = with(TWO_AND_ONE);
     let a = at_work(&env, "A");
     let text = lane(&env, &["A", "--run-id", "second"]).wait().exits(4);
@@ -112,7 +112,7 @@ fn no_lane_is_begun_beside_a_run_of_the_whole_phase() {
 }
 
 #[test]
-fn a_lane_whose_dependencies_are_not_merged_is_refused_before_a_run_is_begun() {
+fn lane_with_unmerged_dependencies_is_refused() {
     let env = with(TWO_AND_ONE);
     let a = at_work(&env, "A");
     let refused = lane(&env, &["C"]).wait().exits(3).says(&["C", "A and B", "not merged into main"]);
@@ -147,7 +147,7 @@ fn a_holder_on_another_machine_is_named_with_its_machine() {
 }
 
 #[test]
-fn what_an_older_run_took_back_does_not_hide_what_a_newer_one_merged() {
+fn older_rollback_does_not_hide_a_newer_merge() {
     let env = with(TWO_AND_ONE);
     go(&env, &["A", "B"]);
     lane(&env, &["A", "--run-id", "first"]).wait().exits(0);
@@ -184,7 +184,7 @@ fn a_plain_resume_takes_the_run_of_the_lane_that_is_named() {
 }
 
 #[test]
-fn nothing_is_rolled_back_while_another_session_works_on_the_phase() {
+fn rollback_is_refused_while_another_session_works() {
     let env = with(TWO_AND_ONE);
     go(&env, &["A"]);
     lane(&env, &["A", "--run-id", "a"]).wait().exits(0);
@@ -270,7 +270,7 @@ fn a_dead_sessions_lane_is_taken_over_by_a_resume_only() {
 }
 
 #[test]
-fn a_session_that_waits_names_the_holder_and_continues_when_it_is_free() {
+fn waiting_session_names_the_holder_and_continues() {
     let env = with(TWO_AND_ONE);
     let a = at_work(&env, "A");
     let plan = env.path("plan.toml");

@@ -51,7 +51,7 @@ fn an_agent_at_work_is_kept_from_time_to_time_and_left_alone() {
 }
 
 #[test]
-fn a_snapshot_of_an_agent_at_work_is_recorded_by_the_next_life_if_the_last_one_could_not() {
+fn unrecorded_snapshot_is_recorded_at_resume() {
     for ends_alone in [false, true] {
         let env = TestEnv::new();
         env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
@@ -117,7 +117,7 @@ fn a_risky_tool_call_takes_a_snapshot_and_rubbish_does_no_harm() {
 }
 
 #[test]
-fn nothing_is_kept_on_the_way_where_that_is_switched_off_or_nothing_calls_for_it() {
+fn no_interval_snapshot_when_disabled_or_not_due() {
     let env = TestEnv::new();
     env.write(
         "repo/lanewright.toml",
@@ -133,7 +133,7 @@ fn nothing_is_kept_on_the_way_where_that_is_switched_off_or_nothing_calls_for_it
 }
 
 #[test]
-fn a_snapshot_that_cannot_be_taken_is_reported_and_fails_no_agent() {
+fn failed_snapshot_is_reported_and_fails_no_agent() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
     env.commit("settings");
@@ -152,7 +152,7 @@ fn a_snapshot_that_cannot_be_taken_is_reported_and_fails_no_agent() {
 }
 
 #[test]
-fn what_is_kept_on_the_way_is_no_good_point() {
+fn interval_snapshot_is_not_a_passing_state() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
     env.commit("settings");
@@ -197,7 +197,7 @@ fn json(env: &TestEnv, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_list_tells_stages_and_snapshots_and_a_snapshot_tells_its_context() {
+fn checkpoints_list_and_show_their_context() {
     let env = failed_run();
     let shown_text = env.lanewright(&["checkpoints", "list", "--lane", "A"]).exits(0).stdout;
     for part in ["before_lane_start", "after_lane_start", "failed", "ckpt_A_1_", "failure", "1 file changed"] {
@@ -218,7 +218,7 @@ fn a_list_tells_stages_and_snapshots_and_a_snapshot_tells_its_context() {
 }
 
 #[test]
-fn a_snapshot_goes_by_its_name_its_ref_and_the_beginning_of_its_commit() {
+fn snapshot_is_found_by_name_ref_or_commit_prefix() {
     let env = failed_run();
     let one = &listed(&env)[0];
     let (reference, commit) = (text(one, "reference"), text(one, "commit"));
@@ -229,7 +229,7 @@ fn a_snapshot_goes_by_its_name_its_ref_and_the_beginning_of_its_commit() {
 }
 
 #[test]
-fn what_is_restored_over_is_kept_and_can_be_had_back() {
+fn restore_saves_the_replaced_state_first() {
     let env = failed_run();
     let made = json(&env, &["checkpoints", "create", RUN, "A", "agent", "-m", "before lunch"]);
     env.write(&format!("{WORKTREE}/one.txt"), "spoilt\n");
@@ -282,7 +282,7 @@ fn a_live_run_records_a_snapshot_and_refuses_to_restore_one() {
 }
 
 #[test]
-fn nothing_is_restored_under_the_hands_of_an_agent_that_outlives_lanewright() {
+fn restore_is_refused_while_an_orphan_agent_runs() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
     let running = env.start(&["--merge", "none"]);
@@ -354,7 +354,7 @@ fn pruning_leaves_what_was_put_aside_and_the_newest() {
 }
 
 #[test]
-fn a_lane_that_holds_no_worktree_has_nothing_to_keep_or_to_restore_into() {
+fn lane_without_worktree_cannot_be_saved_or_restored() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.execute(&[]).exits(0);
@@ -381,7 +381,7 @@ fn with_damage(more: &str) -> TestEnv {
 }
 
 #[test]
-fn what_git_lost_is_taken_from_the_files_again() {
+fn lost_git_objects_are_rewritten_from_the_files() {
     let env = with_damage("echo left > left.txt");
     env.execute(&[]).exits(0);
     assert_eq!(env.file_at("main", "one.txt"), "only here");
@@ -391,7 +391,7 @@ fn what_git_lost_is_taken_from_the_files_again() {
 }
 
 #[test]
-fn where_the_last_state_that_passed_is_damaged_the_one_before_is_gone_on_from() {
+fn damaged_passing_state_falls_back_to_the_one_before() {
     let env = with_damage("rm one.txt");
     env.execute(&[]).exits(0);
     assert_eq!(env.file_at("main", "one.txt"), "only here");

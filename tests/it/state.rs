@@ -153,7 +153,7 @@ fn goes_on_in(env: &TestEnv, below: &str) {
 }
 
 #[test]
-fn a_run_whose_machine_died_goes_on_in_a_new_clone_at_the_same_place() {
+fn run_of_a_dead_machine_continues_in_a_new_clone() {
     let env = lost_in_the_middle();
     goes_on_in(&env, "repo");
 }
@@ -230,7 +230,7 @@ fn a_remote_may_be_given_by_its_address() {
 }
 
 #[test]
-fn a_run_that_was_started_here_under_the_same_name_is_not_run_over() {
+fn pull_does_not_overwrite_a_local_run_of_that_name() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
     lanewright_in(&env, "other", &["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
@@ -288,7 +288,7 @@ fn a_run_that_is_at_work_here_is_not_pulled() {
 }
 
 #[test]
-fn an_integration_branch_that_went_on_elsewhere_is_refused_before_anything_is_made() {
+fn diverged_integration_branch_is_refused() {
     let env = lost_in_the_middle();
     clone_into(&env, "repo");
     env.write("repo/mine.txt", "mine\n");
@@ -433,7 +433,7 @@ fn a_machines_name_cannot_forge_lines() {
 }
 
 #[test]
-fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
+fn unreachable_remote_gets_the_state_later() {
     let env = simple();
     fs::rename(env.path("origin.git"), env.path("away.git")).expect("it is there");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
@@ -447,7 +447,7 @@ fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
 }
 
 #[test]
-fn nothing_to_pull_and_an_unknown_remote_are_different_errors() {
+fn empty_remote_and_unknown_remote_are_different_errors() {
     let env = simple();
     env.lanewright(&["state", "pull"]).exits(8).says(&["origin has no unfinished run on main"]);
     env.lanewright(&["state", "pull", "r7"]).exits(8).says(&["origin has no state of run r7"]);
@@ -500,7 +500,7 @@ fn a_run_is_dropped_only_when_the_remotes_branch_holds_its_work() {
 }
 
 #[test]
-fn an_unmerged_lane_has_to_be_on_the_remote_before_its_run_is_dropped() {
+fn drop_is_refused_until_unmerged_lanes_are_pushed() {
     let env = cloned();
     env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.commit("a plan of one lane");
@@ -598,7 +598,7 @@ fn work_that_was_done_and_not_committed_yet_is_done_again() {
 }
 
 #[test]
-fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
+fn run_with_staged_merge_continues_in_another_clone() {
     let env = simple();
     let crash = ("LANEWRIGHT_CRASH_POINT", "before_publish_merge:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1"];
@@ -613,7 +613,7 @@ fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
 }
 
 #[test]
-fn a_lane_whose_merge_another_clone_has_is_not_merged_there_again() {
+fn lane_merged_in_another_clone_is_not_merged_again() {
     let env = simple();
     let crash = ("LANEWRIGHT_CRASH_POINT", "after_publish_merge:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1", "--state-remote", "origin"];
@@ -656,7 +656,7 @@ fn a_slot_that_another_run_holds_here_is_left_to_it() {
 }
 
 #[test]
-fn a_run_that_was_done_and_not_published_is_pulled_and_a_published_one_is_not() {
+fn only_unpublished_done_runs_are_pulled() {
     let env = simple();
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
     env.lanewright(&arguments).exits(0);

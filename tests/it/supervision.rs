@@ -22,7 +22,7 @@ fn exits(env: &TestEnv) -> Vec<(String, i64)> {
 }
 
 #[test]
-fn an_agent_that_ignores_its_time_limit_is_killed_with_everything_it_started() {
+fn agent_ignoring_its_timeout_is_killed_with_children() {
     let env = TestEnv::new();
     // The grandchild leaves the session, ignores SIGTERM too, and keeps the output open.
     env.plan(
@@ -51,7 +51,7 @@ while [ -d "$SCRATCH" ]; do sleep 0.05; done
 }
 
 #[test]
-fn an_agent_that_sleeps_past_its_time_limit_is_asked_to_end_and_its_work_is_kept() {
+fn timed_out_agent_is_terminated_and_its_work_saved() {
     let env = TestEnv::new();
     env.plan(
         r#"
@@ -75,7 +75,7 @@ wait-for never
 }
 
 #[test]
-fn what_an_agent_leaves_running_is_ended_with_it() {
+fn processes_left_by_an_agent_end_with_it() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\ncommand = 'setsid wait-for never & echo $! > \"$SCRATCH/server\"; echo x > x.txt'\n",
@@ -86,7 +86,7 @@ fn what_an_agent_leaves_running_is_ended_with_it() {
 }
 
 #[test]
-fn a_kill_of_lanewright_disturbs_no_agent_and_a_resume_takes_its_work() {
+fn agent_outlives_a_kill_and_resume_takes_its_work() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo begun >> \"$SCRATCH/began\"; wait-for go; echo x > x.txt; touch \"$SCRATCH/done\"'\n");
     let run = env.start(&[]);
@@ -105,7 +105,7 @@ fn a_kill_of_lanewright_disturbs_no_agent_and_a_resume_takes_its_work() {
 const KILLS_ITS_SUPERVISOR: &str = "kill -KILL $PPID; wait-for never";
 
 #[test]
-fn a_gate_whose_supervisor_dies_is_run_again_and_the_agent_is_not() {
+fn gate_without_supervisor_runs_again_without_the_agent() {
     let env = TestEnv::new();
     // Each kind of gate loses its supervisor once.
     let once =
@@ -130,7 +130,7 @@ fn a_gate_whose_supervisor_dies_is_run_again_and_the_agent_is_not() {
 }
 
 #[test]
-fn a_gate_that_kills_its_supervisor_each_time_fails_with_the_reason() {
+fn gate_that_always_kills_its_supervisor_fails() {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\nretries = 0\ntests = ['''{KILLS_ITS_SUPERVISOR}''']\n\
@@ -181,13 +181,13 @@ while [ -d "$SCRATCH" ]; do sleep 0.05; done
 }
 
 #[test]
-fn an_agent_that_is_ended_just_before_its_supervisor_was_stopped_whatever_it_exits_with() {
+fn agent_ended_with_its_supervisor_counts_as_stopped() {
     for code in [143, 130, 1] {
         assert_eq!(end_one_after_the_other(code), [("stopped".to_owned(), 143), ("exited".to_owned(), 0)], "{code}");
     }
 }
 
 #[test]
-fn an_agent_that_succeeds_just_before_its_supervisor_is_ended_has_succeeded() {
+fn success_just_before_the_supervisor_ends_counts() {
     assert_eq!(end_one_after_the_other(0), [("exited".to_owned(), 0)]);
 }

@@ -117,7 +117,7 @@ fn a_killed_run_leaves_a_trace_that_lacks_nothing_but_its_end() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_reported_before_anything_begins() {
+fn unwritable_output_file_is_reported_first() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n");
     let ended = env.execute(&["--timings", "no/such/place.json"]).exits(2);

@@ -5,7 +5,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::executors::{slurm, this};
-use crate::placed::has_begun;
+use crate::placement::has_begun;
 use crate::support::{RUN, Terminal, TestEnv, wait_until};
 
 const PLAN: &str = "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
@@ -31,7 +31,7 @@ fn ended() -> TestEnv {
 }
 
 #[test]
-fn a_comment_on_a_line_of_the_diff_reaches_the_agent_and_an_approval_the_run() {
+fn diff_comment_reaches_the_agent_and_approval_the_run() {
     let env = TestEnv::new();
     env.plan(PLAN);
     let run = env.start(&["--wait"]);
@@ -66,7 +66,7 @@ fn a_comment_on_a_line_of_the_diff_reaches_the_agent_and_an_approval_the_run() {
 }
 
 #[test]
-fn a_killed_run_is_shown_as_such_and_resumed_by_a_process_that_outlives_the_interface() {
+fn killed_run_is_resumed_from_the_ui_in_the_background() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'wait-for go; echo l > l.txt'\n");
     let mut run = env.start(&[]);
@@ -156,7 +156,7 @@ fn a_sequence_that_does_not_end_stops_nothing() {
 }
 
 #[test]
-fn a_lane_on_a_cluster_shows_what_its_job_prints_and_has_no_worktree_here() {
+fn cluster_lane_shows_job_output_and_no_worktree() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\n\
@@ -180,7 +180,7 @@ fn a_lane_on_a_cluster_shows_what_its_job_prints_and_has_no_worktree_here() {
 }
 
 #[test]
-fn a_run_that_is_removed_is_shown_as_such_and_a_new_one_of_its_name_as_new() {
+fn removed_run_and_its_successor_are_told_apart() {
     let env = ended();
     let mut terminal = interface(&env);
     terminal.wait_for("failed");

@@ -55,7 +55,7 @@ fn the_status_names_the_links_to_the_worktrees_by_lane() {
 }
 
 #[test]
-fn agents_share_the_lanes_worktree_where_they_are_alone_in_their_round() {
+fn single_agent_of_a_round_uses_the_lane_worktree() {
     let places = places("auto");
     assert_eq!(places, [places[0].clone(), places[0].clone(), places[0].clone()]);
 }
@@ -156,7 +156,7 @@ fn no_more_agents_run_at_once_than_allowed() {
 }
 
 #[test]
-fn lanes_that_own_the_same_files_and_may_run_together_are_refused() {
+fn parallel_lanes_with_the_same_owns_are_refused() {
     let env = TestEnv::new();
     let lane = |id: &str| format!("[[lane]]\nid = \"{id}\"\nowns = [\"src/**\"]\ncommand = 'true'\n");
     env.plan(&(lane("A") + &lane("B")));
@@ -212,7 +212,7 @@ prompt = "two"
 }
 
 #[test]
-fn an_agent_that_ruins_its_worktree_has_failed_and_tries_again_in_a_new_one() {
+fn ruined_worktree_fails_the_attempt_and_is_replaced() {
     let deeds = [
         ("removed", "cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"; exit 0", false),
         ("removed, and failed", "cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"; exit 1", false),
@@ -245,7 +245,7 @@ fn an_agent_that_ruins_its_worktree_has_failed_and_tries_again_in_a_new_one() {
 }
 
 #[test]
-fn a_worktree_that_is_gone_when_its_lane_needs_it_is_opened_anew() {
+fn missing_worktree_is_opened_again() {
     let env = TestEnv::new();
     env.plan(
         r#"
@@ -274,7 +274,7 @@ command = 'wait-for-merge one; echo x > two.txt'
 
 /// Another program empties or removes the worktree between its reset and the start of the next attempt, in the user's hook.
 #[test]
-fn a_worktree_that_is_emptied_before_the_next_attempt_is_checked_out_again() {
+fn emptied_worktree_is_checked_out_again() {
     let deeds = [
         ("emptied", "find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} +"),
         ("removed, and the next checkout fails", "touch \"$SCRATCH/failing\"; cd ..; rm -rf \"$OLDPWD\""),
@@ -315,7 +315,7 @@ fn emptied_after_its_reset(mode: &str, deed: &str) -> TestEnv {
 }
 
 #[test]
-fn a_worktree_that_was_made_and_not_checked_out_is_no_change_by_hand() {
+fn worktree_without_checkout_is_no_manual_change() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'echo x > x.txt; test -e \"$SCRATCH/ready\"'\n");
     env.execute(&[]).exits(1);
@@ -346,7 +346,7 @@ fn a_rollback_names_what_is_in_the_place_of_a_worktree() {
 }
 
 #[test]
-fn what_a_lost_worktree_held_stays_in_its_snapshot_when_the_lane_is_merged() {
+fn snapshot_of_lost_worktree_outlives_the_merge() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\

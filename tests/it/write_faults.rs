@@ -39,7 +39,7 @@ fn init_is_refused(fault: &str, words: &str) -> bool {
 }
 
 #[test]
-fn an_init_that_is_refused_at_any_write_changes_nothing_and_succeeds_later() {
+fn init_survives_a_failure_of_any_write() {
     for (name, words) in FAULTS {
         let refused = (1..).take_while(|number| init_is_refused(&format!("{name}:{number}"), words)).count();
         // A directory, and of five files and an old one: the file, its text, a sync, but for the old one its place.
@@ -83,17 +83,17 @@ fn temporary(env: &TestEnv) -> Vec<PathBuf> {
 
 /// The file itself, its text, a sync, its place, a sync of its name.
 #[test]
-fn a_claim_that_is_refused_blocks_its_lane_until_the_next_resume() {
+fn unwritable_claim_blocks_the_lane_until_a_resume() {
     (1..=5).for_each(|number| assert_refused_and_done_later("/slots/01.claim", number));
 }
 
 #[test]
-fn directories_and_links_of_the_pool_that_are_refused_block_the_lane_until_the_next_resume() {
+fn unwritable_pool_blocks_the_lane_until_a_resume() {
     ["/slots", "/A/code"].iter().for_each(|part| assert_refused_and_done_later(part, 1));
 }
 
 #[test]
-fn state_in_the_repository_that_is_refused_stops_the_run_until_the_next_one() {
+fn unwritable_state_stops_the_run_until_a_resume() {
     (1..=5).for_each(|number| assert_refused_and_done_later(".git/info/exclude", number));
     (1..=3).for_each(|number| assert_refused_and_done_later(".git/lanewright/published.json", number));
     for part in [".git/lanewright", ".git/lanewright/pool.guard", ".git/worktrees/01/lanewright.lock", ".git/objects"] {
@@ -102,6 +102,6 @@ fn state_in_the_repository_that_is_refused_stops_the_run_until_the_next_one() {
 }
 
 #[test]
-fn files_of_a_job_that_are_refused_stop_the_run_until_the_next_resume() {
+fn unwritable_job_files_stop_the_run_until_a_resume() {
     (1..=5).for_each(|number| assert_refused_and_done_later("/spec.json", number));
 }

@@ -51,7 +51,7 @@ fn a_finished_run_leaves_nothing_but_its_work_and_its_records() {
 }
 
 #[test]
-fn nothing_is_removed_without_a_yes() {
+fn clean_removes_only_after_confirmation() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
     scratch.write("repo/lanewright.toml", "keep_pool = true\n");
@@ -128,7 +128,7 @@ fn an_unfinished_run_is_left_alone() {
 }
 
 #[test]
-fn force_removes_unmerged_work_of_a_run_that_is_named_and_says_where_it_was() {
+fn clean_force_removes_unmerged_work_and_names_it() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD, BAD]);
     scratch.execute(&[]).exits(1);
@@ -189,7 +189,7 @@ fn uncommitted_work_in_a_worktree_stays() {
 }
 
 #[test]
-fn a_run_that_is_held_is_left_alone_and_so_is_one_whose_agents_still_run() {
+fn clean_leaves_held_and_active_runs() {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW]);
     let running = scratch.execute_until("scratch/slow");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::cli_runs::{Run, waiting_run};
+use super::run_commands::{Run, waiting_run};
 use crate::support::{Ended, TestEnv};
 
 /// With a repository that has a linked worktree at `linked`, and a directory for the user's settings.
@@ -144,7 +144,7 @@ fn settings_come_from_flagless_layers_in_their_order() {
 }
 
 #[test]
-fn the_repositorys_file_counts_from_every_directory_and_worktree_of_it() {
+fn repository_settings_apply_in_every_worktree() {
     let scratch = with_repository();
     scratch.write("repo/lanewright.toml", "retries = 7\n");
     fs::create_dir_all(scratch.path("repo/deep/er")).expect("a directory");
@@ -164,7 +164,7 @@ fn the_repositorys_file_counts_from_every_directory_and_worktree_of_it() {
 }
 
 #[test]
-fn a_faulty_configuration_exits_with_2_and_tells_all_faults_with_their_places() {
+fn invalid_settings_exit_2_with_all_locations() {
     let scratch = with_repository();
     scratch.write("repo/lanewright.toml", "retries = \"x\"\nmerg = \"local\"\n");
     scratch.write("config/lanewright/config.toml", "\nprogress = \"loud\"\n");
@@ -177,7 +177,7 @@ fn a_faulty_configuration_exits_with_2_and_tells_all_faults_with_their_places() 
 }
 
 #[test]
-fn an_unknown_key_is_an_error_unless_it_is_allowed_and_then_the_data_stays_clean() {
+fn unknown_key_is_an_error_unless_allowed() {
     let scratch = with_repository();
     scratch.write("repo/lanewright.toml", "retrys = 1\n");
     assert_eq!(scratch.lanewright(SETTINGS).code, 2);
@@ -228,7 +228,7 @@ fn a_full_disk_is_a_failure() {
 }
 
 #[test]
-fn completions_are_made_for_every_shell_and_bash_can_read_its_own() {
+fn completions_exist_for_every_shell() {
     let scratch = TestEnv::without_repository();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let ended = scratch.lanewright(&["completions", shell]);
@@ -268,7 +268,7 @@ fn a_shell_completes_runs_lanes_and_agents() {
 }
 
 #[test]
-fn the_manual_page_has_its_sections_and_there_is_one_for_every_command() {
+fn manual_has_a_page_for_every_command() {
     let scratch = TestEnv::without_repository();
     let page = scratch.lanewright(&["man"]);
     assert_eq!((page.code, page.stderr.as_str()), (0, ""));
@@ -294,7 +294,7 @@ fn the_manual_page_has_its_sections_and_there_is_one_for_every_command() {
 }
 
 #[test]
-fn diagnostics_are_written_for_those_who_ask_and_never_among_the_data() {
+fn diagnostics_go_to_stderr_only_on_request() {
     let scratch = with_repository();
     scratch.write("repo/lanewright.toml", "");
     let stderr = |more: &[&str], filter: &str| {

@@ -5,9 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-mod course;
 mod cuts;
 mod files;
 mod git;
 mod meanwhile;
 mod objects;
+mod way_out;

@@ -108,7 +108,7 @@ fn the_demo_happens_as_announced_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_kept_demo_can_be_looked_at_and_programs_can_read_the_telling() {
+fn kept_demo_can_be_inspected_also_as_json() {
     let machine = Machine::new();
     let output = machine.demo(&["--keep", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -2,12 +2,12 @@
 
 mod clean;
 mod cli;
-mod cli_runs;
+mod content_manifest;
 #[cfg(target_os = "linux")]
 mod corruption;
 mod demo;
 mod doctor;
-mod manifest;
-mod naming;
 mod rollback;
 mod rolled_back;
+mod run_commands;
+mod run_names;

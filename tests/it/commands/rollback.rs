@@ -36,7 +36,7 @@ fn checkpoints(scratch: &TestEnv) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_merged_lane_is_undone_by_a_commit_on_top_and_can_be_run_again() {
+fn rollback_reverts_a_merged_lane_with_a_commit() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE, TWO]);
     scratch.execute(&[]).exits(0);
@@ -94,7 +94,7 @@ fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
 }
 
 #[test]
-fn what_is_kept_can_be_restored_with_the_command_that_is_printed() {
+fn printed_restore_command_restores_the_saved_work() {
     let scratch = TestEnv::new();
     scratch.lanes(&[MESSY]);
     scratch.execute(&[]).exits(1);
@@ -108,7 +108,7 @@ fn what_is_kept_can_be_restored_with_the_command_that_is_printed() {
 }
 
 #[test]
-fn a_live_agent_is_stopped_and_its_work_kept_after_lanewright_was_killed() {
+fn rollback_stops_an_orphan_agent_and_saves_its_work() {
     let scratch = TestEnv::new();
     scratch.lanes(&[SLOW, ONE]);
     scratch.execute_and_kill_at("scratch/slow.pid");
@@ -166,7 +166,7 @@ fn bad_usage_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn what_was_changed_again_since_is_left_to_a_person() {
+fn files_changed_since_are_left_to_the_user() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE]);
     scratch.execute(&[]).exits(0);
@@ -192,7 +192,7 @@ fn what_was_changed_again_since_is_left_to_a_person() {
 }
 
 #[test]
-fn a_dirty_checkout_of_the_base_is_refused_before_anything_is_stopped() {
+fn rollback_refuses_a_dirty_base_checkout_first() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE]);
     scratch.execute(&[]).exits(0);
@@ -328,7 +328,7 @@ a_rollback_that_dies_is_finished_by_the_same_command! {
 }
 
 #[test]
-fn a_merge_that_was_published_and_not_written_down_is_undone_too() {
+fn rollback_reverts_an_unrecorded_merge() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE]);
     let before = scratch.tree("main");

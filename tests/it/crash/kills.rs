@@ -39,7 +39,7 @@ fn a_run_that_is_killed_at_any_moment_comes_to_its_end() {
 }
 
 #[test]
-fn a_run_with_timeouts_outages_and_questions_that_is_killed_at_any_moment_comes_to_its_end() {
+fn run_with_timeouts_and_questions_survives_any_kill() {
     let expected = undisturbed_run_with(&TROUBLE, &QUESTIONS);
     let seeds: Vec<u32> = (0..rounds().unwrap_or(12)).collect();
     for_each(&seeds, u32::to_string, |&seed| {

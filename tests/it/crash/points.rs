@@ -96,7 +96,7 @@ fn a_resume_fixes_a_death_on_the_way_of_any_merge_style() {
 }
 
 #[test]
-fn what_gates_left_is_kept_once_however_often_lanewright_dies() {
+fn files_left_by_gates_are_saved_once_across_kills() {
     let expected = undisturbed_run_of(&LITTERING);
     assert_eq!(expected.references, "refs/heads/main\n", "what was put aside outlived the merge");
     let certain = ["after_merge_agent:2", "after_release_agent:1", "after_release_agent:2", "kept:1", "kept:4"];

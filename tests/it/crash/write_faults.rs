@@ -25,7 +25,7 @@ const UNHARMED: usize = 12;
 type Begin = fn(&World) -> Vec<String>;
 
 #[test]
-fn a_run_whose_files_are_refused_at_any_write_says_so_and_is_resumed() {
+fn run_survives_a_failure_of_any_write() {
     let begin: Begin = |_| vec!["execute-phase".to_owned(), PLAN.to_owned()];
     for fault in &FAULTS {
         let told = sweep(fault, begin);
@@ -41,7 +41,7 @@ fn a_run_whose_files_are_refused_at_any_write_says_so_and_is_resumed() {
 const FILES: [&str; 5] = [".jsonl", "/plan.json", "/.git/info/exclude", "/.git/lanewright", "/task.json"];
 
 #[test]
-fn a_resume_whose_files_are_refused_at_any_write_says_so_and_is_resumed_itself() {
+fn resume_survives_a_failure_of_any_write() {
     let begin: Begin = |world| {
         assert!(world.go_on(Some("after_sync:8")).wait().was_killed());
         let (run, directory) = world.run().unwrap();

@@ -8,7 +8,7 @@ use lanewright_store::checkpoints;
 use lanewright_store::run_log;
 use lanewright_store::salvage;
 
-use super::course::{job, says_something};
+use super::way_out::{job, says_something};
 use crate::commands::doctor::patient::Patient;
 
 /// Cuts the file at every tenth byte and looks at what is left of it; then the file is whole again.

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::course::{GARBAGE, halve, job, leads_out, of_another_run, overwrite, resealed};
+use super::way_out::{GARBAGE, halve, job, leads_out, of_another_run, overwrite, resealed};
 use crate::commands::doctor::patient::{Patient, edit};
 
 macro_rules! ways {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use super::course::{GARBAGE, leads_out};
+use super::way_out::{GARBAGE, leads_out};
 use crate::commands::doctor::patient::Patient;
 
 macro_rules! ways {

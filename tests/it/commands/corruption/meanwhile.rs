@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use super::course::{GARBAGE, overwrite, resealed, says_something, way_out};
+use super::way_out::{GARBAGE, overwrite, resealed, says_something, way_out};
+use crate::commands::content_manifest::BlobManifest;
 use crate::commands::doctor::patient::Patient;
-use crate::commands::manifest::BlobManifest;
 use crate::support::{TestEnv, wait_until};
 
 /// Works until it may end.

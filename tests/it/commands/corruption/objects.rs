@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::course::GARBAGE;
+use super::way_out::GARBAGE;
 use crate::support::TestEnv;
 
 /// The first attempt leaves a commit and an uncommitted file, and fails; the next one writes them again where they are gone.
@@ -198,7 +198,7 @@ fn snapshot_that_stays_lost_is_not_found_again() {
 
 /// Git writes no object whose file exists, whatever is in it.
 #[test]
-fn object_that_a_power_cut_left_empty_is_written_by_the_next_attempt() {
+fn emptied_object_is_written_by_the_next_attempt() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo precious > l.txt'\n");
     env.write("precious", "precious\n");
@@ -269,7 +269,7 @@ fn is_blocked_until_rolled_back(damage: impl Fn(&TestEnv)) {
 }
 
 #[test]
-fn lost_file_of_lane_head_without_worktree_blocks_until_rolled_back() {
+fn lost_file_without_worktree_blocks_until_rollback() {
     is_blocked_until_rolled_back(|env| overwrite(object(env, "lane/P1/L:one/file"), b""));
 }
 
@@ -281,7 +281,7 @@ fn lost_lane_head_without_worktree_blocks_until_rolled_back() {
 }
 
 #[test]
-fn lost_lane_head_without_branch_and_worktree_blocks_until_rolled_back() {
+fn lost_lane_head_blocks_until_rollback() {
     is_blocked_until_rolled_back(|env| {
         damage(object(env, "lane/P1/L"), None);
         fs::remove_file(env.path("repo/.git/refs/heads/lane/P1/L")).unwrap();

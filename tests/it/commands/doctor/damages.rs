@@ -154,7 +154,7 @@ pub fn insert_zeros(path: &Path, line: usize) {
 }
 
 #[test]
-fn the_worktree_of_an_agent_that_is_gone_and_what_was_staged_in_it() {
+fn removed_agent_worktree_is_restored_with_staged_files() {
     let patient = Patient::new();
     let slot = patient.slot();
     fs::write(slot.join("SL-2/staged-later"), "in no snapshot\n").unwrap();
@@ -183,7 +183,7 @@ fn everything_beside_the_repository_that_is_gone() {
 }
 
 #[test]
-fn checkpoints_that_cannot_be_read_and_the_records_of_others_in_them() {
+fn unreadable_checkpoints_keep_records_of_others() {
     let patient = Patient::new();
     let (path, manifest) = (patient.state("checkpoints.json"), patient.manifest());
     let before = fs::read_to_string(&path).unwrap();

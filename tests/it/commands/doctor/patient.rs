@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::commands::manifest::BlobManifest;
+use crate::commands::content_manifest::BlobManifest;
 use crate::support::{Ended, Running, TestEnv};
 
 /// One lane is merged. The agent of the other has a commit of its own, and changed, staged, new and ignored files; it

@@ -36,7 +36,7 @@ fn escalates(patient: &Patient, kind: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_log_that_is_damaged_in_the_middle_is_escalated_and_the_phase_can_be_run_again() {
+fn log_damaged_in_the_middle_is_escalated() {
     let patient = Patient::new();
     let manifest = patient.manifest().without_files_like("/ignored/");
     let log = fs::read(patient.scratch.log_file()).unwrap();
@@ -177,7 +177,7 @@ fn uncommitted_work_on_another_branch_stays_where_it_is() {
 }
 
 #[test]
-fn a_plan_that_is_gone_and_whose_source_has_changed_is_escalated() {
+fn lost_plan_with_changed_source_is_escalated() {
     let patient = Patient::new();
     let plan = patient.scratch.path("plan.toml");
     let source = fs::read_to_string(&plan).unwrap();
@@ -191,7 +191,7 @@ fn a_plan_that_is_gone_and_whose_source_has_changed_is_escalated() {
 }
 
 #[test]
-fn what_needs_nothing_done_is_reported_and_is_no_failure() {
+fn doctor_reports_harmless_findings_with_exit_0() {
     let patient = Patient::new();
     let (slot, free) = (patient.lane_slot(), patient.scratch.path("repo.lanes/slots/09"));
     patient.scratch.git(&["worktree", "lock", "--reason", "mine", slot.to_str().unwrap()]);
@@ -275,7 +275,7 @@ fn work_that_is_gone_from_the_repository_is_reported() {
 }
 
 #[test]
-fn a_branch_is_made_again_with_the_agents_own_commits_though_no_log_knows_them() {
+fn branch_is_restored_with_unrecorded_agent_commits() {
     let patient = Patient::new();
     let head = patient.scratch.git_in(&patient.slot(), &["rev-parse", "HEAD"]);
     fs::remove_dir_all(patient.slot()).unwrap();

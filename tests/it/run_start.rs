@@ -36,7 +36,7 @@ fn nothing_was_made(env: &TestEnv) {
 }
 
 #[test]
-fn refs_in_a_format_that_libgit2_does_not_read_are_refused_before_anything_is_made() {
+fn unsupported_ref_format_is_refused() {
     let env = TestEnv::without_repository();
     env.plan(ONE);
     env.git(&["init", "--quiet", "--ref-format=reftable"]);
@@ -55,7 +55,7 @@ fn refs_in_a_format_that_libgit2_does_not_read_are_refused_before_anything_is_ma
 }
 
 #[test]
-fn an_extension_that_git_does_not_know_is_refused_before_anything_is_made() {
+fn unknown_git_extension_is_refused() {
     let env = with(ONE);
     env.git(&["config", "core.repositoryFormatVersion", "1"]);
     env.git(&["config", "extensions.fromTheFuture", "true"]);
@@ -111,7 +111,7 @@ fn a_lock_on_packed_refs_that_is_new_is_waited_for() {
 }
 
 #[test]
-fn a_run_that_died_before_its_first_record_is_started_again_by_the_same_command() {
+fn run_killed_before_its_first_record_starts_again() {
     let env = with(ONE);
     let plan = env.path("plan.toml");
     let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];

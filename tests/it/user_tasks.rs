@@ -42,7 +42,7 @@ fn a_decision_reaches_the_agent_and_nothing_is_done_twice() {
 }
 
 #[test]
-fn a_no_sends_the_agent_back_to_the_task_before_and_is_followed_by_the_same_question() {
+fn rejection_repeats_the_task_and_the_question() {
     let env = waiting("human-verify", "");
     env.lanewright(&["reject", "r1", "L", "-m", "too slow"]).exits(0);
     env.resume(&[]).exits(3).says(&["--gate task:ask"]);
@@ -87,7 +87,7 @@ fn an_answer_to_a_live_run_is_acted_upon_at_once() {
 }
 
 #[test]
-fn an_approved_look_is_asked_for_again_when_the_work_is_done_again() {
+fn redone_work_needs_a_new_approval() {
     let env = TestEnv::new();
     let tests = "tests = ['grep -q 2 task-use']\n";
     env.plan(&lane("human-verify", tests).replace("echo \"$LANEWRIGHT_ATTEMPT\" > ", "echo $LANEWRIGHT_ATTEMPT > "));

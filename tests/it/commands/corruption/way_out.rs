@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::commands::content_manifest::BlobManifest;
 use crate::commands::doctor::patient::Patient;
-use crate::commands::manifest::BlobManifest;
 use crate::support::Ended;
 
 /// Damages a run that stands still, and asserts that `way` leads out.

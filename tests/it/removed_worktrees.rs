@@ -63,7 +63,7 @@ fn objects_of_an_agent_at_work_outlive_a_prune() {
 }
 
 #[test]
-fn a_branch_of_an_agent_that_is_deleted_at_work_is_made_again_with_its_commits() {
+fn deleted_agent_branch_is_restored_with_its_commits() {
     beside_an_agent(
         "git add --all; git commit --quiet -m more; git -C \"$REPO\" update-ref -d refs/heads/lane-agent/P1/A/agent",
     );
@@ -71,7 +71,7 @@ fn a_branch_of_an_agent_that_is_deleted_at_work_is_made_again_with_its_commits()
 
 /// A commit in a worktree whose branch is gone has no parent, and could be merged nowhere.
 #[test]
-fn what_an_agent_commits_after_its_branch_was_deleted_continues_its_history() {
+fn commit_after_branch_deletion_continues_its_history() {
     let env = at_work(
         "git -C \"$REPO\" update-ref -d refs/heads/lane-agent/P1/A/agent; git add --all; git commit --quiet -m rootless",
     );
@@ -124,7 +124,7 @@ fn a_setting_of_line_ends_that_comes_and_goes_changes_nothing() {
 
 /// As git writes files while `core.autocrlf` is set, and leaves them when it is not any more.
 #[test]
-fn line_ends_that_a_setting_left_in_the_users_checkout_keep_no_lane_from_it() {
+fn line_endings_in_the_checkout_do_not_block_a_merge() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.write("repo/README.md", "A project.\r\n");
@@ -145,7 +145,7 @@ fn line_ends_that_a_setting_left_in_the_users_checkout_keep_no_lane_from_it() {
 }
 
 #[test]
-fn the_slot_of_a_lane_that_is_removed_beside_its_agent_is_opened_again() {
+fn slot_removed_under_a_running_agent_is_opened_again() {
     let env = beside_an_agent("rm -rf \"$(cd -P \"$SCRATCH/../repo.lanes/r1/A/code\" && pwd)\"");
     assert_eq!(env.events("worktree_lost").len(), 1);
 }
@@ -240,7 +240,7 @@ fn a_run_that_died_has_its_worktrees_registered_again() {
 }
 
 #[test]
-fn a_run_that_died_outlives_its_worktrees_where_all_is_committed() {
+fn killed_run_resumes_without_its_committed_worktrees() {
     for point in ["after_snapshot:2", "after_merge_agent:1", "after_stage_merge:1", "before_publish_merge:1"] {
         let env = killed_at(point);
         fs::remove_dir_all(env.path("repo.lanes")).expect("removed");
@@ -252,7 +252,7 @@ fn a_run_that_died_outlives_its_worktrees_where_all_is_committed() {
 
 /// What was not committed is gone with the slot, so its task is done again, and no other.
 #[test]
-fn a_slot_that_is_removed_before_its_work_is_committed_costs_one_attempt() {
+fn slot_removed_before_the_commit_costs_one_attempt() {
     let env = killed_at("before_commit_work:2");
     let opened = env.events("worktree_opened");
     let place = opened.iter().find(|event| event["agent"] == "agent").expect("a worktree");
@@ -263,7 +263,7 @@ fn a_slot_that_is_removed_before_its_work_is_committed_costs_one_attempt() {
 
 /// A branch at a time is gone, with all that only it held but for a snapshot.
 #[test]
-fn a_branch_that_was_pruned_too_is_made_again_from_the_recorded_head() {
+fn pruned_branch_is_restored_from_the_recorded_head() {
     let env = killed_at("after_snapshot:2");
     delete_refs(&env, "refs/heads/lane-agent");
     gc(&env);
@@ -284,7 +284,7 @@ fn the_newest_snapshot_of_a_lane_is_set_again() {
 
 /// Its worktree then stands at the merge that is tested, which is no commit of the lane's.
 #[test]
-fn the_branch_of_a_lane_whose_merge_is_tested_is_made_again_at_the_lanes_head() {
+fn branch_deleted_during_merge_tests_is_restored() {
     let env = TestEnv::new();
     env.plan(
         r#"
@@ -320,7 +320,7 @@ fn a_file_whose_committed_content_was_lost_is_stored_again() {
 /// A prune that looked before a ref was set removes what the ref leads to. Here the lane's tests do it, right after the
 /// merge of its agent.
 #[test]
-fn what_was_just_made_is_stored_again_when_a_prune_took_it() {
+fn pruned_new_objects_are_stored_again() {
     let env = TestEnv::new();
     env.plan(
         r#"
@@ -344,7 +344,7 @@ command = 'echo a >> a.txt; echo ran >> "$SCRATCH/ran"'
 
 /// One lane that is hurt beyond repair blocks itself; the others are merged, and a rollback of it alone is enough.
 #[test]
-fn a_lane_that_cannot_be_repaired_keeps_no_other_from_being_merged() {
+fn unrepairable_lane_does_not_block_other_merges() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\

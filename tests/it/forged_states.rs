@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::exchange::clone;
 use crate::executors::{slurm, this};
-use crate::placed::{has_begun, in_other};
+use crate::placement::{has_begun, in_other};
 use crate::state::forged;
 use crate::support::{Ended, TestEnv, wait_until};
 
@@ -112,7 +112,7 @@ fn a_lane_whose_state_has_a_newer_format_is_blocked_alone() {
 }
 
 #[test]
-fn what_lies_in_the_place_of_a_job_is_not_taken_for_its_end() {
+fn planted_exit_file_is_not_a_job_exit() {
     let env = TestEnv::new();
     let place = env.log_file().with_extension("").join("lanes/A/tests-1").display().to_string();
     env.plan(&format!(

@@ -2,7 +2,7 @@
 
 use lanewright_model::event::{Event, RunOutcome};
 
-use super::cli_runs::{Run, attempt, waiting_run};
+use super::run_commands::{Run, attempt, waiting_run};
 use crate::support::TestEnv;
 
 /// An old unfinished run, a newer one, and a finished one that is newer still.
@@ -20,7 +20,7 @@ fn three_runs() -> (TestEnv, [Run; 3]) {
 const SHOWN: &str = "Run newer-2, the newest unfinished one. Others: old-1.\n";
 
 #[test]
-fn a_run_is_an_id_the_beginning_of_one_the_latest_or_the_newest_unfinished() {
+fn run_is_named_by_id_prefix_or_default() {
     let (scratch, _runs) = three_runs();
     let reported = |arguments: &[&str]| {
         let ended = scratch.lanewright(&[&["report", "--format", "json"], arguments].concat()).exits(0);
@@ -34,7 +34,7 @@ fn a_run_is_an_id_the_beginning_of_one_the_latest_or_the_newest_unfinished() {
 }
 
 #[test]
-fn without_an_unfinished_run_every_command_means_the_newest_as_if_it_was_named() {
+fn default_run_is_the_newest_if_none_is_unfinished() {
     let scratch = TestEnv::new();
     for (name, day) in [("a", 0), ("b", 1)] {
         let mut run = Run::begun(&scratch, name, day);
@@ -123,7 +123,7 @@ fn a_command_for_one_lane_refuses_two() {
 }
 
 #[test]
-fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id() {
+fn argument_is_a_run_id_then_a_lane_then_a_prefix() {
     let scratch = TestEnv::new();
     let mut whole = Run::begun(&scratch, "SL-1", 0);
     whole.job("SL-2", attempt(), "in run SL-1\n");
@@ -140,7 +140,7 @@ fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id()
 }
 
 #[test]
-fn an_answer_finds_the_run_in_which_the_lane_waits_and_the_lane_that_waits() {
+fn answer_finds_the_waiting_run_and_lane() {
     let (scratch, [old, ..]) = three_runs();
     scratch.lanewright(&["approve", "SL-1", "-m", "yes"]).exits(0);
     assert!(matches!(old.last(), Event::GateAnswered { approved: true, .. }));

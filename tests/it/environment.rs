@@ -41,7 +41,7 @@ fn an_agent_that_knows_no_name_for_its_commits_has_the_users() {
 }
 
 #[test]
-fn a_run_can_be_started_from_a_directory_and_from_another_worktree() {
+fn run_starts_from_a_subdirectory_or_other_worktree() {
     let env = TestEnv::new();
     env.write("repo/deep/down/file.txt", "x\n");
     env.commit("deep");
@@ -128,7 +128,7 @@ fn a_hook_that_fails_is_reported_once_and_undoes_no_checkout() {
 }
 
 #[test]
-fn what_a_hook_writes_is_no_change_of_the_agents() {
+fn files_written_by_a_hook_are_no_agent_changes() {
     for commit in ["true", "git add --all; git commit --quiet -m mine"] {
         let env =
             with_hook("echo built > stamp.txt; mkdir -p made; echo y > made/y.txt; echo more >> README.md", commit);
@@ -140,13 +140,13 @@ fn what_a_hook_writes_is_no_change_of_the_agents() {
 }
 
 #[test]
-fn what_an_agent_makes_of_what_a_hook_wrote_is_its_change() {
+fn agent_edit_of_a_hook_file_is_its_change() {
     let env = with_hook("echo built > stamp.txt", "echo edited > stamp.txt");
     env.execute(&[]).exits(1).says(&["stamp.txt"]);
 }
 
 #[test]
-fn work_that_an_agent_stashed_is_kept_and_the_users_stash_is_left() {
+fn stash_of_an_agent_is_saved_and_the_users_kept() {
     for deed in [
         "git stash --quiet",
         "git stash push --quiet -m later",
@@ -171,7 +171,7 @@ fn work_that_an_agent_stashed_is_kept_and_the_users_stash_is_left() {
 }
 
 #[test]
-fn a_stash_of_a_failed_agent_is_no_change_from_outside_at_the_next_resume() {
+fn stash_of_failed_agent_is_no_external_change() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 0\n\

@@ -176,7 +176,7 @@ fn commands_in(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_that_is_printed_can_be_pasted_wherever_the_files_are() {
+fn printed_commands_are_quoted_for_a_shell() {
     let (env, told) =
         elsewhere("[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/help\" ] && echo l > l.txt'\n");
     let mut commands = commands_in(&told);

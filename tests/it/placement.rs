@@ -111,7 +111,7 @@ fn a_lane_whose_job_died_is_given_to_another() {
 }
 
 #[test]
-fn a_job_that_comes_back_after_its_lane_was_given_away_changes_nothing() {
+fn late_job_of_a_reassigned_lane_changes_nothing() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
@@ -142,7 +142,7 @@ fn a_lane_whose_state_cannot_be_copied_is_looked_at_again() {
 }
 
 #[test]
-fn a_lane_whose_state_was_removed_from_the_exchange_is_offered_again() {
+fn lane_removed_from_the_exchange_is_offered_again() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
@@ -154,7 +154,7 @@ fn a_lane_whose_state_was_removed_from_the_exchange_is_offered_again() {
 }
 
 #[test]
-fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
+fn placed_lane_is_rolled_back_after_the_run_stopped() {
     let env = chain();
     let mut run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
@@ -224,7 +224,7 @@ fn a_process_ends_whose_run_goes_on_in_another_clone() {
 }
 
 #[test]
-fn the_clone_that_took_a_run_overwrites_what_the_other_one_pushed_last() {
+fn adopting_clone_overwrites_the_last_push() {
     let env = chain();
     clone(&env);
     let run = env.start(&["--state-remote", "x"]);
@@ -243,7 +243,7 @@ fn the_clone_that_took_a_run_overwrites_what_the_other_one_pushed_last() {
 }
 
 #[test]
-fn a_lane_stays_on_the_exchange_until_the_remote_of_the_run_has_its_merge() {
+fn lane_stays_on_the_exchange_until_its_merge_is_pushed() {
     let env = chain();
     env.git_at("", &["init", "--quiet", "--bare", "states.git"]);
     env.git(&["remote", "add", "y", "../states.git"]);
@@ -258,7 +258,7 @@ fn a_lane_stays_on_the_exchange_until_the_remote_of_the_run_has_its_merge() {
 }
 
 #[test]
-fn a_lane_that_was_taken_back_is_not_pushed_by_the_job_that_had_it() {
+fn withdrawn_lane_is_not_pushed_by_its_old_job() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
@@ -296,7 +296,7 @@ fn a_death_at_any_step_of_placing_changes_nothing_about_the_end() {
 }
 
 #[test]
-fn what_a_failed_lane_left_on_the_exchange_goes_with_its_run() {
+fn leftovers_of_failed_lane_leave_the_exchange_with_its_run() {
     let env = slurm(this());
     env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
     env.commit("settings");
@@ -442,7 +442,7 @@ fn the_doctor_finds_claims_that_no_job_has_any_more() {
 }
 
 #[test]
-fn what_the_job_of_a_lane_prints_now_is_shown_before_it_is_pushed() {
+fn live_output_of_a_cluster_job_is_shown() {
     let env = slurm(this());
     let talks = "echo \"one $A_TOKEN\"; echo $$ >>$SCRATCH/attempts; wait-for go; \
                  echo two; echo a >a.txt";

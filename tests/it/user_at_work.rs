@@ -135,7 +135,7 @@ fn a_cherry_pick_in_progress_blocks() {
 }
 
 #[test]
-fn a_changed_file_blocks_only_a_lane_that_changes_it_and_stays_as_it_is() {
+fn user_edit_blocks_only_lanes_that_change_the_file() {
     let env = env_with_history();
     plan_with(&env, "echo mine >two.txt");
     env.execute(&[]).exits(0);
@@ -175,7 +175,7 @@ fn a_lock_on_the_index_blocks_and_stays() {
 }
 
 #[test]
-fn a_lock_on_the_branch_blocks_and_leaves_the_checkout_as_it_was() {
+fn locked_branch_blocks_and_keeps_the_checkout() {
     let env = env_with_history();
     plan_with(&env, "touch .git/refs/heads/main.lock");
     env.execute(&[]).exits(3);
@@ -221,7 +221,7 @@ fn an_amended_merge_is_not_taken_for_lost_work() {
 }
 
 #[test]
-fn a_commit_between_a_staged_merge_and_its_publication_is_merged_with() {
+fn commit_between_staging_and_publication_is_merged() {
     let env = env_with_history();
     plan_with(&env, "true");
     let plan = env.path("plan.toml");
@@ -303,7 +303,7 @@ impl SwitchDuringPublication {
 }
 
 #[test]
-fn a_switch_to_the_branch_during_a_publication_is_brought_into_step_by_the_next_one() {
+fn switch_during_publication_syncs_at_the_next_one() {
     for away in [&["switch", "--quiet", "--create", "desk", "HEAD~1"][..], &["switch", "--quiet", "--detach"]] {
         let env = env_with_history();
         SwitchDuringPublication::begin(&env, away, "true");
@@ -319,7 +319,7 @@ fn a_switch_to_the_branch_during_a_publication_is_brought_into_step_by_the_next_
 }
 
 #[test]
-fn a_switch_during_the_last_publication_is_brought_into_step_by_a_resume() {
+fn switch_during_last_publication_syncs_at_resume() {
     let env = env_with_history();
     SwitchDuringPublication::begin(&env, &["switch", "--quiet", "--create", "desk"], "true");
     env.write("scratch/more", "");
@@ -334,7 +334,7 @@ fn a_switch_during_the_last_publication_is_brought_into_step_by_a_resume() {
 }
 
 #[test]
-fn a_change_of_the_users_in_a_checkout_that_is_behind_is_never_to_be_committed_there() {
+fn edit_in_a_stale_checkout_is_never_advised_to_commit() {
     let env = env_with_history();
     env.write("repo/both.txt", "first\n\n\n\n\n\nlast\n");
     env.commit("both");
@@ -379,7 +379,7 @@ fn dead_after_a(act: &[&[&str]]) -> TestEnv {
 }
 
 #[test]
-fn a_resume_reports_merged_work_that_a_commit_took_out_and_how_to_restore_it() {
+fn resume_reports_merged_work_that_was_removed() {
     let acts: [&[&[&str]]; 2] = [
         &[&["rm", "--quiet", "a.txt"], &["commit", "--quiet", "--message", "what git status showed"]],
         &[&["reset", "--quiet", "--hard", "HEAD~1"]],
@@ -399,7 +399,7 @@ fn a_resume_reports_merged_work_that_a_commit_took_out_and_how_to_restore_it() {
 }
 
 #[test]
-fn a_resume_continues_without_merged_work_where_the_user_wants_that() {
+fn resume_continues_without_removed_work_on_request() {
     let env = dead_after_a(&[&["revert", "--no-edit", "-m", "1", "HEAD"]]);
     env.resume(&[]).exits(5);
     env.resume(&["--on-conflict", "override"]).exits(0);

@@ -39,7 +39,7 @@ fn red() -> TestEnv {
 }
 
 #[test]
-fn a_commit_on_the_branch_of_a_lane_with_red_tests_is_judged_and_merged() {
+fn manual_commit_on_a_failed_lane_is_judged_and_merged() {
     let env = red();
     in_worktree(&env, "A", COMMIT_FIX);
     env.resume(&[]).exits(0);
@@ -48,7 +48,7 @@ fn a_commit_on_the_branch_of_a_lane_with_red_tests_is_judged_and_merged() {
 }
 
 #[test]
-fn files_that_are_not_committed_are_asked_about_and_merged_where_that_is_wanted() {
+fn uncommitted_manual_files_are_merged_on_request() {
     let env = red();
     in_worktree(&env, "A", "echo fix > fix.txt; echo b >> a.txt");
     overriding(&env).exits(0);
@@ -56,7 +56,7 @@ fn files_that_are_not_committed_are_asked_about_and_merged_where_that_is_wanted(
 }
 
 #[test]
-fn what_a_gate_left_is_no_change_by_hand() {
+fn files_left_by_a_gate_are_no_manual_change() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo a > a.txt'\n\
@@ -103,7 +103,7 @@ fn a_conflict_that_was_settled_on_the_lanes_branch_is_settled() {
 }
 
 #[test]
-fn a_rewritten_branch_is_asked_about_and_what_it_no_longer_has_is_kept() {
+fn rewritten_lane_branch_needs_consent_and_is_saved() {
     let env = conflicting("merge");
     let before = env.git(&["rev-parse", "lane/P1/B"]);
     in_worktree(&env, "B", REBASE);
@@ -114,7 +114,7 @@ fn a_rewritten_branch_is_asked_about_and_what_it_no_longer_has_is_kept() {
 }
 
 #[test]
-fn what_a_person_did_outlives_a_lane_that_is_built_again() {
+fn manual_commit_outlives_a_lane_rebuild() {
     let env = conflicting("merge");
     in_worktree(&env, "B", COMMIT_FIX);
     // It does not settle the conflict, so the lane is built again by its agent.
@@ -126,7 +126,7 @@ fn what_a_person_did_outlives_a_lane_that_is_built_again() {
 }
 
 #[test]
-fn a_fix_of_a_merge_whose_tests_failed_is_taken_from_its_detached_head() {
+fn manual_fix_on_a_detached_merge_head_is_taken() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\ncommand = 'wait-for b; echo a > a.txt'\n\
@@ -199,7 +199,7 @@ fn a_fix_on_another_branch_is_merged_if_it_continues_the_lanes() {
 }
 
 #[test]
-fn a_head_that_does_not_continue_the_lanes_branch_is_refused_once_with_what_to_do() {
+fn unrelated_head_is_refused_once_with_advice() {
     let env = red();
     in_worktree(&env, "A", &format!("git switch --quiet --detach main; {COMMIT_FIX}"));
     for arguments in [[].as_slice(), &["--on-conflict", "override"]] {
@@ -216,7 +216,7 @@ fn a_head_that_does_not_continue_the_lanes_branch_is_refused_once_with_what_to_d
 }
 
 #[test]
-fn a_repository_within_the_work_is_refused_before_git_keeps_only_its_commit() {
+fn nested_repository_is_refused_before_the_commit() {
     let env = red();
     in_worktree(
         &env,

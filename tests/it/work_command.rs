@@ -72,7 +72,7 @@ fn begun(env: &TestEnv, below: &str, run: &str, lane: &str) {
 }
 
 #[test]
-fn runs_of_the_same_phase_on_one_node_know_nothing_of_each_other() {
+fn runs_of_one_phase_on_one_node_are_independent() {
     let env = cloned();
     clone_into(&env, "other");
     begun(&env, "repo", RUN, "command = 'echo a > a.txt'");
@@ -100,7 +100,7 @@ fn work_on(env: &TestEnv, run: &str) -> Ended {
 }
 
 #[test]
-fn what_a_dead_job_left_is_removed_once_the_exchange_has_its_run_no_more() {
+fn leftovers_of_dead_job_go_once_its_run_left_the_exchange() {
     let env = cloned();
     let endless = "echo $PPID >$SCRATCH/supervisor; echo $$ >$SCRATCH/agent.new; mv $SCRATCH/agent.new $SCRATCH/agent; \
                    while [ -d $SCRATCH ]; do sleep 0.05; done";
@@ -135,7 +135,7 @@ fn what_a_dead_job_left_is_removed_once_the_exchange_has_its_run_no_more() {
 }
 
 #[test]
-fn locks_that_dead_processes_left_on_lanewrights_own_refs_hold_up_nothing() {
+fn stale_locks_on_own_refs_do_not_block() {
     let env = cloned();
     begun(&env, "repo", RUN, "command = 'echo a > a.txt'");
     env.write("repo/.git/refs/lanewright/remotes/origin/r1.lock", "");
@@ -157,15 +157,15 @@ fn a_run_that_cannot_be_begun_here_is_offered_again_as_it_was() {
     begun(&env, "repo", RUN, &format!("command = 'echo a > a.txt'\nenv = {{ A_TOKEN = \"{secret}\" }}"));
     let offer = offer(&env);
     work(&env, &offer, "node").exits(2).says(&["A_TOKEN", "is offered again as it was"]);
-    assert_eq!(crate::work::offer(&env), offer);
+    assert_eq!(crate::work_command::offer(&env), offer);
     let words = arguments(&env, &offer, "node");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     env.lanewright_with(&words, |command| command.current_dir(env.path("")).env("A_TOKEN", secret)).exits(0);
-    work(&env, &crate::work::offer(&env), "node").exits(7).says(&["run r1 is complete"]);
+    work(&env, &crate::work_command::offer(&env), "node").exits(7).says(&["run r1 is complete"]);
 }
 
 #[test]
-fn what_is_no_repository_is_refused_at_once() {
+fn path_without_repository_is_refused_at_once() {
     let env = cloned();
     for exchange in ["", "nowhere.git", "scratch"] {
         let words = ["work", exchange, PUSHED, &"a".repeat(40), "--cache", "node"];
@@ -207,7 +207,7 @@ fn another_offer_than_the_one_given_is_left_alone() {
 }
 
 #[test]
-fn a_job_whose_run_was_withdrawn_stops_its_agents_and_pushes_nothing() {
+fn withdrawn_job_stops_its_agents_and_pushes_nothing() {
     let env = lost_in_the_middle();
     let withdrawn = offer(&env);
     let job = start_work(&env, &withdrawn, "node");
@@ -271,7 +271,7 @@ fn a_claim_that_was_pulled_is_pushed_over_by_force_only() {
 }
 
 #[test]
-fn a_job_that_takes_over_from_a_dead_one_on_the_same_node_goes_on_there() {
+fn next_job_on_the_same_node_continues_a_dead_one() {
     let env = lost_in_the_middle();
     let job = start_work(&env, &offer(&env), "node");
     wait_for_both(&env, 2);

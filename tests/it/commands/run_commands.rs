@@ -288,7 +288,7 @@ fn status_shows_the_only_unfinished_run_and_changes_nothing() {
 }
 
 #[test]
-fn status_of_several_unfinished_runs_shows_the_newest_and_names_the_others() {
+fn status_shows_the_newest_run_and_names_the_others() {
     let scratch = TestEnv::new();
     waiting_run(&scratch, "old");
     let mut new = Run::begun(&scratch, "new", 9);
@@ -469,7 +469,7 @@ fn a_live_run_is_asked_to_stop() {
 }
 
 #[test]
-fn what_goes_on_without_lanewright_is_stopped_and_the_log_left_alone() {
+fn stop_of_dead_run_ends_its_jobs_and_keeps_the_log() {
     let scratch = TestEnv::new();
     let mut run = waiting_run(&scratch, "r");
     assert_eq!(scratch.lanewright(&["stop", "r"]).stdout, "Run r is not running.\n");
@@ -559,7 +559,7 @@ fn an_answer_to_a_live_run_reaches_its_process() {
 }
 
 #[test]
-fn an_answer_whose_hearer_dies_is_written_and_no_request_is_left() {
+fn answer_is_recorded_if_the_run_dies_meanwhile() {
     let scratch = TestEnv::new();
     let run = waiting_run(&scratch, "r");
     let lock = run.hold();

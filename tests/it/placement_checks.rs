@@ -2,7 +2,7 @@
 
 use crate::exchange::clone;
 use crate::executors::{slurm, this};
-use crate::placed::{assert_merged, chain, in_other};
+use crate::placement::{assert_merged, chain, in_other};
 use crate::support::{Ended, STATE, TestEnv};
 
 const ONE: &str = "[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n";
@@ -92,7 +92,7 @@ fn an_address_with_a_password_is_refused_and_not_shown() {
 }
 
 #[test]
-fn what_executors_lack_is_found_before_the_run_begins() {
+fn undefined_executor_is_refused_before_the_run() {
     let env = one();
     let ended = refused(&env, &["--executor", "mian"], 2);
     ended.says(&["--executor: executor `mian` is not defined; defined: main, nowhere"]).hints("did you mean `main`?");
@@ -120,7 +120,7 @@ fn a_name_under_which_another_clone_places_lanes_is_not_used() {
 }
 
 #[test]
-fn a_path_to_the_exchange_is_seen_from_the_main_worktree_everywhere() {
+fn exchange_path_is_relative_to_the_main_worktree() {
     for exchange in ["../exchange.git", "x"] {
         let env = chain();
         env.git(&["remote", "add", "x", "../exchange.git"]);
