@@ -9,12 +9,35 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Folders, each with those that it may import.
+/// Folders and files, each with those that it may import.
 type Rooms = &'static [(&'static str, &'static [&'static str])];
 
-/// The folders of a package that may not import every other one of it, each with those that it may import.
+/// The folders of a module that may not import every other one of it, each with those that it may import. The module is
+/// named by its package and its path there.
 const ROOMS: &[(&str, Rooms)] = &[
-    (".", &[("progress", &[])]),
+    (".", &[("progress", &[]), ("cli", &["progress"])]),
+    (
+        "./cli",
+        &[
+            ("look", &[]),
+            ("integrations", &[]),
+            ("run", &["look", "integrations"]),
+            ("plan", &["run"]),
+            ("control", &["run"]),
+            ("repair", &["run", "control", "look"]),
+            ("state", &["run", "look"]),
+        ],
+    ),
+    (
+        "./cli/run",
+        &[
+            ("intent", &[]),
+            ("lock", &["intent"]),
+            ("execute", &["intent", "lock"]),
+            ("rollback", &["intent", "lock"]),
+            ("phase", &["intent", "lock", "execute", "rollback"]),
+        ],
+    ),
     (
         "engine",
         &[
@@ -70,19 +93,35 @@ const WRITES: &[&[&str]] = &[
     &["set_len"],
 ];
 
-/// What a file of `package` that lies `depth` modules below the crate's root imports and should not.
-fn wrong_imports(package: &str, room: &str, depth: usize, source: &str) -> Vec<String> {
-    let rooms = ROOMS.iter().find(|(known, _)| *known == package).map_or(&[][..], |(_, rooms)| rooms);
-    let Some((_, allowed)) = rooms.iter().find(|(known, _)| *known == room) else { return Vec::new() };
+/// The rooms of `package`, each list with the path of its module.
+fn rooms_of(package: &str) -> impl Iterator<Item = (Vec<&'static str>, Rooms)> {
+    let of_package = |(module, rooms): &(&'static str, Rooms)| {
+        let mut path = module.split('/');
+        (path.next() == Some(package)).then(|| (path.collect(), *rooms))
+    };
+    ROOMS.iter().filter_map(of_package)
+}
+
+/// What a file of `package`, to which `modules` lead, imports and should not.
+fn wrong_imports(package: &str, modules: &[&str], source: &str) -> Vec<String> {
+    let file = Source::new(modules, false, source);
     let mut paths = Vec::new();
     collect_paths(source.parse().expect("Rust"), &[], &mut paths);
-    let is_wrong = |path: &&Vec<String>| {
-        let supers = path.iter().take_while(|segment| *segment == "super").count();
-        let target = path.get(supers.max(1)).map_or("", String::as_str);
-        let is_room = target == "*" || target == "cli" || rooms.iter().any(|(known, _)| *known == target);
-        (path[0] == "crate" || supers >= depth) && is_room && target != room && !allowed.contains(&target)
-    };
-    paths.iter().filter(is_wrong).map(|path| path.join("::")).collect()
+    let mut wrong = Vec::new();
+    for (parent, rooms) in rooms_of(package).filter(|(parent, _)| modules.starts_with(parent)) {
+        let Some((room, allowed)) = rooms.iter().find(|(room, _)| modules.get(parent.len()) == Some(room)) else {
+            continue;
+        };
+        let is_wrong = |path: &&Vec<String>| {
+            let target =
+                file.absolute(path).filter(|target| target.iter().zip(&parent).all(|(one, other)| one == other));
+            let target = target.as_ref().and_then(|target| target.get(parent.len())).map_or("", String::as_str);
+            let is_room = target == "*" || rooms.iter().any(|(known, _)| *known == target);
+            is_room && target != *room && !allowed.contains(&target)
+        };
+        wrong.extend(paths.iter().filter(is_wrong).map(|path| path.join("::")));
+    }
+    wrong
 }
 
 fn names(path: &[String], list: &[&[&str]]) -> bool {
@@ -291,25 +330,36 @@ fn files_are_opened_and_written_by_the_functions_made_for_it() {
 
 #[test]
 fn folders_import_only_what_they_may() {
-    let broken = found(|package, modules, source| wrong_imports(package, &modules[0], modules.len(), source));
+    let broken = found(|package, modules, source| {
+        let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+        wrong_imports(package, &modules, source)
+    });
     assert!(broken.is_empty(), "{}", broken.join("\n"));
-    let planted = [
-        ("engine", "executor", "use crate::{recover::resume, executor::clock};"),
-        ("engine", "recover", "fn f() { let _ = crate::placement::collect; }"),
-        ("engine", "state_sync", "use super::super::executor::Executor;"),
-        (".", "progress", "use crate::*;"),
-        (".", "progress", "macro_rules! m { () => { $crate::cli::Context } }"),
+    let planted: [(&str, &[&str], &str); 7] = [
+        ("engine", &["executor", "merge"], "use crate::{recover::resume, executor::clock};"),
+        ("engine", &["recover", "resume"], "fn f() { let _ = crate::placement::collect; }"),
+        ("engine", &["state_sync", "push"], "use super::super::executor::Executor;"),
+        (".", &["progress", "live"], "use crate::*;"),
+        (".", &["progress", "live"], "macro_rules! m { () => { $crate::cli::Context } }"),
+        (".", &["cli", "run", "intent", "request"], "use super::super::lock::locks::lock_run;"),
+        (".", &["cli", "run", "execute", "start"], "use crate::cli::run::{intent::request, phase::phases};"),
     ];
-    for (package, room, source) in planted {
-        assert_eq!(wrong_imports(package, room, 2, source).len(), 1, "{package} {room}: {source}");
+    for (package, modules, source) in planted {
+        assert_eq!(wrong_imports(package, modules, source).len(), 1, "{package} {modules:?}: {source}");
     }
     let harmless =
         "use crate::executor::clock; use super::recover; // crate::placement\nconst S: &str = \"crate::recover\";";
-    assert_eq!(wrong_imports("engine", "placement", 2, harmless), [""; 0]);
-    for (package, rooms) in ROOMS {
-        let (_, files) = packages().into_iter().find(|(name, _)| name == package).expect("a package");
-        let is_there = |room: &str| files.iter().any(|(_, modules)| modules[0] == room);
-        assert!(rooms.iter().all(|(room, _)| is_there(room)), "{package}: rooms are missing");
+    assert_eq!(wrong_imports("engine", &["placement", "collect"], harmless), [""; 0]);
+    for (package, files) in packages() {
+        for (parent, rooms) in rooms_of(&package) {
+            let is_there = |room: &str| {
+                let path: Vec<&str> = parent.iter().copied().chain([room]).collect();
+                files.iter().any(|(_, modules)| {
+                    path.iter().zip(modules).filter(|(one, other)| one == other).count() == path.len()
+                })
+            };
+            assert!(rooms.iter().all(|(room, _)| is_there(room)), "{package} {parent:?}: rooms are missing");
+        }
     }
 }
 

@@ -1,37 +1,21 @@
-//! The command line: one file or folder for each command.
+//! The command line: a file or a folder for each command, in folders by what users do with them. Beside them is what
+//! several commands share.
 
-mod answer;
 mod args;
-mod ask;
-mod background;
-mod checkpoints;
 mod child;
-mod ci;
-mod clean;
-mod complete;
 mod confirm;
 mod context;
+mod control;
 mod demo;
-mod detached;
 mod diagnostics;
-mod diff;
-mod doctor;
 mod error;
 mod executors;
-mod hook;
-mod init;
-mod lane_changes;
-mod last_said;
-mod list;
-mod log_error;
-mod logs;
+mod integrations;
+mod look;
 mod manual;
-mod mcp;
-mod notify;
 mod plan;
-mod plan_new;
 mod printer;
-mod report;
+mod repair;
 mod repository_context;
 mod run;
 mod run_id;
@@ -39,21 +23,21 @@ mod runs;
 mod select;
 mod signals;
 mod state;
-mod status;
-mod stop;
 mod this_process;
 mod timings;
-mod ui;
 mod wait_policy;
-mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
+use control::{answer, retry, skip, stop};
 pub(crate) use error::{CliError, ExitStatus, Hint, Result};
+use integrations::{hook, init, mcp, notify};
+use look::{diff, list, logs, report, status, ui, worktree};
 pub(crate) use printer::Printer;
+use repair::{checkpoints, clean, doctor, log_error};
 pub(crate) use repository_context::RepositoryContext;
 pub(crate) use this_process::{host, now, owner};
 
@@ -63,7 +47,7 @@ use lanewright_model::ReportFormat;
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     // A shell that completes sets a variable; then candidates are printed, and the program ends.
-    clap_complete::CompleteEnv::with_factory(complete::command).complete();
+    clap_complete::CompleteEnv::with_factory(manual::complete::command).complete();
     let parsed = args::parse(&arguments);
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
@@ -83,7 +67,7 @@ fn run_command(args: Args, arguments: &[OsString], printer: Printer) -> Result<E
     refuse_documents(&args)?;
     let mut context = Context::new(&args.global, printer)?;
     if args.command.is_detached() {
-        return background::run(&context, arguments);
+        return child::background::run(&context, arguments);
     }
     context.timings = args.command.timings().map(|file| timings::begin(&context, file)).transpose()?;
     diagnostics::start(&args.global, &context.environment, context.timings.clone())?;
@@ -97,8 +81,8 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::ExecutePhase(arguments) => run::execute_phase(context, &arguments),
         Command::ExecuteLane(arguments) => run::execute_lane(context, &arguments),
         Command::Resume(arguments) => run::resume_run(context, &arguments),
-        Command::Retry(arguments) => run::retry_lane(context, &arguments),
-        Command::Skip(arguments) => run::skip_lane(context, &arguments),
+        Command::Retry(arguments) => retry::run(context, &arguments),
+        Command::Skip(arguments) => skip::run(context, &arguments),
         Command::Plan(command) => plan::run(context, &command),
         Command::Demo(arguments) => demo::run(context, &arguments),
         Command::Rollback(arguments) => run::rollback(context, &arguments),

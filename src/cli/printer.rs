@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::Format;
 use super::error::{CliError, ExitStatus, OutputError};
+use crate::progress::terminal_size;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -117,6 +118,11 @@ impl Printer {
 
 fn hint_lines(hints: &[String]) -> String {
     hints.iter().map(|hint| format!("\n{HINT}hint:{HINT:#} {hint}")).collect()
+}
+
+/// Rows and columns of the terminal; elsewhere wide enough for every table.
+pub(super) fn screen() -> (usize, usize) {
+    terminal_size(io::stdout(), 100)
 }
 
 /// Standard error for diagnostics of `tracing`, made safe to show.

@@ -75,6 +75,18 @@ impl<'a> RepositoryContext<'a> {
         Ok(name.map(|name| Remote::named(&self.repository, name)).transpose()?)
     }
 
+    /// The branch that lanes are built on and merged into.
+    pub(super) fn base_branch(&self) -> Result<String> {
+        if let Some(base) = &self.settings.base.value {
+            return Ok(base.clone());
+        }
+        self.repository.current_branch()?.ok_or_else(|| {
+            ExitStatus::Usage
+                .error("HEAD is detached, so there is no current branch to build on")
+                .hint("check out a branch, or name one with --base BRANCH")
+        })
+    }
+
     /// This process as the holder of locks of `run`.
     pub(super) fn holder(&self, run: &RunId) -> Holder {
         holder(&self.state, &self.session_id, run)
@@ -127,13 +139,13 @@ impl<'a> RepositoryContext<'a> {
         Ok(self.repository.ensure_excluded(&patterns.collect::<Vec<_>>())?)
     }
 
-    /// Makes the state directory and the worktree root, keeps both out of `git status`, and removes locks on refs whose
-    /// git has died.
     /// What this process pushed of the run that it claimed.
     pub(super) fn pushes(&self) -> OwnPushes {
         self.claimed.as_ref().map(|claimed| claimed.pushes.clone()).unwrap_or_default()
     }
 
+    /// Makes the state directory and the worktree root, keeps both out of `git status`, and removes locks on refs whose
+    /// git has died.
     pub(super) fn prepare(&self, worktree_root: &Path) -> Result<()> {
         wait_for_refs(self.context, &self.repository)?;
         usable_directory(worktree_root)?;

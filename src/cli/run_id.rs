@@ -23,7 +23,7 @@ pub(super) fn new_run_id(phase: &str) -> RunId {
 
 /// A name that no other run gets. Dropped before the run has begun, it is free again.
 pub(super) struct ReservedRunId {
-    pub(super) id: RunId,
+    pub(crate) id: RunId,
     directory: PathBuf,
 }
 

@@ -9,7 +9,7 @@ use lanewright_engine::recover::resume::has_begun;
 use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
-use lanewright_model::{JobId, LaneId, Plan, RunId};
+use lanewright_model::{JobId, LaneId, LaneIndex, Plan, RunId};
 use lanewright_plan::settings::{Layer, Settings, nearest};
 use lanewright_store::checkpoints::{self, CheckpointEntry};
 use lanewright_store::lock::is_held;
@@ -20,7 +20,7 @@ use super::repository_context::state_in;
 use super::{Context, ExitStatus, Hint, Result};
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
-pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {
+pub(crate) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {
     let settings = context.layers(Layer::default())?.resolve(None);
     Ok((state_in(&context.main_worktree()?, &settings), settings))
 }
@@ -43,9 +43,8 @@ pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarte
 pub(super) fn unfinished_of(state: &StateDirectory, logs: &Logs) -> Vec<(RunId, RunStarted)> {
     let open = |run: &RunId| {
         let records = run_log::read_some(&state.run(run).log(), decides_whether_unfinished()).ok()?;
-        let first = records.first()?;
-        let Event::RunStarted(started) = &first.event else { return None };
-        is_unfinished(&records).then(|| (first.at, run.clone(), (**started).clone()))
+        let started = started(&records)?.clone();
+        is_unfinished(&records).then(|| (records[0].at, run.clone(), started))
     };
     let mut runs: Vec<_> = logs.open.iter().filter_map(open).collect();
     runs.sort_unstable_by(|(one, its, _), (other, others, _)| (other, others).cmp(&(one, its)));
@@ -70,10 +69,7 @@ pub(super) fn is_unfinished(records: &[Record]) -> bool {
 
 /// The lanes of a plan that the last run which had them began and did not merge.
 pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<String>> {
-    let began = |records: &[Record]| match records.first().map(|record| &record.event) {
-        Some(Event::RunStarted(started)) => (started.phase == plan.phase).then(|| records[0].at),
-        _ => None,
-    };
+    let began = |records: &[Record]| started(records).filter(|it| it.phase == plan.phase).map(|_| records[0].at);
     let mut logs: Vec<_> =
         logs(state)?.into_iter().filter_map(|log| Some((began(&log.records)?, log.records))).collect();
     logs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
@@ -89,14 +85,14 @@ pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<Strin
 /// What is known of a run.
 pub(super) struct LogOfRun {
     /// The words that call Lanewright for it.
-    pub(super) program: Vec<String>,
+    pub(crate) program: Vec<String>,
     /// Whether a live process had it just before its log was read.
-    pub(super) held: bool,
-    pub(super) records: Vec<Record>,
+    pub(crate) held: bool,
+    pub(crate) records: Vec<Record>,
 }
 
 /// The logs of all runs, those that are kept elsewhere included. Logs that cannot be read are passed over.
-pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
+pub(crate) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
     let look = |(run, state): (RunId, StateDirectory)| {
         let directory = state.run(&run);
         let held = is_held(&directory.lock());
@@ -132,7 +128,7 @@ fn elsewhere(usual: &StateDirectory) -> Vec<StateDirectory> {
 }
 
 /// A command about a run that can be pasted, wherever the run's files are.
-pub(super) fn command(state: &StateDirectory, words: &[&str]) -> String {
+pub(crate) fn command(state: &StateDirectory, words: &[&str]) -> String {
     shell_line(state.program().iter().map(String::as_str).chain(words.iter().copied()))
 }
 
@@ -192,6 +188,40 @@ pub(super) fn read_begun_log(context: &Context, directory: &RunDirectory) -> Res
     Ok(contents)
 }
 
+/// What is known of one run, its log and its plan as far as they can be read.
+pub(super) struct RunRecords {
+    pub(crate) run: RunId,
+    pub(crate) directory: RunDirectory,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) records: Vec<Record>,
+}
+
+impl RunRecords {
+    pub(crate) fn of(run: RunId, directory: RunDirectory, records: Vec<Record>) -> Self {
+        Self { run, plan: pinned_plan(&directory), directory, records }
+    }
+
+    pub(crate) fn read(context: &Context, state: &StateDirectory, run: RunId) -> Result<Self> {
+        let directory = state.run(&run);
+        let records = read_log(context, &directory)?.records;
+        Ok(Self::of(run, directory, records))
+    }
+
+    pub(crate) fn started(&self) -> Result<&RunStarted> {
+        let missing =
+            || ExitStatus::Corrupted.error(format!("the log of run {} does not begin with its start", self.run));
+        started(&self.records).ok_or_else(missing)
+    }
+}
+
+/// The start of the run that has these records.
+pub(crate) fn started(records: &[Record]) -> Option<&RunStarted> {
+    match &records.first()?.event {
+        Event::RunStarted(started) => Some(started),
+        _ => None,
+    }
+}
+
 /// The run before its first event, as far as its plan is known.
 pub(super) fn beginning(directory: &RunDirectory) -> RunHistory {
     pinned_plan(directory).map_or_else(RunHistory::default, |plan| RunHistory::for_plan(&plan))
@@ -235,6 +265,11 @@ pub(super) fn open_jobs(records: &[Record]) -> Vec<JobId> {
         }
     }
     jobs
+}
+
+/// The lane of a plan that has this id.
+pub(super) fn require_lane(plan: &Plan, lane: &LaneId) -> Result<LaneIndex> {
+    plan.find(lane).ok_or_else(|| unknown_lane(lane, plan.lanes.iter().map(|lane| &lane.id)))
 }
 
 /// Bad usage: the run has no such lane.

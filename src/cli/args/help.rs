@@ -39,7 +39,7 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, Error> {
 }
 
 fn with_examples(command: Command, path: &str) -> Command {
-    let examples = example_lines(examples_of(path));
+    let examples = example_lines(&examples_of(path));
     let long = match command.get_after_long_help() {
         Some(table) => format!("{examples}\n\n{table}"),
         None => examples.clone(),
@@ -139,7 +139,7 @@ mod tests {
         for (path, mut command) in all() {
             let examples = examples_of(&path);
             assert!(examples.len() >= 2, "{path} has {} examples", examples.len());
-            for (line, _) in examples {
+            for (line, _) in &examples {
                 let words = shlex::split(&line.replace("\\\n", "")).unwrap();
                 // A pipe or a file behind it, and what is in front of it, are the shell's.
                 let own = words.iter().position(|word| word == "lanewright").unwrap();
@@ -154,7 +154,7 @@ mod tests {
             }
             let short = (!path.is_empty()).then(|| command.render_help());
             for text in short.into_iter().chain([command.render_long_help()]) {
-                assert!(text.to_string().contains(examples[0].0), "{path} does not show its examples");
+                assert!(text.to_string().contains(&examples[0].0), "{path} does not show its examples");
             }
         }
     }

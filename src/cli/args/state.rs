@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use lanewright_engine::state_sync::{is_probe, run_of};
 use lanewright_model::{CommitId, RunId};
-use lanewright_plan::settings::{Layer, Origin, Setting, absolute, value};
+use lanewright_plan::settings::{Layer, absolute, value};
 
+use super::flags::flag;
 use super::{Name, RunArg};
 
 #[derive(Debug, Subcommand)]
@@ -54,8 +55,8 @@ pub(crate) struct PullState {
 impl PullState {
     /// The layer of settings that these flags make; relative paths are seen from `directory`.
     pub(crate) fn layer(&self, directory: &Path) -> Layer {
-        let root = self.worktree_root.clone().map(|root| Setting::new(root, Origin::Flag("--worktree-root")));
-        Layer { worktree_root: root, ..Layer::default() }.place_paths(|path| absolute(directory, path))
+        let worktree_root = flag("--worktree-root", &self.worktree_root);
+        Layer { worktree_root, ..Layer::default() }.place_paths(|path| absolute(directory, path))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `man` and `completions`: what is generated from the command line's definition and the schema of plans.
 
+pub(super) mod complete;
 mod plan_page;
 
 use std::fs;

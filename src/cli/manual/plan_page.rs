@@ -8,7 +8,7 @@ use super::{NO_DATE, SOURCE, verbatim};
 
 const EXAMPLE: &str = include_str!("../../../templates/demo/plan.toml");
 
-pub(super) fn page() -> String {
+pub(crate) fn page() -> String {
     let mut page = Roff::new();
     page.control("TH", ["lanewright-plan", "5", NO_DATE, SOURCE]);
     page.control("SH", ["NAME"]).text([roman("lanewright-plan - plans in the native format")]);

@@ -12,12 +12,12 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::SnapshotView;
 use serde_json::{Value, json};
 
-use super::locked_run::{LockedRun, Reach, adopt};
-use super::request::{Adoption, Consent};
+use super::intent::request::{Adoption, Consent};
+use super::lock::locked_run::{LockedRun, Reach, adopt};
 use crate::cli::args::Rollback;
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_states;
-use crate::cli::report;
+use crate::cli::look::report;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;

@@ -22,7 +22,7 @@ use lanewright_store::{RunLock, lock};
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
 use crate::cli::context::{REPOSITORY_CONFIG, path_or_address};
-use crate::cli::logs::while_working;
+use crate::cli::look::logs::while_working;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;

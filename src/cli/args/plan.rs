@@ -1,0 +1,116 @@
+//! Arguments of the commands that read and write plans.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use lanewright_model::{PhaseId, PlanFormat};
+
+use super::flags::PLAN;
+use super::{Name, choice};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plan {
+    /// Validate a plan; report every problem with its location
+    Check(PlanFile),
+    /// Show lanes, waves, the critical path and ownership overlaps
+    Show(PlanShow),
+    /// Draw the dependencies between the lanes
+    Graph(PlanGraph),
+    /// Write the plan in the native format (TOML)
+    Convert(PlanFile),
+    /// Write the JSON Schema of the native format
+    Schema,
+    /// Write a commented plan to start from
+    New(NewPlan),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewPlan {
+    /// The file
+    #[arg(default_value = "plan.toml")]
+    pub(crate) file: PathBuf,
+    /// The id of the phase [default: P1]
+    #[arg(long, value_name = "ID")]
+    pub(crate) phase: Option<PhaseId>,
+    /// Name of a lane; repeatable
+    #[arg(long = "lane", value_name = "NAME")]
+    pub(crate) lanes: Vec<String>,
+    /// The runner of the agents [default: that of the settings, else claude]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runner: Option<String>,
+    /// A command that must pass before a lane is merged
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) test: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl NewPlan {
+    /// Whether it is left open what the plan is to say.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.phase.is_none() && self.lanes.is_empty() && self.runner.is_none() && self.test.is_none()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanFile {
+    /// The plan, the directory of a GSD phase, or a roadmap
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanShow {
+    #[command(flatten)]
+    pub(crate) file: PlanFile,
+    /// Print the first prompt of each agent for each of its tasks instead
+    #[arg(long)]
+    pub(crate) prompts: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanGraph {
+    #[command(flatten)]
+    pub(crate) file: PlanFile,
+    /// The language of the drawing; with `--format json` it is JSON
+    #[arg(long = "as", value_enum, default_value_t, value_name = "LANGUAGE")]
+    pub(crate) language: GraphLanguage,
+    /// Show the states of the lanes in this run
+    #[arg(long)]
+    pub(crate) run: Option<Name>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphLanguage {
+    /// Graphviz.
+    #[default]
+    Dot,
+    /// Mermaid, which GitHub and GitLab draw in Markdown.
+    Mermaid,
+    /// A picture for browsers.
+    Svg,
+    /// A list by wave, for terminals.
+    Text,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub(crate) struct ReadingArgs {
+    /// How the plan is written [default: detected from its text]
+    #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>(), help_heading = PLAN,
+        hide_short_help = true)]
+    pub(crate) plan_format: Option<PlanFormat>,
+    /// Also run GSD plans that are already done
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
+    pub(crate) redo: bool,
+    /// Treat missing parts of a Markdown plan as errors
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
+    pub(crate) strict: bool,
+    /// Treat open interface gates without a provider as errors
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
+    pub(crate) strict_gates: bool,
+    /// Run the plan even if it is marked retired
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
+    pub(crate) force: bool,
+}

@@ -1,0 +1,226 @@
+//! `approve` and `reject`: the user's answer to a lane that waits for one.
+
+use std::sync::Arc;
+
+use lanewright_engine::recover::resume::replay;
+use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
+use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
+use lanewright_plan::settings::Settings;
+use lanewright_schedule::{RunState, approval_at};
+use lanewright_store::lock::is_held;
+use lanewright_store::{Journal, Request, StateDirectory, run_log};
+use serde_json::json;
+
+use super::ask::lock_or_ask;
+use crate::cli::args::{Answer, Name};
+use crate::cli::repository_context::{holder, redactor, session_id};
+use crate::cli::run::{Adoption, refuse_unjudged, resume_with};
+use crate::cli::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
+use crate::cli::select::{DefaultRun, Selector};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
+
+/// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
+pub(crate) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
+    let (state, settings) = state(context)?;
+    let place = place(context, &state, arguments, approved)?;
+    if approved {
+        refuse_unjudged(context, &state, &place.run, &place.lane)?;
+    }
+    if !approved && arguments.message.trim().is_empty() {
+        return Err(place.without_reason());
+    }
+    let (gate, live) = place.answer(context, &settings, arguments)?;
+    if !arguments.then.resume || live {
+        return place.report(context, &gate, live);
+    }
+    let (lane, word) = (&place.lane, word(approved));
+    context.printer.note(format!("The {} of {lane} {} {word}.", gate.for_people(), be(&gate)));
+    let layer = arguments.then.layer();
+    let within = RepositoryContext::open_for_work(context, layer.clone())?;
+    resume_with(&within, &place.run, &Adoption::after_answer(&arguments.then), layer)
+}
+
+/// The lane that is answered.
+struct Place<'a> {
+    state: &'a StateDirectory,
+    run: RunId,
+    lane: LaneId,
+    approved: bool,
+}
+
+/// A lane without a run is one of the unfinished run in which it waits; a run without a lane means the one that waits.
+fn place<'a>(context: &Context, state: &'a StateDirectory, arguments: &Answer, approved: bool) -> Result<Place<'a>> {
+    let selector = Selector::new(context, state);
+    let names: Vec<&Name> = arguments.run.iter().chain(&arguments.lane).collect();
+    let target = selector.target_within(&names, |lane| {
+        let waiting = lane.map(|lane| runs_waiting_in(state, lane)).transpose()?.unwrap_or_default();
+        match waiting.as_slice() {
+            [] => selector.default_run(),
+            [only] => Ok(Some(DefaultRun::only(only.clone()))),
+            several => Err(ambiguous(several)),
+        }
+    })?;
+    let lane = target.lane.map_or_else(|| only_waiting(state, &target.run), Ok)?;
+    Ok(Place { state, run: target.run, lane, approved })
+}
+
+fn ambiguous(runs: &[RunId]) -> anyhow::Error {
+    let names = named_few(runs.iter().map(RunId::as_str));
+    ExitStatus::Usage.error("the lane waits for an answer in several runs").hint(format!("name the run: {names}"))
+}
+
+/// The unfinished runs in which the lane waits for an answer, the newest first. Those that cannot be read have none.
+fn runs_waiting_in(state: &StateDirectory, lane: &Name) -> Result<Vec<RunId>> {
+    let waits =
+        |run: &RunId| lanes_waiting(state, run).is_ok_and(|lanes| lanes.iter().any(|it| it.as_str() == lane.as_str()));
+    Ok(unfinished(state)?.into_iter().map(|(run, _)| run).filter(waits).collect())
+}
+
+fn lanes_waiting(state: &StateDirectory, run: &RunId) -> Result<Vec<LaneId>> {
+    let directory = state.run(run);
+    let plan = Arc::new(require_plan(run, &directory)?);
+    let replayed = replay(run, &plan, &run_log::read(&directory.log())?.records)?;
+    let waits = |lane: &LaneIndex| !replayed.open_gates(*lane).is_empty();
+    Ok(plan.indices().filter(waits).map(|lane| plan.lane(lane).id.clone()).collect())
+}
+
+fn only_waiting(state: &StateDirectory, run: &RunId) -> Result<LaneId> {
+    let mut waiting = lanes_waiting(state, run)?;
+    match waiting.len() {
+        1 => Ok(waiting.remove(0)),
+        0 => {
+            let error = ExitStatus::InvalidOperation.error(format!("no lane of run {run} waits for an answer"));
+            let next = to_continue(state, run).filter(|_| !is_held(&state.run(run).lock()));
+            Err(next.into_iter().fold(error, Hint::hint))
+        }
+        count => {
+            let names = named_few(waiting.iter().map(LaneId::as_str));
+            let error = ExitStatus::Usage.error(format!("{count} lanes of run {run} wait for an answer"));
+            Err(error.hint(format!("name the one you mean: {names}")))
+        }
+    }
+}
+
+/// The resume of the run, if it is not done.
+fn to_continue(state: &StateDirectory, run: &RunId) -> Option<String> {
+    let is_open = unfinished(state).is_ok_and(|runs| runs.iter().any(|(open, _)| open == run));
+    is_open.then(|| format!("to continue the run: {}", command(state, &["resume", run.as_str()])))
+}
+
+impl Place<'_> {
+    fn without_reason(&self) -> anyhow::Error {
+        let error = ExitStatus::Usage.error("a rejection needs a reason: it is all that the agent knows of it");
+        let again = ["reject", self.run.as_str(), self.lane.as_str(), "-m", "what to change"];
+        error.hint(command(self.state, &again))
+    }
+
+    /// Records the answer; the gate that was meant, and whether a process works on the run.
+    fn answer(&self, context: &Context, settings: &Settings, arguments: &Answer) -> Result<(HumanGate, bool)> {
+        let (state, approved, directory) = (self.state, self.approved, self.state.run(&self.run));
+        let redactor = pinned_plan(&directory).map(|plan| redactor(settings, &plan)).unwrap_or_default();
+        let (lane, message) = (&self.lane, redactor.redact(&arguments.message).into_owned());
+        directory.create()?;
+        let mut asked = None;
+        let lock = lock_or_ask(&directory, &holder(state, &session_id(settings), &self.run), || {
+            let gate = self.gate(arguments.gate.as_ref(), &read_log(context, &directory)?.records, true)?;
+            asked = Some(gate.clone());
+            Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
+        })?;
+        if let (None, Some(gate)) = (&lock, asked) {
+            return Ok((gate, true));
+        }
+        let (mut journal, records) = Journal::open(&directory.log())?;
+        let gate = self.gate(arguments.gate.as_ref(), &records, false)?;
+        journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
+        journal.sync()?;
+        Ok((gate, false))
+    }
+
+    /// The gate at which the lane waits; one that was named must be open. `live`: a process works on the run.
+    fn gate(&self, named: Option<&HumanGate>, records: &[Record], live: bool) -> Result<HumanGate> {
+        let plan = require_plan(&self.run, &self.state.run(&self.run))?;
+        let state = replay(&self.run, &Arc::new(plan), records)?;
+        let (lane, stage) = (&self.lane, stage(&state, &self.lane)?);
+        let open = state.find(lane).map(|index| state.open_gates(index)).unwrap_or_default();
+        match (open.as_slice(), named) {
+            ([only], None) => Ok(only.clone()),
+            ([], _) => {
+                let message = format!("lane {lane} does not wait for an answer: {}", standing(&state, lane, stage));
+                Err(self
+                    .instead(&state, live)
+                    .into_iter()
+                    .fold(ExitStatus::InvalidOperation.error(message), Hint::hint))
+            }
+            (open, Some(named)) if open.contains(named) => Ok(named.clone()),
+            (open, named) => {
+                let gates = open.iter().map(HumanGate::for_people).collect::<Vec<_>>().join(" and its ");
+                let message = match named {
+                    Some(named) => {
+                        format!("lane {lane} waits for an answer to its {gates}, not to its {}", named.for_people())
+                    }
+                    None => format!("lane {lane} waits for an answer to its {gates}: say which with --gate"),
+                };
+                Err(ExitStatus::InvalidOperation.error(message))
+            }
+        }
+    }
+
+    /// What to do with a lane that waits for no answer.
+    fn instead(&self, state: &RunState, live: bool) -> Option<String> {
+        let (run, lane) = (self.run.as_str(), self.lane.as_str());
+        let standing = state.lane(state.find(&self.lane)?);
+        if live {
+            return None;
+        }
+        if standing.gave_up() {
+            return Some(format!("to run it again: {}", command(self.state, &["retry", run, lane])));
+        }
+        if standing.is_left_to_do() {
+            return to_continue(self.state, &self.run);
+        }
+        let rollback = || command(self.state, &["rollback", run, "--lane", lane]);
+        (!self.approved && standing.merged().is_some()).then(|| format!("to take its work back: {}", rollback()))
+    }
+
+    fn report(&self, context: &Context, gate: &HumanGate, live: bool) -> Result<ExitStatus> {
+        let Place { state, run, lane, approved } = self;
+        let word = word(*approved);
+        let next = match live {
+            true => "the run continues.".to_owned(),
+            false => {
+                format!("the run is not active; continue with:\n  {}", command(state, &["resume", run.as_str()]))
+            }
+        };
+        context.printer.print(
+            format_args!("The {} of {lane} {} {word}; {next}\n", gate.for_people(), be(gate)),
+            &json!({"run_id": run, "lane": lane, "gate": gate, "approved": approved, "live": live}),
+        )
+    }
+}
+
+fn stage(state: &RunState, lane: &LaneId) -> Result<LaneStage> {
+    let known = || state.plan().lanes.iter().map(|lane| &lane.id);
+    state.find(lane).map(|index| state.lane(index).stage()).ok_or_else(|| unknown_lane(lane, known()))
+}
+
+fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
+    let answer = approval_at(stage).and_then(|gate| {
+        let answer = state.lane(state.find(lane)?).answer(&gate.into())?;
+        let word = word(answer.approved);
+        let be = be(&gate.into());
+        Some(format!("its {gate} {be} {word} already"))
+    });
+    answer.unwrap_or_else(|| format!("it is at {}", stage_in_words(stage.word())))
+}
+
+fn word(approved: bool) -> &'static str {
+    if approved { "approved" } else { "rejected" }
+}
+
+/// A plan was, changes were.
+fn be(gate: &HumanGate) -> &'static str {
+    match gate {
+        HumanGate::Approval(Approval::Changes) => "were",
+        HumanGate::Approval(Approval::Plan) | HumanGate::Task(_) => "was",
+    }
+}

@@ -1,0 +1,102 @@
+//! `hook post-tool-use`: passes tool calls on to the Lanewright that runs the agent. In a lane without a live Lanewright, it
+//! counts them and takes a snapshot of the worktree from time to time (SPEC §5).
+
+use std::path::Path;
+
+use lanewright_git::{Holder, Surrounding};
+use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
+use lanewright_model::text::change_texts;
+use lanewright_plan::settings::{Layer, Settings};
+use lanewright_programs::process::{self, Output};
+use lanewright_store::lock::is_held;
+use lanewright_store::{StateDirectory, tool_calls};
+use serde_json::{Value, json};
+
+use super::input::Input;
+use super::unfinished::surrounding;
+use crate::cli::{Context, ExitStatus, Result, now};
+
+/// The longest text of a tool's input that is passed on, in characters: enough to see what is risky.
+const LONGEST_TEXT: usize = 4000;
+
+/// Tells the Lanewright that runs this agent of a call.
+pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>> {
+    let Some(path) = context.environment.get("LANEWRIGHT_TOOL_CALLS_FILE").filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let patterns = surrounding(context, input)
+        .and_then(|around| settings(context, &around).ok())
+        .map_or_else(Vec::new, |settings| settings.redacted_patterns().to_vec());
+    let mut call = json!({"tool": input.tool_name, "input": input.tool_input, "at": now()});
+    change_texts(&mut call["input"], &mut shorten);
+    process::redactor([], &patterns).clean_json(&mut call);
+    tool_calls::append(Path::new(path), &call)?;
+    Ok(None)
+}
+
+fn shorten(text: &mut String) {
+    text.truncate(text.char_indices().nth(LONGEST_TEXT).map_or(text.len(), |(end, _)| end));
+}
+
+/// Counts a call by hand, and has the worktree kept where it is time to.
+pub(crate) fn count(context: &Context, input: &Input) -> Result<Option<Value>> {
+    let Some(around) = Surrounding::of(&input.cwd) else { return Ok(None) };
+    let Some(holder) = around.holder() else { return Ok(None) };
+    let state = StateDirectory::new(&around.main);
+    let Some(lane) = holder.lane.as_ref().filter(|_| rests(&state, &holder)) else { return Ok(None) };
+    let counted = state.run(&holder.run).count_tool_call(lane, holder.agent.as_ref())?;
+    let settings = settings(context, &around)?;
+    if let Some(occasion) = occasion(&settings, input, counted)? {
+        keep(&around, &holder, input, occasion)?;
+    }
+    Ok(None)
+}
+
+/// Whether the run that holds the worktree is unfinished and has no live process.
+fn rests(state: &StateDirectory, holder: &Holder) -> bool {
+    let unfinished = state.unfinished_at_a_glance().into_iter().any(|glance| glance.started.run_id == holder.run);
+    unfinished && !is_held(&state.run(&holder.run).lock())
+}
+
+fn settings(context: &Context, around: &Surrounding) -> Result<Settings> {
+    Ok(context.layers_in(around.main.clone(), Layer::default())?.resolve(None))
+}
+
+/// Why the worktree should be saved after the call that is the `counted`-th, by the rules that hold for agents.
+fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<Occasion>> {
+    let rules = settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?;
+    let call = ToolCall { tool: input.tool_name.clone(), input: input.tool_input.clone() };
+    let progress = Progress { kept_at: now(), counted: counted.saturating_sub(1), calls: std::slice::from_ref(&call) };
+    Ok(rules.occasion(&progress, now()))
+}
+
+/// Starts a process that saves the worktree: a snapshot takes longer than a hook may.
+fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion) -> Result<()> {
+    let why = match occasion {
+        Occasion::Risky => format!("after a risky call of {}", input.tool_name),
+        Occasion::ToolCalls | Occasion::Interval => "after many tool calls".to_owned(),
+    };
+    let lane = holder.lane.as_ref().map(ToString::to_string);
+    let agent = holder.agent.as_ref().map(ToString::to_string);
+    let words = ["checkpoints", "create", holder.run.as_str()].map(str::to_owned).into_iter();
+    let message = format!("--message=by hand: {why}");
+    let arguments: Vec<String> = words.chain([message]).chain(lane).chain(agent).collect();
+    let session = [("LANEWRIGHT_SESSION_ID", input.session_id.as_str())];
+    let started = process::current_program()
+        .and_then(|program| process::start_detached(&program, &arguments, &around.main, Output::Nowhere, &session));
+    Ok(started.map(drop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_wherever_they_are() {
+        let long = "x".repeat(LONGEST_TEXT + 1);
+        let mut short = json!({"a": [long, 1], "b": "kept"});
+        change_texts(&mut short, &mut shorten);
+        assert_eq!(short["a"][0].as_str().map(str::len), Some(LONGEST_TEXT));
+        assert_eq!((&short["a"][1], &short["b"]), (&json!(1), &json!("kept")));
+    }
+}

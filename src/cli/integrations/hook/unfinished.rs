@@ -1,0 +1,200 @@
+//! The unfinished runs of the repository that a session works in, and what is reported of them to the session.
+
+use std::fs;
+use std::path::PathBuf;
+
+use lanewright_files::{atomic, regular_file};
+use lanewright_git::Surrounding;
+use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
+use lanewright_model::{Approval, RunId, TaskFile};
+use lanewright_schedule::approval_at;
+use lanewright_store::lane_files::read_task;
+use lanewright_store::lock::is_held;
+use lanewright_store::{Glance, LaneDirectory, StateDirectory};
+
+use super::input::Input;
+use crate::cli::Context;
+use crate::cli::runs;
+
+const RUNS: usize = 3;
+
+const LANES: usize = 12;
+
+/// A repository with unfinished runs, seen by a session.
+pub(crate) struct Here {
+    state: StateDirectory,
+    session: String,
+    runs: Vec<Unfinished>,
+}
+
+pub(crate) struct Unfinished {
+    glance: Glance,
+    /// Whether a live process works on it.
+    pub(crate) held: bool,
+    /// Its lanes that hold worktrees, with their `task.json`.
+    pub(crate) lanes: Vec<(LaneDirectory, TaskFile)>,
+    /// The session that had it last.
+    session: String,
+}
+
+/// The repository around where the session works: its present directory, else its project's.
+pub(super) fn surrounding(context: &Context, input: &Input) -> Option<Surrounding> {
+    let project = context.environment.get("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+    let places = [Some(input.cwd.clone()), project].into_iter().flatten().filter(|place| place.is_absolute());
+    places.chain([context.directory.clone()]).find_map(|place| Surrounding::of(&place))
+}
+
+impl Here {
+    /// What is unfinished; `None`: nothing is.
+    pub(crate) fn find(context: &Context, input: &Input) -> Option<Self> {
+        let state = StateDirectory::new(&surrounding(context, input)?.main);
+        let runs: Vec<_> =
+            state.unfinished_at_a_glance().into_iter().map(|glance| Unfinished::of(&state, glance)).collect();
+        (!runs.is_empty()).then(|| Self { state, session: input.session_id.clone(), runs })
+    }
+
+    pub(crate) fn own(&self) -> Vec<&Unfinished> {
+        self.runs.iter().filter(|run| run.session == self.session).collect()
+    }
+
+    /// A command about a run, to be pasted.
+    pub(crate) fn command(&self, run: &Unfinished, command: &str) -> String {
+        runs::command(&self.state, &[command, run.id().as_str()])
+    }
+
+    /// For a session that begins: its own runs first, then those of others.
+    pub(super) fn at_start(&self) -> Option<String> {
+        let mut runs: Vec<&Unfinished> = self.runs.iter().collect();
+        runs.sort_by_key(|run| run.session != self.session);
+        let mut paragraphs: Vec<String> = runs.iter().take(RUNS).map(|run| self.paragraph(run)).collect();
+        let more = runs.len().saturating_sub(RUNS);
+        if more > 0 {
+            paragraphs.push(format!("{more} more are unfinished; `lanewright status` names them."));
+        }
+        paragraphs.push(RULES.to_owned());
+        Some(paragraphs.join("\n\n"))
+    }
+
+    fn paragraph(&self, run: &Unfinished) -> String {
+        let whose = if run.session == self.session { "This session's" } else { "Another session's" };
+        let mut text = format!("{whose} {}", run.described());
+        if !run.held {
+            text += &self.ways_on(run);
+            text += &format!("\nTo roll it back instead: {}", self.command(run, "rollback"));
+        }
+        text + &format!("\nTo look, which changes nothing: {}", self.command(run, "status"))
+    }
+
+    /// The commands that continue the run: an answer where a lane waits for one, and a resume where that does something.
+    fn ways_on(&self, run: &Unfinished) -> String {
+        let waiting = run.waiting();
+        let of_lane = |(lane, gate): &(&TaskFile, Approval)| {
+            let (id, lane, gate) = (run.id().as_str(), lane.task_name.as_str(), gate.word());
+            let command = |words: &[&str]| runs::command(&self.state, words);
+            let approve = command(&["approve", id, lane, "--gate", gate, "--resume"]);
+            let reject = command(&["reject", id, lane, "--gate", gate, "-m", "what to change", "--resume"]);
+            format!(
+                "\nOnly the user may answer lane {lane}. To approve its {gate}: {approve}\nTo reject them: {reject}"
+            )
+        };
+        let mut text: String = waiting.iter().map(of_lane).collect();
+        let waits_only = run.glance.outcome == Some(RunOutcome::Blocked) && run.glance.answered.is_empty();
+        if waiting.is_empty() || !waits_only {
+            text += &format!("\nTo continue: {}", self.command(run, "resume"));
+        }
+        text
+    }
+
+    /// For a session that stops: its own runs without a live process, each once until something
+    /// happens in it.
+    pub(super) fn at_stop(&self) -> Option<String> {
+        let due = |run: &&Unfinished| !run.held && self.is_due(run);
+        let lines = self
+            .own()
+            .into_iter()
+            .filter(due)
+            .map(|run| format!("Lanewright: {}{}", run.described(), self.ways_on(run)));
+        let lines: Vec<String> = lines.collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// Whether the user was not yet reminded of the run in its current state; now they are.
+    fn is_due(&self, run: &Unfinished) -> bool {
+        let marker = self.state.run(run.id()).directory().join("reminded");
+        let now = format!("{} {}\n", self.session, run.glance.length);
+        if regular_file::read_text(&marker).is_ok_and(|before| before == now) {
+            return false;
+        }
+        // Where it cannot be kept in mind, a reminder too many is better than none.
+        let _ = atomic::write(&marker, now.as_bytes());
+        true
+    }
+}
+
+/// What an agent needs to know that has never met a run.
+const RULES: &str = "Lanewright's runs are moved by its commands only. Do not merge lanes, remove worktrees or edit \
+state files by hand, and resume a run only where the user asks for it.";
+
+impl Unfinished {
+    fn of(state: &StateDirectory, glance: Glance) -> Self {
+        let (run, root) = (&glance.started.run_id, &glance.worktree_root);
+        let directories = LaneDirectory::all_of(root, run).into_iter();
+        let read = |lane: LaneDirectory| Some((read_task(&lane.task_file()).ok().flatten()?, lane));
+        let lanes: Vec<_> = directories.filter_map(read).map(|(task, lane)| (lane, task)).collect();
+        let changed = |lane: &LaneDirectory| fs::metadata(lane.task_file()).and_then(|it| it.modified()).ok();
+        let newest = lanes.iter().max_by_key(|(lane, _)| changed(lane));
+        let session = newest.map_or(&glance.started.owner.session_id, |(_, task)| &task.session_id).clone();
+        Self { held: is_held(&state.run(run).lock()), glance, lanes, session }
+    }
+
+    fn id(&self) -> &RunId {
+        &self.glance.started.run_id
+    }
+
+    /// Which run it is, why it is at rest, and the stages of its lanes.
+    pub(crate) fn described(&self) -> String {
+        let started = &self.glance.started;
+        let name = format!(
+            "run {} of phase {} on {} is unfinished: {}",
+            self.id(),
+            started.phase,
+            started.base_branch,
+            self.why()
+        );
+        let stages: Vec<String> = self.lanes.iter().take(LANES).map(|(_, task)| self.stage(task)).collect();
+        let more = self.lanes.len().saturating_sub(LANES);
+        let more = if more > 0 { format!(" and {more} more lanes") } else { String::new() };
+        match stages.as_slice() {
+            [] => format!("{name}."),
+            stages => format!("{name}; {}{more}.", stages.join(", ")),
+        }
+    }
+
+    fn why(&self) -> &'static str {
+        match self.glance.outcome {
+            _ if self.held => "a live process works on it",
+            Some(RunOutcome::Failed) => "lanes failed",
+            Some(RunOutcome::Blocked) => "it waits for a person",
+            Some(RunOutcome::Stopped) => "it was stopped",
+            Some(RunOutcome::Done | RunOutcome::RolledBack) | None => "it was interrupted",
+        }
+    }
+
+    fn stage(&self, task: &TaskFile) -> String {
+        let waits = self.asks(task).map(|gate| format!(" (waits for an answer to its {gate})")).unwrap_or_default();
+        format!("lane {} is at {}{waits}", task.task_name, stage_in_words(&task.state))
+    }
+
+    /// The lanes that wait for an answer.
+    fn waiting(&self) -> Vec<(&TaskFile, Approval)> {
+        self.lanes.iter().filter_map(|(_, task)| Some((task, self.asks(task)?))).collect()
+    }
+
+    /// What the lane waits for, if it is an answer.
+    fn asks(&self, task: &TaskFile) -> Option<Approval> {
+        let at_rest = !self.held && matches!(self.glance.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
+        let is_answered = || self.glance.answered.iter().any(|lane| lane.as_str() == task.task_name.as_str());
+        let stage = LaneStage::ALL.iter().find(|stage| stage.word() == task.state)?;
+        approval_at(*stage).filter(|_| at_rest && !is_answered())
+    }
+}

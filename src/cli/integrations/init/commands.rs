@@ -1,0 +1,84 @@
+//! The slash commands in the forms of the programs: each is a prompt. Pure.
+
+/// A command of ours: its name, and its text as Claude Code reads it.
+const PHASE: (&str, &str) = ("execute-phase", include_str!("../../../../templates/commands/execute-phase.md"));
+const LANE: (&str, &str) = ("execute-lane", include_str!("../../../../templates/commands/execute-lane.md"));
+
+pub(crate) type Files = [(&'static str, String); 2];
+
+pub(crate) fn claude() -> Files {
+    [(".claude/commands/execute-phase.md", PHASE.1.to_owned()), (".claude/commands/execute-lane.md", LANE.1.to_owned())]
+}
+
+/// Codex has no commands of a repository; its skills are called as `$execute-phase`.
+pub(crate) fn codex() -> Files {
+    let skill = |(name, text)| {
+        let (about, prompt) = parts(text);
+        let prompt = prompt.replace("$ARGUMENTS", "what the user wrote after the name of this skill.");
+        format!("---\nname: {name}\ndescription: {about}. Only where the user asks for it.\n---\n{prompt}")
+    };
+    [(".agents/skills/execute-phase/SKILL.md", skill(PHASE)), (".agents/skills/execute-lane/SKILL.md", skill(LANE))]
+}
+
+pub(crate) fn gemini() -> Files {
+    let command = |(_, text)| {
+        let (about, prompt) = parts(text);
+        // Literal strings: what is between the quotes is taken as it is.
+        format!("description = '{about}'\nprompt = '''{}'''\n", prompt.replace("$ARGUMENTS", "{{args}}"))
+    };
+    [(".gemini/commands/execute-phase.toml", command(PHASE)), (".gemini/commands/execute-lane.toml", command(LANE))]
+}
+
+pub(crate) fn opencode() -> Files {
+    let command = |(_, text)| {
+        let (about, prompt) = parts(text);
+        format!("---\ndescription: {about}\n---\n{prompt}")
+    };
+    [(".opencode/command/execute-phase.md", command(PHASE)), (".opencode/command/execute-lane.md", command(LANE))]
+}
+
+/// Whether Lanewright wrote `old`, in any version, as the command that is now `new`: their descriptions are the same.
+pub(super) fn is_earlier(old: &str, new: &str) -> bool {
+    [PHASE, LANE].iter().map(|(_, text)| parts(text).0).any(|about| old.contains(about) && new.contains(about))
+}
+
+/// The description of a command, and its prompt without what only Claude Code fills in.
+fn parts(text: &str) -> (&str, String) {
+    let (front, prompt) = text.trim_start_matches("---\n").split_once("---\n").unwrap_or_default();
+    let about = front.lines().find_map(|line| line.strip_prefix("description: ")).unwrap_or_default();
+    (about, prompt.replace(" --session-id ${CLAUDE_SESSION_ID}", ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_has_a_description_and_the_whole_prompt_but_no_words_of_claude_code() {
+        let forms = [codex(), gemini(), opencode()];
+        for (name, text) in forms.iter().flatten() {
+            assert!(text.contains("lanes in git worktrees") || text.contains("one lane of a phase plan"), "{name}");
+            assert!(text.contains("## 4. Never") && text.contains("--progress plain --yes"), "{name}:\n{text}");
+            assert!(!text.contains("CLAUDE") && !text.contains("allowed-tools"), "{name}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_where_the_program_puts_them() {
+        assert!(
+            gemini().iter().all(|(_, text)| text.contains("Arguments: {{args}}\n") && !text.contains("$ARGUMENTS"))
+        );
+        assert!(opencode().iter().all(|(_, text)| text.contains("Arguments: $ARGUMENTS\n")));
+        assert!(codex().iter().all(|(_, text)| !text.contains("$ARGUMENTS")));
+    }
+
+    #[test]
+    fn gemini_reads_toml() {
+        for ((_, text), (_, source)) in gemini().iter().zip([PHASE, LANE]) {
+            let table: toml::Table = toml::from_str(text).unwrap();
+            let prompt = table["prompt"].as_str().unwrap();
+            assert_eq!(prompt.replace("{{args}}", "$ARGUMENTS"), parts(source).1.trim_start_matches('\n'));
+            assert_eq!(table["description"].as_str(), Some(parts(source).0));
+        }
+    }
+}

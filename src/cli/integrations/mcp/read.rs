@@ -1,0 +1,62 @@
+//! `ReadLogs` and `ReadDiff`: what agents wrote, and what they changed.
+
+use serde_json::{Value, json};
+
+use super::parameters::{ReadDiff, ReadLogs, TaskId, agent, taken, usage};
+use crate::cli::child::{Caller, Outcome, failed};
+use crate::cli::{Hint, Result};
+
+/// How many lines an answer has if none are asked for, and at most.
+const LINES: usize = 200;
+const MOST_LINES: usize = 2000;
+
+/// The last lines of what `logs` prints.
+pub(crate) fn logs(caller: &Caller, wanted: &ReadLogs) -> Outcome {
+    let most = wanted.lines.map_or(LINES, |lines| lines as usize);
+    if !(1..=MOST_LINES).contains(&most) {
+        return Err(usage(format!("lines is {most}, and may be 1 to {MOST_LINES}")));
+    }
+    let task = taken(&wanted.task_id)?;
+    let words = words("logs", &task, wanted.agent.as_deref())?;
+    let (lines, omitted) = caller.last_lines(&words, most)?;
+    let lines: serde_json::Result<Vec<Value>> = lines.iter().map(|line| serde_json::from_str(line)).collect();
+    let lines = lines.map_err(|error| failed(format!("its answer makes no sense: {error}")))?;
+    Ok(json!({"run_id": task.run, "lane": task.lane, "lines": lines, "omitted": omitted}))
+}
+
+/// What `diff` prints: which files differ, and unless `stat` is asked for how, as `patch`.
+pub(crate) fn diff(caller: &Caller, wanted: &ReadDiff) -> Outcome {
+    let task = taken(&wanted.task_id)?;
+    let (run, lane) = task.clone().with_lane()?;
+    let words = words("diff", &task, wanted.agent.as_deref())?;
+    let mut diff = caller.run(&words)?;
+    if !wanted.stat {
+        diff["patch"] = caller.text(&words)?.into();
+    }
+    Ok(json!({"run_id": run, "lane": lane, "agent": wanted.agent, "diff": diff}))
+}
+
+/// `command RUN [LANE [AGENT]]`.
+fn words(command: &str, task: &TaskId, name: Option<&str>) -> Result<Vec<String>> {
+    let name = name.map(agent).transpose()?;
+    if let (None, Some(name)) = (&task.lane, &name) {
+        let error = usage(format!("agent `{name}` is named without its lane"));
+        return Err(error.hint(format!("name the lane, too: taskId {}/LANE", task.run)));
+    }
+    let lane = task.lane.as_ref().map(ToString::to_string);
+    Ok([command.to_owned(), task.run.to_string()].into_iter().chain(lane).chain(name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_called_with_run_lane_and_agent() {
+        let called = |task: &str, agent| words("diff", &taken(task).unwrap(), agent);
+        assert_eq!(called("r1/A", Some("coder")).unwrap(), ["diff", "r1", "A", "coder"]);
+        assert_eq!(called("r1", None).unwrap(), ["diff", "r1"]);
+        called("r1", Some("coder")).unwrap_err();
+        called("r1/A", Some("--raw")).unwrap_err();
+    }
+}

@@ -1,0 +1,106 @@
+//! What the jobs of a run said last, in words, while they run.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lanewright_agents::runner::said_in;
+use lanewright_model::runner::Runner;
+use lanewright_model::{JobId, Plan};
+use lanewright_programs::process::{lines_since, output_log, tail};
+use lanewright_store::RunDirectory;
+
+/// Reads only what was added since it was asked last.
+pub(crate) struct LastSaid {
+    directory: RunDirectory,
+    /// Its runners interpret event streams; without it output is shown as it is.
+    plan: Option<Arc<Plan>>,
+    jobs: RefCell<HashMap<JobId, Read>>,
+}
+
+/// How far the output of a job was read, and its last words.
+#[derive(Default)]
+struct Read {
+    next: u64,
+    said: Option<String>,
+}
+
+/// How much of the end of the output of a job is read.
+const MOST_BYTES: u64 = 64 * 1024;
+
+impl LastSaid {
+    pub(crate) fn new(directory: RunDirectory, plan: Option<Arc<Plan>>) -> Self {
+        Self { directory, plan, jobs: RefCell::default() }
+    }
+
+    /// The last tool call or message of a job whose output is an event stream, else its last line.
+    pub(crate) fn of(&self, job: &JobId) -> Option<String> {
+        let output = output_log(&self.directory.job(job));
+        let Some(runner) = self.stream_of(job) else {
+            return lanewright_programs::process::last_line(&output).ok().flatten();
+        };
+        let mut jobs = self.jobs.borrow_mut();
+        let read = jobs.entry(job.clone()).or_default();
+        // What is written faster than it is read would never be caught up with.
+        let length = fs::metadata(&output).map_or(0, |file| file.len());
+        read.next = read.next.max(length.saturating_sub(MOST_BYTES));
+        let new = lines_since(&output, read.next, false).ok()?;
+        read.next = new.next;
+        read.said = said_in(runner, &new.lines).pop().or(read.said.take());
+        read.said.clone()
+    }
+
+    /// The output of a job, and the last `count` lines of it in words.
+    pub(crate) fn end_of(&self, job: &JobId, count: usize) -> (PathBuf, Vec<String>) {
+        let output = output_log(&self.directory.job(job));
+        // Most events of a stream say nothing.
+        let lines = |count| tail(&output, count).unwrap_or_default();
+        let mut lines = self.stream_of(job).map_or_else(|| lines(count), |runner| said_in(runner, &lines(20 * count)));
+        let end = lines.split_off(lines.len().saturating_sub(count));
+        (output, end)
+    }
+
+    /// Whether the output of a job is an event stream.
+    pub(super) fn is_stream(&self, job: &JobId) -> bool {
+        self.stream_of(job).is_some()
+    }
+
+    /// The runner that interprets the output of a job.
+    fn stream_of(&self, job: &JobId) -> Option<&Runner> {
+        self.plan.as_ref()?.runner_of(job).filter(|runner| runner.has_stream())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, to_value};
+
+    use super::*;
+    use lanewright_agents::runner::Catalogue;
+    use lanewright_model::RunId;
+    use lanewright_model::testing::{attempt, plan};
+    use lanewright_store::StateDirectory;
+
+    #[test]
+    fn an_agent_that_writes_faster_than_it_is_read_is_shown_with_its_last_words() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::new(root.path()).run(&RunId::new("r1").unwrap());
+        let mut plan = to_value(plan(&[("A", &[], &[])])).unwrap();
+        plan["lanes"][0]["agents"][0]["runner"] = json!("claude");
+        plan["runners"]["claude"] = to_value(Catalogue::default().get("claude").unwrap()).unwrap();
+        let job = attempt("A", "engineer", 1);
+        let output = output_log(&directory.job(&job));
+        fs::create_dir_all(output.parent().unwrap()).unwrap();
+        let said = LastSaid::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
+        let step = |number: u32| {
+            let content = json!([{"type": "text", "text": format!("step {number}")}]);
+            json!({"type": "assistant", "message": {"content": content}}).to_string() + "\n"
+        };
+        for last in [1, 10_000] {
+            fs::write(&output, (0..=last).map(step).collect::<String>()).unwrap();
+            assert_eq!(said.of(&job), Some(format!("step {last}")));
+        }
+    }
+}

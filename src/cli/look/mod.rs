@@ -1,0 +1,10 @@
+//! Commands that show runs, and change nothing of them.
+
+pub(super) mod diff;
+pub(crate) mod last_said;
+pub(super) mod list;
+pub(super) mod logs;
+pub(super) mod report;
+pub(super) mod status;
+pub(super) mod ui;
+pub(super) mod worktree;

@@ -1,0 +1,162 @@
+//! What a shell completes: runs, lanes, agents and snapshots of the repository around the present directory. Nothing is
+//! offered where something cannot be read.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+use clap::{Command, CommandFactory};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use lanewright_git::Surrounding;
+use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
+use lanewright_store::{StateDirectory, run_log};
+use lanewright_view::history::snapshots::snapshots as snapshots_of;
+
+use crate::cli::args::Args;
+use crate::cli::runs::pinned_plan;
+
+/// How many runs are offered, the newest.
+const RUNS: usize = 50;
+
+/// The command line with what its arguments are completed to.
+pub(crate) fn command() -> Command {
+    with_completers(Args::command())
+}
+
+fn with_completers(command: Command) -> Command {
+    let takes = |name: &str| command.get_arguments().any(|arg| arg.get_id() == name && arg.is_positional());
+    let (lane, agent, plan) = (takes("lane"), takes("agent"), takes("plan"));
+    let completed = command.mut_args(|arg| match arg.get_id().as_str() {
+        "run" if lane && arg.is_positional() => arg.add(ArgValueCompleter::new(runs_or_lanes)),
+        "run" => arg.add(ArgValueCompleter::new(runs)),
+        "lane" if agent => arg.add(ArgValueCompleter::new(lanes_or_agents)),
+        "lane" | "lanes" | "message_for" if !plan => arg.add(ArgValueCompleter::new(lanes)),
+        "names" => arg.add(ArgValueCompleter::new(names)),
+        "agent" => arg.add(ArgValueCompleter::new(agents)),
+        "runner" => arg.add(ArgValueCompleter::new(runners)),
+        "name" => arg.add(ArgValueCompleter::new(snapshots)),
+        _ => arg,
+    });
+    completed.mut_subcommands(with_completers)
+}
+
+fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
+    Here::find().map(|here| offered(current, here.run_names())).unwrap_or_default()
+}
+
+/// The first word of `[RUN] [LANE]`.
+fn runs_or_lanes(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(here) = Here::find() else { return Vec::new() };
+    offered(current, here.lanes().into_iter().map(|lane| lane.id.to_string()).chain(here.run_names()))
+}
+
+/// The second word: a lane, or an agent where the first word is a lane.
+fn lanes_or_agents(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(here) = Here::find() else { return Vec::new() };
+    match here.lane() {
+        Some(lane) => offered(current, agents_of(lane)),
+        None => lanes(current),
+    }
+}
+
+/// A word of `[RUN] [LANE...]` or `[RUN] [LANE] [AGENT]`.
+fn names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(here) = Here::find() else { return Vec::new() };
+    if here.words.is_empty() {
+        return runs_or_lanes(current);
+    }
+    let others = here.lanes().into_iter().map(|lane| lane.id.to_string()).filter(|lane| !here.words.contains(lane));
+    offered(current, here.lane().into_iter().flat_map(agents_of).chain(others))
+}
+
+fn lanes(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(here) = Here::find() else { return Vec::new() };
+    offered(current, here.lanes().into_iter().map(|lane| lane.id.to_string()))
+}
+
+fn agents(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(here) = Here::find() else { return Vec::new() };
+    offered(current, here.lane().into_iter().flat_map(agents_of))
+}
+
+fn runners(current: &OsStr) -> Vec<CompletionCandidate> {
+    let known = lanewright_agents::runner::Catalogue::default();
+    offered(current, known.names().into_iter().map(str::to_owned))
+}
+
+fn snapshots(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(Here { state, run: Some(run), plan, .. }) = Here::find() else { return Vec::new() };
+    let records = run_log::read(&state.run(&run).log()).map(|log| log.records).unwrap_or_default();
+    let names: Vec<String> = snapshots_of(&records, plan.as_ref()).into_iter().rev().map(|it| it.name).collect();
+    offered(current, names)
+}
+
+fn agents_of(lane: &Lane) -> Vec<String> {
+    let names: BTreeSet<&AgentName> = lane.agents.iter().map(|agent| &agent.name).collect();
+    names.into_iter().map(ToString::to_string).collect()
+}
+
+fn offered(current: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+    let start = current.to_string_lossy();
+    names.into_iter().filter(|name| name.starts_with(&*start)).map(CompletionCandidate::new).collect()
+}
+
+/// The repository, and the run that is meant by the words so far.
+struct Here {
+    state: StateDirectory,
+    run: Option<RunId>,
+    plan: Option<Plan>,
+    words: Vec<String>,
+}
+
+impl Here {
+    fn find() -> Option<Self> {
+        let state = StateDirectory::new(&Surrounding::of(&std::env::current_dir().ok()?)?.main);
+        let words = words(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+        let named = words.iter().filter_map(|word| RunId::new(word).ok()).find(|run| state.has(run));
+        let run = named.or_else(|| default_run(&state));
+        let plan = run.as_ref().and_then(|run| pinned_plan(&state.run(run)));
+        Some(Self { state, run, plan, words })
+    }
+
+    fn run_names(&self) -> Vec<String> {
+        let runs = self.state.runs().unwrap_or_default();
+        runs.into_iter().take(RUNS).map(|run| run.to_string()).chain(["@latest".to_owned()]).collect()
+    }
+
+    fn lanes(&self) -> Vec<&Lane> {
+        self.plan.iter().flat_map(|plan| &plan.lanes).collect()
+    }
+
+    /// The lane that a word names.
+    fn lane(&self) -> Option<&Lane> {
+        let plan = self.plan.as_ref()?;
+        let named = self.words.iter().filter_map(|word| LaneId::new(word).ok()).find_map(|lane| plan.find(&lane));
+        named.map(|lane| plan.lane(lane))
+    }
+}
+
+/// The newest unfinished run, else the newest, by the ends of the logs: a shell waits for the answer.
+fn default_run(state: &StateDirectory) -> Option<RunId> {
+    let seen = state.unfinished_at_a_glance();
+    let runs = state.runs().ok()?;
+    let is_unfinished = |run: &&RunId| seen.iter().any(|glance| glance.started.run_id == **run);
+    runs.iter().find(is_unfinished).or(runs.first()).cloned()
+}
+
+/// The words that were typed so far, without the program, the command and the word that is typed now.
+fn words(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut words: Vec<String> = arguments.skip_while(|word| word != "--").skip(3).collect();
+    words.pop();
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_so_far_stand_behind_those_of_the_shell_and_the_command() {
+        let typed = ["lanewright", "--", "lanewright", "logs", "r1", "SL-"].map(str::to_owned);
+        assert_eq!(words(typed.into_iter()), ["r1"]);
+    }
+}

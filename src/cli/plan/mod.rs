@@ -1,0 +1,161 @@
+//! `plan check|show|graph|convert|schema|new`: reading a plan; nothing of it is ever run here.
+
+mod new;
+
+use std::path::Path;
+
+use lanewright_agents::prompt::{self, Prompt};
+use lanewright_model::text::counted;
+use lanewright_model::{CommandLine, UNSET_RUNNER};
+use lanewright_plan::settings::{Layer, Settings};
+use lanewright_plan::{Reading, explain, native_toml};
+use lanewright_store::lock::is_held;
+use lanewright_view::graph::{Graph, SvgStyle, TextForm};
+use lanewright_view::report::ExecutionReport;
+use lanewright_view::status::lane_graph::lane_graph;
+use lanewright_view::status::summary::SummaryContext;
+
+use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
+use super::run::{PlanText, invalid, phase_sequence, report};
+use super::runs::{beginning, read_begun_log, state};
+use super::select::Selector;
+use super::{Context, ExitStatus, Hint, Result, now};
+use crate::cli::printer::screen;
+
+type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
+
+pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus> {
+    let (file, what): (&PlanFile, &What<'_>) = match command {
+        PlanCommand::Schema => {
+            context.printer.json(&lanewright_plan::schema::json_schema())?;
+            return Ok(ExitStatus::Done);
+        }
+        PlanCommand::New(new) => return new::run(context, new),
+        PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
+        PlanCommand::Show(show) if show.prompts => (&show.file, &|path| prompts(context, path, &show.file.reading)),
+        PlanCommand::Show(PlanShow { file, .. }) => (file, &|path| show(context, path, &file.reading)),
+        PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
+        PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
+    };
+    let found =
+        phase_sequence(&lanewright_plan::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
+    found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
+    match found.plans.as_slice() {
+        [_] if !found.of_roadmap => what(&file.plan),
+        plans if plans.len() > 1 && matches!(command, PlanCommand::Convert(_)) => {
+            let names: Vec<_> = plans.iter().map(|plan| plan.display().to_string()).collect();
+            let message = format!("{} is several plans, and a native plan is one phase", file.plan.display());
+            Err(ExitStatus::Usage.error(message).hint(format!("convert them one by one: {}", names.join(", "))))
+        }
+        // Every plan of a roadmap is reported; the first error decides the exit code.
+        plans => plans.iter().map(|plan| what(plan)).fold(Ok(ExitStatus::Done), Result::and),
+    }
+}
+
+fn show(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let explanation = explain::explain(&valid(context, path, how)?.1);
+    context.printer.print(&explanation, &serde_json::json!(explanation))
+}
+
+fn prompts(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let plan = valid(context, path, how)?.1;
+    let prompts = prompt::preview(&plan)?;
+    let title = |it: &Prompt<'_>| format!("==> {} · {} · task {} <==", it.lane, it.agent, it.task);
+    let text: Vec<String> = prompts.iter().map(|it| format!("{}\n\n{}", title(it), it.text)).collect();
+    context.printer.print(text.join("\n"), &serde_json::json!(prompts))
+}
+
+fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
+    let plan = valid(context, path, &arguments.file.reading)?.1;
+    let mut graph = Graph::of_plan(&plan, &explain::critical_path(&plan));
+    if let Some(run) = &arguments.run {
+        let (state, _) = state(context)?;
+        let directory = state.run(&Selector::new(context, &state).named(run)?);
+        let history = beginning(&directory).after(&read_begun_log(context, &directory)?.records);
+        let program = state.program();
+        let held = is_held(&directory.lock());
+        let summary = SummaryContext { now: now(), program: &program, held };
+        let critical = ExecutionReport::of(&history, summary, 0).timeline.critical_path;
+        graph = graph.as_in(&lane_graph(&history, held, &critical, |_| None));
+    }
+    if context.printer.format() == Format::Json {
+        context.printer.json(&graph.json())?;
+        return Ok(ExitStatus::Done);
+    }
+    context.printer.out(match arguments.language {
+        GraphLanguage::Dot => graph.dot(),
+        GraphLanguage::Mermaid => graph.mermaid(),
+        GraphLanguage::Svg => graph.svg(&format!("Lanes of phase {}", plan.phase), SvgStyle::Own),
+        GraphLanguage::Text => {
+            let ascii = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+            graph.text(TextForm { width: screen().1, ascii })
+        }
+    })?;
+    Ok(ExitStatus::Done)
+}
+
+fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let (settings, plan) = valid(context, path, how)?;
+    if plan.lanes.iter().flat_map(|lane| &lane.agents).any(|agent| agent.runner == UNSET_RUNNER) {
+        let hint = "set `runner` in `[defaults]` of the new plan, or in lanewright.toml";
+        context.printer.warning("the plan names no runner for its agents", &[hint.to_owned()]);
+    }
+    context.printer.out(native_toml::write(&plan, &|name| runner(&settings, name)))?;
+    Ok(ExitStatus::Done)
+}
+
+fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let Read { reading, done, .. } = read_here(context, path, how)?;
+    if context.printer.format() == Format::Json {
+        let value = serde_json::json!({
+            "valid": reading.plan.is_some(),
+            "done": done,
+            "sha256": reading.sha256,
+            "diagnostics": reading.diagnostics,
+        });
+        context.printer.json(&value)?;
+    } else {
+        report(context, &reading.diagnostics);
+    }
+    match &reading.plan {
+        Some(plan) if context.printer.format() == Format::Text => {
+            let (phase, lanes) = (&plan.phase, counted(plan.lanes.len(), "lane"));
+            let done = if done { ", all of it done" } else { "" };
+            context.printer.out(format_args!("{}: valid: phase {phase}, {lanes}{done}\n", path.display()))?;
+            Ok(ExitStatus::Done)
+        }
+        Some(_) => Ok(ExitStatus::Done),
+        None => Err(invalid(path, &reading.diagnostics)),
+    }
+}
+
+/// A valid plan; every fault is reported.
+fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, lanewright_model::Plan)> {
+    let Read { settings, mut reading, done } = read_here(context, path, how)?;
+    report(context, &reading.diagnostics);
+    let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
+    if done {
+        context.printer.note(format!("Everything in {} is done; this is what --redo would do.", path.display()));
+    }
+    Ok((settings, plan))
+}
+
+struct Read {
+    settings: Settings,
+    reading: Reading,
+    /// Nothing is left to do; the plan is the whole one.
+    done: bool,
+}
+
+/// Reads a plan with the settings of the repository; outside of one, without settings.
+fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read> {
+    let settings = context.layers_anywhere(Layer::default())?.resolve(None);
+    let text = PlanText::open(&lanewright_plan::settings::absolute(&context.directory, path))?;
+    let (whole, rest) = text.whole_and_rest(&settings, how, &|_| Ok(Vec::new()))?;
+    let done = rest.is_none();
+    Ok(Read { settings, reading: rest.unwrap_or(whole), done })
+}
+
+fn runner(settings: &Settings, name: &str) -> Option<CommandLine> {
+    settings.catalogue().get(name).map(|runner| runner.command)
+}

@@ -1,0 +1,110 @@
+//! `checkpoints prune`.
+
+use std::collections::BTreeSet;
+
+use lanewright_engine::recover::prune::{Candidate, Fate, PruneOptions, fates};
+use lanewright_git as git;
+use lanewright_model::LaneId;
+use lanewright_model::event::Event;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_store::RunLock;
+use serde_json::{Value, json};
+
+use super::find::{Found, existing, records_of_named};
+use crate::cli::args::PruneCheckpoints;
+use crate::cli::runs::{RunRecords, newest_of_lanes};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
+
+pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
+    let run = records_of_named(within, arguments.run.run.as_ref())?;
+    let keep = arguments.keep.or(within.settings.checkpoint_keep.value).map(|keep| keep.get());
+    let options = PruneOptions { keep, older_than: arguments.older_than, force: arguments.force };
+    if (options.keep, options.older_than) == (None, None) {
+        let again = shell_line(["lanewright", "checkpoints", "prune", run.run.as_str(), "--keep", "5"]);
+        return Err(ExitStatus::Usage
+            .error("neither --keep nor --older-than nor `checkpoint_keep` says which")
+            .hint(format!("for example: {again}")));
+    }
+    // What is not forced touches nothing that a run still needs, so it may be worked on meanwhile.
+    let _lock = match arguments.force {
+        true => {
+            run.directory.create()?;
+            Some(RunLock::acquire(&run.directory.lock(), &within.holder(&run.run))?)
+        }
+        false => None,
+    };
+    let found = existing(within, &run)?;
+    let judged = fates(&candidates(within, &run, &found)?, &options, now());
+    let mut outcome = Vec::new();
+    for (found, fate) in found.iter().zip(judged) {
+        let removed = fate == Fate::Goes && (arguments.dry_run || remove(within, found)?);
+        outcome.push((found, fate, removed));
+    }
+    report(within, &run, arguments, &outcome)
+}
+
+/// Whether the ref still was where the run log says, and is gone now.
+fn remove(within: &RepositoryContext<'_>, found: &Found) -> Result<bool> {
+    let (name, commit) = (found.snapshot.reference.clone(), found.snapshot.commit.clone());
+    Ok(git::delete_references(&within.repository, &[(name, commit)])?.is_empty())
+}
+
+fn candidates(within: &RepositoryContext<'_>, run: &RunRecords, found: &[Found]) -> Result<Vec<Candidate>> {
+    let merged = merged_lanes(within, run)?;
+    let candidate = |found: &Found| {
+        let it = &found.snapshot;
+        Candidate {
+            lane: it.lane.clone(),
+            agent: it.agent.clone(),
+            reason: it.reason,
+            at: it.at,
+            intact: found.damage.is_none(),
+            merged: merged.contains(&it.lane),
+        }
+    };
+    Ok(found.iter().map(candidate).collect())
+}
+
+/// The lanes whose work the integration branch has now.
+fn merged_lanes(within: &RepositoryContext<'_>, run: &RunRecords) -> Result<BTreeSet<LaneId>> {
+    let landed = newest_of_lanes(&run.records, |event| match event {
+        Event::LaneMerged { lane, commit, .. } => Some((lane, commit.clone())),
+        _ => None,
+    });
+    let mut merged = BTreeSet::new();
+    let Some(base) = within.repository.branch_commit(&run.started()?.base_branch)? else { return Ok(merged) };
+    for (lane, commit) in landed {
+        if within.repository.is_ancestor(&commit, &base)? {
+            merged.insert(lane);
+        }
+    }
+    Ok(merged)
+}
+
+fn report(
+    within: &RepositoryContext<'_>,
+    run: &RunRecords,
+    arguments: &PruneCheckpoints,
+    outcome: &[(&Found, Fate, bool)],
+) -> Result<ExitStatus> {
+    let one = |(found, fate, removed): &(&Found, Fate, bool)| {
+        let it = &found.snapshot;
+        json!({"name": it.name, "reference": it.reference, "commit": it.commit, "removed": removed, "why": fate.words()})
+    };
+    let all: Vec<Value> = outcome.iter().map(one).collect();
+    let json = json!({"run_id": run.run, "dry_run": arguments.dry_run, "snapshots": all});
+    let mut text = String::new();
+    let verb = if arguments.dry_run { "would remove" } else { "removed" };
+    for (found, fate, removed) in outcome {
+        let it = &found.snapshot;
+        match (fate, removed) {
+            (Fate::Goes, true) => text += &format!("{verb}  {} ({})\n", it.name, it.commit),
+            (Fate::Goes, false) => text += &format!("kept  {}: its ref was moved by another program\n", it.name),
+            (Fate::NotMeant, _) => {}
+            (fate, _) => text += &format!("kept  {}: {}\n", it.name, fate.words()),
+        }
+    }
+    let removed = outcome.iter().filter(|(_, _, removed)| *removed).count();
+    text += &format!("{verb} {} of {}\n", counted(removed, "snapshot"), outcome.len());
+    within.context.printer.print(text, &json)
+}

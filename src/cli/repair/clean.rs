@@ -1,0 +1,286 @@
+//! `clean`: removes what finished runs left, and reports what is kept.
+
+use std::collections::BTreeMap;
+
+use lanewright_engine::recover::clean::{
+    Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
+};
+use lanewright_engine::recover::doctor::Expected;
+use lanewright_model::RunId;
+use lanewright_model::event::Event;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_plan::settings::Layer;
+use lanewright_programs::process::{self, Observation};
+use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
+use serde_json::{Value, json};
+
+use crate::cli::args::{Clean, Name};
+use crate::cli::confirm::{can_ask, confirms};
+use crate::cli::executors::remove_all_states;
+use crate::cli::run::settle_switches;
+use crate::cli::runs::command;
+use crate::cli::select::Selector;
+use crate::cli::wait_policy::wait_for_refs;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
+
+struct Cleaned {
+    run: RunId,
+    /// What it left; an error: why it was left alone.
+    found: Result<Vec<Leftover>, String>,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, Layer::default())?;
+    if !arguments.dry_run {
+        wait_for_refs(context, &within.repository)?;
+    }
+    let only = arguments.run.as_ref().map(|run| Selector::new(context, &within.state).named(run)).transpose()?;
+    let (known, unreadable) = known_runs(&within.state)?;
+    let chosen: Vec<RunId> = match &only {
+        Some(run) => {
+            refuse(&within.state, run, &known, &unreadable, arguments)?;
+            vec![run.clone()]
+        }
+        None => known.keys().cloned().collect(),
+    };
+    let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
+    let left_alone = unreadable.map(|(run, reason)| Cleaned { run, found: Err(reason) });
+    let place = Place { within, known };
+    let mut cleaned: Vec<Cleaned> =
+        chosen.into_iter().map(|run| look_at(&place, run, arguments)).collect::<Result<_, _>>()?;
+    if !arguments.dry_run {
+        if !is_agreed(context, arguments, &cleaned)? {
+            return Ok(ExitStatus::Done);
+        }
+        let removed = cleaned.into_iter().map(|seen| match seen.found {
+            Err(_) => Ok(seen),
+            Ok(_) => remove_from(&place, seen.run, arguments),
+        });
+        cleaned = removed.collect::<Result<_, _>>()?;
+    }
+    cleaned.extend(left_alone);
+    // The log of a run of which nothing else is left is no reason to mention it.
+    cleaned.retain(|run| arguments.run.is_some() || run.found.as_ref().map_or(true, |found| !found.is_empty()));
+    report(context, &cleaned, arguments.dry_run)
+}
+
+/// Whether what was `found` may be removed: the user says so, with `--yes` or when asked.
+fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<bool> {
+    if arguments.yes || !found.iter().flat_map(|run| run.found.iter().flatten()).any(Leftover::goes) {
+        return Ok(true);
+    }
+    if can_ask(context) {
+        context.printer.out(as_lines(found, true))?;
+        return confirms(context, "Remove this?");
+    }
+    let flags = [(arguments.force, "--force"), (arguments.logs, "--logs"), (true, "--yes")];
+    let flags = flags.into_iter().filter_map(|(given, flag)| given.then_some(flag));
+    let again = ["lanewright", "clean"].into_iter().chain(arguments.run.as_ref().map(Name::as_str)).chain(flags);
+    Err(ExitStatus::Usage
+        .error("nothing removed: cannot ask for confirmation without a terminal")
+        .hint(format!("to remove it without being asked: {}", shell_line(again)))
+        .hint("to see what would be removed: add --dry-run"))
+}
+
+/// The repository, and all that is known of its runs.
+struct Place<'a> {
+    within: RepositoryContext<'a>,
+    known: BTreeMap<RunId, Expected>,
+}
+
+impl Place<'_> {
+    fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Expected) -> T) -> T {
+        let (logged, directory) = (&self.known[run], self.within.state.run(run));
+        let (repository, options) = (&self.within.repository, &logged.started.options);
+        let pool = self.within.pool(&options.worktree_root, options.keep_caches);
+        let (force, logs) = (arguments.force, arguments.logs);
+        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, logged)
+    }
+}
+
+/// Looks for what a run left. Nothing is changed.
+fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+    let (logged, directory) = (&place.known[&run], place.within.state.run(&run));
+    let reason = match () {
+        () if arguments.run.is_none() && !is_finished(logged) => Some("it is not finished"),
+        () if lock::is_held(&directory.lock()) => Some("a live session holds it"),
+        () => None,
+    };
+    let found = match reason {
+        Some(reason) => Err(reason.to_owned()),
+        None => Ok(place.with(&run, arguments, survey)?),
+    };
+    Ok(Cleaned { run, found })
+}
+
+fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+    let directory = place.within.state.run(&run);
+    directory.create()?;
+    let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;
+    let logged = &place.known[&run];
+    settle_switches(&place.within, &logged.started.base_branch);
+    let mut found =
+        place.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
+    match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
+        None => record(&directory, logged, &found)?,
+        Some(log) if log.goes() => {
+            if let Err(error) = remove_run(&directory, lock) {
+                log.refuse(&error.to_string());
+            }
+        }
+        Some(_) => {}
+    }
+    // What a job works on, and is nowhere else, goes by force only.
+    let is_elsewhere = logged.history.lanes().iter().any(|lane| lane.elsewhere().is_some());
+    if arguments.force || !is_elsewhere {
+        remove_all_states(&place.within, &run, begun_lanes(logged).into_iter().map(|lane| &lane.id));
+        lanewright_engine::state_sync::forget(&place.within.repository, &run)?;
+    }
+    Ok(Cleaned { run, found: Ok(found) })
+}
+
+/// Records that the lanes whose unmerged work was removed are as if they had not begun: a resume begins them again.
+fn record(directory: &RunDirectory, logged: &Expected, found: &[Leftover]) -> Result<()> {
+    if is_finished(logged) {
+        return Ok(());
+    }
+    let (mut journal, _) = Journal::open(&directory.log())?;
+    let left: Vec<String> = found.iter().filter(|it| !it.goes()).map(|it| it.thing.name()).collect();
+    for lane in begun_lanes(logged).into_iter().filter(|lane| has_begun(lane) && lane.merge_commit.is_none()) {
+        journal
+            .append(now(), &Event::LaneRolledBack { lane: lane.id.clone(), integration: None, kept: left.clone() })?;
+    }
+    Ok(journal.sync()?)
+}
+
+type Unreadable = BTreeMap<RunId, String>;
+
+/// Every run that has a log, and why the others cannot be judged.
+fn known_runs(state: &StateDirectory) -> Result<(BTreeMap<RunId, Expected>, Unreadable)> {
+    let (mut known, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    for run in state.runs()? {
+        let damaged =
+            |log: &run_log::LogContents| log.damage.first().map(|damage| format!("its log is damaged: {damage}"));
+        let reason = match run_log::read(&state.run(&run).log()) {
+            Err(error) => error.to_string(),
+            Ok(log) => match (damaged(&log), Expected::of(&log.records)) {
+                (None, Some(logged)) => {
+                    known.insert(run, logged);
+                    continue;
+                }
+                (Some(damage), _) => damage,
+                (None, None) => "its log does not begin with the start of a run".to_owned(),
+            },
+        };
+        unreadable.insert(run, reason);
+    }
+    Ok((known, unreadable))
+}
+
+/// Refuses to clean a run that is named and may not be cleaned.
+fn refuse(
+    state: &StateDirectory,
+    run: &RunId,
+    known: &BTreeMap<RunId, Expected>,
+    unreadable: &Unreadable,
+    arguments: &Clean,
+) -> Result<()> {
+    if let Some(reason) = unreadable.get(run) {
+        let message = format!("run {run} cannot be judged, so nothing was removed: {reason}");
+        return Err(ExitStatus::Corrupted.error(message));
+    }
+    let Some(logged) = known.get(run) else { return Ok(()) };
+    let words = |name: &str| command(state, &[name, run.as_str()]);
+    if lock::is_held(&state.run(run).lock()) {
+        let message = format!("run {run} is held by a live session, so nothing was removed");
+        return Err(ExitStatus::Held.error(message).hint(format!("to stop what it does: {}", words("stop"))));
+    }
+    let runs = |job: &&lanewright_model::JobId| {
+        let seen = process::observe(&state.run(run).job(job));
+        matches!(seen, Ok(Observation::Running(_) | Observation::Starting))
+    };
+    if let Some(job) = logged.unended_jobs().find(runs) {
+        let message = format!("{job} of run {run} still runs, so nothing was removed");
+        return Err(ExitStatus::Held
+            .error(message)
+            .hint(format!("to stop it and keep its work: {}", words("rollback"))));
+    }
+    if !is_finished(logged) && !arguments.force {
+        let message = format!("run {run} is not finished, so nothing was removed");
+        return Err(ExitStatus::InvalidOperation
+            .error(message)
+            .hint(format!("to resume it: {}", words("resume")))
+            .hint(format!("to roll it back: {}", words("rollback")))
+            .hint("to remove it with all its work: --force"));
+    }
+    Ok(())
+}
+
+/// Blocked if something could not be removed.
+fn report(context: &Context, cleaned: &[Cleaned], dry_run: bool) -> Result<ExitStatus> {
+    let all = || cleaned.iter().flat_map(|run| run.found.iter().flatten());
+    let refused = all().any(Leftover::was_refused);
+    let runs: Vec<Value> = cleaned.iter().map(|run| as_json(run, dry_run)).collect();
+    let (gone, kept) = (all().filter(|it| it.goes()).count(), all().filter(|it| !it.goes()).count());
+    let gone = counted(gone, "thing");
+    let end = match dry_run {
+        _ if cleaned.is_empty() => "There is nothing to clean.".to_owned(),
+        true => format!("{gone} would be removed, {kept} kept. Nothing was changed (--dry-run)."),
+        false => format!("{gone} removed, {kept} kept."),
+    };
+    let text = format!("{}{end}\n", as_lines(cleaned, dry_run));
+    context.printer.print(text, &json!({"dry_run": dry_run, "runs": runs}))?;
+    Ok(if refused { ExitStatus::Blocked } else { ExitStatus::Done })
+}
+
+fn word(leftover: &Leftover, dry_run: bool) -> &'static str {
+    match (leftover.goes(), dry_run) {
+        (true, true) => "would remove",
+        (true, false) => "removed",
+        (false, _) => "kept",
+    }
+}
+
+fn as_lines(cleaned: &[Cleaned], dry_run: bool) -> String {
+    cleaned.iter().flat_map(|run| as_text(run, dry_run)).map(|line| line + "\n").collect()
+}
+
+fn as_text(cleaned: &Cleaned, dry_run: bool) -> Vec<String> {
+    let found = match &cleaned.found {
+        Err(reason) => return vec![format!("run {}: left alone: {reason}", cleaned.run)],
+        Ok(found) => found,
+    };
+    let mut lines = vec![format!("run {}:", cleaned.run)];
+    lines.extend(found.iter().map(|leftover| {
+        let at = leftover.thing.commit().map(|commit| format!(" at {}", commit.short())).unwrap_or_default();
+        let (word, kind, name) = (word(leftover, dry_run), leftover.thing.kind(), leftover.thing.name());
+        format!("  {word} {kind} {name}{at}: {}", leftover.reason())
+    }));
+    let kept_work =
+        |leftover: &&Leftover| !leftover.goes() && matches!(leftover.thing, Thing::Snapshot(..) | Thing::Branch(..));
+    if let Some(leftover) = found.iter().find(kept_work) {
+        lines.push(format!("  to look at what is kept: {}", shell_line(["git", "log", &leftover.thing.name()])));
+    }
+    if found.iter().any(|it| !it.goes() && matches!(it.thing, Thing::Snapshot(..))) {
+        let run = cleaned.run.as_str();
+        lines.push(format!("  to list its snapshots: {}", shell_line(["lanewright", "checkpoints", "list", run])));
+        lines.push(format!(
+            "  to remove them with all that is kept: {}",
+            shell_line(["lanewright", "clean", run, "--force"])
+        ));
+    }
+    lines
+}
+
+fn as_json(cleaned: &Cleaned, dry_run: bool) -> Value {
+    let things = cleaned.found.iter().flatten().map(|leftover| {
+        json!({
+            "action": word(leftover, dry_run).replace(' ', "_"),
+            "kind": leftover.thing.kind(),
+            "name": leftover.thing.name(),
+            "commit": leftover.thing.commit(),
+            "reason": leftover.reason(),
+        })
+    });
+    json!({"run_id": cleaned.run, "left_alone": cleaned.found.as_ref().err(), "things": things.collect::<Vec<_>>()})
+}

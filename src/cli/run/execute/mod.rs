@@ -1,0 +1,10 @@
+//! Starting and resuming a run, and following it to its end.
+
+mod checkout_watch;
+mod execution;
+pub(super) mod external_changes;
+mod forge;
+pub(super) mod preflight;
+mod replacement;
+pub(super) mod resume;
+pub(super) mod start;

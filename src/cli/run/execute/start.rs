@@ -1,0 +1,258 @@
+//! Starting a run.
+
+use std::sync::Arc;
+
+use lanewright_engine::recover::resume::has_begun;
+use lanewright_files::{atomic, regular_file};
+use lanewright_model::digest::sha256;
+use lanewright_model::event::{Event, RunOptions, RunStarted};
+use lanewright_model::text::shell_line;
+use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
+use lanewright_schedule::RunState;
+use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
+use lanewright_view::RunHistory;
+use serde_json::json;
+
+use super::execution::execute;
+use super::forge;
+use super::preflight;
+use crate::cli::args::Intent;
+use crate::cli::executors;
+use crate::cli::repository_context::redactor;
+use crate::cli::run::intent::pinned_plan::plan_text;
+use crate::cli::run::intent::plan_file::PlanFile;
+use crate::cli::run::intent::request::{Alone, RunRequest};
+use crate::cli::run::lock::claims::Survey;
+use crate::cli::run::lock::locked_run::LockedRun;
+use crate::cli::run::lock::locks::{choosing, lock_branches, lock_run};
+use crate::cli::run_id::{ReservedRunId, new_run_id};
+use crate::cli::runs::did_you_mean;
+use crate::cli::wait_policy::retry_while_held;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
+
+/// Starts a run and executes it to its end.
+pub(crate) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {
+    let base = within.base_branch()?;
+    if within.repository.branch_commit(&base)?.is_none() {
+        let message = format!("there is no branch `{base}` to build on");
+        return Err(ExitStatus::Usage.error(message).hint("name one with --base BRANCH"));
+    }
+    within.state_remote()?;
+    checkpoints::check(&within.state.checkpoints())?;
+    let named = chosen_lanes(&plan.plan, request)?;
+    let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
+    let lanes = || plan.plan.indices().filter(wanted);
+    preflight::check(within.context, &plan.plan, lanes())?;
+    let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
+    executors::check(within, &plan.plan, lanes(), &run)?;
+    preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
+    let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
+    let worktree_root = &within.settings.worktree_root.value;
+    within.prepare(worktree_root)?;
+    within.ignore_runner_files(&plan.plan)?;
+    let reserved = reserve(within, request, &plan.plan, &run)?;
+    let run = reserved.as_ref().map_or(run, |reserved| reserved.id.clone());
+    let selection = Selection { within, request, plan, base: &base, named: &named, run: &run };
+    let share = retry_while_held(within.context, &within.settings, || selection.share());
+    if !matches!(share, Ok(Some(_))) {
+        // Nothing begins, so nothing is left; a root that holds something stays.
+        within.pool(worktree_root, false).remove_empty(&run);
+    }
+    let Some(share) = share? else { return all_merged(within, &plan.plan, &base) };
+    if share.lanes != named {
+        let lanes = share.lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ");
+        within.context.printer.note(format!("Lane {lanes} is next."));
+    }
+    if within.settings.merge.value.mode() == MergeMode::Local {
+        let all = |lane: &LaneIndex| share.lanes.is_empty() || share.lanes.contains(&plan.plan.lane(*lane).id);
+        preflight::report_obstacles(within, &base, &plan.plan, plan.plan.indices().filter(all))?;
+    }
+    let locked = selection.begin(share)?;
+    let first = vec![Event::RunStarted(Box::new(locked.started.clone()))];
+    let view = RunHistory::for_plan(&locked.plan);
+    Ok(execute(within, locked, view, (first, request.adoption.wait), forge)?.0)
+}
+
+/// Reserves `run`, or another name if a run has it; `None`: the user chose the name.
+fn reserve(
+    within: &RepositoryContext<'_>,
+    request: &RunRequest,
+    plan: &Plan,
+    run: &RunId,
+) -> Result<Option<ReservedRunId>> {
+    if request.run_id.is_some() {
+        return Ok(None);
+    }
+    let others = std::iter::repeat_with(|| new_run_id(plan.phase.as_str()));
+    ReservedRunId::first_of(&within.state, std::iter::once(run.clone()).chain(others))
+}
+
+struct Selection<'a> {
+    within: &'a RepositoryContext<'a>,
+    request: &'a RunRequest,
+    plan: &'a PlanFile,
+    base: &'a str,
+    /// The lanes that were named, with what has to run with them; empty: all.
+    named: &'a [LaneId],
+    run: &'a RunId,
+}
+
+/// What a new run works on, locked.
+struct Share {
+    /// Empty: all.
+    lanes: Vec<LaneId>,
+    /// Those beside them that are merged.
+    done: Vec<LaneId>,
+    locks: Vec<RunLock>,
+}
+
+impl Selection<'_> {
+    /// Decides what the run works on and locks it; `None`: every lane is merged, and none was named.
+    fn share(&self) -> Result<Option<Share>> {
+        let (plan, request) = (&self.plan.plan, self.request);
+        choosing(&self.within.state, &plan.phase, || {
+            let survey = Survey::take(self.within, plan, self.base)?;
+            let Some(lanes) = self.lanes(&survey)? else { return Ok(None) };
+            if request.intent == Intent::Start {
+                survey.refuse_live(plan, &lanes)?;
+                self.refuse_beside_unfinished(&survey, &lanes)?;
+            }
+            if request.alone != Alone::No {
+                let mut indices = lanes.iter().filter_map(|lane| plan.find(lane));
+                indices.try_for_each(|lane| survey.refuse_early(plan, self.base, lane))?;
+            }
+            let locks = match request.intent {
+                Intent::Start => lock_branches(self.within, plan, &lanes, self.run)?,
+                _ => Vec::new(),
+            };
+            Ok(Some(Share { done: survey.merged_beside(plan, &lanes), lanes, locks }))
+        })
+    }
+
+    fn lanes(&self, survey: &Survey) -> Result<Option<Vec<LaneId>>> {
+        if self.request.alone != Alone::Next {
+            return Ok(Some(self.named.to_vec()));
+        }
+        let preferred = self.named.first().and_then(|lane| self.plan.plan.find(lane));
+        Ok(survey.next(&self.plan.plan, self.base, preferred)?.map(|lane| vec![lane]))
+    }
+
+    /// What is half done is resumed, not started again by mistake.
+    fn refuse_beside_unfinished(&self, survey: &Survey, lanes: &[LaneId]) -> Result<()> {
+        let Some(abandoned) = survey.abandoned_with(lanes) else { return Ok(()) };
+        let (phase, base, plan) = (&self.plan.plan.phase, self.base, self.plan.path.to_string_lossy());
+        let is_phase = self.request.alone == Alone::No;
+        let lane = self.named.first().filter(|_| !is_phase);
+        let what = if is_phase { "execute-phase" } else { "execute-lane" };
+        let words = ["lanewright", what, &plan].into_iter().chain(lane.map(LaneId::as_str)).chain(["--new-run"]);
+        Err(ExitStatus::InvalidOperation
+            .error(format!("phase {phase} on {base} holds {abandoned}"))
+            .hint(format!("to resume it: {} (or the same as now with --resume)", abandoned.resume()))
+            .hint(format!("to start another one beside it: {}", shell_line(words))))
+    }
+
+    fn begin(&self, share: Share) -> Result<LockedRun> {
+        let Self { within, request, plan, base, run, .. } = self;
+        let beside = request.intent == Intent::StartBeside;
+        let branch_suffix = if beside { format!("-{run}") } else { String::new() };
+        let base_commit = within
+            .repository
+            .branch_commit(base)?
+            .ok_or_else(|| ExitStatus::Usage.error(format!("the branch `{base}` was deleted meanwhile")))?;
+        let plan_text = plan_text(&plan.plan, &within.settings)?;
+        let Share { lanes, done, mut locks } = share;
+        let options = request.run_options(&within.settings);
+        let started = RunStarted {
+            format: run_log::FORMAT.to_owned(),
+            lanewright: env!("CARGO_PKG_VERSION").to_owned(),
+            run_id: (*run).clone(),
+            phase: plan.plan.phase.clone(),
+            plan_path: plan.path.clone(),
+            plan_sha256: plan.sha256.clone(),
+            pinned_sha256: sha256(&plan_text),
+            base_branch: (*base).to_owned(),
+            base_commit,
+            owner: owner(&within.session_id),
+            options: RunOptions { lanes, done, branch_suffix, plan_format: plan.format, ..options },
+        };
+        let directory = within.state.run(run);
+        directory.create()?;
+        locks.insert(0, lock_run(within, run)?);
+        remove_unbegun(&within.state, run)?;
+        refuse_old_results(run, &directory)?;
+        let journal = Journal::create(&directory.log(), run, &plan.plan.phase)?;
+        Ok(LockedRun {
+            directory,
+            journal: journal.redacting(redactor(&within.settings, &plan.plan)),
+            records: Arc::default(),
+            started,
+            plan: plan.plan.clone(),
+            plan_text,
+            edited: false,
+            accepted: None,
+            state: RunState::new(plan.plan.clone()),
+            _locks: locks,
+        })
+    }
+}
+
+/// `--next` where every lane is merged.
+fn all_merged(within: &RepositoryContext<'_>, plan: &Plan, base: &str) -> Result<ExitStatus> {
+    let phase = &plan.phase;
+    within.context.printer.print(
+        format_args!("Every lane of phase {phase} is merged into {base}.\n"),
+        &json!({"phase": phase, "base_branch": base, "lane": null, "outcome": "done"}),
+    )
+}
+
+/// How the first line of every run log begins.
+const FIRST: &[u8] = b"{\"seq\":1,";
+
+/// Removes the log and the plan of a run of that name that died before it began: nothing was done in it. The run's lock
+/// is held.
+fn remove_unbegun(state: &StateDirectory, run: &RunId) -> Result<()> {
+    let directory = state.run(run);
+    let log = directory.log();
+    let is_log = log.symlink_metadata().is_ok_and(|it| it.is_file()) && state.has(run);
+    if !is_log || directory.directory().join("lanes").exists() {
+        return Ok(());
+    }
+    let contents = run_log::read(&log)?;
+    let torn_first =
+        || regular_file::read(&log).is_ok_and(|bytes| FIRST.starts_with(&bytes) || bytes.starts_with(FIRST));
+    let ours = !contents.records.is_empty() || torn_first();
+    if ours && contents.damage.is_empty() && !has_begun(&contents.records) {
+        // The log last: without it the plan is taken for what is left of a run that did something.
+        atomic::remove(&directory.plan())?;
+        atomic::remove(&log)?;
+    }
+    Ok(())
+}
+
+/// The exits of an earlier run of that name would be taken for this one's.
+fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<()> {
+    let old = [directory.plan(), directory.directory().join("lanes")].into_iter().find(|path| path.exists());
+    let Some(old) = old else { return Ok(()) };
+    let message = format!("there was a run {run} already: {} is of its making", old.display());
+    Err(ExitStatus::Usage
+        .error(message)
+        .hint("choose another name with --run-id, or leave it out")
+        .hint(format!("to remove what it left: lanewright clean {run} --logs, or its directory if its log is gone")))
+}
+
+/// The lanes that were asked for: with what they depend on for `execute-phase`, alone for `execute-lane`.
+fn chosen_lanes(plan: &Plan, request: &RunRequest) -> Result<Vec<LaneId>> {
+    let mut indices = Vec::new();
+    for lane in &request.lanes {
+        let Some(index) = plan.find(lane) else {
+            let known: Vec<&str> = plan.lanes.iter().map(|lane| lane.id.as_str()).collect();
+            let error = ExitStatus::Usage.error(format!("the plan has no lane `{lane}`"));
+            let otherwise = || Some(format!("its lanes are {}", known.join(", ")));
+            return Err(did_you_mean(error, lane.as_str(), &known, otherwise));
+        };
+        indices.push(index);
+    }
+    let chosen = if request.alone == Alone::No { plan.dag().with_dependencies(indices) } else { indices };
+    let chosen = chosen.into_iter().map(|index| plan.lane(index).id.clone());
+    Ok(chosen.filter(|lane| !request.merged_before.contains(lane)).collect())
+}

@@ -1,0 +1,272 @@
+//! Reading a plan from disk: its text, its prompt files, every fault at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use lanewright_agents::runner::Catalogue;
+use lanewright_agents::shell;
+use lanewright_files::regular_file::{self, Links};
+use lanewright_model::text::{counted, headline};
+use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
+use lanewright_plan::settings::{Origin, Settings};
+use lanewright_plan::{Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
+
+use super::phase_sequence::names_in;
+use super::prompts;
+use crate::cli::args::{Format, ReadingArgs};
+use crate::cli::{Context, ExitStatus, Hint, Result};
+
+#[derive(Debug, Clone)]
+pub(crate) struct PlanFile {
+    /// Absolute.
+    pub(crate) path: PathBuf,
+    /// Over the plan's text and its prompt files.
+    pub(crate) sha256: String,
+    pub(crate) format: Option<PlanFormat>,
+    pub(crate) plan: Arc<Plan>,
+}
+
+/// A plan's files as they are on disk. They are read once, because a pipe cannot be read twice.
+pub(crate) struct PlanText {
+    /// Absolute.
+    path: PathBuf,
+    /// Each with what diagnostics call it and its text: one, or all plans of a GSD phase.
+    files: Vec<(String, String)>,
+    /// The directory that they are in, and the names in it.
+    directory: PathBuf,
+    beside: Vec<String>,
+}
+
+impl PlanText {
+    /// A plan whose text is not in its file yet.
+    pub(crate) fn of(path: &Path, text: &str) -> Self {
+        let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let files = vec![(path.to_string_lossy().into_owned(), text.to_owned())];
+        Self { path: path.to_owned(), files, directory, beside: Vec::new() }
+    }
+
+    /// Reads a plan's file that the user named, which may be a pipe, or those of the directory of a GSD phase.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::open_by(path, regular_file::read_argument)
+    }
+
+    /// The same for the path that a run recorded; a pipe there is not waited for.
+    pub(crate) fn open_recorded(path: &Path) -> Result<Self> {
+        Self::open_by(path, |path, limit| regular_file::read_with(path, Links::Follow, limit))
+    }
+
+    fn open_by(path: &Path, read: impl Fn(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self> {
+        let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
+        let beside = names_in(directory);
+        let files = texts(path, &|path| read(path, MAX_TEXT as u64))?;
+        Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
+    }
+
+    pub(crate) fn read(
+        &self,
+        settings: &Settings,
+        options: &ReadOptions<'_>,
+        format: Option<PlanFormat>,
+    ) -> lanewright_plan::Reading {
+        let load = |file: &str| {
+            let text = regular_file::read_text_with(&self.directory.join(file), Links::Follow, MAX_TEXT as u64);
+            text.map_err(|error| error.to_string())
+        };
+        let catalogue = settings.catalogue();
+        let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
+        let executors = settings.executors.iter().map(|(name, setting)| (name.as_str(), setting.value.kind));
+        let executors: Vec<(&str, ExecutorKind)> = executors.collect();
+        let fallbacks = Fallbacks {
+            executor: settings.executor.value.as_deref(),
+            executors: &executors,
+            runner: settings.runner.value.as_deref(),
+            runner_outranks_plan: settings.runner.origin.outranks_plan(),
+            retries: settings.retries.value,
+        };
+        let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
+        let allow_unknown = options.allow_unknown || settings.allow_unknown.value;
+        let options = ReadOptions { allow_unknown, ..*options };
+        let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
+        let mut reading = lanewright_plan::read(&source, &load, &runners);
+        let (templates, mut faulty) = prompts::read(&settings.prompts);
+        reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
+        faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| prompts::check(plan, &settings.prompts.value)));
+        reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
+        reading.diagnostics.extend(faulty);
+        Diagnostic::sort(&mut reading.diagnostics);
+        reading
+    }
+
+    /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanewright itself cannot
+    /// parse.
+    fn faulty_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
+        let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
+        let gates = gates.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+        let lines = gates.filter_map(|gate| if let CommandLine::Shell(line) = gate { Some(line) } else { None });
+        let (known, odd): (BTreeSet<&String>, BTreeSet<&String>) = lines.partition(|line| shell::parse(line).is_some());
+        let harmless = |line: &&String| {
+            let part = shell::cannot_fail(line)?;
+            let cause = if part == **line { String::new() } else { format!(" because of `{}`", headline(&part, 60)) };
+            let message = format!("`{}` cannot fail{cause}", headline(line, 60));
+            let help = "it runs, but does not count as a gate";
+            Some(Diagnostic::of_gate(Severity::Warning, &self.files, line, &message, help))
+        };
+        let refusal = |line: &&String| {
+            let shell = if shell::shell_of(line) == shell::Shell::Bash { "bash" } else { "sh" };
+            let asked = Command::new(shell).args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
+            let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
+            let message = format!("the shell refuses the gate `{}`: {}", headline(line, 60), headline(&said, 200));
+            let help = "correct it; `sh -n` shows the same";
+            let refused = || Diagnostic::of_gate(Severity::Error, &self.files, line, &message, help);
+            (!asked.status.success()).then(refused)
+        };
+        known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
+    }
+
+    /// Options of agents that their runners do not have, at the line below the lane's id that sets them.
+    fn unknown_options(&self, plan: &Plan) -> Vec<Diagnostic> {
+        let of_agent = |agent: &Agent| match plan.runner(agent) {
+            Some(runner) => runner.unknown_options(&agent.command, &agent.options),
+            None => agent.options.given().into_iter().map(|(name, _)| name).collect(),
+        };
+        let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
+        for (lane, agent) in plan.lanes.iter().flat_map(|lane| lane.agents.iter().map(move |agent| (lane, agent))) {
+            for name in of_agent(agent) {
+                let fault = self.unknown_option(lane, agent, name);
+                // Lanes of one matrix share the place.
+                if seen.insert((fault.line, &agent.name, name)) {
+                    all.push(fault);
+                }
+            }
+        }
+        all
+    }
+
+    fn unknown_option(&self, lane: &Lane, agent: &Agent, name: &str) -> Diagnostic {
+        let message =
+            format!("{} of lane {} does not get `{name}`: its runner has no option for it", agent.name, lane.id);
+        let help = format!("`[runners.{}.options]` in lanewright.toml can add one; see docs/runners.md", agent.runner);
+        // A lane of a matrix has values behind the id in the text.
+        let ids = std::iter::successors(Some(lane.id.as_str()), |id| id.rsplit_once('-').map(|(id, _)| id));
+        let found = ids.flat_map(|id| self.files.iter().map(move |file| (id, file))).find_map(|(id, (path, text))| {
+            let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.contains(id)).peekable();
+            let lane = lines.peek()?.0;
+            Some((path, text, lines.find(|(_, line)| line.contains(name)).map_or(lane, |(line, _)| line)))
+        });
+        let (path, text, line) = found.map_or(("", "", 1), |(path, text, line)| (path.as_str(), text.as_str(), line));
+        Diagnostic::at_line(Severity::Warning, path, text, line, &message, &help)
+    }
+
+    /// The whole plan, and what of it is left to do; `None`: nothing. Only GSD plans record what is done.
+    pub(crate) fn whole_and_rest(
+        &self,
+        settings: &Settings,
+        how: &ReadingArgs,
+        unfinished: &dyn Fn(&Plan) -> Result<Vec<String>>,
+    ) -> Result<(lanewright_plan::Reading, Option<lanewright_plan::Reading>)> {
+        let everything = ReadOptions { redo: true, ..options(how, &[]) };
+        let whole = self.read(settings, &everything, how.plan_format);
+        let records_done = !how.redo && whole.format == Some(PlanFormat::Gsd);
+        let Some(plan) = whole.plan.as_ref().filter(|_| records_done) else { return Ok((whole.clone(), Some(whole))) };
+        let unfinished = unfinished(plan)?;
+        let rest = self.read(settings, &options(how, &unfinished), how.plan_format);
+        Ok((whole, Some(rest).filter(|rest| rest.plan.is_some())))
+    }
+
+    /// The plan that was read; every fault is reported.
+    pub(crate) fn accept(&self, context: &Context, reading: lanewright_plan::Reading) -> Result<PlanFile> {
+        report(context, &reading.diagnostics);
+        match reading.plan {
+            Some(plan) => {
+                let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+                Ok(PlanFile { path, sha256: reading.sha256, format: reading.format, plan: Arc::new(plan) })
+            }
+            None => Err(invalid(&self.path, &reading.diagnostics)),
+        }
+    }
+}
+
+/// A plan with errors, which are reported already.
+pub(crate) fn invalid(path: &Path, diagnostics: &[Diagnostic]) -> anyhow::Error {
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    ExitStatus::Usage.error(format!("{} is not a valid plan ({})", path.display(), counted(errors, "error")))
+}
+
+/// `unfinished` lanes count as not done, whatever their files say.
+fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
+    ReadOptions {
+        redo: how.redo,
+        unfinished,
+        strict: how.strict,
+        strict_gates: how.strict_gates,
+        force: how.force,
+        ..ReadOptions::default()
+    }
+}
+
+/// The plan's files, each with what diagnostics call it and its text.
+fn texts(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec<(String, String)>> {
+    if !path.is_dir() {
+        return Ok(vec![text(path, read)?]);
+    }
+    let is_plan = |name: &String| lanewright_plan::is_gsd_plan_name(name) && path.join(name).is_file();
+    let plans: Vec<String> = names_in(path).into_iter().filter(is_plan).collect();
+    if plans.is_empty() {
+        let error = ExitStatus::Usage.error(format!("there is no plan in the directory {}", path.display()));
+        return Err(error.hint("name a plan's file, or a directory with the `NN-MM-PLAN.md` files of a GSD phase"));
+    }
+    plans.iter().map(|name| text(&path.join(name), read)).collect()
+}
+
+fn text(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<(String, String)> {
+    let unreadable =
+        |reason: String| ExitStatus::Usage.error(format!("cannot read the plan {}: {reason}", path.display()));
+    let bytes = read(path).map_err(|error| unreadable(error.to_string()))?;
+    let name = path.to_string_lossy().into_owned();
+    let text = lanewright_plan::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
+    Ok((name, text.to_owned()))
+}
+
+/// The plan with the runners and templates that it uses, and with what the settings say of its lanes and agents.
+fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTreeMap<String, String>) -> Plan {
+    let mut parts = PlanParts::from(plan.clone());
+    if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
+        parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
+    }
+    if matches!(settings.merge.origin, Origin::Flag("--merge") | Origin::Environment(_)) {
+        parts.lanes.iter_mut().for_each(|lane| lane.merge_style = None);
+    }
+    if settings.commit_message.origin.outranks_plan() || parts.commit_message.is_none() {
+        parts.commit_message = settings.commit_message.value.clone().or(parts.commit_message);
+    }
+    let time_limit = Some(settings.task_timeout.value)
+        .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());
+    let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);
+    for agent in agents.filter(|agent| agent.round == Round::Implementation) {
+        agent.allow_empty |= settings.allow_empty.value;
+        agent.timeout = agent.timeout.or(time_limit);
+    }
+    let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
+    let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
+    parts.runners = used.collect();
+    let executors = parts.lanes.iter().filter_map(|lane| lane.executor.clone());
+    let known = |name: String| Some((name.clone(), settings.executors.get(&name)?.value.clone()));
+    parts.executors = executors.filter_map(known).collect();
+    parts.prompts = prompts;
+    Plan::new(parts).unwrap_or(plan)
+}
+
+/// Prints diagnostics to standard error, one after another, or as JSON objects.
+pub(crate) fn report(context: &Context, diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics {
+        match context.printer.format() {
+            Format::Text => context.printer.note(diagnostic),
+            Format::Json => context.printer.note(serde_json::to_string(diagnostic).unwrap_or_default()),
+        }
+    }
+}

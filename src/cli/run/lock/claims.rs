@@ -1,0 +1,249 @@
+//! What is known of a phase's lanes before a process chooses one: which are merged, which live sessions have them, and
+//! which belong to runs whose process has died.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use lanewright_model::event::{Event, Owner, Record, RunStarted};
+use lanewright_model::text::shell_line;
+use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
+use lanewright_schedule::{Claim, Hindrance, NextLane};
+use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::lock::{Holder, is_held, named, read_holder};
+use lanewright_store::{LockScope, StateDirectory};
+
+use super::locks::held_lanes;
+use super::refusal::{WAIT, held, in_words};
+use crate::cli::run::intent::plan_file::PlanFile;
+use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes, started};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
+
+/// An unfinished run without a live process.
+#[derive(Debug, Clone)]
+pub(crate) struct Abandoned {
+    pub(crate) started: RunStarted,
+    /// The last one.
+    pub(crate) owner: Owner,
+    /// The words that call Lanewright for its files.
+    program: Vec<String>,
+}
+
+impl Abandoned {
+    pub(crate) fn resume(&self) -> String {
+        let run = ["resume", self.started.run_id.as_str()];
+        shell_line(self.program.iter().map(String::as_str).chain(run))
+    }
+
+    fn has(&self, lane: &LaneId) -> bool {
+        has(&self.started, lane)
+    }
+}
+
+/// What is known of the lanes of a plan on one base.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    merged: BTreeSet<LaneId>,
+    live: BTreeMap<LaneId, Option<Holder>>,
+    pub(crate) abandoned: Vec<Abandoned>,
+}
+
+impl Survey {
+    /// Looks at every run of the plan's phase on `base`. The caller is choosing.
+    pub(crate) fn take(within: &RepositoryContext<'_>, plan: &Plan, base: &str) -> Result<Self> {
+        let state = &within.state;
+        let mut survey = Self { live: held_lanes(state, plan)?.into_iter().collect(), ..Self::default() };
+        let whole = state.lock(LockScope::Phase(&plan.phase))?;
+        if is_held(&whole) {
+            let holder = read_holder(&whole);
+            survey.live.extend(plan.lanes.iter().map(|lane| (lane.id.clone(), holder.clone())));
+        }
+        let mut known = BTreeSet::new();
+        // Locks are looked at before the log that they guard: what a process that has ended wrote is in the log by then.
+        for LogOfRun { program, held, records } in logs(state)? {
+            let Some(started) = started(&records).filter(|it| it.phase == plan.phase && it.base_branch == base) else {
+                continue;
+            };
+            known.insert(started.run_id.clone());
+            survey.merged.extend(merged_in(started, &records));
+            survey.merged.extend(merged_by_users(within, base, started, &records)?);
+            if is_unfinished(&records) && held {
+                survey.note_live(state, plan, started);
+            } else if is_unfinished(&records) {
+                let owner = last_owner(started, &records);
+                survey.abandoned.push(Abandoned { started: started.clone(), owner, program });
+            }
+        }
+        survey.merged.extend(merged_by_cleaned(within, plan, base, &known)?);
+        Ok(survey)
+    }
+
+    fn note_live(&mut self, state: &StateDirectory, plan: &Plan, started: &RunStarted) {
+        let holder = read_holder(&state.run(&started.run_id).lock());
+        for lane in plan.lanes.iter().filter(|lane| has(started, &lane.id)) {
+            self.live.entry(lane.id.clone()).or_insert_with(|| holder.clone());
+        }
+    }
+
+    /// The lanes that are merged and not among `lanes`.
+    pub(crate) fn merged_beside(&self, plan: &Plan, lanes: &[LaneId]) -> Vec<LaneId> {
+        let beside = |lane: &&LaneId| !lanes.contains(lane) && plan.find(lane).is_some();
+        if lanes.is_empty() { Vec::new() } else { self.merged.iter().filter(beside).cloned().collect() }
+    }
+
+    fn claims(&self, plan: &Plan) -> Vec<Claim> {
+        let claim = |lane: &LaneId| match () {
+            () if self.merged.contains(lane) => Claim::Merged,
+            () if self.live.contains_key(lane) => Claim::Live,
+            () if self.abandoned.iter().any(|run| run.has(lane)) => Claim::Left,
+            () => Claim::Free,
+        };
+        plan.lanes.iter().map(|lane| claim(&lane.id)).collect()
+    }
+
+    /// The lane to work on by itself; `None`: all are merged.
+    pub(crate) fn next(&self, plan: &Plan, base: &str, preferred: Option<LaneIndex>) -> Result<Option<LaneId>> {
+        match lanewright_schedule::next_lane(plan, &self.claims(plan), preferred) {
+            NextLane::Lane(lane) => Ok(Some(plan.lane(lane).id.clone())),
+            NextLane::AllMerged => Ok(None),
+            NextLane::Nothing(lanes) => Err(self.nothing(plan, base, &lanes)),
+        }
+    }
+
+    /// Refuses a lane that was named and whose dependencies are not merged yet.
+    pub(crate) fn refuse_early(&self, plan: &Plan, base: &str, lane: LaneIndex) -> Result<()> {
+        let Some(hindrance @ Hindrance::Needs(_)) = lanewright_schedule::hindrance(plan, &self.claims(plan), lane)
+        else {
+            return Ok(());
+        };
+        let id = &plan.lane(lane).id;
+        let message = format!("lane {id} cannot begin: {}", in_words(plan, base, &hindrance));
+        Err(ExitStatus::Blocked
+            .error(message)
+            .hint("to begin with a lane that is ready: the same with --next in place of the lane")
+            .hint(format!("to run it with what it depends on: lanewright execute-phase PLAN --lane {id}")))
+    }
+
+    /// The first abandoned run that works on one of `lanes`; no lane named: on any.
+    pub(crate) fn abandoned_with(&self, lanes: &[LaneId]) -> Option<&Abandoned> {
+        self.abandoned.iter().find(|run| lanes.is_empty() || lanes.iter().any(|lane| run.has(lane)))
+    }
+
+    /// Refuses lanes that a live session works on, by itself or in a run with branches of its own.
+    pub(crate) fn refuse_live(&self, plan: &Plan, lanes: &[LaneId]) -> Result<()> {
+        let wanted = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
+        let of_merged = |lane: &LaneId| self.merged.contains(lane);
+        match self.live.iter().find(|(lane, _)| wanted(lane) && !of_merged(lane)) {
+            Some((lane, by)) => {
+                Err(held(&format!("lane {lane} of phase {} is being worked on", plan.phase), by.as_ref()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn nothing(&self, plan: &Plan, base: &str, lanes: &[(LaneIndex, Hindrance)]) -> anyhow::Error {
+        let line = |(lane, hindrance): &(LaneIndex, Hindrance)| {
+            let id = &plan.lane(*lane).id;
+            let reason = match hindrance {
+                Hindrance::Held => format!("is worked on by {}", named(self.live.get(id).and_then(Option::as_ref))),
+                Hindrance::Left => {
+                    let run = self.abandoned.iter().find(|run| run.has(id)).map(Abandoned::to_string);
+                    format!("belongs to {}", run.unwrap_or_default())
+                }
+                other => in_words(plan, base, other),
+            };
+            format!("\n  {id}: {reason}")
+        };
+        let lines: String = lanes.iter().map(line).collect();
+        let message = format!("no lane of phase {} can begin now:{lines}", plan.phase);
+        if lanes.iter().any(|(_, hindrance)| *hindrance == Hindrance::Held) {
+            return ExitStatus::Held.error(message).hint(WAIT);
+        }
+        let needed = self.abandoned.iter().filter(|run| lanes.iter().any(|(lane, _)| run.has(&plan.lane(*lane).id)));
+        let resume = |run: &Abandoned| format!("to resume it: {}", run.resume());
+        needed.fold(ExitStatus::Blocked.error(message), |error, run| error.hint(resume(run)))
+    }
+}
+
+impl std::fmt::Display for Abandoned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Owner { session_id, process, host } = &self.owner;
+        let (run, pid) = (&self.started.run_id, process.pid);
+        write!(f, "run {run}, which is not finished; its owner, pid {pid} on {host}, session {session_id}, is gone")
+    }
+}
+
+fn has(started: &RunStarted, lane: &LaneId) -> bool {
+    started.options.lanes.is_empty() || started.options.lanes.contains(lane)
+}
+
+fn last_owner(started: &RunStarted, records: &[Record]) -> Owner {
+    let resumed = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunResumed { owner, .. } => Some(owner),
+        _ => None,
+    });
+    resumed.unwrap_or(&started.owner).clone()
+}
+
+/// The lanes of a plan that runs of its own file, or of its directory, merged into `base`.
+pub(crate) fn merged_before(state: &StateDirectory, plan: &PlanFile, base: &str) -> Result<BTreeSet<LaneId>> {
+    let same_place = |other: &Path| other.starts_with(&plan.path) || plan.path.starts_with(other);
+    let mut merged = BTreeSet::new();
+    for LogOfRun { records, .. } in logs(state)? {
+        let of_plan =
+            |it: &&RunStarted| it.phase == plan.plan.phase && it.base_branch == base && same_place(&it.plan_path);
+        if let Some(started) = started(&records).filter(of_plan) {
+            merged.extend(merged_in(started, &records));
+        }
+    }
+    Ok(merged)
+}
+
+/// The lanes that a run merged into its base and did not roll back.
+fn merged_in(started: &RunStarted, records: &[Record]) -> BTreeSet<LaneId> {
+    let merged = newest_of_lanes(records, |event| match event {
+        Event::LaneMerged { lane, .. } => Some((lane, ())),
+        _ => None,
+    });
+    if started.options.merge == MergeMode::Local { merged.into_keys().collect() } else { BTreeSet::new() }
+}
+
+/// The lanes whose pull requests were merged, as far as `base` here has their work.
+fn merged_by_users(
+    within: &RepositoryContext<'_>,
+    base: &str,
+    started: &RunStarted,
+    records: &[Record],
+) -> Result<Vec<LaneId>> {
+    let Some(tip) = within.repository.branch_commit(base)?.filter(|_| started.options.merge == MergeMode::Pr) else {
+        return Ok(Vec::new());
+    };
+    let mut heads = newest_of_lanes(records, |event| match event {
+        Event::PullRequestOpened { lane, head, .. } => Some((lane, head.clone())),
+        _ => None,
+    });
+    heads.retain(|_, head| within.repository.is_ancestor(head, &tip).unwrap_or(false));
+    Ok(heads.into_keys().collect())
+}
+
+/// The lanes that runs merged whose logs `clean` removed: their checkpoints stay.
+fn merged_by_cleaned(
+    within: &RepositoryContext<'_>,
+    plan: &Plan,
+    base: &str,
+    known: &BTreeSet<RunId>,
+) -> Result<Vec<LaneId>> {
+    let Some(tip) = within.repository.branch_commit(base)? else { return Ok(Vec::new()) };
+    let mut merged = Vec::new();
+    for entry in checkpoints::read(&within.state.checkpoints())? {
+        let CheckpointEntry::Record(record) = entry else { continue };
+        let ours = record.phase == plan.phase && *record.base_branch == *base && !known.contains(&record.run_id);
+        let done = record.stage == Stage::PrePr && record.status == CheckpointStatus::Complete;
+        if let (true, Some(lane), Some(head)) = (ours && done, record.lane, record.head_sha)
+            && (within.repository.is_ancestor(&head, &tip).unwrap_or(false)
+                || within.repository.names_lane(&tip, &record.run_id, &lane)?)
+        {
+            merged.push(lane);
+        }
+    }
+    Ok(merged)
+}

@@ -1,0 +1,6 @@
+//! What happens to each plan, one after another.
+
+mod chain;
+mod existing_run;
+pub(super) mod phases;
+mod run_intent;

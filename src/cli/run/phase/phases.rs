@@ -1,0 +1,193 @@
+//! `execute-phase`, `execute-lane` and `resume`: what happens to each plan, one after another.
+
+use std::path::{Path, PathBuf};
+
+use lanewright_git as git;
+use lanewright_model::{LaneId, MergeMode, RunId};
+use lanewright_plan::explain;
+use lanewright_plan::settings::{Layer, Layers, Settings, absolute};
+
+use super::chain::{PhaseEnd, follow};
+use super::existing_run::{latest_run, no_run};
+use super::run_intent::{Outcome, Position, outcome};
+use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
+use crate::cli::executors;
+use crate::cli::run::execute::{resume, start};
+use crate::cli::run::intent::phase_sequence::phase_sequence;
+use crate::cli::run::intent::plan_file::{PlanFile, PlanText};
+use crate::cli::run::intent::request::{Adoption, ResumeReach, RunRequest};
+use crate::cli::run::lock::claims::merged_before;
+use crate::cli::run::rollback;
+use crate::cli::runs::half_done;
+use crate::cli::select::Selector;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
+
+pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
+    let execution = &arguments.execution;
+    let place = |path: &PathBuf| absolute(&context.directory, path);
+    let sequence = phase_sequence(&place(&arguments.plan), execution.reading.redo)?;
+    sequence.notes.iter().for_each(|note| context.printer.warning(note, &[]));
+    let chained = sequence.of_roadmap || !arguments.next_phases.is_empty();
+    let plans: Vec<PathBuf> = sequence.plans.into_iter().chain(arguments.next_phases.iter().map(place)).collect();
+    let phases = Phases::new(context, execution.layer(&context.directory), &execution.reading)?;
+    if !execution.rollback {
+        check_chain(&plans, &phases.general.settings)?;
+    }
+    let (first, later) = match (sequence.of_roadmap && !execution.reading.redo, chained) {
+        (true, _) => (Position::Roadmap, Position::Roadmap),
+        (false, true) => (Position::First, Position::Later),
+        (false, false) => (Position::Single, Position::Single),
+    };
+    let request = RunRequest::phase(arguments);
+    let next_phases = chained.then(|| plans[1..].to_vec());
+    let first = phases.begin(&plans[0], first, RunRequest { next_phases, ..request.clone() })?;
+    follow(context, first, &|plan, rest| phases.begin(plan, later, request.later(rest)))
+}
+
+pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result<ExitStatus> {
+    let execution = &arguments.execution;
+    let phases = Phases::new(context, execution.layer(&context.directory), &execution.reading)?;
+    let request = RunRequest::lane(arguments, &phases.general.settings);
+    Ok(phases.begin(&absolute(&context.directory, &arguments.plan), Position::Single, request)?.status)
+}
+
+/// `resume`: the run, and the phases that it records as coming after it.
+pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, arguments.layer())?;
+    let run = Selector::new(context, &within.state).run(arguments.run.run.as_ref())?;
+    let adoption = Adoption {
+        message: arguments.message.clone(),
+        message_for: arguments.message_for.clone(),
+        wait: arguments.wait,
+        reach: if arguments.lanes.is_empty() { ResumeReach::All } else { ResumeReach::Only(arguments.lanes.clone()) },
+        ..Adoption::of(&arguments.control)
+    };
+    resume_with(&within, &run, &adoption, arguments.layer())
+}
+
+/// Resumes a run with the settings of `layer`, with which `within` was opened.
+pub(crate) fn resume_with(
+    within: &RepositoryContext<'_>,
+    run: &RunId,
+    adoption: &Adoption,
+    layer: Layer,
+) -> Result<ExitStatus> {
+    let context = within.context;
+    let resumed = resume::resume(within, run, adoption)?;
+    let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(layer));
+    let phases = Phases::new(context, layer, &reading)?;
+    let ended = PhaseEnd { status: resumed.status, next: resumed.started.options.next_phases };
+    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))
+}
+
+/// Resumes a run that this process claimed, and no phase after it.
+pub(crate) fn resume_claimed(within: &RepositoryContext<'_>, run: &RunId) -> Result<ExitStatus> {
+    let resumed = resume::resume(within, run, &Adoption::default())?;
+    let next = resumed.started.options.next_phases.unwrap_or_default();
+    if let Some(next) = next.first().filter(|_| resumed.status == ExitStatus::Done) {
+        let message = format!("the phase after this one is not started here: {}", next.display());
+        within.context.printer.warning(message, &["pull the run where it began, and run that plan there".to_owned()]);
+    }
+    Ok(resumed.status)
+}
+
+struct Phases<'a> {
+    /// With the settings of no plan.
+    general: RepositoryContext<'a>,
+    layers: Layers,
+    reading: &'a ReadingArgs,
+}
+
+impl<'a> Phases<'a> {
+    fn new(context: &'a Context, layer: Layer, reading: &'a ReadingArgs) -> Result<Self> {
+        git::require_version()?;
+        let repository = git::Repository::discover(&context.directory)?;
+        let layers = context.layers(layer)?;
+        let general = RepositoryContext::new(context, repository, layers.resolve(None));
+        Ok(Self { general, layers, reading })
+    }
+
+    fn begin(&self, path: &Path, position: Position, request: RunRequest) -> Result<PhaseEnd> {
+        let context = self.general.context;
+        executors::check_default(&self.general)?;
+        let text = PlanText::open(path)?;
+        let unfinished = |plan: &_| half_done(&self.general.state, plan);
+        let (mut whole, rest) = text.whole_and_rest(&self.general.settings, self.reading, &unfinished)?;
+        if whole.plan.is_some() && rest.is_some() {
+            // The rest has the same diagnostics, and they are reported when it is accepted.
+            whole.diagnostics.clear();
+        }
+        let whole = text.accept(context, whole)?;
+        let within = self.general.with_settings(self.layers.resolve(Some(&whole.plan)));
+        let latest = latest_run(&within, &request, &whole.plan)?;
+        let (run, progress) = latest.map_or((None, None), |(run, progress)| (Some(run), Some(progress)));
+        let decided = outcome(request.intent, progress, position, rest.is_some());
+        match (decided, run, rest) {
+            (Outcome::RollBack, Some(run), _) => {
+                let status = rollback::roll_back(&within, &run, &request.lanes, (&request.adoption, request.consent))?;
+                Ok(PhaseEnd { status, next: None })
+            }
+            (Outcome::Resume, Some(run), _) => {
+                let resumed = resume::resume(&within, &run, &request.adoption)?;
+                let next = resumed.started.options.next_phases.or(request.next_phases);
+                Ok(PhaseEnd { status: resumed.status, next })
+            }
+            (Outcome::Start | Outcome::StartUnmerged, _, Some(rest)) => {
+                let plan = text.accept(context, rest)?;
+                let unmerged = decided == Outcome::StartUnmerged;
+                start_lanes(&within, request, &plan, unmerged)
+            }
+            (Outcome::Skip, ..) => Ok(already_complete(&within, &whole, request)),
+            (Outcome::RefuseNothingLeft, ..) => Err(nothing_left(&whole)),
+            _ => Err(no_run(&within, &whole, request.intent)),
+        }
+    }
+}
+
+/// Starts a run of the lanes that are left; without those that are `merged` where that is wanted.
+fn start_lanes(
+    within: &RepositoryContext<'_>,
+    mut request: RunRequest,
+    plan: &PlanFile,
+    unmerged: bool,
+) -> Result<PhaseEnd> {
+    if request.consent.dry_run {
+        within.context.printer.out(explain::explain(&plan.plan))?;
+        within.context.printer.out("\nNothing was run (--dry-run).\n")?;
+        return Ok(PhaseEnd { status: ExitStatus::Done, next: None });
+    }
+    if unmerged {
+        let merged = merged_before(&within.state, plan, &within.base_branch()?)?;
+        let (before, left): (Vec<LaneId>, Vec<LaneId>) =
+            plan.plan.lanes.iter().map(|lane| lane.id.clone()).partition(|lane| merged.contains(lane));
+        match (before.is_empty(), left.is_empty()) {
+            (true, _) => {}
+            (false, true) => return Ok(already_complete(within, plan, request)),
+            (false, false) => (request.lanes, request.merged_before) = (left, before),
+        }
+    }
+    Ok(PhaseEnd { status: start::start(within, &request, plan)?, next: request.next_phases })
+}
+
+fn already_complete(within: &RepositoryContext<'_>, plan: &PlanFile, request: RunRequest) -> PhaseEnd {
+    within.context.printer.note(format!("Phase {} is complete.", plan.plan.phase));
+    PhaseEnd { status: ExitStatus::Done, next: request.next_phases }
+}
+
+fn nothing_left(plan: &PlanFile) -> anyhow::Error {
+    let message = format!("every plan of phase {} is done: there is a summary of each", plan.plan.phase);
+    ExitStatus::InvalidOperation.error(message).hint("to do them again: the same with --redo")
+}
+
+/// Refuses a chain that could not be followed to its end.
+fn check_chain(plans: &[PathBuf], settings: &Settings) -> Result<()> {
+    if let Some(missing) = plans.iter().find(|plan| !plan.exists()) {
+        return Err(ExitStatus::Usage.error(format!("there is no plan {}", missing.display())));
+    }
+    if plans.len() > 1 && settings.merge.value.mode() != MergeMode::Local {
+        let (merge, reason) = (settings.merge.value, "phases that follow each other build on what is merged");
+        let message = format!("{reason}, and nothing is merged with `merge = {merge}`");
+        return Err(ExitStatus::Usage.error(message).hint("run them one by one, or with --merge local"));
+    }
+    Ok(())
+}
