@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_known_cause_decides_and_contexts_are_part_of_the_message() {
+    fn first_known_cause_decides_status() {
         let git = || GitError::UnbornHead { path: "/r".into() };
         let error = CliError::from(Err::<(), _>(git()).context("cannot start").unwrap_err());
         assert_eq!(error.status, ExitStatus::Usage);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_semicolon_in_the_text_of_git_begins_no_hint() {
+    fn semicolon_in_git_message_starts_no_hint() {
         let pattern = GitError::BadPattern { pattern: "a; b".into(), reason: "it is not a glob".into() };
         let error = CliError::from(anyhow::Error::from(pattern));
         assert_eq!(error.message, "`a; b` is not a valid file pattern: it is not a glob");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_error_has_failed_and_a_quoted_source_is_said_once() {
+    fn unknown_error_fails_and_source_is_printed_once() {
         let disk = FileError::Io { action: "write", path: "/f".into(), source: io::Error::other("disk full") };
         let error = CliError::from(Err::<(), _>(io::Error::from(disk)).context("cannot save").unwrap_err());
         assert_eq!(

@@ -224,7 +224,7 @@ mod tests {
     use lanewright_plan::settings::{Environment, Layers, Origin, Setting, Surroundings};
 
     #[test]
-    fn a_session_is_the_one_named_or_a_new_one() {
+    fn session_id_is_the_setting_or_new() {
         let settings = |name: Option<&str>| {
             let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
             let session_id = name.map(|name| Setting::new(Some(name.to_owned()), Origin::Flag("--session-id")));

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_id_is_reserved_once_by_concurrent_processes() {
+    fn id_is_reserved_once_by_concurrent_processes() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
         state.create().unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn id_is_free_again_if_nothing_was_begun() {
+    fn dropped_reservation_frees_the_id() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
         state.create().unwrap();

@@ -354,14 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_means_the_only_run_that_has_it() {
+    fn unique_prefix_selects_the_run() {
         assert_eq!(chosen("P2").unwrap().unwrap().as_str(), "P2");
         assert_eq!(chosen("P1-SL-AUTH-1").unwrap().unwrap().as_str(), "P1-SL-AUTH-1");
         assert_eq!(chosen("P3").unwrap(), None);
     }
 
     #[test]
-    fn a_beginning_of_several_runs_is_an_error_that_lists_them() {
+    fn ambiguous_prefix_lists_its_runs() {
         let error = CliError::from(chosen("P1").unwrap_err());
         assert_eq!((error.status, error.message.as_str()), (ExitStatus::Usage, "`P1` is the beginning of 2 runs"));
         assert_eq!(error.hints, ["the newest first: P1-SL-AUTH-2, P1-SL-AUTH-1"]);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_and_global_options_are_in_long_help_only() {
+    fn exit_codes_are_in_long_help_only() {
         let (_, mut program) = all().swap_remove(0);
         let (short, long) = (program.render_help().to_string(), program.render_long_help().to_string());
         for text in [exit_code_table().as_str(), "--checkpoint-path"] {

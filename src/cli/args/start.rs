@@ -221,12 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn clap_finds_no_contradiction() {
+    fn arguments_pass_debug_assert() {
         Args::command().debug_assert();
     }
 
     #[test]
-    fn every_flag_sets_the_setting_that_it_is_documented_for() {
+    fn every_flag_sets_its_documented_setting() {
         for (key, flag) in KEYS.iter().flat_map(|key| key.flags.iter().map(move |flag| (key, *flag))) {
             let (typed, expected) = sample(key, flag);
             let typed: Vec<_> = typed.iter().map(String::as_str).collect();
@@ -242,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn the_later_of_two_opposite_flags_counts() {
+    fn last_of_opposite_flags_wins() {
         assert!(settings(&["--keep-going", "--fail-fast"]).fail_fast.value);
         assert!(!settings(&["--fail-fast", "--keep-going"]).fail_fast.value);
     }
 
     #[test]
-    fn a_run_begins_unless_something_else_is_asked_for() {
+    fn intent_is_start_unless_a_flag_changes_it() {
         let cases = [
             (["--yes"].as_slice(), Intent::Start),
             (&["--new-run"], Intent::StartBeside),

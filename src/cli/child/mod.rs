@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_error_counts_and_warnings_do_not() {
+    fn last_json_error_is_the_refusal() {
         let said = "Resuming\n{\"kind\":\"warning\",\"message\":\"w\",\"hints\":[]}\n{\"code\":8,\"kind\":\"INVALID_STATE\",\
                     \"message\":\"no\",\"hints\":[\"do this\"]}\nnot JSON\n";
         let error = CliError::from(refusal(said).unwrap());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_kept_and_the_others_counted() {
+    fn last_lines_are_kept_and_others_counted() {
         let (last, omitted) = last_of("a\nb\nc".as_bytes(), 2).unwrap();
         assert_eq!((last, omitted), (["b".to_owned(), "c".to_owned()].into(), 1));
         assert_eq!(last_of("".as_bytes(), 2).unwrap(), (VecDeque::new(), 0));

@@ -84,7 +84,7 @@ mod tests {
     use lanewright_store::StateDirectory;
 
     #[test]
-    fn an_agent_that_writes_faster_than_it_is_read_is_shown_with_its_last_words() {
+    fn fast_output_is_read_from_its_end() {
         let root = tempfile::tempdir().unwrap();
         let directory = StateDirectory::new(root.path()).run(&RunId::new("r1").unwrap());
         let mut plan = to_value(plan(&[("A", &[], &[])])).unwrap();

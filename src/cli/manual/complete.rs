@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_so_far_stand_behind_those_of_the_shell_and_the_command() {
+    fn completed_words_exclude_program_and_command() {
         let typed = ["lanewright", "--", "lanewright", "logs", "r1", "SL-"].map(str::to_owned);
         assert_eq!(words(typed.into_iter()), ["r1"]);
     }

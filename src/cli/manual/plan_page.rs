@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_words() {
+    fn kinds_of_schema_are_described_in_words() {
         let lane = &json_schema()["properties"]["lane"]["items"]["properties"];
         assert_eq!(kind(&lane["owns"]), "string or list of: string");
         assert_eq!(kind(&lane["retries"]), "integer, 0 to 100");

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_examples_are_what_the_seed_says() {
+    fn examples_of_seed_are_classified_as_stated() {
         are(
             Kind::Resumption,
             &[
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn to_speak_of_going_on_is_not_to_go_on() {
+    fn mention_of_continuing_is_not_resumption() {
         are(
             Kind::Question,
             &["Why did it not continue?", "how do I resume a run", "What happens if I proceed?", "explain `resume`"],
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn to_go_on_and_to_ask_is_to_go_on() {
+    fn request_to_continue_with_question_is_resumption() {
         are(
             Kind::Resumption,
             &[

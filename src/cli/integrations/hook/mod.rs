@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_goes_wrong_gets_out() {
+    fn errors_and_panics_of_hooks_are_silent() {
         assert_eq!(unharmed(|| panic!("planted")), None);
         assert_eq!(unharmed(|| Err(ExitStatus::Corrupted.error("planted"))), None);
         assert_eq!(unharmed(|| Ok(Some(json!({})))), Some(json!({})));
     }
 
     #[test]
-    fn only_a_hook_is_spared_the_faults_in_its_arguments() {
+    fn only_hooks_ignore_invalid_arguments() {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         assert!(is_called(&words(&["lanewright", "hook", "nonsense"])));
         assert!(!is_called(&words(&["lanewright", "execute-lane", "hook"])) && !is_called(&[]));

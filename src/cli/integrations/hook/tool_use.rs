@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_wherever_they_are() {
+    fn nested_long_texts_are_shortened() {
         let long = "x".repeat(LONGEST_TEXT + 1);
         let mut short = json!({"a": [long, 1], "b": "kept"});
         change_texts(&mut short, &mut shorten);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_come_into_an_empty_file_once() {
+    fn hooks_are_added_once_to_empty_file() {
         let once = with_hooks("").unwrap();
         for (event, word, _) in HOOKS {
             assert_eq!(commands(&once, event), [format!("lanewright hook {word}")]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn other_entries_stay_as_they_are() {
+    fn unrelated_entries_are_unchanged() {
         let theirs = "{\n    \"permissions\": {\"allow\": [\"Read\", \"Bash(ls:*)\"]},\n    \"hooks\": {\n        \"Stop\": \
                       [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}],\n        \"PreToolUse\": \
                       [{\"matcher\": \"Bash\",  \"hooks\": []}]\n    },\n    \"model\": \"x\"\n}\n";
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_are_known_wherever_the_program_is_and_never_doubled() {
+    fn own_hooks_with_any_path_are_not_duplicated() {
         let old = r#"{"hooks": {"Stop": [
             {"hooks": [{"type": "command", "command": "/opt/bin/lanewright hook stop"}, {"type": "command", "command": "x"}]},
             {"hooks": [{"type": "command", "command": "lanewright hook stop"}]}]}}"#;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_user_that_calls_it_too_is_kept_and_is_enough() {
+    fn user_line_that_calls_the_hook_is_kept() {
         let theirs = r#"{"hooks": {"Stop": [{"matcher": "", "hooks": []},
             {"hooks": [{"type": "command", "command": "lanewright hook stop && play", "timeout": 600, "async": true}]}]}}"#;
         let merged = with_hooks(theirs).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_place() {
+    fn invalid_settings_are_refused_with_their_path() {
         for (text, fault) in [
             ("{\n  \"hooks\": {,\n}", "line 2 column"),
             ("{\"hooks\": []}", "`hooks`: "),

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_has_a_description_and_the_whole_prompt_but_no_words_of_claude_code() {
+    fn commands_of_other_programs_lack_claude_variables() {
         let forms = [codex(), gemini(), opencode()];
         for (name, text) in forms.iter().flatten() {
             assert!(text.contains("lanes in git worktrees") || text.contains("one lane of a phase plan"), "{name}");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_where_the_program_puts_them() {
+    fn arguments_use_the_placeholder_of_each_program() {
         assert!(
             gemini().iter().all(|(_, text)| text.contains("Arguments: {{args}}\n") && !text.contains("$ARGUMENTS"))
         );
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_reads_toml() {
+    fn gemini_command_is_valid_toml() {
         for ((_, text), (_, source)) in gemini().iter().zip([PHASE, LANE]) {
             let table: toml::Table = toml::from_str(text).unwrap();
             let prompt = table["prompt"].as_str().unwrap();

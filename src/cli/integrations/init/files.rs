@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_cannot_be_written_none_is() {
+    fn failed_write_leaves_all_files_unwritten() {
         let directory = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         fs::write(root.join("there"), "old\n").unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_into_place_before_a_failure_is_put_back() {
+    fn replaced_files_are_restored_after_a_failure() {
         let directory = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         fs::write(root.join("there"), "old\n").unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_stay_and_links_are_followed_within_the_repository_only() {
+    fn modes_are_kept_and_links_stay_in_repository() {
         let directory = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         fs::create_dir_all(root.join("real")).unwrap();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_their_place() {
+    fn json_errors_name_the_path() {
         assert!(get("{\n  \"a\": 1,\n}", &["a"]).unwrap_err().contains("line 3 column 1"));
         assert!(get("{\"a\": 1, \"b\": 2, \"a\": 3}", &["c"]).is_err_and(|error| error.contains("`a` is there twice")));
         assert!(get("{\"a\": [1]}", &["a", "b"]).unwrap_err().starts_with("`a`: "));

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_entered_beside_others_and_known_again() {
+    fn server_entry_is_added_once_beside_others() {
         let once = claude("{\"mcpServers\": {\"other\": {\"command\":   \"o\"}}}").unwrap();
         assert!(once.contains("{\"command\":   \"o\"}"), "{once}");
         assert_eq!(parsed(&once)["mcpServers"]["lanewright"]["args"], json!(["mcp"]));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn opencode_has_program_and_arguments_in_one_list() {
+    fn opencode_command_is_one_list() {
         let once = opencode("{\"theme\": \"x\"}").unwrap();
         assert_eq!(parsed(&once)["mcp"]["lanewright"]["command"], json!(["lanewright", "mcp"]));
         assert_eq!(opencode(&once).unwrap(), once);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn codex_gets_one_table_behind_all_that_is_there() {
+    fn codex_table_is_appended_once() {
         let theirs = "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"o\"";
         let once = codex(theirs).unwrap();
         assert_eq!(once, format!("{theirs}\n\n{CODEX_ENTRY}"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_codex_has_and_does_not_fit_is_refused_with_its_place() {
+    fn conflicting_codex_entries_are_refused() {
         for (text, fault) in [
             ("a = 1\nb = = 2\n", "line 2, column 5"),
             ("mcp_servers = { other = { command = \"o\" } }\n", "`mcp_servers`: "),

@@ -26,7 +26,7 @@ mod tests {
     use crate::cli::ExitStatus;
 
     #[test]
-    fn errors_go_by_the_names_of_the_contract() {
+    fn error_codes_are_names_of_exit_codes() {
         let code = |status: ExitStatus| answer(Err(status.error("x"))).structured_content.unwrap()["code"].clone();
         assert_eq!(code(ExitStatus::InvalidOperation), "INVALID_OPERATION");
         assert_eq!(code(ExitStatus::Held), "HELD");

@@ -165,7 +165,7 @@ mod tests {
     use crate::cli::error::CliError;
 
     #[test]
-    fn a_task_is_a_run_or_one_of_its_lanes() {
+    fn task_id_is_a_run_or_a_lane() {
         let task = taken("r1/SL-1").unwrap();
         assert_eq!(task.with_lane().unwrap(), (RunId::new("r1").unwrap(), LaneId::new("SL-1").unwrap()));
         assert_eq!(CliError::from(taken("r1").unwrap().with_lane().unwrap_err()).status, ExitStatus::Usage);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_has_an_end() {
+    fn overlong_context_is_refused() {
         assert_eq!(context(Some(" x\n")).unwrap(), Some("x"));
         assert_eq!(context(Some(" ")).unwrap(), None);
         context(Some(&"x".repeat(LONGEST_CONTEXT + 1))).unwrap_err();

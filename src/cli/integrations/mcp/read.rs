@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_called_with_run_lane_and_agent() {
+    fn words_have_run_lane_and_agent() {
         let called = |task: &str, agent| words("diff", &taken(task).unwrap(), agent);
         assert_eq!(called("r1/A", Some("coder")).unwrap(), ["diff", "r1", "A", "coder"]);
         assert_eq!(called("r1", None).unwrap(), ["diff", "r1"]);

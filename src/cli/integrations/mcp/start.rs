@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_is_named_becomes_a_flag() {
+    fn names_do_not_become_flags() {
         let run = RunId::new("r1").unwrap();
         let lanes = vec!["A".to_owned()];
         let wanted = ExecutePhase { plan: "-x".into(), lanes, base: Some("-y".into()), runner: None };
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_named_after_the_plan() {
+    fn run_id_begins_with_plan_name() {
         for (plan, begin) in [("docs/phase 2.md", "phase-2-"), (".planning/phases/02-api", "02-api-"), ("/", "run-")] {
             let run = new_run_id(&stem(plan));
             assert!(run.as_str().starts_with(begin), "{plan}: {run}");

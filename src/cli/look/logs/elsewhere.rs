@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_of_the_job_that_was_named_last_and_what_work_says_is_left_out() {
+    fn lines_belong_to_the_last_named_job() {
         let mut text = Text::of(LaneId::new("A").unwrap());
         let printed = "Run r1.A: 1 lane left\n12:00:01 A   works\n12:00:01 A | ==> agent/1 attempt 1\n\
                        12:00:01 A | one\n         A |\n12:00:02 B | other\n12:00:02 A |  in\n12:00:02 A | ha";

@@ -93,13 +93,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_agent_says_is_no_command() {
+    fn agent_text_is_not_a_workflow_command() {
         let text = "one\n  ::error::two\n##[add-mask]three\n";
         assert_eq!(without_commands(text), "one\n|   ::error::two\n## [add-mask]three\n");
     }
 
     #[test]
-    fn a_service_that_gives_a_terminal_is_unattended_all_the_same() {
+    fn ci_with_a_terminal_is_unattended() {
         let says = |name: &str, value: &str| is_unattended(&Environment::from([(name.to_owned(), value.into())]));
         assert!(says("CI", "true") && says("CI", "1") && says("GITHUB_ACTIONS", "true") && says("GITLAB_CI", "true"));
         assert!(!says("CI", "") && !says("CI", "false") && !says("CI", "0") && !says("TERM", "xterm"));

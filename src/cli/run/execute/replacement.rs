@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_that_failed_is_retried_and_not_the_one_that_worked_last() {
+    fn retry_selects_the_failed_agent_not_the_last_one() {
         let story = Story::begun().job(&attempt("SL-1", "engineer", 1));
         assert_eq!(retried(&story), "engineer 1");
         let rejected = failed(story.job(&attempt("SL-1", "reviewer", 1)), "engineer", None);

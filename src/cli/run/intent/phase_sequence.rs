@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_roadmap_is_its_open_phases_in_order_up_to_one_without_a_plan() {
+    fn roadmap_ends_at_first_phase_without_plan() {
         let roadmap = "# Roadmap\n- [x] **Phase 1: A**\n- [ ] **Phase 2: B**\n- [ ] **Phase 2.1: C**\n\
                        - [ ] **Phase 10: D**\n- [ ] **Phase 11: E**\n- [ ] **Phase 12: F**\n";
         let directory = scratch(&[
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_is_run_again_where_that_is_asked_for() {
+    fn redo_includes_finished_phases() {
         let directory = scratch(&[
             (".planning/ROADMAP.md", "# Roadmap\n- [x] **Phase 1: A**\n- [ ] **Phase 2: B**\n"),
             (".planning/phases/01-a/01-01-PLAN.md", ""),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_open_as_the_reader_of_its_plans_sees_it() {
+    fn phase_is_open_if_a_plan_lacks_a_summary() {
         let directory = scratch(&[
             ("phases/01-a/01-01-plan.md", ""),
             ("phases/02-b/02-01-setup-PLAN.md", ""),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn of_directories_with_one_number_the_one_that_is_called_like_the_phase_is_taken() {
+    fn similar_name_wins_among_directories_of_a_number() {
         let roadmap = "# Roadmap\n- [ ] Phase 3: User forms\n- [ ] Phase 4: Z\n";
         let directory = scratch(&[
             ("ROADMAP.md", roadmap),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_whose_directories_were_put_away_are_passed_over_and_later_ones_are_not() {
+    fn archived_phases_are_passed_over_at_the_start_only() {
         let roadmap = "# Roadmap\n<details>\n### Phase 1: A\n</details>\n- [x] Phase 2: B\n- [ ] Phase 3: C\n\
                        - [ ] Phase 4: D\n- [ ] Phase 5: E\n";
         let files = [
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_opened() {
+    fn pipe_is_not_read_as_roadmap() {
         let directory = scratch(&[("x", "")]);
         let pipe = directory.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_a_phase_or_the_phases_in_it() {
+    fn directory_is_a_phase_or_contains_phases() {
         let directory = scratch(&[
             (".planning/phases/10-j/10-01-PLAN.md", ""),
             (".planning/phases/9-i/09-01-PLAN.md", ""),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_roadmap_of_phase_plans_finds_them_by_number_or_short_name() {
+    fn roadmap_finds_phase_plans_by_number_or_alias() {
         let roadmap = "# Phase roadmap v2\n### Phase 1 — One (FIRST)\n### Phase 2 — Two\n### Phase 3 — Three\n";
         let directory = scratch(&[
             ("specs/phase-plans-v2.md", roadmap),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_roadmap_with_nothing_to_run_says_why() {
+    fn roadmap_without_open_phases_is_refused() {
         let directory = scratch(&[("ROADMAP.md", "# Roadmap\n- [ ] Phase 1: A\n")]);
         let error = phase_sequence(&directory.path().join("ROADMAP.md"), false).expect_err("no plan");
         assert!(error.to_string().contains("phase 1 (A) has no plan"), "{error}");

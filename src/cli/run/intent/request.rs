@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_alone_is_a_phase_of_one_lane() {
+    fn execute_lane_requests_one_lane() {
         let lane = request(&["execute-lane", "p.toml", "SL-1"], "").0;
         let phase = request(&["execute-phase", "p.toml", "--lane", "SL-1"], "").0;
         assert_eq!(lane.lanes, [LaneId::new("SL-1").unwrap()]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_lane_is_one_that_is_asked_for_or_that_a_conflict_allows() {
+    fn next_lane_comes_from_flag_or_conflict_setting() {
         let next = request(&["execute-lane", "p.toml", "--next"], "").0;
         assert_eq!((next.alone, next.lanes), (Alone::Next, Vec::new()));
         let preferred = request(&["execute-lane", "p.toml", "SL-1", "--on-lock-conflict", "next"], "").0;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_a_run_comes_from_its_setting() {
+    fn run_options_come_from_settings() {
         let config = "max_parallel = 3\nmerge = 'none'\nfail_fast = true\nworktree_root = 'w'\nkeep_pool = true\n\
                       keep_caches = true\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
                       on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\n";

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_combination_has_its_outcome() {
+    fn every_combination_has_one_outcome() {
         let mut rows = Vec::new();
         for (intent, run, expected) in TABLE {
             let found = COLUMNS.map(|(position, work_left)| word(outcome(*intent, *run, position, work_left)));
