@@ -170,14 +170,14 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
         .or_else(|| of.downcast_ref().map(of_output))
         .or_else(|| of.downcast_ref().map(of_faults))
         .or_else(|| of.downcast_ref().map(of_git))
-        .or_else(|| of.downcast_ref().map(of_file))
+        .or_else(|| of.downcast_ref::<FileError>().map(|error| blocked(error).hinted(FREE_SPACE)))
         .or_else(|| of.downcast_ref().map(of_log))
-        .or_else(|| of.downcast_ref().map(of_checkpoints))
+        .or_else(|| of.downcast_ref::<CheckpointsError>().map(|error| corrupted(error).hinted(SEE_DOCTOR)))
         .or_else(|| of.downcast_ref().map(of_lock))
         .or_else(|| of.downcast_ref().map(of_resume))
         .or_else(|| of.downcast_ref().map(of_state))
         .or_else(|| of.downcast_ref().map(of_driver))
-        .or_else(|| of.downcast_ref().map(of_fault))
+        .or_else(|| of.downcast_ref::<Fault>().map(corrupted))
         .or_else(|| of.downcast_ref().map(of_forge))
         .or_else(|| of.downcast_ref().map(of_executor))
         .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
@@ -186,6 +186,10 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
 
 fn blocked(error: &impl Error) -> CliError {
     ExitStatus::Blocked.failure(error.to_string())
+}
+
+fn corrupted(error: &impl Error) -> CliError {
+    ExitStatus::Corrupted.failure(error.to_string())
 }
 
 /// Standard output did not take what was written.
@@ -252,9 +256,8 @@ fn of_git(error: &GitError) -> CliError {
     CliError { hints: error.remedy().into_iter().collect(), ..status.failure(error.to_string()) }
 }
 
-fn of_file(error: &FileError) -> CliError {
-    blocked(error).hinted("free disk space or fix the permissions, then repeat the command")
-}
+/// What to type where a file cannot be written.
+const FREE_SPACE: &str = "free disk space or fix the permissions, then repeat the command";
 
 fn of_log(error: &LogError) -> CliError {
     let message = error.to_string();
@@ -266,10 +269,6 @@ fn of_log(error: &LogError) -> CliError {
         LogError::Empty { .. } => ExitStatus::InvalidState.failure(message),
         _ => ExitStatus::Blocked.failure(message),
     }
-}
-
-fn of_checkpoints(error: &CheckpointsError) -> CliError {
-    ExitStatus::Corrupted.failure(error.to_string()).hinted(SEE_DOCTOR)
 }
 
 /// What to type where stored state is damaged.
@@ -308,10 +307,6 @@ fn of_executor(error: &ExecutorError) -> CliError {
 
 fn of_forge(error: &ForgeError) -> CliError {
     blocked(error).hinted(error.remedy())
-}
-
-fn of_fault(error: &Fault) -> CliError {
-    ExitStatus::Corrupted.failure(error.to_string())
 }
 
 fn of_state(error: &StateSyncError) -> CliError {

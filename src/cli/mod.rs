@@ -88,7 +88,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Rollback(arguments) => run::rollback(context, &arguments),
         Command::Checkpoints(command) => checkpoints::run(context, &command),
         Command::State(command) => state::run(context, &command),
-        Command::Work(arguments) => state::work_on(context, &arguments),
+        Command::Work(arguments) => state::work::run(context, &arguments),
         Command::LogError(arguments) => log_error::run(context, &arguments),
         Command::Clean(arguments) => clean::run(context, &arguments),
         Command::Doctor(arguments) => doctor::run(context, &arguments),

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::event::{Event, Record};
 use lanewright_model::{AgentName, LaneId, Plan, RunId};
-use lanewright_store::{Logs, RunDirectory, StateDirectory, run_log};
+use lanewright_store::{RunDirectory, StateDirectory, run_log};
 
 use super::args::Name;
 use super::runs::{did_you_mean, existing, listed, named_few, pinned_plan, unfinished_of, unknown};
@@ -22,9 +22,9 @@ pub(super) struct Target {
 /// The run that is meant if none is named: the newest unfinished one, else the newest that was not rolled back.
 #[derive(Debug, Clone)]
 pub(super) struct DefaultRun {
-    run: RunId,
+    pub(super) run: RunId,
     /// The other unfinished runs, the newest first.
-    others: Vec<RunId>,
+    pub(super) others: Vec<RunId>,
 }
 
 impl DefaultRun {
@@ -195,7 +195,7 @@ impl<'a> Selector<'a> {
     }
 
     fn latest(&self) -> Result<RunId> {
-        newest(self.state, &self.state.logs_at_a_glance()?, &[])
+        self.state.newest(&self.state.logs_at_a_glance()?)?.ok_or_else(|| no_run(self.state))
     }
 
     fn beginning_with(&self, name: &Name) -> Result<Option<RunId>> {
@@ -257,15 +257,8 @@ pub(super) fn no_lane(run: &RunId, command: &str) -> anyhow::Error {
     error.hint(format!("name one: lanewright {command} {run} LANE"))
 }
 
-/// The first of the `unfinished` runs, else the newest of all.
-pub(super) fn newest(state: &StateDirectory, logs: &Logs, unfinished: &[(RunId, RunStarted)]) -> Result<RunId> {
-    match unfinished {
-        [(first, _), ..] => Ok(first.clone()),
-        [] => state.newest(logs)?.ok_or_else(|| no_run(state)),
-    }
-}
-
-fn no_run(state: &StateDirectory) -> anyhow::Error {
+/// Refuses to choose a run where there is none.
+pub(super) fn no_run(state: &StateDirectory) -> anyhow::Error {
     let message = match state.runs() {
         Ok(runs) if !runs.is_empty() => "every run in this repository is rolled back; name the one you mean",
         _ => "no runs in this repository yet",

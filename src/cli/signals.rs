@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use lanewright_programs::process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ExitStatus;
+
+/// The time between two looks at the signals.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Signals that no longer end the process; each with how it ends the command and its name. A SIGHUP that was ignored when
 /// the process began stays ignored.
@@ -35,6 +39,20 @@ impl Signals {
     pub(super) fn received(&self) -> Option<(ExitStatus, &'static str)> {
         let (_, status, name) = self.0.iter().find(|(came, ..)| came.load(Ordering::Relaxed))?;
         Some((*status, name))
+    }
+
+    /// Waits; a signal ends the wait with an error, whose message has the signal's name.
+    pub(super) fn pause(&self, duration: Duration, message: impl Fn(&str) -> String) -> Result<()> {
+        let until = Instant::now() + duration;
+        loop {
+            std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+            if let Some((status, name)) = self.received() {
+                return Err(status.error(message(name)));
+            }
+            if Instant::now() >= until {
+                return Ok(());
+            }
+        }
     }
 
     /// Forgets a SIGINT that was meant for another program on the terminal.

@@ -84,10 +84,6 @@ impl Wait {
     }
 
     fn pause(&self) -> Result<()> {
-        std::thread::sleep(PAUSE);
-        match self.signals.received() {
-            None => Ok(()),
-            Some((status, name)) => Err(status.error(format!("{name} came while waiting; nothing was begun"))),
-        }
+        self.signals.pause(PAUSE, |name| format!("{name} came while waiting; nothing was begun"))
     }
 }

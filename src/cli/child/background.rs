@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::Caller;
-use super::detached::{Waited, spawn, take_output, wait};
+use super::detached::{Start, spawn, take_output, wait};
 use crate::cli::runs::{Stamp, stamp};
 use crate::cli::signals::Signals;
 use crate::cli::{Context, ExitStatus, Result};
@@ -40,9 +40,9 @@ pub(crate) fn run(context: &Context, arguments: &[OsString]) -> Result<ExitStatu
         Ok(begun_by(&state, &before, process))
     })?;
     match waited {
-        Waited::Begun(run) => report(context, &state, &run, process, &output),
-        Waited::Ended(exit) => Ok(repeat(context, exit, &take_output(&output))),
-        Waited::NotYet => unreachable!("the wait has no limit"),
+        Start::Begun(run) => report(context, &state, &run, process, &output),
+        Start::Ended(exit) => Ok(repeat(context, exit, &take_output(&output))),
+        Start::NotYet => unreachable!("the wait has no limit"),
     }
 }
 

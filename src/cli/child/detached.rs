@@ -19,15 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What became of a process until the answer.
-pub(crate) enum Start<T> {
-    /// The run log has its first event.
-    Begun(T),
-    NotYet,
-    /// It ended with success, and had nothing to do; with what it printed.
-    Ended(String),
-}
-
 /// What to start, where it prints, and where its first event is written.
 pub(crate) struct Work<'a> {
     pub(crate) words: &'a [String],
@@ -36,7 +27,11 @@ pub(crate) struct Work<'a> {
 }
 
 /// Starts `work` and waits until `begun` finds its first event, given the process's id, or it was refused.
-pub(crate) fn start<T>(caller: &Caller, work: &Work<'_>, begun: impl Fn(&Event, i64) -> Option<T>) -> Result<Start<T>> {
+pub(crate) fn start<T>(
+    caller: &Caller,
+    work: &Work<'_>,
+    begun: impl Fn(&Event, i64) -> Option<T>,
+) -> Result<Start<T, String>> {
     let (program, arguments) = caller.call(work.words)?;
     let mut log = Follower::new(work.log);
     log.poll()?;
@@ -44,9 +39,9 @@ pub(crate) fn start<T>(caller: &Caller, work: &Work<'_>, begun: impl Fn(&Event, 
     let pid = i64::from(child.id());
     let begun = || Ok(log.poll()?.records.into_iter().find_map(|record| begun(&record.event, pid)));
     Ok(match wait(child, Some(PATIENCE), begun)? {
-        Waited::Begun(found) => Start::Begun(found),
-        Waited::NotYet => Start::NotYet,
-        Waited::Ended(exit) => Start::Ended(ending(work, exit)?),
+        Start::Begun(found) => Start::Begun(found),
+        Start::NotYet => Start::NotYet,
+        Start::Ended(exit) => Start::Ended(ending(work, exit)?),
     })
 }
 
@@ -64,7 +59,7 @@ pub(crate) fn start_resume(
     caller: &Caller,
     directory: &RunDirectory,
     words: &[String],
-) -> Result<(PathBuf, Start<u32>)> {
+) -> Result<(PathBuf, Start<u32, String>)> {
     directory.create()?;
     let output = directory.directory().join(format!("resume-{}.log", uuid::Uuid::now_v7()));
     let started = start(caller, &Work { words, output: &output, log: &directory.log() }, number_of_resume)?;
@@ -80,11 +75,12 @@ fn number_of_resume(event: &Event, pid: i64) -> Option<u32> {
 }
 
 /// What became of a process while it was waited for.
-pub(crate) enum Waited<T> {
+pub(crate) enum Start<T, E = Exit> {
+    /// The run log has its first event.
     Begun(T),
     NotYet,
-    /// It ended, and `begun` found nothing.
-    Ended(Exit),
+    /// It ended before; [`start`] returns what it printed where it had nothing to do.
+    Ended(E),
 }
 
 /// Waits until `begun` finds something, the child has ended, or `patience` is over.
@@ -92,18 +88,18 @@ pub(crate) fn wait<T>(
     mut child: Child,
     patience: Option<Duration>,
     mut begun: impl FnMut() -> Result<Option<T>>,
-) -> Result<Waited<T>> {
+) -> Result<Start<T>> {
     let since = Instant::now();
     loop {
         // Looked at before the log: what a process that has ended wrote last is in the log by then.
         let ended = child.try_wait().ok().flatten();
         match (begun()?, ended) {
-            (None, Some(exit)) => return Ok(Waited::Ended(exit)),
+            (None, Some(exit)) => return Ok(Start::Ended(exit)),
             (None, None) if patience.is_none_or(|patience| since.elapsed() < patience) => std::thread::sleep(LOOK),
             (found, _) => {
                 // Collected when it ends, if we are still here then.
                 std::thread::spawn(move || child.wait());
-                return Ok(found.map_or(Waited::NotYet, Waited::Begun));
+                return Ok(found.map_or(Start::NotYet, Start::Begun));
             }
         }
     }

@@ -37,27 +37,34 @@ impl Caller {
         state(&self.context).map(|(state, _)| state)
     }
 
-    /// The program, and the words after its name: where the state is, what to do, and that a program reads the answer.
-    pub(super) fn call(&self, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
-        self.call_for("json", words)
+    /// The program, and the words after its name for a program that reads the answer.
+    pub(crate) fn call(&self, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
+        Ok((self.program.clone(), self.words("json", words)?))
     }
 
-    fn call_for(&self, format: &str, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
+    /// Where the state is, how the answer is written, and what to do.
+    fn words(&self, format: &str, words: &[String]) -> Result<Vec<String>> {
         let places = self.state()?.program().into_iter().skip(1);
         // In front, because a command may pass on what comes last.
         let format = ["--format", format, "--color", "never"].map(str::to_owned);
-        Ok((self.program.clone(), places.chain(format).chain(words.iter().cloned()).collect()))
+        Ok(places.chain(format).chain(words.iter().cloned()).collect())
+    }
+
+    fn command(&self, format: &str, words: &[String]) -> Result<Command> {
+        let mut command = Command::new(&self.program);
+        command.arg0("lanewright").args(self.words(format, words)?).current_dir(&self.directory).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// The program as it writes for people, not started yet.
+    pub(crate) fn for_people(&self, words: &[String]) -> Result<Command> {
+        self.command("text", words)
     }
 
     /// Runs it to its end, and reads its answer.
     pub(crate) fn run(&self, words: &[String]) -> Outcome {
-        let text = self.output(words)?;
+        let text = printed_by(self.command("json", words)?)?;
         serde_json::from_str(&text).map_err(|error| failed(format!("its answer makes no sense: {error}")))
-    }
-
-    /// Runs it to its end; what it printed.
-    fn output(&self, words: &[String]) -> Result<String> {
-        printed_by(self.command(words)?)
     }
 
     /// The same as text for people.
@@ -65,14 +72,9 @@ impl Caller {
         printed_by(self.for_people(words)?)
     }
 
-    /// The program as it writes for people, not started yet.
-    pub(super) fn for_people(&self, words: &[String]) -> Result<Command> {
-        Ok(self.command_of(self.call_for("text", words)?))
-    }
-
     /// Runs it to its end; the last lines that it printed, at most so many, and how many were before them.
-    pub(super) fn last_lines(&self, words: &[String], most: usize) -> Result<(VecDeque<String>, usize)> {
-        let spawned = self.command(words)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    pub(crate) fn last_lines(&self, words: &[String], most: usize) -> Result<(VecDeque<String>, usize)> {
+        let spawned = self.command("json", words)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| failed(error.to_string()))?;
         let printed = child.stdout.take();
         // Both pipes are read at once, because either may be full first.
@@ -81,16 +83,6 @@ impl Caller {
         judge(status, &stderr)?;
         let read = reader.join().ok().flatten().unwrap_or_else(|| Ok((VecDeque::new(), 0)));
         read.map_err(|error| failed(error.to_string()))
-    }
-
-    fn command(&self, words: &[String]) -> Result<Command> {
-        Ok(self.command_of(self.call(words)?))
-    }
-
-    fn command_of(&self, (program, arguments): (PathBuf, Vec<String>)) -> Command {
-        let mut command = Command::new(program);
-        command.arg0("lanewright").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
-        command
     }
 }
 

@@ -15,7 +15,7 @@ use super::ask::lock_or_ask;
 use crate::cli::args::{Answer, Name};
 use crate::cli::repository_context::{holder, redactor, session_id};
 use crate::cli::run::{Adoption, refuse_unjudged, resume_with};
-use crate::cli::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
+use crate::cli::runs::{command, named_few, pinned_plan, read_log, require_lane, require_plan, state, unfinished};
 use crate::cli::select::{DefaultRun, Selector};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 
@@ -140,7 +140,7 @@ impl Place<'_> {
     fn gate(&self, named: Option<&HumanGate>, records: &[Record], live: bool) -> Result<HumanGate> {
         let plan = require_plan(&self.run, &self.state.run(&self.run))?;
         let state = replay(&self.run, &Arc::new(plan), records)?;
-        let (lane, stage) = (&self.lane, stage(&state, &self.lane)?);
+        let (lane, stage) = (&self.lane, state.lane(require_lane(state.plan(), &self.lane)?).stage());
         let open = state.find(lane).map(|index| state.open_gates(index)).unwrap_or_default();
         match (open.as_slice(), named) {
             ([only], None) => Ok(only.clone()),
@@ -196,11 +196,6 @@ impl Place<'_> {
             &json!({"run_id": run, "lane": lane, "gate": gate, "approved": approved, "live": live}),
         )
     }
-}
-
-fn stage(state: &RunState, lane: &LaneId) -> Result<LaneStage> {
-    let known = || state.plan().lanes.iter().map(|lane| &lane.id);
-    state.find(lane).map(|index| state.lane(index).stage()).ok_or_else(|| unknown_lane(lane, known()))
 }
 
 fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {

@@ -161,17 +161,8 @@ fn address(context: &Context, webhook: &Webhook) -> Result<String, String> {
 /// The address and the text come as configuration on standard input: other users can read command lines.
 fn curl() -> Command {
     let mut command = Command::new("curl");
-    command.args([
-        "--silent",
-        "--show-error",
-        "--fail",
-        "--output",
-        "/dev/null",
-        "--write-out",
-        "%{http_code}",
-        "--config",
-        "-",
-    ]);
+    command.args(["--silent", "--show-error", "--fail", "--output", "/dev/null"]);
+    command.args(["--write-out", "%{http_code}", "--config", "-"]);
     command
 }
 

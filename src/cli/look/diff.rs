@@ -30,9 +30,8 @@ pub(crate) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
         context.printer.note(format!("not committed, so not merged when the changes are approved: {files}"));
     }
     match git::show(&context.directory, &words(arguments, &change))? {
-        Some(0) => Ok(ExitStatus::Done),
-        // The reader of a pager may leave before its end.
-        None => Ok(ExitStatus::Done),
+        // None: the reader of a pager may leave before its end.
+        Some(0) | None => Ok(ExitStatus::Done),
         Some(code) => Err(ExitStatus::Failed.error(format!("git ended with exit code {code}"))),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{Local, Offset};
-use lanewright_model::event::{Record, RunStarted};
+use lanewright_model::event::Record;
 use lanewright_model::safe_text;
 use lanewright_model::{JobId, LaneId, RunId};
 use lanewright_plan::settings::{Layer, json, table};
@@ -22,8 +22,8 @@ use super::report::where_it_is;
 use crate::cli::args::{self, Format};
 use crate::cli::error::OutputError;
 use crate::cli::printer::{Printer, screen};
-use crate::cli::runs::{beginning, pinned_plan, read_begun_log, state, unfinished_of, unknown_lane};
-use crate::cli::select::{Selector, Target, newest};
+use crate::cli::runs::{beginning, pinned_plan, read_begun_log, state, unknown_lane};
+use crate::cli::select::{DefaultRun, Selector, Target, no_run};
 use crate::cli::{Context, ExitStatus, Result, now};
 use crate::progress::{Block, Plain, Reporter, styles_for};
 
@@ -37,15 +37,13 @@ pub(crate) fn settings(context: &Context) -> Result<ExitStatus> {
 pub(crate) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
     let names: Vec<&args::Name> = arguments.run.run.iter().chain(&arguments.lane).collect();
-    let target = (!names.is_empty()).then(|| Selector::new(context, &state).target(&names)).transpose()?;
-    let (run, lane) = target.map_or((None, None), |Target { run, lane, .. }| (Some(run), lane));
-    let (run, unfinished) = match run {
-        Some(run) => (run, Vec::new()),
-        None => {
-            let logs = state.logs_at_a_glance()?;
-            let unfinished = unfinished_of(&state, &logs);
-            (newest(&state, &logs.without_rolled_back(), &unfinished)?, unfinished)
-        }
+    let selector = Selector::new(context, &state);
+    let (run, lane, others) = if names.is_empty() {
+        let DefaultRun { run, others } = selector.default_run()?.ok_or_else(|| no_run(&state))?;
+        (run, None, others)
+    } else {
+        let Target { run, lane, .. } = selector.target(&names)?;
+        (run, lane, Vec::new())
     };
     let directory = state.run(&run);
     let subject = Subject { state: &state, last_said: last_said(&directory), directory, lane };
@@ -64,7 +62,7 @@ pub(crate) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         let place = where_it_is(&subject.directory);
         place.map_or(Ok(()), |place| context.printer.out(format_args!("\n{place}\n")))?;
     }
-    mention_others(context, &unfinished, &run)?;
+    mention(context, &others)?;
     Ok(ExitStatus::Done)
 }
 
@@ -116,17 +114,13 @@ fn last_said(directory: &RunDirectory) -> LastSaid {
     LastSaid::new(directory.clone(), pinned_plan(directory).map(Arc::new))
 }
 
-/// Names the other unfinished runs, where the user named none.
-fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: &RunId) -> Result<()> {
-    let names: Vec<&str> =
-        unfinished.iter().map(|(run, _)| run.as_str()).filter(|run| *run != shown.as_str()).collect();
-    if context.printer.format() == Format::Text && !names.is_empty() {
-        let newest: Vec<&str> = names.iter().take(OTHERS).copied().collect();
-        context
-            .printer
-            .out(format_args!("\nOther unfinished runs: {}. See: lanewright status RUN\n", newest.join(", ")))?;
+/// Names the other unfinished runs.
+fn mention(context: &Context, others: &[RunId]) -> Result<()> {
+    if context.printer.format() == Format::Json || others.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let newest: Vec<&str> = others.iter().take(OTHERS).map(RunId::as_str).collect();
+    context.printer.out(format_args!("\nOther unfinished runs: {}. See: lanewright status RUN\n", newest.join(", ")))
 }
 
 const OTHERS: usize = 5;

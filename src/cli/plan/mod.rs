@@ -27,8 +27,7 @@ type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
 pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus> {
     let (file, what): (&PlanFile, &What<'_>) = match command {
         PlanCommand::Schema => {
-            context.printer.json(&lanewright_plan::schema::json_schema())?;
-            return Ok(ExitStatus::Done);
+            return context.printer.json(&lanewright_plan::schema::json_schema()).map(|()| ExitStatus::Done);
         }
         PlanCommand::New(new) => return new::run(context, new),
         PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
@@ -79,8 +78,7 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
         graph = graph.as_in(&lane_graph(&history, held, &critical, |_| None));
     }
     if context.printer.format() == Format::Json {
-        context.printer.json(&graph.json())?;
-        return Ok(ExitStatus::Done);
+        return context.printer.json(&graph.json()).map(|()| ExitStatus::Done);
     }
     context.printer.out(match arguments.language {
         GraphLanguage::Dot => graph.dot(),

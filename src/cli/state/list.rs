@@ -49,17 +49,12 @@ fn claimed_by(manifest: &Manifest) -> String {
 }
 
 fn as_json(offer: &Offer) -> Value {
-    let mut value = json!({"run_id": offer.run, "commit": offer.commit, "standing": standing(offer)});
+    let (run, commit, standing) = (&offer.run, &offer.commit, standing(offer));
     match &offer.manifest {
-        Ok(it) => {
-            value["phase"] = json!(it.phase);
-            value["base_branch"] = json!(it.base_branch);
-            value["records"] = json!(it.records);
-            value["host"] = json!(it.host);
-            value["at"] = json!(it.at);
-            value["claim"] = json!(it.claim);
-        }
-        Err(error) => value["error"] = json!(error.to_string()),
+        Ok(it) => json!({
+            "run_id": run, "commit": commit, "standing": standing, "phase": it.phase, "base_branch": it.base_branch,
+            "records": it.records, "host": it.host, "at": it.at, "claim": it.claim,
+        }),
+        Err(error) => json!({"run_id": run, "commit": commit, "standing": standing, "error": error.to_string()}),
     }
-    value
 }

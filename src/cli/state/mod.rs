@@ -5,14 +5,14 @@ mod drop;
 mod list;
 mod pull;
 mod push;
-mod work;
+pub(super) mod work;
 
 use lanewright_engine::state_sync::{StateSyncError, offers, runs_of};
 use lanewright_git::Remote;
 use lanewright_model::RunId;
 use lanewright_plan::settings::Layer;
 
-use super::args::{Name, RemoteArgs, State, Work};
+use super::args::{Name, RemoteArgs, State};
 use super::executors::remote_or_address;
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
@@ -35,11 +35,6 @@ pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
         State::List(_) => list::run(&within, &remote),
         State::Drop(arguments) => drop::run(&within, &remote, arguments),
     }
-}
-
-/// `work`: works on a run that was offered on a remote.
-pub(super) fn work_on(context: &Context, arguments: &Work) -> Result<ExitStatus> {
-    work::run(context, arguments)
 }
 
 /// The run that `name` means on a remote: the one of that name, else the only one that begins with it. What lanes on

@@ -31,7 +31,7 @@ use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result,
 /// What the remote is called in the clone.
 const EXCHANGE: &str = "exchange";
 
-pub(super) fn run(context: &Context, arguments: &args::Work) -> Result<ExitStatus> {
+pub(crate) fn run(context: &Context, arguments: &args::Work) -> Result<ExitStatus> {
     git::require_version()?;
     let exchange = Exchange::open(context, arguments)?;
     match &arguments.reference {
@@ -253,13 +253,7 @@ fn while_unreachable<T>(context: &Context, mut attempt: impl FnMut() -> Result<T
         if number == 1 {
             context.printer.note(format!("{}; trying again", CliError::from(error).message));
         }
-        let until = Instant::now() + backoff(Duration::from_secs(2), EXCHANGE, number);
-        while Instant::now() < until {
-            if let Some((status, name)) = signals.received() {
-                return Err(status.error(format!("stopped by {name}")));
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        signals.pause(backoff(Duration::from_secs(2), EXCHANGE, number), |name| format!("stopped by {name}"))?;
     }
     unreachable!("the loop has no end")
 }

@@ -41,18 +41,15 @@ pub(super) fn latest_run(
     Ok(state.runs()?.into_iter().find(is_same).map(|run| (run, Progress::Complete)))
 }
 
-pub(crate) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile, intent: Intent) -> anyhow::Error {
-    let base = match within.base_branch() {
-        Ok(base) => base,
-        Err(error) => return error,
-    };
+pub(crate) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile, intent: Intent) -> Result<anyhow::Error> {
+    let base = within.base_branch()?;
     if intent == Intent::Rollback {
-        return ExitStatus::InvalidState
+        return Ok(ExitStatus::InvalidState
             .error(format!("there is no unfinished run of phase {} on {base} to roll back", plan.plan.phase))
-            .hint("to roll back another one, name it: --run-id RUN");
+            .hint("to roll back another one, name it: --run-id RUN"));
     }
     let start = shell_line(["lanewright", "execute-phase", &plan.path.to_string_lossy()]);
-    ExitStatus::InvalidState
+    Ok(ExitStatus::InvalidState
         .error(format!("there is no run of phase {} on {base} to resume", plan.plan.phase))
-        .hint(format!("to begin one: {start}"))
+        .hint(format!("to begin one: {start}")))
 }

@@ -139,7 +139,7 @@ impl<'a> Phases<'a> {
             }
             (Outcome::Skip, ..) => Ok(already_complete(&within, &whole, request)),
             (Outcome::RefuseNothingLeft, ..) => Err(nothing_left(&whole)),
-            _ => Err(no_run(&within, &whole, request.intent)),
+            _ => Err(no_run(&within, &whole, request.intent)?),
         }
     }
 }

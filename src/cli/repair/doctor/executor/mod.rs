@@ -3,7 +3,6 @@
 mod report;
 mod requests;
 
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lanewright_engine::state_sync::{Probe, ProbeAnswer};
@@ -92,7 +91,8 @@ impl Preflight<'_> {
             Ok(seen) => Line::new(check.name, Outcome::Ok, seen),
             Err(error) => refused(check.name, &error),
         };
-        let about = |line: Line| if line.name == "submission" { line.about(self.request.lanes()) } else { line };
+        let about =
+            |line: Line| if line.name == "submission" { line.about(self.request.lanes.as_deref()) } else { line };
         checks.into_iter().map(line).map(about).collect()
     }
 
@@ -137,8 +137,10 @@ impl Preflight<'_> {
         };
         let submitted = self.cluster.submit(&[self.order(offer.as_str())]).remove(0);
         match submitted {
-            Ok(_) => Ok(self.follow(&offer)?.into_iter().map(|line| line.about(self.request.lanes())).collect()),
-            Err(error) => Ok(vec![refused("job", &error).about(self.request.lanes())]),
+            Ok(_) => {
+                Ok(self.follow(&offer)?.into_iter().map(|line| line.about(self.request.lanes.as_deref())).collect())
+            }
+            Err(error) => Ok(vec![refused("job", &error).about(self.request.lanes.as_deref())]),
         }
     }
 
@@ -176,7 +178,8 @@ impl Preflight<'_> {
             if began.elapsed() >= self.wait {
                 return Ok(vec![self.too_late(&last)]);
             }
-            self.pause()?;
+            let stopped = |name: &str| format!("stopped by {name}; the job and the refs of the probe were removed");
+            self.signals.pause(PAUSE, stopped)?;
         }
     }
 
@@ -196,17 +199,6 @@ impl Preflight<'_> {
         };
         let message = format!("the job did not answer within {}; {last}", exact(self.wait));
         Line::new("job", Outcome::Failed, message).remedy(format!("{remedy}; or wait longer with --wait DURATION"))
-    }
-
-    fn pause(&self) -> Result<()> {
-        let until = Instant::now() + PAUSE;
-        while Instant::now() < until {
-            if let Some((status, name)) = self.signals.received() {
-                return Err(status.error(format!("stopped by {name}; the job and the refs of the probe were removed")));
-            }
-            sleep(Duration::from_millis(50));
-        }
-        Ok(())
     }
 
     fn answered(&self, answer: &ProbeAnswer, took: Duration) -> Vec<Line> {

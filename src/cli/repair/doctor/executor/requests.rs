@@ -17,13 +17,7 @@ const NAMED: usize = 3;
 pub(crate) struct Request {
     pub(super) resources: Resources,
     /// What is asked for, and the lanes of the plan that do.
-    lanes: Option<String>,
-}
-
-impl Request {
-    pub(crate) fn lanes(&self) -> Option<&str> {
-        self.lanes.as_deref()
-    }
+    pub(super) lanes: Option<String>,
 }
 
 /// As `--executor` of a run: the executor of lanes that name none.
