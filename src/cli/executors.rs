@@ -18,7 +18,7 @@ use super::context::path_or_address;
 use super::runs::did_you_mean;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
 
-pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result<&'a ExecutorSettings> {
+pub(super) fn named<'a>(within: &'a RepositoryContext, name: &str) -> Result<&'a ExecutorSettings> {
     let executors = &within.settings.executors;
     executors.get(name).map(|setting| &setting.value).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(String::as_str).collect();
@@ -32,7 +32,7 @@ pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result
 }
 
 /// Refuses an executor of lanes that name none which there is not, also where every lane names one.
-pub(super) fn check_default(within: &RepositoryContext<'_>) -> Result<()> {
+pub(super) fn check_default(within: &RepositoryContext) -> Result<()> {
     let default = &within.settings.executor;
     let name = default.value.as_deref().filter(|name| *name != HERE);
     name.map_or(Ok(()), |name| named(within, name).map(drop).with_context(|| format!("{}", default.origin)))
@@ -45,18 +45,18 @@ pub(super) fn engine(context: &Context, name: &str, settings: &ExecutorSettings)
 }
 
 /// The executors of the plan's lanes.
-pub(super) fn engines(within: &RepositoryContext<'_>, plan: &Plan) -> Result<HashMap<String, Engine>> {
+pub(super) fn engines(within: &RepositoryContext, plan: &Plan) -> Result<HashMap<String, Engine>> {
     let names: BTreeSet<&String> = plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
     let engines = names.into_iter().map(|name| {
         let settings = named(within, name)?;
-        Ok((name.clone(), Engine { settings: settings.clone(), cluster: engine(within.context, name, settings)? }))
+        Ok((name.clone(), Engine { settings: settings.clone(), cluster: engine(&within.context, name, settings)? }))
     });
     engines.collect()
 }
 
 /// Refuses to begin a run of these lanes that could not be placed. Nothing is written.
 pub(super) fn check(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     plan: &Plan,
     mut lanes: impl Iterator<Item = LaneIndex>,
     run: &RunId,
@@ -77,7 +77,7 @@ pub(super) fn check(
     })
 }
 
-pub(super) fn exchange_of(within: &RepositoryContext<'_>) -> Result<String> {
+pub(super) fn exchange_of(within: &RepositoryContext) -> Result<String> {
     let settings = &within.settings;
     settings.exchange.value.clone().or_else(|| settings.state_remote.value.clone()).ok_or_else(|| {
         ExitStatus::Usage
@@ -95,12 +95,12 @@ pub(super) fn remote_or_address(repository: &Repository, base: &Path, named: &st
 }
 
 /// A relative path is seen from the main worktree, wherever the command is given.
-fn exchange_remote(within: &RepositoryContext<'_>) -> Result<Remote> {
+fn exchange_remote(within: &RepositoryContext) -> Result<Remote> {
     remote_or_address(&within.repository, within.repository.main_worktree(), &exchange_of(within)?)
 }
 
 /// The exchange as a remote, and the address by which jobs reach it.
-pub(super) fn exchange(within: &RepositoryContext<'_>) -> Result<(Remote, String)> {
+pub(super) fn exchange(within: &RepositoryContext) -> Result<(Remote, String)> {
     let remote = exchange_remote(within)?;
     // Only a remote of the repository has one.
     let address = remote.url().unwrap_or_else(|_| remote.name().to_owned());
@@ -134,14 +134,14 @@ fn variables(context: &Context, name: &str, settings: &ExecutorSettings) -> Resu
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The right to place the lanes of `run`, on the exchange of the settings.
-pub(super) fn ownership(within: &RepositoryContext<'_>, run: &RunId) -> Result<Ownership> {
+pub(super) fn ownership(within: &RepositoryContext, run: &RunId) -> Result<Ownership> {
     let remote = exchange_remote(within)?.within(LONGEST_WAIT);
     Ok(Ownership::new(&within.repository, &remote, run, (&host(), now())))
 }
 
 /// Takes the lanes of a run from the clone that places them, which can remove nothing of them from then on. `false`: none
 /// places any, or that is unknown.
-pub(super) fn take_over(within: &RepositoryContext<'_>, run: &RunId) -> bool {
+pub(super) fn take_over(within: &RepositoryContext, run: &RunId) -> bool {
     if within.settings.executors.is_empty() {
         return false;
     }
@@ -156,18 +156,14 @@ pub(super) fn take_over(within: &RepositoryContext<'_>, run: &RunId) -> bool {
 
 /// Removes the states of lanes that were rolled back from the exchange. Nothing depends on it: a state that stays is
 /// replaced when the lane is offered again.
-pub(super) fn remove_states(within: &RepositoryContext<'_>, run: &RunId, lanes: &[LaneId]) {
+pub(super) fn remove_states(within: &RepositoryContext, run: &RunId, lanes: &[LaneId]) {
     let lanes: Vec<RunId> = lanes.iter().map(|lane| lane_run(run, lane)).collect();
     let removed = ownership(within, run).and_then(|mut ownership| drop_all(&mut ownership, &lanes));
     report_states(within, run, removed);
 }
 
 /// Removes from the exchange what this clone pushed for the lanes of a run, and all that it knows of it.
-pub(super) fn remove_all_states<'a>(
-    within: &RepositoryContext<'_>,
-    run: &RunId,
-    lanes: impl Iterator<Item = &'a LaneId>,
-) {
+pub(super) fn remove_all_states<'a>(within: &RepositoryContext, run: &RunId, lanes: impl Iterator<Item = &'a LaneId>) {
     // Most runs never had an exchange.
     let Ok(mut ownership) = ownership(within, run) else { return };
     if !ownership.is_known().unwrap_or(false) {
@@ -178,7 +174,7 @@ pub(super) fn remove_all_states<'a>(
     report_states(within, run, removed.and_then(|()| ownership.end()));
 }
 
-fn report_states(within: &RepositoryContext<'_>, run: &RunId, removed: Result<()>) {
+fn report_states(within: &RepositoryContext, run: &RunId, removed: Result<()>) {
     if let Err(error) = removed {
         let reason = CliError::from(error).message;
         let message = format!("the states of lanes of run {run} may still be on the exchange: {reason}");

@@ -25,8 +25,8 @@ use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 
-pub(crate) struct RepositoryContext<'a> {
-    pub(super) context: &'a Context,
+pub(crate) struct RepositoryContext {
+    pub(super) context: Context,
     pub(super) repository: Repository,
     pub(super) settings: Settings,
     pub(super) state: StateDirectory,
@@ -45,28 +45,29 @@ pub(crate) struct Claimed {
     pub(super) push_every: Duration,
 }
 
-impl<'a> RepositoryContext<'a> {
+impl RepositoryContext {
     /// The repository around the current directory, with the settings below `flags`.
-    pub(super) fn open(context: &'a Context, flags: Layer) -> Result<Self> {
+    pub(super) fn open(context: &Context, flags: Layer) -> Result<Self> {
         let repository = Repository::discover(&context.directory)?;
         Ok(Self::new(context, repository, context.layers(flags)?.resolve(None)))
     }
 
     /// The same, with a git that is new enough to change the repository.
-    pub(super) fn open_for_work(context: &'a Context, flags: Layer) -> Result<Self> {
+    pub(super) fn open_for_work(context: &Context, flags: Layer) -> Result<Self> {
         git::require_version()?;
         Self::open(context, flags)
     }
 
-    pub(super) fn new(context: &'a Context, repository: Repository, settings: Settings) -> Self {
+    pub(super) fn new(context: &Context, repository: Repository, settings: Settings) -> Self {
         let state = state_in(repository.main_worktree(), &settings);
         let session_id = session_id(&settings);
+        let context = context.clone();
         Self { context, repository, settings, state, session_id, claimed: None }
     }
 
     /// The same repository with other settings, as a separate session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
-        Self::new(self.context, self.repository.clone(), settings)
+        Self::new(&self.context, self.repository.clone(), settings)
     }
 
     /// The remote that the run's state is pushed to during the run, if the settings name one.
@@ -147,7 +148,7 @@ impl<'a> RepositoryContext<'a> {
     /// Makes the state directory and the worktree root, keeps both out of `git status`, and removes locks on refs whose
     /// git has died.
     pub(super) fn prepare(&self, worktree_root: &Path) -> Result<()> {
-        wait_for_refs(self.context, &self.repository)?;
+        wait_for_refs(&self.context, &self.repository)?;
         usable_directory(worktree_root)?;
         self.state.create()?;
         git::remove_dead_reference_locks(&self.repository)?;

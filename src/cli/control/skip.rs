@@ -26,7 +26,7 @@ pub(crate) fn run(context: &Context, arguments: &Skip) -> Result<ExitStatus> {
 }
 
 /// Records that the lane is left out; the text says what that means.
-fn record(within: &RepositoryContext<'_>, mut locked: LockedRun, lane: &LaneId, arguments: &Skip) -> Result<String> {
+fn record(within: &RepositoryContext, mut locked: LockedRun, lane: &LaneId, arguments: &Skip) -> Result<String> {
     let plan = locked.plan.clone();
     let index = left_to_do(within, &locked, lane, "skip")?;
     refuse_at_work(within, &locked, lane, index)?;
@@ -42,7 +42,7 @@ fn record(within: &RepositoryContext<'_>, mut locked: LockedRun, lane: &LaneId, 
     Ok(format!("Lane {lane} is skipped; {others}. Its work is kept.\nTo take it in again: {undo}"))
 }
 
-fn refuse_at_work(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, index: LaneIndex) -> Result<()> {
+fn refuse_at_work(within: &RepositoryContext, locked: &LockedRun, lane: &LaneId, index: LaneIndex) -> Result<()> {
     if is_published(within, locked, index)? || !locked.state.lane(index).is_quiet() {
         let run = locked.started.run_id.as_str();
         let resume = command(&within.state, &["resume", run]);
@@ -56,7 +56,7 @@ fn refuse_at_work(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &Lan
 }
 
 /// Whether the lane's work is on the integration branch, also if Lanewright died before it could record that.
-fn is_published(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> Result<bool> {
+fn is_published(within: &RepositoryContext, locked: &LockedRun, lane: LaneIndex) -> Result<bool> {
     let Some(staged) = locked.state.lane(lane).staged() else { return Ok(false) };
     let tip = within.repository.branch_commit(&locked.started.base_branch)?;
     Ok(tip.map_or(Ok(false), |tip| within.repository.is_ancestor(&staged.commit, &tip))?)

@@ -35,11 +35,7 @@ const LOG_LIMIT: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Adds a reporter that notifies people, if the settings have a target.
-pub(crate) fn reporter<'a>(
-    within: &RepositoryContext<'_>,
-    directory: &RunDirectory,
-    fan_out: FanOut<'a>,
-) -> FanOut<'a> {
+pub(crate) fn reporter<'a>(within: &RepositoryContext, directory: &RunDirectory, fan_out: FanOut<'a>) -> FanOut<'a> {
     if !has_target(&within.settings) {
         return fan_out;
     }

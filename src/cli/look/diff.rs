@@ -54,8 +54,8 @@ impl Change {
 }
 
 /// What the lane or the agent changed: up to its merge, else up to now, with what is not committed.
-pub(crate) fn change(within: &RepositoryContext<'_>, target: &Target, lane: &LaneId) -> Result<Change> {
-    let run = RunRecords::read(within.context, &within.state, target.run.clone())?;
+pub(crate) fn change(within: &RepositoryContext, target: &Target, lane: &LaneId) -> Result<Change> {
+    let run = RunRecords::read(&within.context, &within.state, target.run.clone())?;
     let mut work = LaneWork::of(lane, &run.records);
     match own_agent(&run, target, lane)? {
         None => of_lane(within, &run, lane, &work),
@@ -67,7 +67,7 @@ pub(crate) fn change(within: &RepositoryContext<'_>, target: &Target, lane: &Lan
     .and_then(|change| change.ok_or_else(|| nothing(within, target, &run)))
 }
 
-fn of_lane(within: &RepositoryContext<'_>, run: &RunRecords, lane: &LaneId, work: &LaneWork) -> Result<Option<Change>> {
+fn of_lane(within: &RepositoryContext, run: &RunRecords, lane: &LaneId, work: &LaneWork) -> Result<Option<Change>> {
     if let Some((from, to)) = &work.merged {
         return Ok(Some(Change::between(from.clone(), to.to_string())));
     }
@@ -81,7 +81,7 @@ fn of_lane(within: &RepositoryContext<'_>, run: &RunRecords, lane: &LaneId, work
 }
 
 fn of_agent(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &RunRecords,
     (lane, agent): (&LaneId, &AgentName),
     its: &AgentWork,
@@ -111,7 +111,7 @@ impl Tip {
 
 /// The newest state: of the worktree, else of the branch, else the last snapshot.
 fn tip(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &RunRecords,
     (lane, agent): (&LaneId, Option<&AgentName>),
     branch: &str,
@@ -128,7 +128,7 @@ fn tip(
     Ok(branch.or(kept).map(Tip::of))
 }
 
-fn nothing(within: &RepositoryContext<'_>, target: &Target, run: &RunRecords) -> anyhow::Error {
+fn nothing(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
     let last = run.records.iter().rev().find(|record| record.event.lane() == target.lane.as_ref());
     let rolled_back = last.is_some_and(|record| matches!(record.event, Event::LaneRolledBack { .. }));
     let history = beginning(&run.directory).after(&run.records);

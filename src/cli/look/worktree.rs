@@ -92,7 +92,7 @@ fn shown(started: &RunStarted, (lane, agent): (&LaneId, Option<&AgentName>), slo
     if leads_there { link } else { slot.to_owned() }
 }
 
-fn none(within: &RepositoryContext<'_>, target: &Target, run: &RunRecords) -> anyhow::Error {
+fn none(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
     let history = beginning(&run.directory).after(&run.records);
     let placement = target.lane.as_ref().and_then(|lane| history.lane(lane)?.elsewhere());
     let why = match placement {

@@ -83,12 +83,12 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
 }
 
 /// The repository, and all that is known of its runs.
-struct Place<'a> {
-    within: RepositoryContext<'a>,
+struct Place {
+    within: RepositoryContext,
     known: BTreeMap<RunId, Expected>,
 }
 
-impl Place<'_> {
+impl Place {
     fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Expected) -> T) -> T {
         let (logged, directory) = (&self.known[run], self.within.state.run(run));
         let (repository, options) = (&self.within.repository, &logged.started.options);
@@ -99,7 +99,7 @@ impl Place<'_> {
 }
 
 /// Looks for what a run left. Nothing is changed.
-fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+fn look_at(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     let (logged, directory) = (&place.known[&run], place.within.state.run(&run));
     let reason = match () {
         () if arguments.run.is_none() && !is_finished(logged) => Some("it is not finished"),
@@ -113,7 +113,7 @@ fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> 
     Ok(Cleaned { run, found })
 }
 
-fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+fn remove_from(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     let directory = place.within.state.run(&run);
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;

@@ -37,12 +37,12 @@ pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitSt
 
 /// Rolls back the `lanes` of a run; none named: all that began.
 pub(super) fn roll_back(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &RunId,
     lanes: &[LaneId],
     (adoption, consent): (&Adoption, Consent),
 ) -> Result<ExitStatus> {
-    let context = within.context;
+    let context = &within.context;
     wait_for_refs(context, &within.repository)?;
     let mut locked = adopt(within, run, adoption, Reach::All)?;
     let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
@@ -84,7 +84,7 @@ pub(super) fn roll_back(
 
 /// Whether merged work may be undone: the user says so, with `--yes` or when asked.
 fn is_agreed(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     started: &RunStarted,
     lanes: &[LaneId],
     undone: &[MergedWork],
@@ -93,7 +93,7 @@ fn is_agreed(
     if consent.yes || undone.is_empty() {
         return Ok(true);
     }
-    let (context, run, base) = (within.context, &started.run_id, &started.base_branch);
+    let (context, run, base) = (&within.context, &started.run_id, &started.base_branch);
     let list: Vec<String> = undone.iter().map(|work| format!("  {}", described(work))).collect();
     let list = list.join("\n");
     if can_ask(context) {
@@ -121,7 +121,7 @@ fn again(state: &StateDirectory, run: &RunId, lanes: &[LaneId], flags: &[&str]) 
 
 /// What a rollback would do (`--dry-run`).
 fn preview(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     locked: &LockedRun,
     rollback: &RollbackPlan,
     undone: &[MergedWork],
@@ -179,7 +179,7 @@ fn before_as_json(before: &RolledBackBefore) -> Value {
 }
 
 /// What is printed before a rollback begins (seed 004).
-fn present(within: &RepositoryContext<'_>, locked: &LockedRun, rollback: &RollbackPlan) {
+fn present(within: &RepositoryContext, locked: &LockedRun, rollback: &RollbackPlan) {
     let run = &locked.started.run_id;
     if rollback.lanes.is_empty() {
         return;
@@ -197,7 +197,7 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, rollback: &Rollba
 const NAMED: usize = 4;
 
 fn report(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     locked: &LockedRun,
     rollback: &RollbackPlan,
     done: &[RolledBackLane],

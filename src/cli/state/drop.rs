@@ -14,7 +14,7 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 /// A run that stays, with the branches that must be pushed first.
 type Kept = (RunId, Vec<String>);
 
-pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &DropState) -> Result<ExitStatus> {
+pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &DropState) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;
     let (chosen, kept) = match &arguments.run {
         Some(name) => {
@@ -31,17 +31,11 @@ pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &D
         forget(&within.repository, &offer.run)?;
         dropped.push(offer.run);
     }
-    report(within.context, remote, &dropped, &kept)
+    report(&within.context, remote, &dropped, &kept)
 }
 
 /// The run that is asked for by name.
-fn named(
-    within: &RepositoryContext<'_>,
-    remote: &Remote,
-    offers: Vec<Offer>,
-    run: &RunId,
-    force: bool,
-) -> Result<Offer> {
+fn named(within: &RepositoryContext, remote: &Remote, offers: Vec<Offer>, run: &RunId, force: bool) -> Result<Offer> {
     let unknown = || StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() };
     let offer = offers.into_iter().find(|offer| offer.run == *run).ok_or_else(unknown)?;
     if force {
@@ -53,11 +47,7 @@ fn named(
 }
 
 /// The runs of the branch that is checked out which are done: those whose work is published, and those that stay.
-fn of_this_branch(
-    within: &RepositoryContext<'_>,
-    remote: &Remote,
-    offers: Vec<Offer>,
-) -> Result<(Vec<Offer>, Vec<Kept>)> {
+fn of_this_branch(within: &RepositoryContext, remote: &Remote, offers: Vec<Offer>) -> Result<(Vec<Offer>, Vec<Kept>)> {
     let here = within.repository.current_branch()?;
     let (mut chosen, mut kept) = (Vec::new(), Vec::new());
     for offer in offers {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{ExitStatus, RepositoryContext, Result};
 
-pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote) -> Result<ExitStatus> {
+pub(super) fn run(within: &RepositoryContext, remote: &Remote) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;
     let states: Vec<Value> = offers.iter().map(as_json).collect();
     let text = match offers.as_slice() {

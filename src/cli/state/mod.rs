@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
 
 /// The run that `name` means on a remote: the one of that name, else the only one that begins with it. What lanes on
 /// executors are there must be named in full.
-fn run_of(within: &RepositoryContext<'_>, remote: &Remote, name: &Name) -> Result<RunId> {
+fn run_of(within: &RepositoryContext, remote: &Remote, name: &Name) -> Result<RunId> {
     if let Some((run, _)) = runs_of(remote)?.into_iter().find(|(run, _)| run.as_str() == name.as_str()) {
         return Ok(run);
     }
@@ -56,7 +56,7 @@ fn run_of(within: &RepositoryContext<'_>, remote: &Remote, name: &Name) -> Resul
 }
 
 /// The remote that is named, or the repository at that address, else the remote of the settings.
-fn named_remote(within: &RepositoryContext<'_>, arguments: &RemoteArgs) -> Result<Remote> {
+fn named_remote(within: &RepositoryContext, arguments: &RemoteArgs) -> Result<Remote> {
     if let Some(named) = &arguments.remote {
         return remote_or_address(&within.repository, &within.context.directory, named);
     }

@@ -17,7 +17,7 @@ use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 
-pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
+pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let run = match &arguments.run {
         Some(name) => run_of(within, remote, name)?,
         None => only_unfinished(within, remote)?,
@@ -44,7 +44,7 @@ pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &P
 
 /// The one run that a remote has of the branch that is checked out (of any, where none is) and with which there is
 /// something to do.
-fn only_unfinished(within: &RepositoryContext<'_>, remote: &Remote) -> Result<RunId> {
+fn only_unfinished(within: &RepositoryContext, remote: &Remote) -> Result<RunId> {
     let here = within.repository.current_branch()?;
     let mut found = Vec::new();
     for offer in offers(&within.repository, remote)? {
@@ -78,14 +78,14 @@ fn only_unfinished(within: &RepositoryContext<'_>, remote: &Remote) -> Result<Ru
 
 /// Whether what a run merged is in the integration branch of this clone. A run that is done and was not published when
 /// its machine died has its work in the pushed state only.
-fn is_merged_here(within: &RepositoryContext<'_>, manifest: &Manifest) -> Result<bool> {
+fn is_merged_here(within: &RepositoryContext, manifest: &Manifest) -> Result<bool> {
     let here = within.repository.branch_commit(&manifest.base_branch)?;
     here.map_or(Ok(false), |here| Ok(within.repository.is_ancestor(&manifest.integration, &here)?))
 }
 
 /// Restores the run if this clone does not have it; `None`: it has it, with everything that was pushed.
 pub(super) fn restore(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     remote: &Remote,
     received: &ReceivedState,
 ) -> Result<Option<Restored>> {
@@ -115,7 +115,7 @@ pub(super) fn restore(
 }
 
 /// What this clone has of a received run.
-pub(super) fn found(within: &RepositoryContext<'_>, received: &ReceivedState) -> Result<LocalRun> {
+pub(super) fn found(within: &RepositoryContext, received: &ReceivedState) -> Result<LocalRun> {
     let run = &received.manifest.run_id;
     local_run(&within.repository, received, &within.state.run(run)).map_err(|error| match error.downcast_ref() {
         Some(LogError::Empty { path }) => ExitStatus::Held
@@ -151,7 +151,7 @@ fn left_behind(received: &ReceivedState, remote: &Remote, state: &StateDirectory
         .hint(format!("to keep this one: {}", command(state, &["state", "push", run, "--force"])))
 }
 
-fn report(within: &RepositoryContext<'_>, received: &ReceivedState, restored: Option<&Restored>) -> Result<ExitStatus> {
+fn report(within: &RepositoryContext, received: &ReceivedState, restored: Option<&Restored>) -> Result<ExitStatus> {
     let manifest = &received.manifest;
     let json = json!({
         "run_id": manifest.run_id,

@@ -9,8 +9,8 @@ use crate::cli::args::PushState;
 use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 
-pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
-    let run = Selector::new(within.context, &within.state).run(arguments.run.run.as_ref())?;
+pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
+    let run = Selector::new(&within.context, &within.state).run(arguments.run.run.as_ref())?;
     let (directory, repository) = (within.state.run(&run), within.repository.clone());
     let source =
         Source { repository, directory, run: run.clone(), host: host(), claim: None, pushes: OwnPushes::default() };

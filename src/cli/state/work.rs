@@ -106,7 +106,7 @@ impl Exchange {
 
     /// The clone in which an earlier job left the run, if it has all that was claimed and no process works there, else a
     /// new one. Those that are left are removed: the remote has what counts.
-    fn clone_for<'a>(&self, context: &'a Context, claimed: &ReceivedState, pushing: Claimed) -> Result<Clone<'a>> {
+    fn clone_for(&self, context: &Context, claimed: &ReceivedState, pushing: Claimed) -> Result<Clone> {
         let clones = self.clones.join(claimed.manifest.run_id.as_str());
         create_directory(&clones)?;
         let mut number = 0;
@@ -131,17 +131,17 @@ impl Exchange {
 }
 
 /// A clone for one run, which no other process uses.
-struct Clone<'a> {
+struct Clone {
     place: PathBuf,
-    within: RepositoryContext<'a>,
+    within: RepositoryContext,
     remote: Remote,
     is_new: bool,
     _lock: RunLock,
 }
 
-impl<'a> Clone<'a> {
+impl Clone {
     fn open(
-        context: &'a Context,
+        context: &Context,
         exchange: &Exchange,
         place: PathBuf,
         claimed: &ReceivedState,
@@ -186,13 +186,13 @@ impl<'a> Clone<'a> {
 
 /// The settings of the repository's own configuration file as it is in the run's integration branch, below those that a
 /// claimed run has whatever the files say. Its notifications are sent where its state is looked at.
-fn settings<'a>(
-    context: &'a Context,
+fn settings(
+    context: &Context,
     repository: Repository,
     place: &Path,
     claimed: &ReceivedState,
     pushing: Claimed,
-) -> Result<RepositoryContext<'a>> {
+) -> Result<RepositoryContext> {
     fn setting<T>(value: T) -> Option<Setting<T>> {
         Some(Setting::new(value, Origin::Flag("work")))
     }

@@ -16,7 +16,7 @@ use crate::cli::{RepositoryContext, now};
 use crate::progress::styles_for;
 
 /// Works on a run, and prints what its agents and gates write meanwhile.
-pub(crate) fn while_working<T>(within: &RepositoryContext<'_>, run: &RunId, work: impl FnOnce() -> T) -> T {
+pub(crate) fn while_working<T>(within: &RepositoryContext, run: &RunId, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -38,7 +38,7 @@ impl Drop for Over<'_> {
     }
 }
 
-fn print_until(within: &RepositoryContext<'_>, run: &RunId, over: &AtomicBool) -> Result<()> {
+fn print_until(within: &RepositoryContext, run: &RunId, over: &AtomicBool) -> Result<()> {
     let directory = within.state.run(run);
     let Some(plan) = pinned_plan(&directory) else { return Ok(()) };
     let mut log = Follower::new(&directory.log());
@@ -46,7 +46,7 @@ fn print_until(within: &RepositoryContext<'_>, run: &RunId, over: &AtomicBool) -
     let chosen = started(&news).map(|started| started.options.lanes.clone()).unwrap_or_default();
     let all = plan.lanes.iter().map(|lane| &lane.id);
     let lanes = all.filter(|lane| chosen.is_empty() || chosen.contains(lane)).map(LaneId::to_string).collect();
-    let lines = Lines::new(within.context, Some(lanes), styles_for(&std::io::stdout()), Local::now().offset().fix());
+    let lines = Lines::new(&within.context, Some(lanes), styles_for(&std::io::stdout()), Local::now().offset().fix());
     let selection = Selection { lanes: Vec::new(), agent: None, since: Some(now()) };
     let mut printed = Printed::new(selection, &directory, Some(&plan), lines);
     // The supervisors clean the files once the jobs have ended.

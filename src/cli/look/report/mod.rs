@@ -75,8 +75,8 @@ fn report<'h>(
 
 /// Writes the reports of a run that has just ended into its directory, and reports to the CI service. Errors are warnings
 /// and do not change how the run ends.
-pub(crate) fn keep(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) {
-    let (context, settings, state) = (within.context, &within.settings, &within.state);
+pub(crate) fn keep(within: &RepositoryContext, plan: &Plan, run: &RunId) {
+    let (context, settings, state) = (&within.context, &within.settings, &within.state);
     let directory = state.run(run);
     let contents = match run_log::read(&directory.log()) {
         Ok(contents) => contents,

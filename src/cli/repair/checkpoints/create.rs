@@ -18,10 +18,10 @@ use crate::cli::runs::{RunRecords, require_lane, require_plan, unknown};
 use crate::cli::select::{Selector, Target};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
-pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
-    let target = Selector::new(within.context, &within.state).agent_target(&arguments.target.names())?;
+pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
+    let target = Selector::new(&within.context, &within.state).agent_target(&arguments.target.names())?;
     let (place, agent) = (target.lane("checkpoints create")?, target.agent.as_ref());
-    let run = RunRecords::read(within.context, &within.state, target.run.clone())?;
+    let run = RunRecords::read(&within.context, &within.state, target.run.clone())?;
     let plan = Arc::new(require_plan(&run.run, &run.directory)?);
     let lane = lane_of(&plan, place, agent)?;
     let executor = within.executor(run.started()?, &plan)?;
@@ -51,7 +51,7 @@ fn nothing_there(target: &Target) -> anyhow::Error {
 
 /// Has the process that works on the run record the snapshot, or records it if there is none.
 fn record(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &RunRecords,
     executor: &Executor,
     (lane, agent): (&LaneId, Option<&AgentName>),
@@ -69,8 +69,8 @@ fn record(
     Ok(journal.sync()?)
 }
 
-fn report(within: &RepositoryContext<'_>, run: RunId, kept: &Snapshot) -> Result<ExitStatus> {
-    let run = RunRecords::read(within.context, &within.state, run)?;
+fn report(within: &RepositoryContext, run: RunId, kept: &Snapshot) -> Result<ExitStatus> {
+    let run = RunRecords::read(&within.context, &within.state, run)?;
     let all = snapshots(&run.records, run.plan.as_ref());
     let taken = all.into_iter().find(|snapshot| snapshot.reference == kept.reference);
     let name = taken.map_or_else(|| kept.reference.clone(), |snapshot| snapshot.name);

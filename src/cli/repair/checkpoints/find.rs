@@ -22,12 +22,12 @@ pub(crate) struct Found {
 }
 
 /// The run that was named, else the newest unfinished one, else the newest.
-pub(super) fn records_of_named(within: &RepositoryContext<'_>, run: Option<&Name>) -> Result<RunRecords> {
-    RunRecords::read(within.context, &within.state, Selector::new(within.context, &within.state).run(run)?)
+pub(super) fn records_of_named(within: &RepositoryContext, run: Option<&Name>) -> Result<RunRecords> {
+    RunRecords::read(&within.context, &within.state, Selector::new(&within.context, &within.state).run(run)?)
 }
 
 /// The run's snapshots whose refs exist, oldest first.
-pub(crate) fn existing(within: &RepositoryContext<'_>, run: &RunRecords) -> Result<Vec<Found>> {
+pub(crate) fn existing(within: &RepositoryContext, run: &RunRecords) -> Result<Vec<Found>> {
     let all = snapshots(&run.records, run.plan.as_ref()).into_iter();
     let there: Vec<KeptSnapshot> = all.filter(|snapshot| exists(within, snapshot)).collect();
     let commits: Vec<CommitId> = there.iter().map(|snapshot| snapshot.commit.clone()).collect();
@@ -40,12 +40,12 @@ pub(crate) fn existing(within: &RepositoryContext<'_>, run: &RunRecords) -> Resu
 }
 
 /// A ref to something that cannot be read exists too.
-fn exists(within: &RepositoryContext<'_>, snapshot: &KeptSnapshot) -> bool {
+fn exists(within: &RepositoryContext, snapshot: &KeptSnapshot) -> bool {
     within.repository.commit_at(&snapshot.reference).map_or(true, |at| at.as_ref() == Some(&snapshot.commit))
 }
 
 /// The one snapshot of any run that `name` means.
-pub(crate) fn named(within: &RepositoryContext<'_>, name: &str) -> Result<Found> {
+pub(crate) fn named(within: &RepositoryContext, name: &str) -> Result<Found> {
     if let Some(place) = name.strip_prefix("latest:") {
         return latest(within, place);
     }
@@ -76,7 +76,7 @@ pub(crate) fn named(within: &RepositoryContext<'_>, name: &str) -> Result<Found>
 }
 
 /// The newest snapshot of `LANE` or `LANE/AGENT` that can be read; a warning names newer ones that cannot.
-fn latest(within: &RepositoryContext<'_>, place: &str) -> Result<Found> {
+fn latest(within: &RepositoryContext, place: &str) -> Result<Found> {
     let (lane, agent) = place.split_once('/').map_or((place, None), |(lane, agent)| (lane, Some(agent)));
     let all = existing(within, &records_of_named(within, None)?)?;
     let of_place = |found: &Found| {

@@ -14,7 +14,7 @@ use crate::cli::args::ListCheckpoints;
 use crate::cli::runs::{RunRecords, require_lane};
 use crate::cli::{ExitStatus, RepositoryContext, Result};
 
-pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &ListCheckpoints) -> Result<ExitStatus> {
+pub(crate) fn run(within: &RepositoryContext, arguments: &ListCheckpoints) -> Result<ExitStatus> {
     let run = records_of_named(within, arguments.run.run.as_ref())?;
     if let (Some(lane), Some(plan)) = (&arguments.lane, &run.plan) {
         require_lane(plan, lane)?;
@@ -29,7 +29,7 @@ pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &ListCheckpoints) -
 }
 
 /// The newest record of each stage, in the order in which they were written, as the run log has them.
-fn stages(within: &RepositoryContext<'_>, run: &RunRecords) -> Vec<CheckpointRecord> {
+fn stages(within: &RepositoryContext, run: &RunRecords) -> Vec<CheckpointRecord> {
     let files = RunFiles {
         log_path: run.directory.log(),
         checkpoint_path: within.state.checkpoints(),
@@ -47,7 +47,7 @@ fn stages(within: &RepositoryContext<'_>, run: &RunRecords) -> Vec<CheckpointRec
 }
 
 /// In how many files the snapshot differs from what its lane was built on; `None`: unknown.
-fn size(within: &RepositoryContext<'_>, found: &Found) -> Option<usize> {
+fn size(within: &RepositoryContext, found: &Found) -> Option<usize> {
     let base = found.snapshot.base.as_ref().filter(|_| found.damage.is_none())?;
     within.repository.changed_paths(base, &found.snapshot.commit).ok().map(|paths| paths.len())
 }

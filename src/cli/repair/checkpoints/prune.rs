@@ -15,7 +15,7 @@ use crate::cli::args::PruneCheckpoints;
 use crate::cli::runs::{RunRecords, newest_of_lanes};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
-pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
+pub(crate) fn run(within: &RepositoryContext, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
     let run = records_of_named(within, arguments.run.run.as_ref())?;
     let keep = arguments.keep.or(within.settings.checkpoint_keep.value).map(|keep| keep.get());
     let options = PruneOptions { keep, older_than: arguments.older_than, force: arguments.force };
@@ -44,12 +44,12 @@ pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) 
 }
 
 /// Whether the ref still was where the run log says, and is gone now.
-fn remove(within: &RepositoryContext<'_>, found: &Found) -> Result<bool> {
+fn remove(within: &RepositoryContext, found: &Found) -> Result<bool> {
     let (name, commit) = (found.snapshot.reference.clone(), found.snapshot.commit.clone());
     Ok(git::delete_references(&within.repository, &[(name, commit)])?.is_empty())
 }
 
-fn candidates(within: &RepositoryContext<'_>, run: &RunRecords, found: &[Found]) -> Result<Vec<Candidate>> {
+fn candidates(within: &RepositoryContext, run: &RunRecords, found: &[Found]) -> Result<Vec<Candidate>> {
     let merged = merged_lanes(within, run)?;
     let candidate = |found: &Found| {
         let it = &found.snapshot;
@@ -66,7 +66,7 @@ fn candidates(within: &RepositoryContext<'_>, run: &RunRecords, found: &[Found])
 }
 
 /// The lanes whose work the integration branch has now.
-fn merged_lanes(within: &RepositoryContext<'_>, run: &RunRecords) -> Result<BTreeSet<LaneId>> {
+fn merged_lanes(within: &RepositoryContext, run: &RunRecords) -> Result<BTreeSet<LaneId>> {
     let landed = newest_of_lanes(&run.records, |event| match event {
         Event::LaneMerged { lane, commit, .. } => Some((lane, commit.clone())),
         _ => None,
@@ -82,7 +82,7 @@ fn merged_lanes(within: &RepositoryContext<'_>, run: &RunRecords) -> Result<BTre
 }
 
 fn report(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &RunRecords,
     arguments: &PruneCheckpoints,
     outcome: &[(&Found, Fate, bool)],

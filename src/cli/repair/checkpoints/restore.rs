@@ -17,7 +17,7 @@ use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
-pub(crate) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
+pub(crate) fn run(within: &RepositoryContext, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;
     if let Some(damage) = &found.damage {
         let message = format!("{} is damaged and cannot be restored: {damage}", found.snapshot.name);
@@ -56,7 +56,7 @@ fn refuse_occupied(directory: &Path) -> Result<()> {
 }
 
 /// Restores the snapshot into its worktree, while the run is locked.
-fn restore_in_place(within: &RepositoryContext<'_>, found: &Found) -> Result<ExitStatus> {
+fn restore_in_place(within: &RepositoryContext, found: &Found) -> Result<ExitStatus> {
     let mut locked = adopt(within, &found.run, &Adoption::default(), Reach::Own)?;
     refuse_at_work(&locked, found)?;
     let executor = within.executor(&locked.started, &locked.plan)?;
@@ -125,7 +125,7 @@ fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
     }
 }
 
-fn report(within: &RepositoryContext<'_>, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {
+fn report(within: &RepositoryContext, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {
     let it = &found.snapshot;
     within.context.printer.print(
         format_args!("Restored {} as the {kind} {place}\n{words}\n", it.name),

@@ -14,13 +14,13 @@ struct Looked {
     stat: String,
 }
 
-pub(crate) fn run(within: &RepositoryContext<'_>, name: &str) -> Result<ExitStatus> {
+pub(crate) fn run(within: &RepositoryContext, name: &str) -> Result<ExitStatus> {
     let found = named(within, name)?;
     let looked = if found.damage.is_none() { look(within, &found)? } else { Looked::default() };
     within.context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
 }
 
-fn look(within: &RepositoryContext<'_>, found: &Found) -> Result<Looked> {
+fn look(within: &RepositoryContext, found: &Found) -> Result<Looked> {
     let (repository, commit) = (&within.repository, &found.snapshot.commit);
     let message = repository.message_of(commit)?;
     let Some(base) = &found.snapshot.base else {

@@ -70,7 +70,7 @@ struct Visit {
 }
 
 struct Doctor<'a> {
-    within: RepositoryContext<'a>,
+    within: RepositoryContext,
     /// `None`: all runs.
     only: Option<&'a RunId>,
 }
@@ -147,7 +147,7 @@ impl Doctor<'_> {
             let left = state.plan().indices().filter(|lane| state.lane(*lane).is_left_to_do());
             let root = state.started().map(|started| started.options.worktree_root.as_path());
             let usable = root.map_or(Ok(()), check_directory);
-            let resume = usable.and_then(|()| preflight(self.within.context, state.plan(), left));
+            let resume = usable.and_then(|()| preflight(&self.within.context, state.plan(), left));
             let refused = |kind, error: anyhow::Error| {
                 let error = CliError::from(error);
                 Finding::refused(kind, run, error.message, &error.hints)

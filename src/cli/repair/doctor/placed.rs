@@ -23,13 +23,13 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(10);
 /// After how long without a push a claim is silent, in milliseconds.
 const SILENCE: i64 = 15 * 60 * 1000;
 
-pub(crate) fn findings(within: &RepositoryContext<'_>, facts: &Facts) -> Vec<Finding> {
+pub(crate) fn findings(within: &RepositoryContext, facts: &Facts) -> Vec<Finding> {
     let runs = facts.runs.iter().filter(|run| !run.held);
     let unfinished = runs.filter_map(|run| Some((run, run.expected.as_ref().filter(|it| !it.done())?.state.as_ref()?)));
     unfinished.flat_map(|(run, state)| of_run(within, run, state)).collect()
 }
 
-fn of_run(within: &RepositoryContext<'_>, run: &RunFacts, state: &RunState) -> Vec<Finding> {
+fn of_run(within: &RepositoryContext, run: &RunFacts, state: &RunState) -> Vec<Finding> {
     let placed = |lane: &LaneIndex| state.lane(*lane).placement().number() > 0;
     let lanes: Vec<LaneIndex> = state.plan().indices().filter(placed).collect();
     // A resume without an exchange says so.
@@ -42,7 +42,7 @@ fn of_run(within: &RepositoryContext<'_>, run: &RunFacts, state: &RunState) -> V
 }
 
 struct Look<'a> {
-    within: &'a RepositoryContext<'a>,
+    within: &'a RepositoryContext,
     run: &'a RunFacts,
     state: &'a RunState,
     exchange: String,
@@ -98,7 +98,7 @@ impl Look<'_> {
         let placement = self.state.lane(lane).placement();
         let Some(current) = placement.current() else { return Ok(false) };
         let settings = named(self.within, &current.executor)?;
-        let engine = engine(self.within.context, &current.executor, settings)?;
+        let engine = engine(&self.within.context, &current.executor, settings)?;
         let name: OrderName = job_name(address, own, placement.number());
         let jobs = engine.survey(std::slice::from_ref(&name))?;
         Ok(jobs.get(&name).is_some_and(|job| !matches!(job.sighting, Sighting::Over(_))))

@@ -45,13 +45,13 @@ use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_s
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
 /// user.
 pub(crate) fn execute(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: LockedRun,
     view: RunHistory,
     first: (Vec<Event>, bool),
     forge: Option<Forge>,
 ) -> Result<(ExitStatus, RunHistory)> {
-    let (context, directory) = (within.context, run.directory.clone());
+    let (context, directory) = (&within.context, run.directory.clone());
     write_plan(&directory, &run)?;
     let lanes = run.plan.lanes.iter().map(|lane| lane_run(&run.started.run_id, &lane.id));
     remove_dead_locks(&within.repository, lanes.chain([run.started.run_id.clone()]))?;
@@ -120,7 +120,7 @@ pub(crate) fn execute(
 
 /// Where lanes work that name an executor; `None`: none does.
 fn elsewhere(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &LockedRun,
     taken: &Taken,
     state: Option<PushNow>,
@@ -177,7 +177,7 @@ fn restore_plan(directory: &RunDirectory, text: &[u8]) {
 }
 
 /// Pushes the run's state to a remote, if the settings name one.
-fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Follower>> {
+fn follower(within: &RepositoryContext, run: &LockedRun) -> Result<Option<Follower>> {
     let Some(remote) = within.state_remote()? else { return Ok(None) };
     let (repository, directory) = (within.repository.clone(), run.directory.clone());
     let claim = within.claimed.as_ref().map(|claimed| claimed.claim.clone());
@@ -194,7 +194,7 @@ fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Fo
 
 /// What a merge waits for before it is published: the state that has it is pushed, and no other clone has the run.
 fn before_publication(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &LockedRun,
     follower: Option<&Follower>,
 ) -> Result<Option<BeforePublication>> {
@@ -214,14 +214,14 @@ fn before_publication(
     })))
 }
 
-fn missing_work_of(within: &RepositoryContext<'_>, run: &LockedRun) -> Option<MissingWork> {
+fn missing_work_of(within: &RepositoryContext, run: &LockedRun) -> Option<MissingWork> {
     let (repository, directory) = (within.repository.clone(), run.directory.clone());
     let merges = run.started.options.merge == MergeMode::Local;
     merges.then(|| Box::new(move || missing_work(&repository, &directory)) as MissingWork)
 }
 
 /// Whether this clone has the lanes of the run on the exchange, so that its state counts where another one was pushed.
-fn overwrites(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Box<dyn Fn() -> bool + Send>> {
+fn overwrites(within: &RepositoryContext, run: &LockedRun) -> Result<Box<dyn Fn() -> bool + Send>> {
     if run.plan.lanes.iter().all(|lane| lane.executor.is_none()) {
         return Ok(Box::new(|| false));
     }
@@ -280,8 +280,8 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
 }
 
 /// What became of the run, and what to type next: on standard error, because standard output may be JSON events.
-fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunStarted) -> Result<()> {
-    let (context, program, directory) = (within.context, within.state.program(), &within.state.run(&started.run_id));
+fn summarize(within: &RepositoryContext, view: &RunHistory, started: &RunStarted) -> Result<()> {
+    let (context, program, directory) = (&within.context, within.state.program(), &within.state.run(&started.run_id));
     let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
     keep_escalations(context, &summary, directory);
     if context.printer.format() == Format::Json {

@@ -35,7 +35,7 @@ pub(crate) struct Settled {
 /// Warns of branches that moved; refuses changed files and rewritten branches, or saves them; has the run continue with
 /// them, and repairs what is missing. `lanes`: those that go on; empty: all.
 pub(crate) fn settle(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     locked: &LockedRun,
     history: &RunHistory,
     adoption: &Adoption,
@@ -105,7 +105,7 @@ fn after(locked: &LockedRun, history: &RunHistory, events: &[Event]) -> Result<(
 
 /// Refuses a head that does not continue the lane's branch and is not on it: it cannot be taken in, whatever the user
 /// agrees to.
-fn refuse_astray(within: &RepositoryContext<'_>, plan: &Plan, change: &ExternalChange) -> Result<()> {
+fn refuse_astray(within: &RepositoryContext, plan: &Plan, change: &ExternalChange) -> Result<()> {
     let Worktree { path, branch, .. } = &change.worktree;
     let Err(mut error) = git::head_that_continues(&within.repository, path, branch) else { return Ok(()) };
     let GitError::Astray { head, worktree, .. } = &mut error else { return Ok(()) };
@@ -167,20 +167,16 @@ fn take_in(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -> 
 
 /// Brings checkouts of the integration branch into step that were left half-way or behind, by a crash or by a `git switch`
 /// during a publication. What prevents it is a warning: nothing is lost yet.
-pub(super) fn settle_checkouts(within: &RepositoryContext<'_>, branch: &str) {
+pub(super) fn settle_checkouts(within: &RepositoryContext, branch: &str) {
     warn_of_checkouts(within, branch, git::settle_checkouts(&within.repository, branch));
 }
 
 /// The same once no `git switch` can be under way, so that no note about the last publication is left.
-pub(crate) fn settle_switches(within: &RepositoryContext<'_>, branch: &str) {
+pub(crate) fn settle_switches(within: &RepositoryContext, branch: &str) {
     warn_of_checkouts(within, branch, git::settle_switches(&within.repository, branch));
 }
 
-fn warn_of_checkouts(
-    within: &RepositoryContext<'_>,
-    branch: &str,
-    settled: Result<Option<Publication>, git::GitError>,
-) {
+fn warn_of_checkouts(within: &RepositoryContext, branch: &str, settled: Result<Option<Publication>, git::GitError>) {
     let warning = match settled {
         Ok(Some(Publication::CheckedOutDirty { worktree, obstacles })) => obstacles.cannot_move(branch, &worktree),
         Ok(_) => return,

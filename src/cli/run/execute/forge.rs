@@ -8,7 +8,7 @@ use lanewright_programs::forge::{Forge, ForgeSettings};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
 /// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.
-pub(crate) fn ready(within: &RepositoryContext<'_>, merge: MergeMode, base: &str) -> Result<Option<Forge>> {
+pub(crate) fn ready(within: &RepositoryContext, merge: MergeMode, base: &str) -> Result<Option<Forge>> {
     if merge != MergeMode::Pr {
         return Ok(None);
     }

@@ -50,12 +50,12 @@ const NAMED: usize = 8;
 
 /// Reports what is in the user's checkout of `branch` and would block the merge of one of `lanes`, before agents are paid.
 pub(super) fn report_obstacles(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     branch: &str,
     plan: &Plan,
     lanes: impl Iterator<Item = LaneIndex>,
 ) -> Result<()> {
-    let (context, repository) = (within.context, &within.repository);
+    let (context, repository) = (&within.context, &within.repository);
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(()) };
     if let Some(Publication::CheckedOutDirty { worktree, obstacles }) =
         git::obstacle_to_publishing(repository, branch, &tip, &tip)?

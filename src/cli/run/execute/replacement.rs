@@ -16,7 +16,7 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 /// The run with the changed plan, and the events that say so. `plan.json` is written, and its checksum recorded, when the
 /// run is resumed.
 pub(crate) fn changed(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     locked: LockedRun,
     adoption: &Adoption,
 ) -> Result<(LockedRun, Vec<Event>)> {
@@ -84,7 +84,7 @@ fn no_attempt(lane: &LaneId) -> anyhow::Error {
 }
 
 fn replace(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     parts: &mut PlanParts,
     (lane, name, task): (&LaneId, &AgentName, TaskId),
     replacement: &Replacement,
@@ -104,7 +104,7 @@ fn replace(
 }
 
 /// Has the agent run by the runner of that name.
-fn runner_for(within: &RepositoryContext<'_>, agent: &mut Agent, name: &str) -> Result<lanewright_model::Runner> {
+fn runner_for(within: &RepositoryContext, agent: &mut Agent, name: &str) -> Result<lanewright_model::Runner> {
     let catalogue = within.settings.catalogue();
     let runner = catalogue.get(name);
     let runner = runner.ok_or_else(|| unknown("the configuration", "runner", name, &catalogue.names()))?;

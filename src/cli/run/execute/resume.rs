@@ -54,7 +54,7 @@ pub(crate) fn as_before(started: &RunStarted) -> Layer {
     }
 }
 
-pub(crate) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption) -> Result<Resumed> {
+pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoption) -> Result<Resumed> {
     within.state_remote()?;
     let mut locked = adopt_with_plan_file(within, run, adoption)?;
     settle_checkouts(within, &locked.started.base_branch);
@@ -126,7 +126,7 @@ fn status_of(lanes: &[LaneId], ended: ExitStatus, view: &RunHistory) -> ExitStat
 }
 
 /// Locks and replays a run, with the plan of its file if that changed and the change is accepted.
-fn adopt_with_plan_file(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption) -> Result<LockedRun> {
+fn adopt_with_plan_file(within: &RepositoryContext, run: &RunId, adoption: &Adoption) -> Result<LockedRun> {
     let adopted = adopt(within, run, adoption, Reach::Own)?;
     let pinning = Pinning { within, adoption, started: &adopted.started, records: &adopted.records };
     let Some(changed) = pinning.changed(&adopted.plan, adopted.edited)? else {
@@ -161,7 +161,7 @@ fn refuse_missing_secrets(locked: &LockedRun) -> Result<()> {
 }
 
 /// The lanes that go on, with all that they need; empty: all.
-fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
+fn reached(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
     let dag = locked.plan.dag();
     let lanes = match &adoption.reach {
         ResumeReach::All => return Ok(Vec::new()),
@@ -178,7 +178,7 @@ fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
 }
 
 /// The lanes that continue without those that failed or are blocked; empty: all. A note names what stays.
-fn unfailed(within: &RepositoryContext<'_>, locked: &LockedRun) -> Vec<LaneId> {
+fn unfailed(within: &RepositoryContext, locked: &LockedRun) -> Vec<LaneId> {
     let id = |lane: LaneIndex| locked.plan.lane(lane).id.clone();
     let stays = |lane: &LaneIndex| {
         let state = locked.state.lane(*lane);
@@ -198,7 +198,7 @@ fn unfailed(within: &RepositoryContext<'_>, locked: &LockedRun) -> Vec<LaneId> {
 }
 
 /// Refuses a lane that neither failed nor is blocked.
-fn given_up(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
+fn given_up(within: &RepositoryContext, locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
     let index = left_to_do(within, locked, lane, "retry")?;
     if locked.state.lane(index).gave_up() {
         return Ok(index);
@@ -222,15 +222,15 @@ fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
 }
 
 /// Whether the runners of the lanes that are left can work; reports what would block their merges.
-fn check_surroundings(within: &RepositoryContext<'_>, locked: &LockedRun) -> Result<()> {
-    preflight::check(within.context, &locked.plan, lanes_left(locked))?;
+fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
+    preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
     if locked.started.options.merge != MergeMode::Local {
         return Ok(());
     }
     preflight::report_obstacles(within, &locked.started.base_branch, &locked.plan, lanes_left(locked))
 }
 
-fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption, lanes: Vec<LaneId>) -> Event {
+fn resumed(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption, lanes: Vec<LaneId>) -> Event {
     let on_record = PlanOnRecord::of(&locked.records);
     let options = locked.state.started().map(|started| &started.options);
     Event::RunResumed {
@@ -302,7 +302,7 @@ fn is_lasting(request: &Request) -> bool {
 
 /// Writes the files that follow from the run log: a death right after the end of the run may have prevented that, or the
 /// run was pulled just now.
-pub(crate) fn complete_files(within: &RepositoryContext<'_>, locked: &LockedRun) -> Result<()> {
+pub(crate) fn complete_files(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
     Ok(within.projections(&locked.started, &locked.plan, locked.records.clone())?.finish()?)
 }
 
@@ -320,7 +320,7 @@ fn from_elsewhere(records: &[Record]) -> Option<String> {
 }
 
 /// What is printed on every resume (seed 004): the stage, the checkpoints, what comes next, how to roll back.
-fn present(within: &RepositoryContext<'_>, locked: &LockedRun, view: &RunHistory) {
+fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory) {
     let state = &within.state;
     let run = &locked.started.run_id;
     let mut lines =

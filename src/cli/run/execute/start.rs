@@ -31,7 +31,7 @@ use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
 
 /// Starts a run and executes it to its end.
-pub(crate) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {
+pub(crate) fn start(within: &RepositoryContext, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {
     let base = within.base_branch()?;
     if within.repository.branch_commit(&base)?.is_none() {
         let message = format!("there is no branch `{base}` to build on");
@@ -42,10 +42,10 @@ pub(crate) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let named = chosen_lanes(&plan.plan, request)?;
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     let lanes = || plan.plan.indices().filter(wanted);
-    preflight::check(within.context, &plan.plan, lanes())?;
+    preflight::check(&within.context, &plan.plan, lanes())?;
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;
-    preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
+    preflight::note_gates(&within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;
@@ -53,7 +53,7 @@ pub(crate) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let reserved = reserve(within, request, &plan.plan, &run)?;
     let run = reserved.as_ref().map_or(run, |reserved| reserved.id.clone());
     let selection = Selection { within, request, plan, base: &base, named: &named, run: &run };
-    let share = retry_while_held(within.context, &within.settings, || selection.share());
+    let share = retry_while_held(&within.context, &within.settings, || selection.share());
     if !matches!(share, Ok(Some(_))) {
         // Nothing begins, so nothing is left; a root that holds something stays.
         within.pool(worktree_root, false).remove_empty(&run);
@@ -75,7 +75,7 @@ pub(crate) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
 
 /// Reserves `run`, or another name if a run has it; `None`: the user chose the name.
 fn reserve(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     request: &RunRequest,
     plan: &Plan,
     run: &RunId,
@@ -88,7 +88,7 @@ fn reserve(
 }
 
 struct Selection<'a> {
-    within: &'a RepositoryContext<'a>,
+    within: &'a RepositoryContext,
     request: &'a RunRequest,
     plan: &'a PlanFile,
     base: &'a str,
@@ -197,7 +197,7 @@ impl Selection<'_> {
 }
 
 /// `--next` where every lane is merged.
-fn all_merged(within: &RepositoryContext<'_>, plan: &Plan, base: &str) -> Result<ExitStatus> {
+fn all_merged(within: &RepositoryContext, plan: &Plan, base: &str) -> Result<ExitStatus> {
     let phase = &plan.phase;
     within.context.printer.print(
         format_args!("Every lane of phase {phase} is merged into {base}.\n"),

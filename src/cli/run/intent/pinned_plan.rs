@@ -36,7 +36,7 @@ pub(crate) struct Pinned {
 
 /// A run whose plan is read.
 pub(crate) struct Pinning<'a> {
-    pub(crate) within: &'a RepositoryContext<'a>,
+    pub(crate) within: &'a RepositoryContext,
     pub(crate) adoption: &'a Adoption,
     pub(crate) started: &'a RunStarted,
     pub(crate) records: &'a [Record],

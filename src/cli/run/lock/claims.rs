@@ -49,7 +49,7 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// Looks at every run of the plan's phase on `base`. The caller is choosing.
-    pub(crate) fn take(within: &RepositoryContext<'_>, plan: &Plan, base: &str) -> Result<Self> {
+    pub(crate) fn take(within: &RepositoryContext, plan: &Plan, base: &str) -> Result<Self> {
         let state = &within.state;
         let mut survey = Self { live: held_lanes(state, plan)?.into_iter().collect(), ..Self::default() };
         let whole = state.lock(LockScope::Phase(&plan.phase))?;
@@ -209,7 +209,7 @@ fn merged_in(started: &RunStarted, records: &[Record]) -> BTreeSet<LaneId> {
 
 /// The lanes whose pull requests were merged, as far as `base` here has their work.
 fn merged_by_users(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     base: &str,
     started: &RunStarted,
     records: &[Record],
@@ -227,7 +227,7 @@ fn merged_by_users(
 
 /// The lanes that runs merged whose logs `clean` removed: their checkpoints stay.
 fn merged_by_cleaned(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     plan: &Plan,
     base: &str,
     known: &BTreeSet<RunId>,

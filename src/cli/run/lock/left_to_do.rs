@@ -9,7 +9,7 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
 /// The lane of that id. Refuses one in which nothing is left that could be `wanted`: to skip, to retry, to resume.
 pub(crate) fn left_to_do(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     locked: &LockedRun,
     id: &LaneId,
     wanted: &str,
@@ -32,7 +32,7 @@ pub(crate) fn left_to_do(
 
 /// The rollback that takes a skipped lane in again. It names the lanes that depend on it, so that it is possible also
 /// after those were merged.
-pub(crate) fn taking_in_again(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> String {
+pub(crate) fn taking_in_again(within: &RepositoryContext, locked: &LockedRun, lane: LaneIndex) -> String {
     let (plan, run) = (&locked.plan, locked.started.run_id.as_str());
     let is_part = |lane: &LaneIndex| locked.state.lane(*lane).end() != Some(&LaneEnd::Left);
     let lanes: Vec<LaneIndex> = plan.dag().with_dependants([lane]).into_iter().filter(is_part).collect();

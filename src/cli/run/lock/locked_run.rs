@@ -38,7 +38,7 @@ impl LockedRun {
     /// The same run with another plan, whose text is to be that of `plan.json`.
     pub(crate) fn with_plan(
         self,
-        within: &RepositoryContext<'_>,
+        within: &RepositoryContext,
         plan: Arc<Plan>,
         state: RunState,
         plan_text: Vec<u8>,
@@ -58,22 +58,17 @@ pub(crate) enum Reach {
 }
 
 /// Locks a run and replays it with the plan that it pinned, whatever became of the plan's file.
-pub(crate) fn adopt(
-    within: &RepositoryContext<'_>,
-    run: &RunId,
-    adoption: &Adoption,
-    reach: Reach,
-) -> Result<LockedRun> {
+pub(crate) fn adopt(within: &RepositoryContext, run: &RunId, adoption: &Adoption, reach: Reach) -> Result<LockedRun> {
     let directory = within.state.run(run);
     if !within.state.has(run) {
         let message = format!("there is no run {run} here ({} is not its log)", directory.log().display());
         return Err(ExitStatus::InvalidState.error(message).hint("lanewright status lists the runs"));
     }
     directory.create()?;
-    retry_while_held(within.context, &within.settings, || adopt_now(within, run, adoption, reach))
+    retry_while_held(&within.context, &within.settings, || adopt_now(within, run, adoption, reach))
 }
 
-fn adopt_now(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption, reach: Reach) -> Result<LockedRun> {
+fn adopt_now(within: &RepositoryContext, run: &RunId, adoption: &Adoption, reach: Reach) -> Result<LockedRun> {
     let directory = within.state.run(run);
     let mut locks = vec![lock_run(within, run)?];
     let (journal, records) = Journal::open(&directory.log())?;

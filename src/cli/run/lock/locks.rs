@@ -14,7 +14,7 @@ use lanewright_store::{LockScope, RunLock, StateDirectory};
 use super::refusal::{WAIT, held, in_words};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
-pub(crate) fn lock_run(within: &RepositoryContext<'_>, run: &RunId) -> Result<RunLock> {
+pub(crate) fn lock_run(within: &RepositoryContext, run: &RunId) -> Result<RunLock> {
     let held = |by: Option<&Holder>| held(&format!("run {run} is being worked on"), by);
     lock(&within.state.run(run).lock(), &within.holder(run), held)
 }
@@ -26,7 +26,7 @@ pub(crate) fn choosing<T>(state: &StateDirectory, phase: &PhaseId, work: impl Fn
 
 /// Locks the branches of `lanes`, on which a run works; empty: those of the whole phase. The caller is [`choosing`].
 pub(crate) fn lock_branches(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     plan: &Plan,
     lanes: &[LaneId],
     run: &RunId,
@@ -45,7 +45,7 @@ pub(crate) fn lock_branches(
 }
 
 /// Locks the branches of all lanes of a phase, to repair what runs of it made.
-pub(crate) fn lock_phase(within: &RepositoryContext<'_>, phase: &PhaseId, run: &RunId) -> Result<RunLock> {
+pub(crate) fn lock_phase(within: &RepositoryContext, phase: &PhaseId, run: &RunId) -> Result<RunLock> {
     choosing(&within.state, phase, || lock_whole(&within.state, phase, &within.holder(run)))
 }
 

@@ -15,7 +15,7 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 /// The run that was named, else the latest one of the plan on its base: an unfinished one before a complete one, which a
 /// rollback never means by itself. One that was rolled back has to be named.
 pub(super) fn latest_run(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     request: &RunRequest,
     plan: &Plan,
 ) -> Result<Option<(RunId, Progress)>> {
@@ -41,7 +41,7 @@ pub(super) fn latest_run(
     Ok(state.runs()?.into_iter().find(is_same).map(|run| (run, Progress::Complete)))
 }
 
-pub(crate) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile, intent: Intent) -> Result<anyhow::Error> {
+pub(crate) fn no_run(within: &RepositoryContext, plan: &PlanFile, intent: Intent) -> Result<anyhow::Error> {
     let base = within.base_branch()?;
     if intent == Intent::Rollback {
         return Ok(ExitStatus::InvalidState

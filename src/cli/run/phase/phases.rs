@@ -67,12 +67,12 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
 
 /// Resumes a run with the settings of `layer`, with which `within` was opened.
 pub(crate) fn resume_with(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     run: &RunId,
     adoption: &Adoption,
     layer: Layer,
 ) -> Result<ExitStatus> {
-    let context = within.context;
+    let context = &within.context;
     let resumed = resume::resume(within, run, adoption)?;
     let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(layer));
     let phases = Phases::new(context, layer, &reading)?;
@@ -81,7 +81,7 @@ pub(crate) fn resume_with(
 }
 
 /// Resumes a run that this process claimed, and no phase after it.
-pub(crate) fn resume_claimed(within: &RepositoryContext<'_>, run: &RunId) -> Result<ExitStatus> {
+pub(crate) fn resume_claimed(within: &RepositoryContext, run: &RunId) -> Result<ExitStatus> {
     let resumed = resume::resume(within, run, &Adoption::default())?;
     let next = resumed.started.options.next_phases.unwrap_or_default();
     if let Some(next) = next.first().filter(|_| resumed.status == ExitStatus::Done) {
@@ -93,13 +93,13 @@ pub(crate) fn resume_claimed(within: &RepositoryContext<'_>, run: &RunId) -> Res
 
 struct Phases<'a> {
     /// With the settings of no plan.
-    general: RepositoryContext<'a>,
+    general: RepositoryContext,
     layers: Layers,
     reading: &'a ReadingArgs,
 }
 
 impl<'a> Phases<'a> {
-    fn new(context: &'a Context, layer: Layer, reading: &'a ReadingArgs) -> Result<Self> {
+    fn new(context: &Context, layer: Layer, reading: &'a ReadingArgs) -> Result<Self> {
         git::require_version()?;
         let repository = git::Repository::discover(&context.directory)?;
         let layers = context.layers(layer)?;
@@ -108,7 +108,7 @@ impl<'a> Phases<'a> {
     }
 
     fn begin(&self, path: &Path, position: Position, request: RunRequest) -> Result<PhaseEnd> {
-        let context = self.general.context;
+        let context = &self.general.context;
         executors::check_default(&self.general)?;
         let text = PlanText::open(path)?;
         let unfinished = |plan: &_| half_done(&self.general.state, plan);
@@ -146,7 +146,7 @@ impl<'a> Phases<'a> {
 
 /// Starts a run of the lanes that are left; without those that are `merged` where that is wanted.
 fn start_lanes(
-    within: &RepositoryContext<'_>,
+    within: &RepositoryContext,
     mut request: RunRequest,
     plan: &PlanFile,
     unmerged: bool,
@@ -169,7 +169,7 @@ fn start_lanes(
     Ok(PhaseEnd { status: start::start(within, &request, plan)?, next: request.next_phases })
 }
 
-fn already_complete(within: &RepositoryContext<'_>, plan: &PlanFile, request: RunRequest) -> PhaseEnd {
+fn already_complete(within: &RepositoryContext, plan: &PlanFile, request: RunRequest) -> PhaseEnd {
     within.context.printer.note(format!("Phase {} is complete.", plan.plan.phase));
     PhaseEnd { status: ExitStatus::Done, next: request.next_phases }
 }

@@ -26,14 +26,14 @@ pub(super) fn default_of_lanes(arguments: &args::Doctor, name: &str) -> Option<S
 }
 
 /// Each request of the plan's lanes on the executor once; without a plan a small one.
-pub(crate) fn of(within: &RepositoryContext<'_>, arguments: &args::Doctor, name: &str) -> Result<Vec<Request>> {
+pub(crate) fn of(within: &RepositoryContext, arguments: &args::Doctor, name: &str) -> Result<Vec<Request>> {
     let Some(path) = &arguments.plan else {
         let (memory_mib, time) = (NonZeroU32::new(256), Some(arguments.wait));
         return Ok(vec![Request { resources: Resources { memory_mib, time, ..Resources::default() }, lanes: None }]);
     };
     let text = PlanText::open(&absolute(&within.context.directory, path))?;
     let reading = text.read(&within.settings, &ReadOptions { redo: true, ..ReadOptions::default() }, None);
-    report(within.context, &reading.diagnostics);
+    report(&within.context, &reading.diagnostics);
     let Some(plan) = reading.plan else { return Err(invalid(path, &reading.diagnostics)) };
     let mut asked: Vec<(&Resources, Vec<String>)> = Vec::new();
     for lane in plan.lanes.iter().filter(|lane| lane.executor.as_deref() == Some(name)) {
