@@ -32,7 +32,7 @@ impl ReservedRunId {
     pub(super) fn first_of(state: &StateDirectory, ids: impl Iterator<Item = RunId>) -> Result<Option<Self>> {
         for id in ids {
             let directory = state.run(&id);
-            // The making of the directory is the claim: whether it exists need not be asked before.
+            // Making the directory reserves the id: whether it exists need not be asked before.
             if directory.create_new()? {
                 return Ok(Some(Self { id, directory: directory.directory() }));
             }

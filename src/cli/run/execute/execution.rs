@@ -55,17 +55,11 @@ pub(crate) fn execute(
     write_plan(&directory, &run)?;
     let lanes = run.plan.lanes.iter().map(|lane| lane_run(&run.started.run_id, &lane.id));
     remove_dead_locks(&within.repository, lanes.chain([run.started.run_id.clone()]))?;
-    let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
     let taken = Taken::default();
     let follower = follower(within, &run)?;
-    let elsewhere = elsewhere(within, &run, &taken, follower.as_ref().map(Follower::push_now))?;
-    let placing = elsewhere.clone();
-    let before_publication = before_publication(within, &run, follower.as_ref())?;
-    let executor = within.executor(&run.started, &run.plan)?;
-    let missing_work = missing_work_of(within, &run);
-    let executor = Arc::new(Executor { forge, clock, elsewhere, before_publication, missing_work, ..executor });
+    let executor = Arc::new(executor(within, &run, forge, &taken, follower.as_ref())?);
     executor.note_holders(&run.state);
-    let pool = executor.pool.clone();
+    let (pool, placing) = (executor.pool.clone(), executor.elsewhere.clone());
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
     let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
@@ -116,6 +110,21 @@ pub(crate) fn execute(
     // It removes what nobody needs once the state is pushed.
     drop(placing);
     Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
+}
+
+fn executor(
+    within: &RepositoryContext,
+    run: &LockedRun,
+    forge: Option<Forge>,
+    taken: &Taken,
+    follower: Option<&Follower>,
+) -> Result<Executor> {
+    let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
+    let elsewhere = elsewhere(within, run, taken, follower.map(Follower::push_now))?;
+    let before_publication = before_publication(within, run, follower)?;
+    let missing_work = missing_work_of(within, run);
+    let executor = within.executor(&run.started, &run.plan)?;
+    Ok(Executor { forge, clock, elsewhere, before_publication, missing_work, ..executor })
 }
 
 /// Where lanes work that name an executor; `None`: none does.
