@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::ExitStatus;
 
 /// The time between two looks at the signals.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Signals that no longer end the process; each with how it ends the command and its name. A SIGHUP that was ignored when
 /// the process began stays ignored.
@@ -45,7 +45,7 @@ impl Signals {
     pub(super) fn pause(&self, duration: Duration, message: impl Fn(&str) -> String) -> Result<()> {
         let until = Instant::now() + duration;
         loop {
-            std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+            std::thread::sleep(POLL_INTERVAL.min(until.saturating_duration_since(Instant::now())));
             if let Some((status, name)) = self.received() {
                 return Err(status.error(message(name)));
             }

@@ -15,9 +15,9 @@ use super::{Caller, failed, refusal};
 use crate::cli::Result;
 
 /// How long the work may take to appear in the run log, before the answer is that it is about to.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What to start, where it prints, and where its first event is written.
 pub(crate) struct Work<'a> {
@@ -38,7 +38,7 @@ pub(crate) fn start<T>(
     let child = spawn(&program, &arguments, &caller.directory, work.output)?;
     let pid = i64::from(child.id());
     let begun = || Ok(log.poll()?.records.into_iter().find_map(|record| begun(&record.event, pid)));
-    Ok(match wait(child, Some(PATIENCE), begun)? {
+    Ok(match wait(child, Some(START_TIMEOUT), begun)? {
         Start::Begun(found) => Start::Begun(found),
         Start::NotYet => Start::NotYet,
         Start::Ended(exit) => Start::Ended(ending(work, exit)?),
@@ -83,10 +83,10 @@ pub(crate) enum Start<T, E = Exit> {
     Ended(E),
 }
 
-/// Waits until `begun` finds something, the child has ended, or `patience` is over.
+/// Waits until `begun` finds something, the child has ended, or `timeout` is over.
 pub(crate) fn wait<T>(
     mut child: Child,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     mut begun: impl FnMut() -> Result<Option<T>>,
 ) -> Result<Start<T>> {
     let since = Instant::now();
@@ -95,7 +95,9 @@ pub(crate) fn wait<T>(
         let ended = child.try_wait().ok().flatten();
         match (begun()?, ended) {
             (None, Some(exit)) => return Ok(Start::Ended(exit)),
-            (None, None) if patience.is_none_or(|patience| since.elapsed() < patience) => std::thread::sleep(LOOK),
+            (None, None) if timeout.is_none_or(|timeout| since.elapsed() < timeout) => {
+                std::thread::sleep(POLL_INTERVAL)
+            }
             (found, _) => {
                 // Collected when it ends, if we are still here then.
                 std::thread::spawn(move || child.wait());

@@ -22,26 +22,26 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 /// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
 pub(crate) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
-    let place = place(context, &state, arguments, approved)?;
+    let answered = answered_lane(context, &state, arguments, approved)?;
     if approved {
-        refuse_unjudged(context, &state, &place.run, &place.lane)?;
+        refuse_unjudged(context, &state, &answered.run, &answered.lane)?;
     }
     if !approved && arguments.message.trim().is_empty() {
-        return Err(place.without_reason());
+        return Err(answered.without_reason());
     }
-    let (gate, live) = place.answer(context, &settings, arguments)?;
+    let (gate, live) = answered.answer(context, &settings, arguments)?;
     if !arguments.then.resume || live {
-        return place.report(context, &gate, live);
+        return answered.report(context, &gate, live);
     }
-    let (lane, word) = (&place.lane, word(approved));
+    let (lane, word) = (&answered.lane, word(approved));
     context.printer.note(format!("The {} of {lane} {} {word}.", gate.for_people(), be(&gate)));
     let layer = arguments.then.layer();
     let within = RepositoryContext::open_for_work(context, layer.clone())?;
-    resume_with(&within, &place.run, &Adoption::after_answer(&arguments.then), layer)
+    resume_with(&within, &answered.run, &Adoption::after_answer(&arguments.then), layer)
 }
 
 /// The lane that is answered.
-struct Place<'a> {
+struct AnsweredLane<'a> {
     state: &'a StateDirectory,
     run: RunId,
     lane: LaneId,
@@ -49,7 +49,12 @@ struct Place<'a> {
 }
 
 /// A lane without a run is one of the unfinished run in which it waits; a run without a lane means the one that waits.
-fn place<'a>(context: &Context, state: &'a StateDirectory, arguments: &Answer, approved: bool) -> Result<Place<'a>> {
+fn answered_lane<'a>(
+    context: &Context,
+    state: &'a StateDirectory,
+    arguments: &Answer,
+    approved: bool,
+) -> Result<AnsweredLane<'a>> {
     let selector = Selector::new(context, state);
     let names: Vec<&Name> = arguments.run.iter().chain(&arguments.lane).collect();
     let target = selector.target_within(&names, |lane| {
@@ -61,7 +66,7 @@ fn place<'a>(context: &Context, state: &'a StateDirectory, arguments: &Answer, a
         }
     })?;
     let lane = target.lane.map_or_else(|| only_waiting(state, &target.run), Ok)?;
-    Ok(Place { state, run: target.run, lane, approved })
+    Ok(AnsweredLane { state, run: target.run, lane, approved })
 }
 
 fn ambiguous(runs: &[RunId]) -> anyhow::Error {
@@ -107,7 +112,7 @@ fn to_continue(state: &StateDirectory, run: &RunId) -> Option<String> {
     is_open.then(|| format!("to continue the run: {}", command(state, &["resume", run.as_str()])))
 }
 
-impl Place<'_> {
+impl AnsweredLane<'_> {
     fn without_reason(&self) -> anyhow::Error {
         let error = ExitStatus::Usage.error("a rejection needs a reason: it is all that the agent knows of it");
         let again = ["reject", self.run.as_str(), self.lane.as_str(), "-m", "what to change"];
@@ -183,7 +188,7 @@ impl Place<'_> {
     }
 
     fn report(&self, context: &Context, gate: &HumanGate, live: bool) -> Result<ExitStatus> {
-        let Place { state, run, lane, approved } = self;
+        let AnsweredLane { state, run, lane, approved } = self;
         let word = word(*approved);
         let next = match live {
             true => "the run continues.".to_owned(),

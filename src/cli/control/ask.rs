@@ -12,7 +12,7 @@ use crate::cli::{ExitStatus, Hint, Result};
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);
 
 /// The time between two looks at the run log.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The run's lock, if no process works on the run; `None` once the process that does has recorded the `request`.
 pub(crate) fn lock_or_ask(
@@ -48,9 +48,9 @@ fn ask(directory: &RunDirectory, request: &Request) -> Result<bool> {
         }
         if !held || Instant::now() > deadline {
             let withdrawn = requests::withdraw(&waiting)?;
-            return if held { Err(unheard(withdrawn)) } else { Ok(false) };
+            return if held { Err(unanswered(withdrawn)) } else { Ok(false) };
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -65,7 +65,7 @@ fn is_answer(event: &Event, request: &Request) -> bool {
     }
 }
 
-fn unheard(withdrawn: bool) -> anyhow::Error {
+fn unanswered(withdrawn: bool) -> anyhow::Error {
     let seconds = LONGEST_ANSWER.as_secs();
     let message = if withdrawn {
         format!("the process that works on the run did not hear within {seconds} s; the request was taken back")

@@ -5,7 +5,7 @@ use lanewright_model::{LaneId, LaneIndex};
 use serde_json::json;
 
 use crate::cli::args::Skip;
-use crate::cli::run::{Adoption, LockedRun, Reach, adopt, left_to_do, resume_with, taking_in_again};
+use crate::cli::run::{Adoption, LockedRun, Reach, adopt, left_to_do, resume_with, undo_of_skip};
 use crate::cli::runs::command;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -38,7 +38,7 @@ fn record(within: &RepositoryContext, mut locked: LockedRun, lane: &LaneId, argu
         [] => "no other lane depends on it".to_owned(),
         lanes => format!("{} will go on without its work", lanes.join(", ")),
     };
-    let undo = taking_in_again(within, &locked, index);
+    let undo = undo_of_skip(within, &locked, index);
     Ok(format!("Lane {lane} is skipped; {others}. Its work is kept.\nTo take it in again: {undo}"))
 }
 

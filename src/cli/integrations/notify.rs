@@ -32,7 +32,7 @@ const PRINTED_LIMIT: usize = 4 << 10;
 const LOG_LIMIT: usize = 64 << 10;
 
 /// How long a target may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TARGET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Adds a reporter that notifies people, if the settings have a target.
 pub(crate) fn reporter<'a>(within: &RepositoryContext, directory: &RunDirectory, fan_out: FanOut<'a>) -> FanOut<'a> {
@@ -113,13 +113,13 @@ fn send(context: &Context, settings: &Settings, text: &str) -> Vec<Result<(), St
     if let Some([program, arguments @ ..]) = settings.notify_command.value.as_deref() {
         let mut command = from_root(context, program);
         command.args(arguments).env("LANEWRIGHT_NOTIFY_EVENT", event);
-        sent.push(said("notify_command", command, text).map(drop));
+        sent.push(output_of("notify_command", command, text).map(drop));
     }
     if let Some(webhook) = &settings.notify_webhook.value {
         sent.push(address(context, webhook).and_then(|address| post(&address, text)));
     }
     if settings.notify_desktop.value {
-        sent.push(said("notify_desktop", desktop(&title, &message), "").map(drop));
+        sent.push(output_of("notify_desktop", desktop(&title, &message), "").map(drop));
     }
     sent
 }
@@ -139,7 +139,7 @@ fn from_root(context: &Context, program: &str) -> Command {
 }
 
 fn post(address: &str, text: &str) -> Result<(), String> {
-    let answer = said("notify_webhook", curl(), &request(address, text))?;
+    let answer = output_of("notify_webhook", curl(), &request(address, text))?;
     // `--fail` takes a redirection for a success.
     match answer.trim() {
         status if status.len() == 3 && status.starts_with('2') => Ok(()),
@@ -181,7 +181,7 @@ fn desktop(title: &str, message: &str) -> Command {
 }
 
 /// Runs a target's program with `input`, and returns what it printed.
-fn said(target: &str, mut command: Command, input: &str) -> Result<String, String> {
+fn output_of(target: &str, mut command: Command, input: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let give = |command: &mut Command| -> Result<()> {
         let mut file = tempfile::tempfile().context("cannot make a file")?;
@@ -191,12 +191,12 @@ fn said(target: &str, mut command: Command, input: &str) -> Result<String, Strin
         Ok(())
     };
     give(&mut command).map_err(|error| format!("{target}: {error:#}"))?;
-    match end_of_output_within(command, PATIENCE) {
+    match end_of_output_within(command, TARGET_TIMEOUT) {
         Ok(Some(Ended { status, stdout, .. })) if status.success() => Ok(end_of(&stdout)),
         Ok(Some(Ended { status, stderr, .. })) => {
             Err(format!("{target}: {}", failed(&program, status, &end_of(&stderr))))
         }
-        Ok(None) => Err(format!("{target}: `{program}` took longer than {} s", PATIENCE.as_secs())),
+        Ok(None) => Err(format!("{target}: `{program}` took longer than {} s", TARGET_TIMEOUT.as_secs())),
         Err(error) => Err(format!("{target}: cannot run `{program}`: {error}")),
     }
 }

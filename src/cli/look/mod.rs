@@ -1,7 +1,7 @@
 //! Commands that show runs, and change nothing of them.
 
 pub(super) mod diff;
-pub(crate) mod last_said;
+pub(crate) mod last_output;
 pub(super) mod list;
 pub(super) mod logs;
 pub(super) mod report;

@@ -16,7 +16,7 @@ use lanewright_view::status::lane_page::LanePage;
 use lanewright_view::status::summary::{Summary, SummaryContext};
 use serde_json::Value;
 
-use super::last_said::LastSaid;
+use super::last_output::LastOutput;
 use super::report::ci::is_unattended;
 use super::report::where_it_is;
 use crate::cli::args::{self, Format};
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         (run, lane, Vec::new())
     };
     let directory = state.run(&run);
-    let subject = Subject { state: &state, last_said: last_said(&directory), directory, lane };
+    let subject = Subject { state: &state, last_output: last_output(&directory), directory, lane };
     if arguments.watch {
         watch(context, &subject)?;
     }
@@ -71,7 +71,7 @@ struct Subject<'a> {
     state: &'a StateDirectory,
     directory: RunDirectory,
     lane: Option<LaneId>,
-    last_said: LastSaid,
+    last_output: LastOutput,
 }
 
 impl Subject<'_> {
@@ -92,12 +92,12 @@ impl Subject<'_> {
     ) -> Result<T> {
         let program = self.state.program();
         let context = SummaryContext { now: now(), program: &program, held: is_held(&self.directory.lock()) };
-        let said = |job: &JobId| self.last_said.of(job);
+        let said = |job: &JobId| self.last_output.of(job);
         let summary = Summary::of(view, context).with_said(&said);
         let Some(lane) = &self.lane else { return Ok(of_run(&summary)) };
         let unknown = || unknown_lane(lane, view.lanes().iter().map(|lane| &lane.id));
         let lane = summary.lanes.iter().find(|summary| summary.lane.id == *lane).ok_or_else(unknown)?;
-        let output_of = |job: &JobId| self.last_said.end_of(job, OUTPUT_LINES);
+        let output_of = |job: &JobId| self.last_output.end_of(job, OUTPUT_LINES);
         Ok(of_lane(&LanePage { summary: &summary, lane, program: &program, output_of: &output_of }))
     }
 
@@ -110,8 +110,8 @@ impl Subject<'_> {
 /// How much of a job's output the page of a lane shows.
 const OUTPUT_LINES: usize = 12;
 
-fn last_said(directory: &RunDirectory) -> LastSaid {
-    LastSaid::new(directory.clone(), pinned_plan(directory).map(Arc::new))
+fn last_output(directory: &RunDirectory) -> LastOutput {
+    LastOutput::new(directory.clone(), pinned_plan(directory).map(Arc::new))
 }
 
 /// Names the other unfinished runs.
@@ -126,7 +126,7 @@ fn mention(context: &Context, others: &[RunId]) -> Result<()> {
 const OTHERS: usize = 5;
 
 /// How often a watched run is looked at.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Shows `subject` until the run ends or its process does.
 fn watch(context: &Context, subject: &Subject<'_>) -> Result<()> {
@@ -146,7 +146,7 @@ fn watch(context: &Context, subject: &Subject<'_>) -> Result<()> {
             return screen.clear();
         }
         screen.draw(subject, &view)?;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use lanewright_git::Surrounding;
 use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
 use lanewright_store::{StateDirectory, run_log};
-use lanewright_view::history::snapshots::snapshots as snapshots_of;
+use lanewright_view::history::snapshots::snapshots;
 
 use crate::cli::args::Args;
 use crate::cli::runs::pinned_plan;
@@ -26,89 +26,47 @@ fn with_completers(command: Command) -> Command {
     let takes = |name: &str| command.get_arguments().any(|arg| arg.get_id() == name && arg.is_positional());
     let (lane, agent, plan) = (takes("lane"), takes("agent"), takes("plan"));
     let completed = command.mut_args(|arg| match arg.get_id().as_str() {
-        "run" if lane && arg.is_positional() => arg.add(ArgValueCompleter::new(runs_or_lanes)),
-        "run" => arg.add(ArgValueCompleter::new(runs)),
-        "lane" if agent => arg.add(ArgValueCompleter::new(lanes_or_agents)),
-        "lane" | "lanes" | "message_for" if !plan => arg.add(ArgValueCompleter::new(lanes)),
-        "names" => arg.add(ArgValueCompleter::new(names)),
-        "agent" => arg.add(ArgValueCompleter::new(agents)),
+        "run" if lane && arg.is_positional() => completing(arg, Completion::runs_or_lanes),
+        "run" => completing(arg, Completion::runs),
+        "lane" if agent => completing(arg, Completion::lanes_or_agents),
+        "lane" | "lanes" | "message_for" if !plan => completing(arg, Completion::lanes),
+        "names" => completing(arg, Completion::names),
+        "agent" => completing(arg, Completion::agents),
         "runner" => arg.add(ArgValueCompleter::new(runners)),
-        "name" => arg.add(ArgValueCompleter::new(snapshots)),
+        "name" => completing(arg, Completion::snapshots),
         _ => arg,
     });
     completed.mut_subcommands(with_completers)
 }
 
-fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
-    Here::find().map(|here| offered(current, here.run_names())).unwrap_or_default()
-}
-
-/// The first word of `[RUN] [LANE]`.
-fn runs_or_lanes(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(here) = Here::find() else { return Vec::new() };
-    offered(current, here.lanes().into_iter().map(|lane| lane.id.to_string()).chain(here.run_names()))
-}
-
-/// The second word: a lane, or an agent where the first word is a lane.
-fn lanes_or_agents(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(here) = Here::find() else { return Vec::new() };
-    match here.lane() {
-        Some(lane) => offered(current, agents_of(lane)),
-        None => lanes(current),
-    }
-}
-
-/// A word of `[RUN] [LANE...]` or `[RUN] [LANE] [AGENT]`.
-fn names(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(here) = Here::find() else { return Vec::new() };
-    if here.words.is_empty() {
-        return runs_or_lanes(current);
-    }
-    let others = here.lanes().into_iter().map(|lane| lane.id.to_string()).filter(|lane| !here.words.contains(lane));
-    offered(current, here.lane().into_iter().flat_map(agents_of).chain(others))
-}
-
-fn lanes(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(here) = Here::find() else { return Vec::new() };
-    offered(current, here.lanes().into_iter().map(|lane| lane.id.to_string()))
-}
-
-fn agents(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(here) = Here::find() else { return Vec::new() };
-    offered(current, here.lane().into_iter().flat_map(agents_of))
+/// `arg` with what is offered for it in a repository.
+fn completing(arg: Arg, offer: fn(&Completion) -> Vec<String>) -> Arg {
+    let candidates = move |current: &OsStr| {
+        let names = Completion::find().map(|completion| offer(&completion)).unwrap_or_default();
+        starting_with(current, names)
+    };
+    arg.add(ArgValueCompleter::new(candidates))
 }
 
 fn runners(current: &OsStr) -> Vec<CompletionCandidate> {
     let known = lanewright_agents::runner::Catalogue::default();
-    offered(current, known.names().into_iter().map(str::to_owned))
+    starting_with(current, known.names().into_iter().map(str::to_owned))
 }
 
-fn snapshots(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(Here { state, run: Some(run), plan, .. }) = Here::find() else { return Vec::new() };
-    let records = run_log::read(&state.run(&run).log()).map(|log| log.records).unwrap_or_default();
-    let names: Vec<String> = snapshots_of(&records, plan.as_ref()).into_iter().rev().map(|it| it.name).collect();
-    offered(current, names)
-}
-
-fn agents_of(lane: &Lane) -> Vec<String> {
-    let names: BTreeSet<&AgentName> = lane.agents.iter().map(|agent| &agent.name).collect();
-    names.into_iter().map(ToString::to_string).collect()
-}
-
-fn offered(current: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+fn starting_with(current: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
     let start = current.to_string_lossy();
     names.into_iter().filter(|name| name.starts_with(&*start)).map(CompletionCandidate::new).collect()
 }
 
 /// The repository, and the run that is meant by the words so far.
-struct Here {
+struct Completion {
     state: StateDirectory,
     run: Option<RunId>,
     plan: Option<Plan>,
     words: Vec<String>,
 }
 
-impl Here {
+impl Completion {
     fn find() -> Option<Self> {
         let state = StateDirectory::new(&Surrounding::of(&std::env::current_dir().ok()?)?.main);
         let words = words(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
@@ -118,13 +76,45 @@ impl Here {
         Some(Self { state, run, plan, words })
     }
 
-    fn run_names(&self) -> Vec<String> {
+    fn runs(&self) -> Vec<String> {
         let runs = self.state.runs().unwrap_or_default();
         runs.into_iter().take(RUNS).map(|run| run.to_string()).chain(["@latest".to_owned()]).collect()
     }
 
-    fn lanes(&self) -> Vec<&Lane> {
-        self.plan.iter().flat_map(|plan| &plan.lanes).collect()
+    fn lanes(&self) -> Vec<String> {
+        self.plan.iter().flat_map(|plan| &plan.lanes).map(|lane| lane.id.to_string()).collect()
+    }
+
+    /// The agents of the lane that a word names.
+    fn agents(&self) -> Vec<String> {
+        let names: BTreeSet<&AgentName> =
+            self.lane().into_iter().flat_map(|it| &it.agents).map(|it| &it.name).collect();
+        names.into_iter().map(ToString::to_string).collect()
+    }
+
+    /// The first word of `[RUN] [LANE]`.
+    fn runs_or_lanes(&self) -> Vec<String> {
+        [self.lanes(), self.runs()].concat()
+    }
+
+    /// The second word: a lane, or an agent where the first word is a lane.
+    fn lanes_or_agents(&self) -> Vec<String> {
+        if self.lane().is_some() { self.agents() } else { self.lanes() }
+    }
+
+    /// A word of `[RUN] [LANE...]` or `[RUN] [LANE] [AGENT]`.
+    fn names(&self) -> Vec<String> {
+        if self.words.is_empty() {
+            return self.runs_or_lanes();
+        }
+        let others = self.lanes().into_iter().filter(|lane| !self.words.contains(lane));
+        self.agents().into_iter().chain(others).collect()
+    }
+
+    fn snapshots(&self) -> Vec<String> {
+        let Some(run) = &self.run else { return Vec::new() };
+        let records = run_log::read(&self.state.run(run).log()).map(|log| log.records).unwrap_or_default();
+        snapshots(&records, self.plan.as_ref()).into_iter().rev().map(|it| it.name).collect()
     }
 
     /// The lane that a word names.

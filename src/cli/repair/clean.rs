@@ -45,16 +45,16 @@ pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
     };
     let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
     let left_alone = unreadable.map(|(run, reason)| Cleaned { run, found: Err(reason) });
-    let place = Place { within, known };
+    let runs = KnownRuns { within, known };
     let mut cleaned: Vec<Cleaned> =
-        chosen.into_iter().map(|run| look_at(&place, run, arguments)).collect::<Result<_, _>>()?;
+        chosen.into_iter().map(|run| inspect(&runs, run, arguments)).collect::<Result<_, _>>()?;
     if !arguments.dry_run {
         if !is_agreed(context, arguments, &cleaned)? {
             return Ok(ExitStatus::Done);
         }
         let removed = cleaned.into_iter().map(|seen| match seen.found {
             Err(_) => Ok(seen),
-            Ok(_) => remove_from(&place, seen.run, arguments),
+            Ok(_) => remove_from(&runs, seen.run, arguments),
         });
         cleaned = removed.collect::<Result<_, _>>()?;
     }
@@ -83,12 +83,12 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
 }
 
 /// The repository, and all that is known of its runs.
-struct Place {
+struct KnownRuns {
     within: RepositoryContext,
     known: BTreeMap<RunId, Expected>,
 }
 
-impl Place {
+impl KnownRuns {
     fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Expected) -> T) -> T {
         let (logged, directory) = (&self.known[run], self.within.state.run(run));
         let (repository, options) = (&self.within.repository, &logged.started.options);
@@ -99,8 +99,8 @@ impl Place {
 }
 
 /// Looks for what a run left. Nothing is changed.
-fn look_at(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned> {
-    let (logged, directory) = (&place.known[&run], place.within.state.run(&run));
+fn inspect(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+    let (logged, directory) = (&runs.known[&run], runs.within.state.run(&run));
     let reason = match () {
         () if arguments.run.is_none() && !is_finished(logged) => Some("it is not finished"),
         () if lock::is_held(&directory.lock()) => Some("a live session holds it"),
@@ -108,19 +108,19 @@ fn look_at(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     };
     let found = match reason {
         Some(reason) => Err(reason.to_owned()),
-        None => Ok(place.with(&run, arguments, survey)?),
+        None => Ok(runs.with(&run, arguments, survey)?),
     };
     Ok(Cleaned { run, found })
 }
 
-fn remove_from(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned> {
-    let directory = place.within.state.run(&run);
+fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+    let directory = runs.within.state.run(&run);
     directory.create()?;
-    let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;
-    let logged = &place.known[&run];
-    settle_switches(&place.within, &logged.started.base_branch);
+    let lock = RunLock::acquire(&directory.lock(), &runs.within.holder(&run))?;
+    let logged = &runs.known[&run];
+    settle_switches(&runs.within, &logged.started.base_branch);
     let mut found =
-        place.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
+        runs.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
     match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
         None => record(&directory, logged, &found)?,
         Some(log) if log.goes() => {
@@ -133,8 +133,8 @@ fn remove_from(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned> 
     // What a job works on, and is nowhere else, goes by force only.
     let is_elsewhere = logged.history.lanes().iter().any(|lane| lane.elsewhere().is_some());
     if arguments.force || !is_elsewhere {
-        remove_all_states(&place.within, &run, begun_lanes(logged).into_iter().map(|lane| &lane.id));
-        lanewright_engine::state_sync::forget(&place.within.repository, &run)?;
+        remove_all_states(&runs.within, &run, begun_lanes(logged).into_iter().map(|lane| &lane.id));
+        lanewright_engine::state_sync::forget(&runs.within.repository, &run)?;
     }
     Ok(Cleaned { run, found: Ok(found) })
 }

@@ -15,7 +15,7 @@ pub(super) use execute::resume::complete_files;
 pub(super) use intent::phase_sequence::phase_sequence;
 pub(super) use intent::plan_file::{PlanText, invalid, report};
 pub(super) use intent::request::Adoption;
-pub(super) use lock::left_to_do::{left_to_do, taking_in_again};
+pub(super) use lock::left_to_do::{left_to_do, undo_of_skip};
 pub(super) use lock::locked_run::{LockedRun, Reach, adopt};
 pub(super) use lock::locks::lock_phase;
 pub(super) use phase::phases::{execute_lane, execute_phase, resume_claimed, resume_run, resume_with};

@@ -106,15 +106,15 @@ impl Exchange {
 
     /// The clone in which an earlier job left the run, if it has all that was claimed and no process works there, else a
     /// new one. Those that are left are removed: the remote has what counts.
-    fn clone_for(&self, context: &Context, claimed: &ReceivedState, pushing: Claimed) -> Result<Clone> {
+    fn clone_for(&self, context: &Context, claimed: &ReceivedState, pushing: Claimed) -> Result<RunClone> {
         let clones = self.clones.join(claimed.manifest.run_id.as_str());
         create_directory(&clones)?;
         let mut number = 0;
         for place in entries(&clones)? {
             number = number.max(place.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0));
-            let Ok(clone) = Clone::open(context, self, place.clone(), claimed, pushing.clone()) else { continue };
+            let Ok(clone) = RunClone::open(context, self, place.clone(), claimed, pushing.clone()) else { continue };
             if pull::found(&clone.within, claimed)? == LocalRun::UpToDate {
-                return Ok(Clone { is_new: false, ..clone });
+                return Ok(RunClone { is_new: false, ..clone });
             }
             clone.remove(&claimed.manifest.run_id);
         }
@@ -124,14 +124,14 @@ impl Exchange {
             .find_map(|number: u32| {
                 let place = clones.join(number.to_string());
                 std::fs::create_dir(&place).ok()?;
-                Some(Clone::open(context, self, place, claimed, pushing.clone()))
+                Some(RunClone::open(context, self, place, claimed, pushing.clone()))
             })
             .unwrap_or_else(|| Err(ExitStatus::Blocked.error("no directory for the run can be made in the cache")))
     }
 }
 
 /// A clone for one run, which no other process uses.
-struct Clone {
+struct RunClone {
     place: PathBuf,
     within: RepositoryContext,
     remote: Remote,
@@ -139,7 +139,7 @@ struct Clone {
     _lock: RunLock,
 }
 
-impl Clone {
+impl RunClone {
     fn open(
         context: &Context,
         exchange: &Exchange,

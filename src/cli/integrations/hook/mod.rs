@@ -17,7 +17,7 @@ use std::panic::{self, AssertUnwindSafe};
 use input::Input;
 use lanewright_model::safe_text;
 use serde_json::{Value, json};
-use unfinished::Here;
+use unfinished::SessionRuns;
 
 use crate::cli::args::{GlobalArgs, HookEvent};
 use crate::cli::diagnostics;
@@ -65,13 +65,13 @@ fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Opt
         HookEvent::PostToolUse if in_agent => tool_use::pass_on(&context, &input),
         HookEvent::PostToolUse => tool_use::count(&context, &input),
         _ if in_agent => Ok(None),
-        _ => Ok(Here::find(&context, &input).and_then(|here| match event {
-            HookEvent::SessionStart => here.at_start().map(|text| added("SessionStart", &text)),
+        _ => Ok(SessionRuns::find(&context, &input).and_then(|runs| match event {
+            HookEvent::SessionStart => runs.at_start().map(|text| added("SessionStart", &text)),
             HookEvent::UserPromptSubmit => {
-                prompt::note_prompt(&here, &input).map(|text| added("UserPromptSubmit", &text))
+                prompt::note_prompt(&runs, &input).map(|text| added("UserPromptSubmit", &text))
             }
             HookEvent::Stop if input.stop_hook_active => None,
-            HookEvent::Stop | HookEvent::PostToolUse => here.at_stop().map(|text| json!({"systemMessage": text})),
+            HookEvent::Stop | HookEvent::PostToolUse => runs.at_stop().map(|text| json!({"systemMessage": text})),
         })),
     }
 }

@@ -8,12 +8,12 @@ use lanewright_store::lane_files::add_interruption;
 
 use super::input::Input;
 use super::interruption::{Kind, kind};
-use super::unfinished::{Here, Unfinished};
+use super::unfinished::{SessionRuns, Unfinished};
 use crate::cli::now;
 
 /// Records the prompt in the lanes of this session's unfinished runs; returns how to resume them if the prompt asks for it.
-pub(super) fn note_prompt(here: &Here, input: &Input) -> Option<String> {
-    let own = here.own();
+pub(super) fn note_prompt(session: &SessionRuns, input: &Input) -> Option<String> {
+    let own = session.own();
     let kind = kind(&input.prompt);
     note(&own, kind);
     let resting: Vec<String> = own.iter().filter(|run| !run.held).map(|run| run.described()).collect();
@@ -25,7 +25,7 @@ pub(super) fn note_prompt(here: &Here, input: &Input) -> Option<String> {
         "The user wants work to continue; {}\nIf the run is meant, continue it with `{}`, and do nothing by hand; it \
          stands where it stood before the interruption.",
         resting.join("\n"),
-        here.command(run, "resume")
+        session.command(run, "resume")
     ))
 }
 

@@ -21,7 +21,7 @@ const RUNS: usize = 3;
 const LANES: usize = 12;
 
 /// A repository with unfinished runs, seen by a session.
-pub(crate) struct Here {
+pub(crate) struct SessionRuns {
     state: StateDirectory,
     session: String,
     runs: Vec<Unfinished>,
@@ -44,7 +44,7 @@ pub(super) fn surrounding(context: &Context, input: &Input) -> Option<Surroundin
     places.chain([context.directory.clone()]).find_map(|place| Surrounding::of(&place))
 }
 
-impl Here {
+impl SessionRuns {
     /// What is unfinished; `None`: nothing is.
     pub(crate) fn find(context: &Context, input: &Input) -> Option<Self> {
         let state = StateDirectory::new(&surrounding(context, input)?.main);

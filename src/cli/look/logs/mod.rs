@@ -102,7 +102,7 @@ fn moment(since: Since, now: Timestamp) -> Timestamp {
     }
 }
 
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Prints output until the run or its process ends.
 fn follow(printed: &mut Printed<'_>) -> Result<()> {
@@ -121,7 +121,7 @@ fn follow(printed: &mut Printed<'_>) -> Result<()> {
             return Ok(());
         }
         printed.is_news = true;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -9,7 +9,7 @@ use lanewright_model::{LaneId, RunId};
 use lanewright_store::Follower;
 
 use super::lines::Lines;
-use super::{LOOK, Printed, Selection};
+use super::{POLL_INTERVAL, Printed, Selection};
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{pinned_plan, started};
 use crate::cli::{RepositoryContext, now};
@@ -60,6 +60,6 @@ fn print_until(within: &RepositoryContext, run: &RunId, over: &AtomicBool) -> Re
         if is_over {
             return Ok(());
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

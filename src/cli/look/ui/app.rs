@@ -21,7 +21,7 @@ use lanewright_view::ui::view;
 use ratatui::crossterm::clipboard::CopyToClipboard;
 use ratatui::crossterm::execute;
 
-use super::commands::{Commands, OPEN_EDITOR, told};
+use super::commands::{Commands, OPEN_EDITOR, with_hints};
 use super::files::Files;
 use super::screen::{Input, Screen, input, is_gone};
 use crate::cli::child::Caller;
@@ -32,7 +32,7 @@ use crate::cli::{Context, ExitStatus, Result, now};
 use crate::progress::styles_for;
 
 /// How often the run is looked at.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the rest of a sequence may take.
 const BRIEFLY: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ impl App {
     pub(crate) fn new(context: &Context, state: &StateDirectory, run: &RunId) -> Result<Self> {
         let directory = state.run(run);
         let caller = Arc::new(Caller::new(context)?);
-        let no_editor = editor(context).err().map(told);
+        let no_editor = editor(context).err().map(with_hints);
         Ok(Self {
             program: state.program(),
             files: Files::new(directory.clone(), Arc::clone(&caller)),
@@ -110,7 +110,7 @@ impl App {
             if due {
                 self.draw(screen, is_coloured)?;
             }
-            let typed = match input(if self.decoder.is_ambiguous() { BRIEFLY } else { LOOK }) {
+            let typed = match input(if self.decoder.is_ambiguous() { BRIEFLY } else { POLL_INTERVAL }) {
                 Input::Gone => break,
                 Input::Nothing => self.decoder.settle().into_iter().collect::<Vec<_>>(),
                 Input::Came(bytes) => self.decoder.read(&bytes),
@@ -133,7 +133,7 @@ impl App {
         self.state.running.as_ref()?;
         let since = Instant::now();
         loop {
-            match self.answers.1.recv_timeout(LOOK) {
+            match self.answers.1.recv_timeout(POLL_INTERVAL) {
                 Ok(Answer::Ended(outcome)) => return Some(outcome),
                 // After a signal only until the child has certainly been started.
                 Err(_) if signals.received().is_some() && since.elapsed() > START => return None,
@@ -149,7 +149,7 @@ impl App {
 
     /// Reads what was added to the log and to the files that are shown; whether anything has changed.
     fn look(&mut self, is_due: bool) -> Result<bool> {
-        if !is_due && self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+        if !is_due && self.looked.is_some_and(|looked| looked.elapsed() < POLL_INTERVAL) {
             return Ok(false);
         }
         self.looked = Some(Instant::now());

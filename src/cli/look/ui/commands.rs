@@ -18,7 +18,7 @@ use crate::cli::{CliError, Result};
 pub(super) const OPEN_EDITOR: usize = 3;
 
 /// The error with what to do about it.
-pub(crate) fn told(error: anyhow::Error) -> String {
+pub(crate) fn with_hints(error: anyhow::Error) -> String {
     let CliError { message, hints, .. } = CliError::from(error);
     let hints: String = hints.iter().map(|hint| format!("\nhint: {hint}")).collect();
     format!("{}{hints}", message.trim())
@@ -38,7 +38,7 @@ impl Commands {
     /// Carries it out; what it printed, or its error with what to do about it.
     pub(crate) fn call(&self, call: &Call) -> Result<String, String> {
         let done = if call.detached { self.resume(&call.words) } else { self.printed(&call.words) };
-        done.map_err(told)
+        done.map_err(with_hints)
     }
 
     /// Carries out a command that resumes the run, in a process that outlives this one.
@@ -71,7 +71,7 @@ impl Commands {
     /// Says why `open` with these words would be refused, while what it prints can still be shown.
     pub(super) fn require_place(&self, words: &[String]) -> Result<(), String> {
         let place = words.iter().take(OPEN_EDITOR).skip(1).cloned();
-        self.output(&["path".to_owned()].into_iter().chain(place).collect::<Vec<_>>()).map_err(told)?;
+        self.output(&["path".to_owned()].into_iter().chain(place).collect::<Vec<_>>()).map_err(with_hints)?;
         match &self.no_editor {
             Some(why) if words.len() == OPEN_EDITOR => Err(why.clone()),
             _ => Ok(()),

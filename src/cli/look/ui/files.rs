@@ -15,10 +15,10 @@ use lanewright_view::ui::material::{Material, Output, Prompt, Text};
 use lanewright_view::ui::scroll::around;
 use lanewright_view::ui::state::{State, Tab};
 
-use super::commands::told;
+use super::commands::with_hints;
 use super::live::Live;
 use crate::cli::child::Caller;
-use crate::cli::look::last_said::LastSaid;
+use crate::cli::look::last_output::LastOutput;
 use crate::cli::runs::{Stamp, pinned_plan, stamp};
 
 /// How much of the end of an output is shown.
@@ -36,7 +36,7 @@ const SAID: Duration = Duration::from_secs(1);
 /// The files of a run.
 pub(crate) struct Files {
     directory: RunDirectory,
-    said: LastSaid,
+    said: LastOutput,
     said_at: Option<Instant>,
     output: Option<(JobId, Stamp)>,
     caller: Arc<Caller>,
@@ -46,7 +46,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(directory: RunDirectory, caller: Arc<Caller>) -> Self {
-        let said = LastSaid::new(directory.clone(), pinned_plan(&directory).map(Arc::new));
+        let said = LastOutput::new(directory.clone(), pinned_plan(&directory).map(Arc::new));
         Self { directory, said, said_at: None, output: None, caller, live: None }
     }
 
@@ -112,7 +112,7 @@ impl Files {
         if is_another {
             let (live, lines) = match Live::start(&self.caller, run, &wanted.0) {
                 Ok(live) => (Some(live), Vec::new()),
-                Err(error) => (None, vec![told(error)]),
+                Err(error) => (None, vec![with_hints(error)]),
             };
             material.live = Some((wanted.0.clone(), Text::new(lines)));
             self.live = Some((wanted, live));

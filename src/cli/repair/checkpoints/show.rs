@@ -8,7 +8,7 @@ use super::find::{Found, named, ways_back};
 use crate::cli::{ExitStatus, RepositoryContext, Result};
 
 #[derive(Default)]
-struct Looked {
+struct Contents {
     message: String,
     files: Vec<String>,
     stat: String,
@@ -16,21 +16,21 @@ struct Looked {
 
 pub(crate) fn run(within: &RepositoryContext, name: &str) -> Result<ExitStatus> {
     let found = named(within, name)?;
-    let looked = if found.damage.is_none() { look(within, &found)? } else { Looked::default() };
-    within.context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
+    let contents = if found.damage.is_none() { read_contents(within, &found)? } else { Contents::default() };
+    within.context.printer.print(as_text(&found, &contents), &as_json(&found, &contents))
 }
 
-fn look(within: &RepositoryContext, found: &Found) -> Result<Looked> {
+fn read_contents(within: &RepositoryContext, found: &Found) -> Result<Contents> {
     let (repository, commit) = (&within.repository, &found.snapshot.commit);
     let message = repository.message_of(commit)?;
     let Some(base) = &found.snapshot.base else {
-        return Ok(Looked { message, ..Looked::default() });
+        return Ok(Contents { message, ..Contents::default() });
     };
     let (files, stat) = (repository.changed_paths(base, commit)?, repository.diff_stat(base, commit)?);
-    Ok(Looked { message, files, stat })
+    Ok(Contents { message, files, stat })
 }
 
-fn as_json(found: &Found, looked: &Looked) -> serde_json::Value {
+fn as_json(found: &Found, contents: &Contents) -> serde_json::Value {
     let restore: Map<_, _> = ["worktree", "directory", "branch"]
         .into_iter()
         .zip(ways_back(&found.snapshot.name))
@@ -39,15 +39,15 @@ fn as_json(found: &Found, looked: &Looked) -> serde_json::Value {
     json!({
         "run_id": found.run,
         "snapshot": found.snapshot,
-        "message": looked.message,
-        "changed_files": looked.files,
-        "diff_stat": looked.stat,
+        "message": contents.message,
+        "changed_files": contents.files,
+        "diff_stat": contents.stat,
         "damage": found.damage,
         "restore": restore,
     })
 }
 
-fn as_text(found: &Found, looked: &Looked) -> String {
+fn as_text(found: &Found, contents: &Contents) -> String {
     let it = &found.snapshot;
     let who = it.agent.as_ref().map_or("the lane itself", AgentName::as_str);
     let mut text = format!(
@@ -66,12 +66,12 @@ fn as_text(found: &Found, looked: &Looked) -> String {
     }
     let next: Vec<String> = it.context.next_task.iter().map(ToString::to_string).collect();
     let sections: [(&str, Vec<String>); 6] = [
-        ("Message", looked.message.lines().map(str::to_owned).collect()),
+        ("Message", contents.message.lines().map(str::to_owned).collect()),
         ("Decisions", it.context.decisions.clone()),
         ("Blockers", it.context.blockers.clone()),
         ("Next task", next),
         ("Output, the end", it.context.tail.clone()),
-        ("Changes since the lane's base", looked.stat.lines().map(str::to_owned).collect()),
+        ("Changes since the lane's base", contents.stat.lines().map(str::to_owned).collect()),
     ];
     for (title, lines) in sections.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         text += &format!("\n{title}\n");

@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
     let only =
         arguments.run.as_ref().map(|run| Selector::new(context, &within.state).named_or_lost(run)).transpose()?;
     let doctor = Doctor { within, only: only.as_ref() };
-    let facts = doctor.look(&BTreeSet::new())?;
+    let facts = doctor.facts(&BTreeSet::new())?;
     if let Some(run) = only.as_ref().filter(|_| facts.runs.is_empty()) {
         existing(&doctor.within.state, run)?;
     }
@@ -76,7 +76,7 @@ struct Doctor<'a> {
 }
 
 impl Doctor<'_> {
-    fn look(&self, ours: &BTreeSet<RunId>) -> Result<Facts> {
+    fn facts(&self, ours: &BTreeSet<RunId>) -> Result<Facts> {
         let read_source = |started: &RunStarted, lanes: &[String]| -> Option<Source> {
             let options = ReadOptions { unfinished: lanes, force: true, allow_unknown: true, ..ReadOptions::default() };
             let reading = PlanText::open_recorded(&started.plan_path).ok()?;
@@ -104,7 +104,7 @@ impl Doctor<'_> {
         let mut locks = Locks::default();
         loop {
             if locks.take(self, &mut visit)? {
-                visit.left = self.diagnose(&self.look(&locks.runs)?);
+                visit.left = self.diagnose(&self.facts(&locks.runs)?);
             }
             let due = due(&visit);
             if due.is_empty() {
@@ -122,7 +122,7 @@ impl Doctor<'_> {
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
             }
-            visit.left = self.diagnose(&self.look(&locks.runs)?);
+            visit.left = self.diagnose(&self.facts(&locks.runs)?);
         }
     }
 
@@ -222,7 +222,7 @@ impl Locks {
             Err(LockError::Held { .. }) => return Err(held(run)),
             taken => taken?,
         };
-        let facts = doctor.look(&BTreeSet::from([run.clone()]))?;
+        let facts = doctor.facts(&BTreeSet::from([run.clone()]))?;
         let started = facts.runs.iter().find(|it| it.run == *run).and_then(|it| it.expected.as_ref());
         if let Some(expected) = started.filter(|it| it.started.options.branch_suffix.is_empty()) {
             let phase = &expected.started.phase;

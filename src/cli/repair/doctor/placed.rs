@@ -34,21 +34,21 @@ fn of_run(within: &RepositoryContext, run: &RunFacts, state: &RunState) -> Vec<F
     let lanes: Vec<LaneIndex> = state.plan().indices().filter(placed).collect();
     // A resume without an exchange says so.
     let Some(exchange) = exchange_of(within).ok().filter(|_| !lanes.is_empty()) else { return Vec::new() };
-    let look = Look { within, run, state, exchange };
-    look.findings(&lanes).unwrap_or_else(|error| {
+    let placed = PlacedRun { within, run, state, exchange };
+    placed.findings(&lanes).unwrap_or_else(|error| {
         let reason = CliError::from(error).message;
-        vec![look.finding(Kind::ExchangeUnreachable, format!("it was not looked at: {reason}"), &look.resume())]
+        vec![placed.finding(Kind::ExchangeUnreachable, format!("it was not looked at: {reason}"), &placed.resume())]
     })
 }
 
-struct Look<'a> {
+struct PlacedRun<'a> {
     within: &'a RepositoryContext,
     run: &'a RunFacts,
     state: &'a RunState,
     exchange: String,
 }
 
-impl Look<'_> {
+impl PlacedRun<'_> {
     fn findings(&self, lanes: &[LaneIndex]) -> Result<Vec<Finding>> {
         let repository = &self.within.repository;
         let (remote, address) = exchange(self.within)?;

@@ -32,7 +32,7 @@ use crate::cli::args::Format;
 use crate::cli::error::unless_gone;
 use crate::cli::executors::{engines, exchange, ownership};
 use crate::cli::integrations::notify;
-use crate::cli::look::last_said::LastSaid;
+use crate::cli::look::last_output::LastOutput;
 use crate::cli::look::report;
 use crate::cli::look::report::ci;
 use crate::cli::repository_context::Claimed;
@@ -266,10 +266,10 @@ fn reporters<'a>(
     let redraws = std::io::stderr().is_terminal() && watched;
     match choose(settings.progress.value, redraws, term) {
         Progress::Live => {
-            let last_said = LastSaid::new(directory.clone(), Some(plan));
-            let last_said = Box::new(move |job: &JobId| last_said.of(job));
+            let last_output = LastOutput::new(directory.clone(), Some(plan));
+            let last_output = Box::new(move |job: &JobId| last_output.of(job));
             let screen = Box::new(|| terminal_size(std::io::stderr(), 80));
-            fan_out.with("live", Live::new(std::io::stderr(), screen, last_said, offset, styles))
+            fan_out.with("live", Live::new(std::io::stderr(), screen, last_output, offset, styles))
         }
         Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),
         Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),

@@ -26,7 +26,7 @@ type Outcome<T> = std::result::Result<T, ExecutorError>;
 const NAMED: usize = 20;
 
 /// What a resume records of what it found.
-pub(crate) struct Settled {
+pub(crate) struct Reconciled {
     /// Before anything else, also before the resume: a crash in between must not hide that a branch moved.
     pub(crate) moved: Vec<Event>,
     pub(crate) events: Vec<Event>,
@@ -34,13 +34,13 @@ pub(crate) struct Settled {
 
 /// Warns of branches that moved; refuses changed files and rewritten branches, or saves them; has the run continue with
 /// them, and repairs what is missing. `lanes`: those that go on; empty: all.
-pub(crate) fn settle(
+pub(crate) fn reconcile(
     within: &RepositoryContext,
     locked: &LockedRun,
     history: &RunHistory,
     adoption: &Adoption,
     lanes: &[LaneId],
-) -> Result<Settled> {
+) -> Result<Reconciled> {
     let (printer, run) = (&within.context.printer, &locked.started.run_id);
     let refuses = adoption.on_conflict == OnConflict::Fail;
     let executor = within.executor(&locked.started, &locked.plan)?;
@@ -72,7 +72,7 @@ pub(crate) fn settle(
         return Err(refusal(run, &locked.plan, &asked));
     }
     for change in &found.changes {
-        let kept = keep(&executor, change).and_then(|kept| Ok((kept, take_in(&executor, locked, change)?)));
+        let kept = keep(&executor, change).and_then(|kept| Ok((kept, integrate(&executor, locked, change)?)));
         let (kept, taken) = kept.map_err(|error| {
             let place = change.place.display();
             ExitStatus::Blocked.error(format!("what was changed in {place} cannot be kept: {error}"))
@@ -88,7 +88,7 @@ pub(crate) fn settle(
     }
     // Only now: a worktree that is locked again holds what is recorded, not what was changed.
     events.extend(executor.repair_all(&state));
-    Ok(Settled { moved, events })
+    Ok(Reconciled { moved, events })
 }
 
 /// The state and the history as they are once `events` are recorded.
@@ -156,7 +156,7 @@ fn keep(executor: &Executor, change: &ExternalChange) -> Outcome<Vec<Snapshot>> 
 }
 
 /// Has the lane continue with what was changed, unless an agent that is not done finds it there.
-fn take_in(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -> Outcome<Option<Event>> {
+fn integrate(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -> Outcome<Option<Event>> {
     if change.is_worked_on {
         return Ok(None);
     }

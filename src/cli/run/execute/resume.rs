@@ -22,7 +22,7 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use super::execution::execute;
-use super::external_changes::{settle, settle_checkouts, settle_switches};
+use super::external_changes::{reconcile, settle_checkouts, settle_switches};
 use super::forge;
 use super::preflight;
 use super::replacement;
@@ -85,14 +85,14 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
     present(within, &locked, &view);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
-    let settled = settle(within, &locked, &view, adoption, &lanes)?;
+    let found = reconcile(within, &locked, &view, adoption, &lanes)?;
     let resumed = resumed(within, &locked, adoption, lanes.clone());
     let mut started = locked.started.clone();
     let (ended, view) = execute(
         within,
         locked,
         view,
-        ([settled.moved, vec![resumed], noted, unrecorded, settled.events].concat(), adoption.wait),
+        ([found.moved, vec![resumed], noted, unrecorded, found.events].concat(), adoption.wait),
         forge,
     )?;
     let status = match adoption.reach {
@@ -170,8 +170,9 @@ fn reached(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption) 
             lanes.iter().map(|lane| left_to_do(within, locked, lane, "resume")).collect::<Result<_>>()?
         }
         ResumeReach::Retry(lanes, _) => {
-            let given_up = lanes.iter().map(|lane| given_up(within, locked, lane)).collect::<Result<Vec<_>>>()?;
-            dag.with_dependants(given_up)
+            let failed_or_blocked =
+                lanes.iter().map(|lane| failed_or_blocked(within, locked, lane)).collect::<Result<Vec<_>>>()?;
+            dag.with_dependants(failed_or_blocked)
         }
     };
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
@@ -198,7 +199,7 @@ fn unfailed(within: &RepositoryContext, locked: &LockedRun) -> Vec<LaneId> {
 }
 
 /// Refuses a lane that neither failed nor is blocked.
-fn given_up(within: &RepositoryContext, locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
+fn failed_or_blocked(within: &RepositoryContext, locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
     let index = left_to_do(within, locked, lane, "retry")?;
     if locked.state.lane(index).gave_up() {
         return Ok(index);

@@ -22,7 +22,7 @@ use crate::cli::repository_context::redactor;
 use crate::cli::run::intent::pinned_plan::plan_text;
 use crate::cli::run::intent::plan_file::PlanFile;
 use crate::cli::run::intent::request::{Alone, RunRequest};
-use crate::cli::run::lock::claims::Survey;
+use crate::cli::run::lock::claims::LaneClaims;
 use crate::cli::run::lock::locked_run::LockedRun;
 use crate::cli::run::lock::locks::{choosing, lock_branches, lock_run};
 use crate::cli::run_id::{ReservedRunId, new_run_id};
@@ -111,43 +111,43 @@ impl Selection<'_> {
     fn share(&self) -> Result<Option<Share>> {
         let (plan, request) = (&self.plan.plan, self.request);
         choosing(&self.within.state, &plan.phase, || {
-            let survey = Survey::take(self.within, plan, self.base)?;
-            let Some(lanes) = self.lanes(&survey)? else { return Ok(None) };
+            let claims = LaneClaims::read(self.within, plan, self.base)?;
+            let Some(lanes) = self.lanes(&claims)? else { return Ok(None) };
             if request.intent == Intent::Start {
-                survey.refuse_live(plan, &lanes)?;
-                self.refuse_beside_unfinished(&survey, &lanes)?;
+                claims.refuse_live(plan, &lanes)?;
+                self.refuse_beside_unfinished(&claims, &lanes)?;
             }
             if request.alone != Alone::No {
                 let mut indices = lanes.iter().filter_map(|lane| plan.find(lane));
-                indices.try_for_each(|lane| survey.refuse_early(plan, self.base, lane))?;
+                indices.try_for_each(|lane| claims.refuse_early(plan, self.base, lane))?;
             }
             let locks = match request.intent {
                 Intent::Start => lock_branches(self.within, plan, &lanes, self.run)?,
                 _ => Vec::new(),
             };
-            Ok(Some(Share { done: survey.merged_beside(plan, &lanes), lanes, locks }))
+            Ok(Some(Share { done: claims.merged_beside(plan, &lanes), lanes, locks }))
         })
     }
 
-    fn lanes(&self, survey: &Survey) -> Result<Option<Vec<LaneId>>> {
+    fn lanes(&self, claims: &LaneClaims) -> Result<Option<Vec<LaneId>>> {
         if self.request.alone != Alone::Next {
             return Ok(Some(self.named.to_vec()));
         }
         let preferred = self.named.first().and_then(|lane| self.plan.plan.find(lane));
-        Ok(survey.next(&self.plan.plan, self.base, preferred)?.map(|lane| vec![lane]))
+        Ok(claims.next(&self.plan.plan, self.base, preferred)?.map(|lane| vec![lane]))
     }
 
     /// What is half done is resumed, not started again by mistake.
-    fn refuse_beside_unfinished(&self, survey: &Survey, lanes: &[LaneId]) -> Result<()> {
-        let Some(abandoned) = survey.abandoned_with(lanes) else { return Ok(()) };
+    fn refuse_beside_unfinished(&self, claims: &LaneClaims, lanes: &[LaneId]) -> Result<()> {
+        let Some(interrupted) = claims.interrupted_with(lanes) else { return Ok(()) };
         let (phase, base, plan) = (&self.plan.plan.phase, self.base, self.plan.path.to_string_lossy());
         let is_phase = self.request.alone == Alone::No;
         let lane = self.named.first().filter(|_| !is_phase);
         let what = if is_phase { "execute-phase" } else { "execute-lane" };
         let words = ["lanewright", what, &plan].into_iter().chain(lane.map(LaneId::as_str)).chain(["--new-run"]);
         Err(ExitStatus::InvalidOperation
-            .error(format!("phase {phase} on {base} holds {abandoned}"))
-            .hint(format!("to resume it: {} (or the same as now with --resume)", abandoned.resume()))
+            .error(format!("phase {phase} on {base} holds {interrupted}"))
+            .hint(format!("to resume it: {} (or the same as now with --resume)", interrupted.resume()))
             .hint(format!("to start another one beside it: {}", shell_line(words))))
     }
 

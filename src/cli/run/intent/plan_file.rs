@@ -92,7 +92,7 @@ impl PlanText {
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = lanewright_plan::read(&source, &load, &runners);
         let (templates, mut faulty) = prompts::read(&settings.prompts);
-        reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
+        reading.plan = reading.plan.map(|plan| with_settings(plan, settings, &catalogue, templates));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
         faulty.extend(reading.plan.iter().flat_map(|plan| prompts::check(plan, &settings.prompts.value)));
@@ -233,7 +233,7 @@ fn text(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<(Str
 }
 
 /// The plan with the runners and templates that it uses, and with what the settings say of its lanes and agents.
-fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTreeMap<String, String>) -> Plan {
+fn with_settings(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTreeMap<String, String>) -> Plan {
     let mut parts = PlanParts::from(plan.clone());
     if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
         parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);

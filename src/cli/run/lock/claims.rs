@@ -20,7 +20,7 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
 /// An unfinished run without a live process.
 #[derive(Debug, Clone)]
-pub(crate) struct Abandoned {
+pub(crate) struct InterruptedRun {
     pub(crate) started: RunStarted,
     /// The last one.
     pub(crate) owner: Owner,
@@ -28,7 +28,7 @@ pub(crate) struct Abandoned {
     program: Vec<String>,
 }
 
-impl Abandoned {
+impl InterruptedRun {
     pub(crate) fn resume(&self) -> String {
         let run = ["resume", self.started.run_id.as_str()];
         shell_line(self.program.iter().map(String::as_str).chain(run))
@@ -41,21 +41,21 @@ impl Abandoned {
 
 /// What is known of the lanes of a plan on one base.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct LaneClaims {
     merged: BTreeSet<LaneId>,
     live: BTreeMap<LaneId, Option<Holder>>,
-    pub(crate) abandoned: Vec<Abandoned>,
+    pub(crate) interrupted: Vec<InterruptedRun>,
 }
 
-impl Survey {
+impl LaneClaims {
     /// Looks at every run of the plan's phase on `base`. The caller is choosing.
-    pub(crate) fn take(within: &RepositoryContext, plan: &Plan, base: &str) -> Result<Self> {
+    pub(crate) fn read(within: &RepositoryContext, plan: &Plan, base: &str) -> Result<Self> {
         let state = &within.state;
-        let mut survey = Self { live: held_lanes(state, plan)?.into_iter().collect(), ..Self::default() };
+        let mut claims = Self { live: held_lanes(state, plan)?.into_iter().collect(), ..Self::default() };
         let whole = state.lock(LockScope::Phase(&plan.phase))?;
         if is_held(&whole) {
             let holder = read_holder(&whole);
-            survey.live.extend(plan.lanes.iter().map(|lane| (lane.id.clone(), holder.clone())));
+            claims.live.extend(plan.lanes.iter().map(|lane| (lane.id.clone(), holder.clone())));
         }
         let mut known = BTreeSet::new();
         // Locks are looked at before the log that they guard: what a process that has ended wrote is in the log by then.
@@ -64,17 +64,17 @@ impl Survey {
                 continue;
             };
             known.insert(started.run_id.clone());
-            survey.merged.extend(merged_in(started, &records));
-            survey.merged.extend(merged_by_users(within, base, started, &records)?);
+            claims.merged.extend(merged_in(started, &records));
+            claims.merged.extend(merged_by_users(within, base, started, &records)?);
             if is_unfinished(&records) && held {
-                survey.note_live(state, plan, started);
+                claims.note_live(state, plan, started);
             } else if is_unfinished(&records) {
                 let owner = last_owner(started, &records);
-                survey.abandoned.push(Abandoned { started: started.clone(), owner, program });
+                claims.interrupted.push(InterruptedRun { started: started.clone(), owner, program });
             }
         }
-        survey.merged.extend(merged_by_cleaned(within, plan, base, &known)?);
-        Ok(survey)
+        claims.merged.extend(merged_by_cleaned(within, plan, base, &known)?);
+        Ok(claims)
     }
 
     fn note_live(&mut self, state: &StateDirectory, plan: &Plan, started: &RunStarted) {
@@ -90,11 +90,11 @@ impl Survey {
         if lanes.is_empty() { Vec::new() } else { self.merged.iter().filter(beside).cloned().collect() }
     }
 
-    fn claims(&self, plan: &Plan) -> Vec<Claim> {
+    fn by_lane(&self, plan: &Plan) -> Vec<Claim> {
         let claim = |lane: &LaneId| match () {
             () if self.merged.contains(lane) => Claim::Merged,
             () if self.live.contains_key(lane) => Claim::Live,
-            () if self.abandoned.iter().any(|run| run.has(lane)) => Claim::Left,
+            () if self.interrupted.iter().any(|run| run.has(lane)) => Claim::Left,
             () => Claim::Free,
         };
         plan.lanes.iter().map(|lane| claim(&lane.id)).collect()
@@ -102,7 +102,7 @@ impl Survey {
 
     /// The lane to work on by itself; `None`: all are merged.
     pub(crate) fn next(&self, plan: &Plan, base: &str, preferred: Option<LaneIndex>) -> Result<Option<LaneId>> {
-        match lanewright_schedule::next_lane(plan, &self.claims(plan), preferred) {
+        match lanewright_schedule::next_lane(plan, &self.by_lane(plan), preferred) {
             NextLane::Lane(lane) => Ok(Some(plan.lane(lane).id.clone())),
             NextLane::AllMerged => Ok(None),
             NextLane::Nothing(lanes) => Err(self.nothing(plan, base, &lanes)),
@@ -111,7 +111,7 @@ impl Survey {
 
     /// Refuses a lane that was named and whose dependencies are not merged yet.
     pub(crate) fn refuse_early(&self, plan: &Plan, base: &str, lane: LaneIndex) -> Result<()> {
-        let Some(hindrance @ Hindrance::Needs(_)) = lanewright_schedule::hindrance(plan, &self.claims(plan), lane)
+        let Some(hindrance @ Hindrance::Needs(_)) = lanewright_schedule::hindrance(plan, &self.by_lane(plan), lane)
         else {
             return Ok(());
         };
@@ -123,9 +123,9 @@ impl Survey {
             .hint(format!("to run it with what it depends on: lanewright execute-phase PLAN --lane {id}")))
     }
 
-    /// The first abandoned run that works on one of `lanes`; no lane named: on any.
-    pub(crate) fn abandoned_with(&self, lanes: &[LaneId]) -> Option<&Abandoned> {
-        self.abandoned.iter().find(|run| lanes.is_empty() || lanes.iter().any(|lane| run.has(lane)))
+    /// The first interrupted run that works on one of `lanes`; no lane named: on any.
+    pub(crate) fn interrupted_with(&self, lanes: &[LaneId]) -> Option<&InterruptedRun> {
+        self.interrupted.iter().find(|run| lanes.is_empty() || lanes.iter().any(|lane| run.has(lane)))
     }
 
     /// Refuses lanes that a live session works on, by itself or in a run with branches of its own.
@@ -146,7 +146,7 @@ impl Survey {
             let reason = match hindrance {
                 Hindrance::Held => format!("is worked on by {}", named(self.live.get(id).and_then(Option::as_ref))),
                 Hindrance::Left => {
-                    let run = self.abandoned.iter().find(|run| run.has(id)).map(Abandoned::to_string);
+                    let run = self.interrupted.iter().find(|run| run.has(id)).map(InterruptedRun::to_string);
                     format!("belongs to {}", run.unwrap_or_default())
                 }
                 other => in_words(plan, base, other),
@@ -158,13 +158,13 @@ impl Survey {
         if lanes.iter().any(|(_, hindrance)| *hindrance == Hindrance::Held) {
             return ExitStatus::Held.error(message).hint(WAIT);
         }
-        let needed = self.abandoned.iter().filter(|run| lanes.iter().any(|(lane, _)| run.has(&plan.lane(*lane).id)));
-        let resume = |run: &Abandoned| format!("to resume it: {}", run.resume());
+        let needed = self.interrupted.iter().filter(|run| lanes.iter().any(|(lane, _)| run.has(&plan.lane(*lane).id)));
+        let resume = |run: &InterruptedRun| format!("to resume it: {}", run.resume());
         needed.fold(ExitStatus::Blocked.error(message), |error, run| error.hint(resume(run)))
     }
 }
 
-impl std::fmt::Display for Abandoned {
+impl std::fmt::Display for InterruptedRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Owner { session_id, process, host } = &self.owner;
         let (run, pid) = (&self.started.run_id, process.pid);

@@ -23,7 +23,7 @@ pub(crate) fn left_to_do(
         |is: &str| ExitStatus::InvalidOperation.error(format!("lane {id} {is}; there is nothing to {wanted}"));
     Err(match state.end() {
         Some(LaneEnd::Skipped) => {
-            refused("is skipped").hint(format!("to take it in again: {}", taking_in_again(within, locked, lane)))
+            refused("is skipped").hint(format!("to take it in again: {}", undo_of_skip(within, locked, lane)))
         }
         Some(LaneEnd::Left) => refused("is not part of this run"),
         _ => refused("is done"),
@@ -32,7 +32,7 @@ pub(crate) fn left_to_do(
 
 /// The rollback that takes a skipped lane in again. It names the lanes that depend on it, so that it is possible also
 /// after those were merged.
-pub(crate) fn taking_in_again(within: &RepositoryContext, locked: &LockedRun, lane: LaneIndex) -> String {
+pub(crate) fn undo_of_skip(within: &RepositoryContext, locked: &LockedRun, lane: LaneIndex) -> String {
     let (plan, run) = (&locked.plan, locked.started.run_id.as_str());
     let is_part = |lane: &LaneIndex| locked.state.lane(*lane).end() != Some(&LaneEnd::Left);
     let lanes: Vec<LaneIndex> = plan.dag().with_dependants([lane]).into_iter().filter(is_part).collect();

@@ -13,7 +13,7 @@ use lanewright_programs::process::{lines_since, output_log, tail};
 use lanewright_store::RunDirectory;
 
 /// Reads only what was added since it was asked last.
-pub(crate) struct LastSaid {
+pub(crate) struct LastOutput {
     directory: RunDirectory,
     /// Its runners interpret event streams; without it output is shown as it is.
     plan: Option<Arc<Plan>>,
@@ -30,7 +30,7 @@ struct Read {
 /// How much of the end of the output of a job is read.
 const MOST_BYTES: u64 = 64 * 1024;
 
-impl LastSaid {
+impl LastOutput {
     pub(crate) fn new(directory: RunDirectory, plan: Option<Arc<Plan>>) -> Self {
         Self { directory, plan, jobs: RefCell::default() }
     }
@@ -93,7 +93,7 @@ mod tests {
         let job = attempt("A", "engineer", 1);
         let output = output_log(&directory.job(&job));
         fs::create_dir_all(output.parent().unwrap()).unwrap();
-        let said = LastSaid::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
+        let said = LastOutput::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
         let step = |number: u32| {
             let content = json!([{"type": "text", "text": format!("step {number}")}]);
             json!({"type": "assistant", "message": {"content": content}}).to_string() + "\n"
