@@ -198,13 +198,13 @@ fn corrupted(error: &impl Error) -> CliError {
 pub(super) struct OutputError(#[source] pub(super) io::Error);
 
 impl OutputError {
-    /// Whether nobody reads any more: a closed pipe, or a closed terminal.
+    /// Whether the reader is gone: a closed pipe, or a closed terminal.
     fn is_gone(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe || self.0.raw_os_error() == Some(Errno::IO.raw_os_error())
     }
 }
 
-/// What a run prints changes nothing about the run where nobody reads it any more.
+/// A run does not fail because its output has no reader any more.
 pub(super) fn unless_gone(printed: Result<()>) -> Result<()> {
     match printed {
         Err(error) if error.downcast_ref().is_some_and(OutputError::is_gone) => Ok(()),

@@ -72,7 +72,7 @@ impl Caller {
         printed_by(self.for_people(words)?)
     }
 
-    /// Runs it to its end; the last lines that it printed, at most so many, and how many were before them.
+    /// Runs it to its end; returns at most `most` lines, the last ones, and how many came before them.
     pub(crate) fn last_lines(&self, words: &[String], most: usize) -> Result<(VecDeque<String>, usize)> {
         let spawned = self.command("json", words)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| failed(error.to_string()))?;

@@ -79,7 +79,7 @@ pub(crate) fn write_all(root: &Path, changes: &[&Change]) -> Result<()> {
     let mut made = Vec::new();
     let written = stage_all(root, changes, &mut made).and_then(|staged| put_all(staged, changes));
     if written.is_err() {
-        // Only those that are empty go: nothing of anybody else's is in them.
+        // Only empty directories can be removed: another program may have put something there.
         made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory)));
     }
     written

@@ -1,4 +1,4 @@
-//! What `work` prints of the agents and gates of its run, for whoever reads the output of its job: what `logs` prints of
+//! What `work` prints of the agents and gates of its run, into the output of its job: what `logs` prints of
 //! several lanes.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -214,7 +214,7 @@ impl App {
         let (commands, answers) = (self.commands.clone(), self.answers.0.clone());
         std::thread::spawn(move || {
             let change = commands.diff(&lane);
-            // Nobody waits for it once the interface is left.
+            // The receiver is gone once the interface is left.
             let _ = answers.send(Answer::Diff { lane, last, change });
         });
     }

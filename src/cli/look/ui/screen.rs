@@ -99,7 +99,7 @@ fn polled(at_most: Duration) -> PollFlags {
     polled[0].revents()
 }
 
-/// Waits for input, at most so long; a signal ends the wait early.
+/// Waits for input, for at most this time; a signal ends the wait early.
 pub(crate) fn input(at_most: Duration) -> Input {
     let came = polled(at_most);
     if came.intersects(GONE) {

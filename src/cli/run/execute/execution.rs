@@ -79,7 +79,7 @@ pub(crate) fn execute(
         }
         Sight::Tick(now) => fan_out.tick(now),
     });
-    // Nobody waits for a process whose terminal was closed.
+    // A process whose terminal was closed does not wait for the remote.
     is_forced |= matches!(ended, Err(DriverError::HungUp));
     // What removed the run log may have removed the plan, too, without which the run cannot be resumed.
     let ended = ended.inspect_err(|_| restore_plan(&directory, &run.plan_text));
@@ -107,7 +107,7 @@ pub(crate) fn execute(
         return Err(taken);
     }
     summarize(within, &view, &run.started)?;
-    // It removes what nobody needs once the state is pushed.
+    // Once the state is pushed, it removes what is not needed any more.
     drop(placing);
     Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
 }

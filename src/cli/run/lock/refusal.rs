@@ -25,7 +25,7 @@ pub(crate) fn held(what: &str, by: Option<&Holder>) -> anyhow::Error {
         .hint(WAIT)
 }
 
-/// Why a lane cannot begin, as far as plan and base tell.
+/// Why a lane cannot begin, as far as it follows from plan and base.
 pub(super) fn in_words(plan: &Plan, base: &str, hindrance: &Hindrance) -> String {
     let name = |lane: &LaneIndex| plan.lane(*lane).id.as_str();
     match hindrance {
