@@ -12,8 +12,8 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::SnapshotView;
 use serde_json::{Value, json};
 
-use super::intent::request::{Adoption, Consent};
-use super::lock::locked_run::{LockedRun, Reach, adopt};
+use super::intent::{Adoption, Consent};
+use super::lock::{LockedRun, Reach, adopt};
 use crate::cli::args::Rollback;
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_states;

@@ -36,7 +36,7 @@ use crate::cli::look::last_output::LastOutput;
 use crate::cli::look::report;
 use crate::cli::look::report::ci;
 use crate::cli::repository_context::Claimed;
-use crate::cli::run::lock::locked_run::LockedRun;
+use crate::cli::run::lock::LockedRun;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};

@@ -15,8 +15,8 @@ use lanewright_schedule::RunState;
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
 
-use crate::cli::run::intent::request::Adoption;
-use crate::cli::run::lock::locked_run::LockedRun;
+use crate::cli::run::intent::Adoption;
+use crate::cli::run::lock::LockedRun;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 

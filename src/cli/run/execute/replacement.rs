@@ -6,10 +6,9 @@ use lanewright_engine::recover::resume::replay;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{Agent, AgentName, AgentPart, JobRole, LaneId, Plan, PlanParts, TaskId};
 
-use crate::cli::run::intent::pinned_plan::plan_text;
 use crate::cli::run::intent::replaced_parts::{find, plan_of, remember, set_prompt};
-use crate::cli::run::intent::request::{Adoption, Replacement, ResumeReach};
-use crate::cli::run::lock::locked_run::LockedRun;
+use crate::cli::run::intent::{Adoption, Replacement, ResumeReach, plan_text};
+use crate::cli::run::lock::LockedRun;
 use crate::cli::runs::unknown;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 

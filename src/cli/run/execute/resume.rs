@@ -26,10 +26,8 @@ use super::external_changes::{reconcile, settle_checkouts, settle_switches};
 use super::forge;
 use super::preflight;
 use super::replacement;
-use crate::cli::run::intent::pinned_plan::{Pinned, Pinning};
-use crate::cli::run::intent::request::{Adoption, ResumeReach};
-use crate::cli::run::lock::left_to_do::left_to_do;
-use crate::cli::run::lock::locked_run::{LockedRun, Reach, adopt};
+use crate::cli::run::intent::{Adoption, Pinned, Pinning, ResumeReach};
+use crate::cli::run::lock::{LockedRun, Reach, adopt, left_to_do};
 use crate::cli::runs::{command, require_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 

@@ -1,9 +1,16 @@
 //! What is asked for: the request, the plans that a name means, and the plan of a run, from its file or as it was pinned.
 
-pub(super) mod phase_sequence;
-pub(super) mod pinned_plan;
+mod phase_sequence;
+mod pinned_plan;
 mod plan_changes;
-pub(super) mod plan_file;
+mod plan_file;
 mod prompts;
 pub(super) mod replaced_parts;
-pub(super) mod request;
+mod request;
+
+pub(crate) use phase_sequence::phase_sequence;
+pub(super) use pinned_plan::{Pinned, Pinning, plan_text};
+pub(super) use plan_file::PlanFile;
+pub(crate) use plan_file::{PlanText, invalid, report};
+pub(crate) use request::Adoption;
+pub(super) use request::{Alone, Consent, Replacement, ResumeReach, RunRequest};

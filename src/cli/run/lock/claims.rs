@@ -14,7 +14,7 @@ use lanewright_store::{LockScope, StateDirectory};
 
 use super::locks::held_lanes;
 use super::refusal::{WAIT, held, in_words};
-use crate::cli::run::intent::plan_file::PlanFile;
+use crate::cli::run::intent::PlanFile;
 use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes, started};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 

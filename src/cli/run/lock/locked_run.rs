@@ -10,8 +10,7 @@ use lanewright_store::{Journal, RunDirectory, RunLock};
 
 use super::locks::{choosing, lock_branches, lock_run};
 use crate::cli::repository_context::redactor;
-use crate::cli::run::intent::pinned_plan::{Pinned, Pinning};
-use crate::cli::run::intent::request::Adoption;
+use crate::cli::run::intent::{Adoption, Pinned, Pinning};
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 

@@ -1,7 +1,13 @@
 //! Which process may work on what: locks, what is known of the lanes before one is chosen, and a run that is locked.
 
-pub(super) mod claims;
-pub(super) mod left_to_do;
-pub(super) mod locked_run;
-pub(super) mod locks;
+mod claims;
+mod left_to_do;
+mod locked_run;
+mod locks;
 mod refusal;
+
+pub(super) use claims::{LaneClaims, merged_before};
+pub(crate) use left_to_do::{left_to_do, undo_of_skip};
+pub(crate) use locked_run::{LockedRun, Reach, adopt};
+pub(crate) use locks::lock_phase;
+pub(super) use locks::{choosing, lock_branches, lock_run};

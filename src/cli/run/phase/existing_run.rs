@@ -7,8 +7,7 @@ use lanewright_store::run_log;
 
 use super::run_intent::Progress;
 use crate::cli::args::Intent;
-use crate::cli::run::intent::plan_file::PlanFile;
-use crate::cli::run::intent::request::RunRequest;
+use crate::cli::run::intent::{PlanFile, RunRequest};
 use crate::cli::runs::{last_outcome, started, unfinished};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
