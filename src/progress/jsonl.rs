@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use lanewright_model::event::{Event, Record};
-use lanewright_model::{LaneId, TaskId, safe_text};
+use lanewright_model::event::{Columns, Record};
+use lanewright_model::{PhaseId, RunId, safe_text};
 use lanewright_view::RunHistory;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::Reporter;
 
@@ -20,8 +20,6 @@ impl<W: Write> Jsonl<W> {
     }
 }
 
-const NONE: &str = "-";
-
 impl<W: Write> Reporter for Jsonl<W> {
     fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()> {
         let text = to_line(record, history)?.to_string();
@@ -30,27 +28,16 @@ impl<W: Write> Reporter for Jsonl<W> {
     }
 }
 
+/// A field of the event that has a column's name is written once, as that column.
 fn to_line(record: &Record, history: &RunHistory) -> io::Result<Value> {
-    let (mut fields, facts) = (own_fields(&record.event)?, record.event.facts());
-    let mut line = json!({
-        "seq": record.seq,
-        "ts": record.at,
-        "run_id": history.run.run_id().map_or(NONE, |run| run.as_str()),
-        "phase": history.run.phase.as_ref().map_or(NONE, |phase| phase.as_str()),
-        "lane": facts.lane.map_or(NONE, LaneId::as_str),
-        "task": facts.task.map_or(NONE, TaskId::as_str),
-        "event": fields.remove("event"),
-        "status": facts.status,
-    });
-    if let Value::Object(line) = &mut line {
-        line.extend(fields);
+    let event = serde_json::to_value(&record.event)?;
+    let run = history.run.run_id().map_or(Columns::NONE, RunId::as_str);
+    let phase = history.run.phase.as_ref().map_or(Columns::NONE, PhaseId::as_str);
+    let mut line = serde_json::to_value(Columns::of(record, run, phase, &event["event"]))?;
+    if let (Value::Object(line), Value::Object(event)) = (&mut line, event) {
+        for (name, value) in event {
+            line.entry(name).or_insert(value);
+        }
     }
     Ok(line)
-}
-
-/// The event's fields, without those that are columns of every line.
-fn own_fields(event: &Event) -> io::Result<Map<String, Value>> {
-    let Value::Object(mut fields) = serde_json::to_value(event)? else { return Ok(Map::new()) };
-    fields.retain(|name, _| !matches!(name.as_str(), "run_id" | "phase" | "lane" | "task"));
-    Ok(fields)
 }

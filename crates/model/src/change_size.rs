@@ -8,9 +8,13 @@ use super::text::counted;
 
 /// Changed files and lines; files that are not text have no lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeSize {
+    /// Changed files.
     pub files: u64,
+    /// Added lines.
     pub added: u64,
+    /// Removed lines.
     pub removed: u64,
 }
 

@@ -5,13 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::word_enum;
 
 word_enum! {
-    /// The stage of a lane when a checkpoint was written (seed 004, Required Checkpoints).
+    // seed 004, Required Checkpoints.
+    /// When a checkpoint is written.
     Stage {
         /// Preconditions passed, nothing created yet.
         BeforeLaneStart = "before_lane_start",
         /// The lane's and the agents' worktrees are checked out.
         AfterLaneStart = "after_lane_start",
+        /// The lane's tests ended.
         AfterLaneTests = "after_lane_tests",
+        /// The lane is about to be merged, or proposed in a pull request.
         PrePr = "pre_pr",
         /// A failed attempt is about to be retried.
         RetryAttempt = "retry_attempt",
@@ -19,10 +22,14 @@ word_enum! {
 }
 
 word_enum! {
-    /// The status of a lane at a checkpoint (seed 004, Checkpoint Schema).
+    // seed 004, Checkpoint Schema.
+    /// The status of a lane at a checkpoint.
     CheckpointStatus {
+        /// The stage can begin.
         Ready = "ready",
+        /// The stage has begun.
         InProgress = "in_progress",
+        /// The stage's work failed.
         Failed = "failed",
         /// It waits for something outside of the run.
         Blocked = "blocked",
@@ -37,27 +44,31 @@ word_enum! {
 
 /// A checkpoint of a lane; the fields of the run are added when the record is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpoint {
     pub stage: Stage,
+    /// The status of the lane.
     #[serde(rename = "checkpoint_status")]
     pub status: CheckpointStatus,
-    /// Free text: the last command, what is waited for.
+    /// The last command, or what the lane waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
     /// The lane's head, or the base where there is no lane branch yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_sha: Option<CommitId>,
-    /// The branch that the lane is merged into, if not the integration branch, for `pre_pr`.
+    /// The target of the pull request, for `pre_pr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_branch: Option<String>,
     /// What was run, for `after_lane_tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The retry that comes next, from 1, for `retry_attempt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_attempt: Option<u32>,
+    /// How many retries the lane may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The errors of earlier attempts, each with its last log entries.
@@ -85,6 +96,8 @@ impl Checkpoint {
 
 /// A commit's full object name in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = "^([0-9a-f]{40}|[0-9a-f]{64})$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct CommitId(std::sync::Arc<str>);
 

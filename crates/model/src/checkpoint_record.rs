@@ -9,17 +9,19 @@ use super::checkpoint::{CheckpointStatus, CommitId, Stage};
 use super::id::{LaneId, PhaseId, RunId};
 use super::time::Timestamp;
 
-/// The record in `checkpoints.json` of one stage of one lane. The fields are in the contract's order.
-///
-/// Fields that the contract requires but other writers leave out read as empty; the five that identify and judge a
-/// record, and its time, must be there. A run of thousands of lanes has as many records, most of whose texts are the
-/// same: those are shared.
+/// The record in `checkpoints.json` of one stage of one lane (`docs/checkpoints.md`). Records of other writers may have
+/// more fields.
+// The fields are in the contract's order. Fields that the contract requires but other writers leave out read as empty; the
+// five that identify and judge a record, and its time, must be there. A run of thousands of lanes has as many records,
+// most of whose texts are the same: those are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckpointRecord {
     pub run_id: RunId,
     pub phase: PhaseId,
-    /// The lane; `None`, written `-`: the phase itself.
+    /// The lane, or `-` for the phase itself.
     #[serde(with = "lane_or_dash")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub lane: Option<LaneId>,
     pub stage: Stage,
     pub status: CheckpointStatus,
@@ -33,7 +35,7 @@ pub struct CheckpointRecord {
     #[serde(default = "nowhere")]
     pub log_path: Arc<Path>,
     pub timestamp: Timestamp,
-    /// Free text: the last command, what is waited for.
+    /// The last command, or what the lane waits for.
     #[serde(default)]
     pub notes: String,
     /// A command for a POSIX shell that resumes the run.
@@ -45,6 +47,7 @@ pub struct CheckpointRecord {
     /// The retry that comes next, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_attempt: Option<u32>,
+    /// How many retries the lane may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The errors of earlier attempts, each with its last log entries.
@@ -53,6 +56,7 @@ pub struct CheckpointRecord {
     /// What was run, for `after_lane_tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The lane's head, for `pre_pr`.
@@ -71,10 +75,12 @@ pub struct CheckpointRecord {
 
 /// The state of a worktree in git.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GitState {
     /// The branch that was checked out, without `refs/heads/`; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Arc<str>>,
+    /// The commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
     /// Files with changes that were in no commit, relative to the worktree.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::word_enum;
 
 word_enum! {
-    /// Of which kind the failure of a gate is (SPEC §8).
+    // SPEC §8.
+    /// Of which kind the failure of a gate is.
     FailureClass {
         /// The code, or its build configuration, cannot be parsed, compiled, linked or loaded.
         Compilation = "compilation",
@@ -18,16 +19,19 @@ word_enum! {
     }
 }
 
+/// One complaint of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// The file: relative to the worktree where it lies in it, else as it was written. Some tools name a file without
-    /// its directory; [`Finding::may_name`] allows for that.
+    /// The file, relative to the worktree if it lies in it, else as it was written. Some tools name a file without its
+    /// directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub line: Option<u32>,
-    /// The column as the tool counts it.
+    /// The column, as the tool counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// The message, one line; empty if the tool prints only the location.
@@ -56,16 +60,18 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// The diagnosis of a failed gate.
+/// The diagnosis of a failed gate from its output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnosis {
     pub class: FailureClass,
+    /// The tool that was recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The first complaints of that class, in the order of the output, none twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// How many complaints of that class there are: as many as were found, or more where a tool says so itself.
+    /// How many complaints of that class there are: as many as were found, or more if the tool reports more.
     pub count: usize,
 }
 

@@ -1,9 +1,13 @@
 //! Events: facts about a run. The run log is a list of them, and the state of a run is nothing but their fold.
 //!
-//! An event is never changed once it is written; fields may be added with a default. `docs/run-log.md` describes all
-//! fields. A `lane` of `None` is the phase, an `agent` of `None` the lane itself.
+//! An event is never changed once it is written; fields may be added with a default. A `lane` of `None` is the phase, an
+//! `agent` of `None` the lane itself.
+//!
+//! The comments of variants and fields are for the readers of the log: the schemas of the log and the tables of
+//! `docs/run-log.md` are made of them, in this order.
 
 mod agent_report;
+mod columns;
 mod facts;
 mod lane_stage;
 mod log;
@@ -13,19 +17,21 @@ mod run_moved;
 mod run_started;
 mod snapshot_reason;
 mod texts;
+mod work;
+mod worktree;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{millis, optional_millis};
 use crate::{
-    AgentName, Budget, ChangeSize, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
-    ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    AgentName, Budget, ChangeSize, Checkpoint, CommitId, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
+    PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
 pub use agent_report::AgentReport;
+pub use columns::{Columns, LogColumns};
 pub use facts::{Facts, RecordStatus};
 pub use lane_stage::{LaneStage, stage_in_words};
 pub use log::Log;
@@ -34,276 +40,245 @@ pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, RunOptions, RunStarted};
 pub use snapshot_reason::SnapshotReason;
+pub use work::{Idle, Reading};
+pub use worktree::Worktree;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A run began; always the first event.
+    // The run.
+    /// Always the first line.
     RunStarted(Box<RunStarted>),
-    /// Another Lanewright took the run up again. Failed and blocked lanes get another chance.
+    /// Another Lanewright resumed the run; failed and blocked lanes are retried.
     RunResumed {
-        /// From 1.
+        /// Which resume, from 1.
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
         number: u32,
-        /// Who works on it now.
         owner: Owner,
-        /// The time limit of the whole run from now on, where another one was given; zero: none.
+        /// The time limit of the whole run from now on, if another one was given; 0: none.
         #[serde(default, with = "optional_millis", skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
         timeout: Option<Duration>,
-        /// The SHA-256 of the plan's file (see [`RunStarted::plan_sha256`]), where another plan was accepted.
+        /// The SHA-256 of the plan file and its prompt files, if another plan was accepted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan_sha256: Option<String>,
-        /// The SHA-256 of `plan.json` from now on, where it changed.
+        /// The SHA-256 of `plan.json` from now on, if it changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pinned_sha256: Option<String>,
-        /// What the agents of the run may use from now on, where that changed.
+        /// What the agents may use from now on, if that changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Budget>,
-        /// What the person said who resumed it; reaches the agents' next prompts.
+        /// Text of the user for the agents' next prompts.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
-        /// The lane whose agents are meant; `None`: all.
+        /// The lane whose agents get the message, if not all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_for: Option<LaneId>,
-        /// Only these lanes go on, the others stay as they are; empty: all go on.
+        /// The lanes that go on, if not all; the others stay as they are.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lanes: Vec<LaneId>,
-        /// Those of them that the user asked to retry. The message reaches these alone, and their agents start before a
-        /// gate that failed runs again.
+        /// Those of them that the user asked to retry: only they get the message, and their agents start before a gate
+        /// that failed runs again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         retried: Vec<LaneId>,
     },
-    /// The run was asked to stop, or one lane of it.
+    /// The machine slept until now, or the process did not run for another reason; no limit counts that time.
+    Slept {
+        /// How long.
+        #[serde(rename = "duration_ms", with = "millis")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64", range(min = 1)))]
+        duration: Duration,
+    },
+    /// A stop of the run, or of one lane, was requested.
     StopRequested {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lane: Option<LaneId>,
         reason: StopReason,
-        /// Kill instead of asking the agents.
+        /// Kill instead of asking the agents to stop.
         force: bool,
     },
-    /// An agent came to a task that is a person's; the lane waits there.
-    PersonAsked {
-        lane: LaneId,
-        agent: AgentName,
-        task: TaskId,
+    /// The worktree for the final gate is checked out.
+    FinalOpened { worktree: Worktree },
+    /// The phase cannot finish until something outside of it changes.
+    PhaseBlocked {
+        /// What must change, and how.
+        reason: String,
     },
-    /// A person answered a human gate.
-    GateAnswered {
-        lane: LaneId,
-        gate: HumanGate,
-        approved: bool,
-        /// What the person said; reaches the agent.
-        #[serde(default)]
+    /// The worktrees without a holder were removed.
+    PoolEmptied {
+        /// What was kept, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<String>,
+    },
+    /// Only in logs of earlier versions, which created worktrees in advance; without effect.
+    WorktreeMadeAhead {
+        /// How many there were, including those that lanes held.
+        at_hand: u32,
+        /// Why none could be created; absent: one was, or none was needed.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        error: String,
+    },
+    /// The run was moved to another clone (`state.md`). Jobs from before no longer run, and paths before this line are
+    /// those of `from`.
+    RunMoved(Box<RunMoved>),
+    /// A message that changes no state.
+    Noted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lane: Option<LaneId>,
         message: String,
     },
-    /// A lane went from one stage of its life to the next.
-    LaneMoved {
-        lane: LaneId,
-        from: LaneStage,
-        to: LaneStage,
+    /// The run ended, until a resume or permanently.
+    RunFinished {
+        outcome: RunOutcome,
+        /// The exit code of the command.
+        code: u8,
     },
-    /// The preconditions of a lane hold; it will start from `base`.
+
+    // A lane.
+    /// It changed its stage.
+    LaneMoved { lane: LaneId, from: LaneStage, to: LaneStage },
+    /// Its preconditions are met.
     LaneBased {
         lane: LaneId,
-        /// The integration branch as it is now.
+        /// The commit of the integration branch that it starts from.
         base: CommitId,
-        /// The first of the lane's ports.
+        /// The first of its ports.
         port: u16,
     },
-    /// A worktree is checked out and held by a lane or one of its agents.
-    WorktreeOpened {
-        lane: LaneId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        worktree: Worktree,
-    },
-    /// A worktree was missing, or replaced by something else, and was opened again on its branch: what was uncommitted
-    /// in it is in snapshots only.
-    WorktreeLost {
-        lane: LaneId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        /// What is checked out in it now; `None`: an older version wrote the event.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        head: Option<CommitId>,
-    },
-    /// An agent's worktree went back to the pool; what was in it is merged or kept in a snapshot.
-    WorktreeReleased {
-        lane: LaneId,
-        agent: AgentName,
-    },
-    /// A required checkpoint; what it guards has not begun.
+    /// A required checkpoint (`checkpoints.md`); the step that it guards has not started. `lane` is `-` for the phase.
     CheckpointReached {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lane: Option<LaneId>,
         #[serde(flatten)]
         checkpoint: Checkpoint,
     },
-    /// A job is about to be started; its name will not be used again.
-    JobPlanned {
-        job: JobId,
-    },
-    JobStarted {
-        job: JobId,
-        supervisor: ProcessId,
-    },
-    JobExited {
-        job: JobId,
-        exit: JobExit,
-        /// The agent's report, if there is one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        report: Option<AgentReport>,
-        /// What its output was read as, where it ended without success.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reading: Option<Box<Reading>>,
-        /// What its event stream came to, where its runner has one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        transcript: Option<Box<Transcript>>,
-    },
-    /// What an agent left uncommitted is committed on its branch.
-    WorkCommitted {
+    /// An agent reached a task for the user; the lane waits.
+    PersonAsked { lane: LaneId, agent: AgentName, task: TaskId },
+    /// The user approved or rejected.
+    GateAnswered {
         lane: LaneId,
-        agent: AgentName,
-        head: CommitId,
-        /// Files changed against the lane since the agent's worktree was opened, or since the agent before it ended where they
-        /// share one.
-        changed: Vec<String>,
-        /// Those of them that the agent may not change.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        prohibited: Vec<String>,
-        /// How much of the work changed no file, although it is to change some. What the plan asked for then counts, also
-        /// where it was changed since.
-        #[serde(default, skip_serializing_if = "Idle::is_no")]
-        idle: Idle,
+        /// `plan`, `changes` or `task:ID`.
+        gate: HumanGate,
+        approved: bool,
+        /// What the user wrote; the agents get it.
+        #[serde(default)]
+        message: String,
     },
-    /// A worktree's whole state is saved in a commit.
-    SnapshotTaken {
-        lane: LaneId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        reason: SnapshotReason,
-        commit: CommitId,
-        reference: String,
-    },
-    /// A snapshot could not be taken; the work continues.
-    SnapshotFailed {
-        lane: LaneId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        reason: SnapshotReason,
-        error: String,
-    },
-    /// A snapshot, or a commit to continue from, can no longer be read; an older one is used.
-    SnapshotDamaged {
-        lane: LaneId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        commit: CommitId,
-        /// The ref that leads to it; empty: none.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reference: String,
-        error: String,
-    },
-    /// A person moved the branch of a lane, or of an agent with a worktree of its own, while nothing of the run was at
-    /// work there, or its head was lost and it was made again: the lane has what it holds now, and is judged again.
-    BranchMoved {
-        lane: LaneId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        head: CommitId,
-    },
-    /// An agent's work is in the lane branch.
-    AgentMerged {
-        lane: LaneId,
-        agent: AgentName,
-        head: CommitId,
-    },
-    /// Something failed that a retry may fix. Written before what follows from it.
-    FailureNoted {
-        lane: LaneId,
-        /// The agent that is to fix it; `None`: none can.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
-        /// The task in which it failed, if any.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        task: Option<TaskId>,
-        failure: Failure,
-    },
-    /// A retry is about to begin; the `retry_attempt` checkpoint of seed 004.
-    RetryPlanned {
-        lane: LaneId,
-        agent: AgentName,
-        /// What the attempt is for.
-        #[serde(default = "first_level")]
-        level: RetryLevel,
-        not_before: Timestamp,
-        #[serde(flatten)]
-        checkpoint: Checkpoint,
-    },
-    /// An agent's worktree was put onto a new base for a retry; what was in it is kept in a snapshot.
-    AgentReset {
-        lane: LaneId,
-        agent: AgentName,
-        head: CommitId,
-    },
-    /// A lane was put onto a new base to be built again; what was in it is kept in a snapshot.
-    LaneReset {
-        lane: LaneId,
-        base: CommitId,
-    },
-    /// The lane's merge with the integration branch is made and not yet published.
+    /// Its merge with the integration branch is created and not yet published.
     MergeStaged {
         lane: LaneId,
-        /// The integration branch it was made for.
+        /// The commit of the integration branch that it is based on.
         onto: CommitId,
+        /// The merge, or the last of the commits that bring the lane's work.
         commit: CommitId,
-        /// Whether the integration branch holds work that the lane's tests have not seen.
+        /// Whether the integration branch has work that the lane's tests have not seen.
         moved: bool,
     },
-    /// The integration branch moved before the merge could be published; it is made again.
-    MergeSuperseded {
-        lane: LaneId,
-    },
-    /// The integration branch holds the lane's work.
+    /// The integration branch moved meanwhile; the merge is created again.
+    MergeSuperseded { lane: LaneId },
+    /// The integration branch contains its work; with `--merge none` and `pr` its own branch does.
     LaneMerged {
         lane: LaneId,
-        /// The integration branch now (with `--merge none` and `pr`: the lane's head).
+        /// That branch now.
         commit: CommitId,
-        /// The integration branch before.
+        /// That branch before.
         onto: CommitId,
     },
-    /// The merge was searched that broke the lane's tests, or the final gate.
+    /// It is built again on a new base; its previous work is in a snapshot.
+    LaneReset {
+        lane: LaneId,
+        /// The new base.
+        base: CommitId,
+    },
+    /// It ended without success.
+    LaneFailed { lane: LaneId, failure: Failure },
+    /// Something outside of it must change first.
+    LaneBlocked {
+        lane: LaneId,
+        /// What must change, and how.
+        reason: String,
+    },
+    /// The user leaves it out; what depends on it goes on as if it had no work, and its work is kept.
+    LaneSkipped {
+        lane: LaneId,
+        /// Why, in the user's words; may be empty.
+        reason: String,
+    },
+    /// Its rollback starts; until `lane_rolled_back` the run cannot be resumed.
+    RollbackBegun { lane: LaneId },
+    /// It was reset to its starting point.
+    LaneRolledBack {
+        lane: LaneId,
+        /// The integration branch now, if a merge was undone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        integration: Option<CommitId>,
+        /// The refs that hold its work.
+        kept: Vec<String>,
+    },
+    /// The merge that broke the lane's tests, or without a lane the final gate, was searched.
     MergesBisected {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lane: Option<LaneId>,
-        /// Whose merge it is: an agent's, or for the phase a lane's; `None`: the gate failed before any merge.
+        /// The agent or the lane whose merge it is; absent: the gate failed before any merge.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         culprit: Option<String>,
         /// The first commit that fails.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<CommitId>,
     },
-    /// What must be true of the lane's work was looked for in it.
+    /// Its must-haves were checked in its work.
     MustHavesChecked {
         lane: LaneId,
-        /// The lane's head that was looked at.
+        /// The commit that was checked.
         head: CommitId,
-        /// What became of each thing that was asked for, in the order of the plan.
+        /// The result for each must-have, in the order of the plan.
         verdicts: Vec<Verdict>,
     },
-    /// How much the lane changed was found out, for the user who is asked to approve it.
+    /// How much it changed, before the user is asked to approve that; an empty change needs no approval.
     ChangesMeasured {
         lane: LaneId,
-        /// The lane's head that was measured.
+        /// The commit that was measured.
         head: CommitId,
-        /// Since the newest state of the integration branch that the lane holds.
+        /// Since the newest state of the integration branch that the lane contains.
         changes: ChangeSize,
     },
-    /// The lane is to work on a cluster from now on.
+    /// Its branch is on the remote.
+    BranchPushed {
+        lane: LaneId,
+        /// The name of the remote.
+        remote: String,
+        /// The branch, there and here.
+        branch: String,
+        head: CommitId,
+    },
+    /// A pull request for its work is open.
+    PullRequestOpened {
+        lane: LaneId,
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The pushed commit.
+        head: CommitId,
+        /// Whether it existed before and was updated.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        updated: bool,
+    },
+    /// The remote or the forge could not be reached; it is tried again, a few times.
+    ForgeUnavailable { lane: LaneId, outage: Outage },
+    /// Everything that it no longer needs was removed.
+    LaneCleaned {
+        lane: LaneId,
+        /// What was kept, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<String>,
+    },
+    /// It is to work on a cluster from now on, and is offered on the exchange.
     LaneOffered {
         lane: LaneId,
-        /// Which placement of the lane this is; counts from 1.
+        /// Which of its placements, from 1.
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
         number: u32,
-        /// The executor's name.
+        /// The name of the executor.
         executor: String,
         /// What its agents may use there: its part of what was left of the run's budget.
         #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
@@ -312,198 +287,188 @@ pub enum Event {
     /// A job was submitted for it.
     LanePlaced {
         lane: LaneId,
-        /// Which placement.
+        /// Which of its placements.
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
         number: u32,
-        /// The state of the lane's own run that the job may claim.
+        /// The state of its own run that the job may claim.
         offer: CommitId,
-        /// The engine's own name of the job.
+        /// The job, as its executor calls it.
         ticket: String,
     },
-    /// The job began to work on it.
+    /// A job begins to work on it.
     LaneClaimed {
         lane: LaneId,
         /// The machine.
         host: String,
-        /// Its worktrees were opened there; else its work was resumed in those that it had.
+        /// Whether its worktrees are new there, and what was not committed is gone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         moved: bool,
-    },
-    /// Its agents are done and its gates passed, or they have used up what they may use: the run that placed it takes it from
-    /// here.
-    LaneReturned {
-        lane: LaneId,
-        /// Its branch's head.
-        head: CommitId,
     },
     /// No job has it any more.
     PlacementEnded {
         lane: LaneId,
-        /// Which placement.
+        /// Which of its placements.
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
         number: u32,
-        /// How the lane's own run ended; `None`: it was cut off, and goes on from its last pushed state.
+        /// How its own run ended; absent: it was cut off, and continues from its last pushed state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<RunOutcome>,
         /// What became of the job.
         reason: String,
     },
-    /// What the lane no longer needs is gone.
-    LaneCleaned {
+    /// In a lane's own log: its gates have passed, or its budget is used up; the run that placed it continues with it.
+    LaneReturned {
         lane: LaneId,
-        /// What was kept, each with the reason.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        kept: Vec<String>,
-    },
-    /// A lane ended without success.
-    LaneFailed {
-        lane: LaneId,
-        failure: Failure,
-    },
-    /// A lane cannot continue until something outside of it changes.
-    LaneBlocked {
-        lane: LaneId,
-        /// What must change, and how.
-        reason: String,
-    },
-    /// The user leaves the lane out from now on: what depends on it goes on as if it had no work. Its work is kept.
-    LaneSkipped {
-        lane: LaneId,
-        /// Why, in the user's words; may be empty.
-        reason: String,
-    },
-    /// A lane is about to be rolled back; nothing was changed yet. The run cannot continue before that is finished.
-    RollbackBegun {
-        lane: LaneId,
-    },
-    /// A lane was reset to its starting point; its work is saved in snapshots.
-    LaneRolledBack {
-        lane: LaneId,
-        /// The head of the integration branch after the lane's merge was undone, if it was.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        integration: Option<CommitId>,
-        /// The refs that hold what was there.
-        kept: Vec<String>,
-    },
-    /// The worktree for the final gate is checked out.
-    FinalOpened {
-        worktree: Worktree,
-    },
-    /// The phase cannot be brought to its end until something outside of it changes.
-    PhaseBlocked {
-        /// What must change, and how.
-        reason: String,
-    },
-    /// Written by earlier versions, which created worktrees in advance; without effect.
-    WorktreeMadeAhead {
-        /// How many there are, those that lanes hold included.
-        at_hand: u32,
-        /// Why none could be made; empty: one was, or none was needed.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        error: String,
-    },
-    /// The pool's free slots are gone.
-    PoolEmptied {
-        /// What was kept, each with the reason.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        kept: Vec<String>,
-    },
-    /// A lane's branch is on the remote.
-    BranchPushed {
-        lane: LaneId,
-        /// What the user calls the remote.
-        remote: String,
-        /// The branch, there and here, without `refs/heads/`.
-        branch: String,
+        /// The head of its branch.
         head: CommitId,
     },
-    /// A pull request asks for the lane's work to be merged.
-    PullRequestOpened {
-        lane: LaneId,
-        #[serde(flatten)]
-        pull_request: PullRequest,
-        /// The head of the lane's branch that it is about.
-        head: CommitId,
-        /// There was one already, which now says what a new one would.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        updated: bool,
-    },
-    /// The remote or the forge could not be reached; it is tried again, a few times.
-    ForgeUnavailable {
-        lane: LaneId,
-        outage: Outage,
-    },
-    /// Lanewright was asleep until now: the machine slept, or the process did not run for another reason. No limit counts
-    /// that time.
-    Slept {
-        #[serde(rename = "duration_ms", with = "millis")]
-        duration: Duration,
-    },
-    /// Something that is worth telling and moves nothing.
-    Noted {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        lane: Option<LaneId>,
-        message: String,
-    },
-    /// The run came to an end, for now or for ever.
-    RunFinished {
-        outcome: RunOutcome,
-        /// The exit code that says so.
-        code: u8,
-    },
-    /// The run was taken to another clone; no job that ran before runs any more.
-    RunMoved(Box<RunMoved>),
-    /// Git, or the program of a forge, worked until now.
+    /// Git, or the program of a forge, worked for it until now. `lane` is `-` for the phase.
     GitWorked {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lane: Option<LaneId>,
-        /// How long, in milliseconds, since the line before that says so.
+        /// How long, since the previous line of this event.
+        #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
         took_ms: u64,
     },
-}
 
-/// What the output of a job that ended without success was read as.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reading {
-    /// Something outside was out.
-    Outage(Outage),
-    /// What a gate complained about.
-    Diagnosis(Diagnosis),
+    // Agents and their work.
+    /// A worktree is checked out.
+    WorktreeOpened {
+        lane: LaneId,
+        /// Its holder; absent: the lane.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        worktree: Worktree,
+    },
+    /// A worktree was gone or replaced and was opened again on its branch; uncommitted work is in snapshots only, which
+    /// outlive the merge.
+    WorktreeLost {
+        lane: LaneId,
+        /// Its holder; absent: the lane.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        /// What is checked out in it now; absent: an older version wrote the event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<CommitId>,
+    },
+    /// An agent's worktree was returned to the pool; its work is merged or in a snapshot.
+    WorktreeReleased { lane: LaneId, agent: AgentName },
+    /// An agent's changes are committed on its branch.
+    WorkCommitted {
+        lane: LaneId,
+        agent: AgentName,
+        head: CommitId,
+        /// Files changed since the agent's worktree was opened, or since the previous agent ended if they share one.
+        changed: Vec<String>,
+        /// Those of them that the agent may not change.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prohibited: Vec<String>,
+        /// How much of the work changed no file, if the plan requires changes.
+        #[serde(default, skip_serializing_if = "Idle::is_no")]
+        #[cfg_attr(feature = "schema", schemars(extend("enum" = ["task", "agent"])))]
+        idle: Idle,
+    },
+    /// A person moved the branch while nothing of the run was at work there, or its head was lost and it was made again
+    /// from the files of its worktree. The lane has what the branch holds now, and is judged again.
+    BranchMoved {
+        lane: LaneId,
+        /// Whose branch; absent: the lane's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        head: CommitId,
+    },
+    /// A worktree's whole state is saved in a commit (`checkpoints.md`).
+    SnapshotTaken {
+        lane: LaneId,
+        /// Whose worktree; absent: the lane's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        reason: SnapshotReason,
+        commit: CommitId,
+        /// Its ref.
+        reference: String,
+    },
+    /// A snapshot could not be taken; the work continues.
+    SnapshotFailed {
+        lane: LaneId,
+        /// Whose worktree; absent: the lane's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        reason: SnapshotReason,
+        error: String,
+    },
+    /// A snapshot, or a commit from which work was to continue, can no longer be read; an older one is used.
+    SnapshotDamaged {
+        lane: LaneId,
+        /// Whose work; absent: the lane's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        commit: CommitId,
+        /// The ref that leads to it, if there is one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reference: String,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// An agent's work is in the lane branch.
+    AgentMerged {
+        lane: LaneId,
+        agent: AgentName,
+        /// The lane's head now.
+        head: CommitId,
+    },
+    /// A failure that a retry may fix. Written before what follows from it.
+    FailureNoted {
+        lane: LaneId,
+        /// The agent that is to fix it; absent: none can.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
+        failure: Failure,
+    },
+    /// A retry is about to start; also a required checkpoint.
+    RetryPlanned {
+        lane: LaneId,
+        agent: AgentName,
+        /// What the attempt is for.
+        #[serde(default = "first_level")]
+        level: RetryLevel,
+        /// The attempt does not start before this time.
+        not_before: Timestamp,
+        #[serde(flatten)]
+        checkpoint: Checkpoint,
+    },
+    /// An agent's worktree was reset to a new base for a retry; its previous state is in a snapshot.
+    AgentReset {
+        lane: LaneId,
+        agent: AgentName,
+        /// The new base.
+        head: CommitId,
+    },
+
+    // Jobs.
+    /// It is about to be started.
+    JobPlanned { job: JobId },
+    /// Its supervisor runs.
+    JobStarted { job: JobId, supervisor: ProcessId },
+    /// It ended.
+    JobExited {
+        job: JobId,
+        exit: JobExit,
+        /// The agent's own report, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<AgentReport>,
+        /// The interpretation of its output, if it ended without success.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reading: Option<Box<Reading>>,
+        /// The summary of an agent's event stream, if its runner has one (`runners.md`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transcript: Option<Box<Transcript>>,
+    },
 }
 
 /// The level of retries in logs that were written before there were levels.
 fn first_level() -> RetryLevel {
     RetryLevel::Retry
-}
-
-/// A worktree that a lane or an agent holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worktree {
-    /// The slot's number in the pool.
-    pub slot: u32,
-    /// The slot's directory; absolute.
-    pub path: PathBuf,
-    /// The branch that is checked out, without `refs/heads/`; empty: none (detached).
-    pub branch: String,
-    /// Its head when it was opened.
-    pub head: CommitId,
-}
-
-crate::word_enum! {
-    /// How much of the work of an agent that is to change files changed none.
-    #[derive(Default)]
-    Idle {
-        /// The task changed something, or may change nothing, or the record is older than this field.
-        #[default]
-        No = "no",
-        /// The task changed nothing; an earlier one of the agent changed something.
-        Task = "task",
-        /// Nothing has changed since the agent's worktree was opened or put onto a new base.
-        Agent = "agent",
-    }
-}
-
-impl Idle {
-    fn is_no(&self) -> bool {
-        *self == Self::No
-    }
 }

@@ -5,23 +5,26 @@ use serde::{Deserialize, Serialize};
 use super::diagnosis::Diagnosis;
 use super::word_enum;
 
+/// Something that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     pub kind: FailureKind,
-    /// One line that names it.
+    /// What failed, on one line.
     pub message: String,
-    /// What was run, where something was run.
+    /// The command, if one was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The files concerned: conflicting, or changed without being owned.
+    /// The files concerned: in conflict, or changed without being owned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// The diagnosis of a failed gate's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
-    /// The last lines of the log of what failed, oldest first.
+    /// The last lines of output, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }
@@ -83,7 +86,8 @@ fn without_numbers(line: &str) -> String {
 }
 
 word_enum! {
-    /// What kind of thing failed (SPEC §7).
+    // SPEC §7.
+    /// The kind of a failure.
     FailureKind {
         /// The agent ended with a code other than 0, or could not be started.
         Crash = "crash",
@@ -93,19 +97,19 @@ word_enum! {
         Lost = "lost",
         /// The agent's own report says that it failed, or cannot be read.
         Report = "report",
-        /// The agent changed files that are not its own, or prohibited ones.
+        /// The agent changed files that it may not change.
         Ownership = "ownership",
         /// The agent's tasks together changed no file.
         Idle = "idle",
         /// A gate or the lane's tests failed.
         Gate = "gate",
-        /// Two lines of work changed the same lines.
+        /// Work that was to be merged changed the same lines.
         Conflict = "conflict",
         /// A reviewer or a person said no.
         Rejected = "rejected",
         /// A host could not be reached; not the agent's doing.
         Network = "network",
-        /// A service took no more requests; not the agent's doing.
+        /// A service accepted no more requests; not the agent's doing.
         Quota = "quota",
         /// Git, the disk or a permission; not the agent's doing.
         State = "state",

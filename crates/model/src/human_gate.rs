@@ -8,8 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::id::TaskId;
 use super::plan::Approval;
 
-/// A gate that only the user can open: an approval, or a task for a person.
+/// A gate that only the user can open: `plan` or `changes` for an approval, `task:ID` for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String", extend("pattern" = "^(plan|changes|task:.+)$")))]
 pub enum HumanGate {
     /// `plan` or `changes`.
     Approval(Approval),

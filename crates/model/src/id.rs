@@ -60,6 +60,8 @@ macro_rules! id_types {
     ($($(#[$doc:meta])* $name:ident: $check:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
 

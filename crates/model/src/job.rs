@@ -15,33 +15,57 @@ use super::id::{AgentName, LaneId, TaskId};
 use super::time::{Timestamp, millis, optional_millis};
 use super::word_enum;
 
-/// The name of a job, unique in its run.
+/// The name of a job, never reused in its run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobId {
-    /// The lane it works for; absent for the phase's final gate.
+    /// The lane; null: the phase's final gate.
     pub lane: Option<LaneId>,
     pub role: JobRole,
-    /// From 1, counted per lane and role, never reset.
+    /// From 1 for each lane and role.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub number: u32,
 }
 
+/// What a job does: a word, or an object with the word as its one member.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JobRole {
     /// One attempt of an agent at a task.
     Attempt { agent: AgentName, task: TaskId },
     /// The task's `verify` commands and the `atomic` gate, in the agent's worktree.
     Verify { agent: AgentName, task: TaskId },
-    /// The `setup` commands, in the agent's worktree or, without an agent, in the lane's.
+    /// The `setup` commands, in the agent's worktree or, if `agent` is null, in the lane's.
     Setup { agent: Option<AgentName> },
     /// The `checkpoint` gate, in the lane's worktree after the agent was merged.
     Checkpoint { agent: AgentName },
     /// The lane's `tests`, on the lane branch.
     Tests,
-    /// The lane's `tests` on the merged result, when the integration branch moved meanwhile.
+    /// The lane's `tests` on the merged result, if the integration branch moved meanwhile.
     MergedTests,
     /// The phase's `final` gate.
     Final,
+}
+
+word_enum! {
+    /// What a job does, in one word.
+    JobKind {
+        /// An attempt of an agent at a task.
+        Attempt = "attempt",
+        /// The task's `verify` commands and the `atomic` gate.
+        Verify = "verify",
+        /// The `setup` commands.
+        Setup = "setup",
+        /// The `checkpoint` gate.
+        Checkpoint = "checkpoint",
+        /// The lane's `tests`.
+        Tests = "tests",
+        /// The lane's `tests` on the merged result.
+        MergedTests = "merged-tests",
+        /// The phase's `final` gate.
+        Final = "final",
+    }
 }
 
 impl JobId {
@@ -121,16 +145,20 @@ impl JobRole {
         !matches!(self, Self::Attempt { .. } | Self::Setup { .. })
     }
 
-    pub fn word(&self) -> &'static str {
+    pub fn kind(&self) -> JobKind {
         match self {
-            Self::Attempt { .. } => "attempt",
-            Self::Verify { .. } => "verify",
-            Self::Setup { .. } => "setup",
-            Self::Checkpoint { .. } => "checkpoint",
-            Self::Tests => "tests",
-            Self::MergedTests => "merged-tests",
-            Self::Final => "final",
+            Self::Attempt { .. } => JobKind::Attempt,
+            Self::Verify { .. } => JobKind::Verify,
+            Self::Setup { .. } => JobKind::Setup,
+            Self::Checkpoint { .. } => JobKind::Checkpoint,
+            Self::Tests => JobKind::Tests,
+            Self::MergedTests => JobKind::MergedTests,
+            Self::Final => JobKind::Final,
         }
+    }
+
+    pub fn word(&self) -> &'static str {
+        self.kind().word()
     }
 
     /// In texts for people.
@@ -210,36 +238,39 @@ word_enum! {
     }
 }
 
-/// A process; its start time distinguishes it from a later one with the same pid.
+/// A process; its start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessId {
-    /// The kernel's number.
+    /// Its number.
     pub pid: i32,
-    /// The kernel's start time, in clock ticks since boot (Linux) or microseconds since the epoch (elsewhere).
+    /// When it started, in clock ticks since boot (Linux) or microseconds since the epoch (elsewhere).
     pub started: u64,
 }
 
-/// How a job ended; what the supervisor leaves in `exit.json`.
+/// How a job ended, as its supervisor recorded it in `exit.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobExit {
     pub cause: ExitCause,
-    /// The code of the step that ended it: its own, 128 + signal, 124 timed out, 137 had to be killed, 127 not started.
+    /// The exit code of the command that ended it. 128 + N: ended by signal N; 124: it ran out of time; 137: it had to be
+    /// killed; 127: it could not be started.
     pub exit_code: i32,
-    /// The step that ended it, as a person would type it.
+    /// The command that ended it, as typed in a shell.
     pub command: String,
-    /// When the first step started.
+    /// When its first command started.
     pub started_at: Timestamp,
-    /// When nothing of the job was left.
+    /// When its last process was gone.
     pub finished_at: Timestamp,
-    /// The last lines of output, oldest first, at most [`TAIL_LINES`].
+    /// The last lines of output, at most 20, oldest first.
     #[serde(default)]
     pub tail: Vec<String>,
-    /// More about the cause, where there is more to say.
+    /// More about the cause.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
 }
 
-/// How many lines of output are kept with an exit.
+/// How many lines of output are kept with an exit ([`JobExit::tail`]).
 pub const TAIL_LINES: usize = 20;
 
 impl JobExit {
@@ -250,13 +281,15 @@ impl JobExit {
 }
 
 word_enum! {
+    /// Why a job ended.
     ExitCause {
         /// The program ended by itself.
         Exited = "exited",
-        /// The time limit passed: 124, or 137 when it had to be killed.
+        /// The time limit passed.
         TimedOut = "timed_out",
-        /// Lanewright was asked to stop it; not the agent's failure.
+        /// It was stopped on request; not the agent's failure.
         Stopped = "stopped",
+        /// It could not be started.
         NotStarted = "not_started",
         /// The supervisor died without recording an exit; not the agent's failure.
         Lost = "lost",

@@ -8,6 +8,10 @@
 
 #![allow(missing_docs, reason = "names that say it all")]
 
+// For the derive in `word_enum!`, which names it by its path from outside.
+#[cfg(feature = "schema")]
+extern crate self as lanewright_model;
+
 pub mod agent_options;
 pub mod cells;
 mod change_size;
@@ -82,3 +86,7 @@ pub use time::Timestamp;
 pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
 pub use word::Word;
+
+#[doc(hidden)]
+#[cfg(feature = "schema")]
+pub use schemars;

@@ -104,16 +104,20 @@ super::word_enum! {
 }
 
 super::word_enum! {
+    /// The kind of a must-have.
     Demand {
+        /// A statement that only a reader can judge.
         Truth = "truth",
+        /// A file.
         Artifact = "artifact",
         /// A connection between two files.
         KeyLink = "key_link",
     }
 }
 
-/// The result of checking one requirement.
+/// The result of checking one must-have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     pub kind: Demand,
     /// The statement, the file, or `from -> to`.
@@ -121,7 +125,7 @@ pub struct Verdict {
     /// What must hold, each in a few words; empty if only the file must exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Whether it holds; `None`: only a reader can judge that.
+    /// Whether it holds; null: only a reader can decide.
     pub holds: Option<bool>,
     /// Why it does not hold, or what was not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -8,18 +8,21 @@ use super::failure::FailureKind;
 use super::time::optional_millis;
 use super::word_enum;
 
-/// Something outside that kept an attempt from succeeding and is likely to pass by itself.
+/// An external service that was unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outage {
     pub kind: OutageKind,
-    /// The line of output that says so.
+    /// The line of output that reports it.
     pub line: String,
-    /// How long that line asks to wait, where it does.
+    /// How long that line asks to wait.
     #[serde(with = "optional_millis", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub retry_after: Option<Duration>,
 }
 
 word_enum! {
+    /// What was unavailable.
     OutageKind {
         /// A host cannot be reached.
         Network = "network",

@@ -18,10 +18,13 @@ word_enum! {
     }
 }
 
+/// A pull request, or a merge request of GitLab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PullRequest {
+    /// Its page.
     pub url: String,
-    /// Its number, where the forge has one.
+    /// Its number, if the forge has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// The branch that it asks to be merged into.

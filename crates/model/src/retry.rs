@@ -5,13 +5,15 @@ use std::time::Duration;
 use super::word_enum;
 
 word_enum! {
-    /// What a further attempt is for (seed 000, Recovery Protocol; SPEC §7).
+    // seed 000, Recovery Protocol; SPEC §7.
+    /// What a further attempt is for.
     RetryLevel {
-        /// Level 1: the same approach, knowing what went wrong.
+        /// Level 1: the same approach, with the errors of earlier attempts.
         Retry = "retry",
-        /// Level 2: back at the last state that passed, with a different approach.
+        /// Level 2: from the last state that passed, with a different approach.
         Rollback = "rollback",
-        /// It counts as no retry: something outside was out, a session was gone, or a gate was run again after a resume.
+        /// Not counted as a retry: an external service was unavailable, a session was gone, or a gate ran again after a
+        /// resume.
         Wait = "wait",
     }
 }

@@ -6,10 +6,15 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-/// A moment in UTC, written as ISO-8601 with milliseconds (`2026-01-31T12:00:00.000Z`).
+/// A time in UTC, in ISO-8601 with milliseconds: `2026-01-31T12:00:00.000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String", extend("pattern" = PATTERN)))]
 #[serde(transparent)]
 pub struct Timestamp(pub DateTime<Utc>);
+
+#[cfg(feature = "schema")]
+const PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$";
 
 impl Timestamp {
     /// The moment `milliseconds` after the Unix epoch; out of range becomes the epoch.

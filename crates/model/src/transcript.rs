@@ -10,29 +10,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::outage::OutageKind;
 
-/// What one attempt's event stream came to.
+/// The summary of the event stream of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Transcript {
     /// The program's session, which it can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What that session has used altogether, where the program tells that instead of what the attempt used.
+    /// What the whole session used, if the program reports that instead of what the attempt used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_usage: Option<Usage>,
     /// What the attempt used.
     #[serde(flatten)]
     pub usage: Usage,
-    /// The last thing that the agent said; at most 2,000 characters of it.
+    /// The agent's last message, at most 2,000 characters of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// That something outside was out, where a line says so.
+    /// What was unavailable, if a line reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<OutageKind>,
-    /// The trouble that the program was dealing with when it ended.
+    /// An unresolved problem of the program when it ended.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub warning: String,
-    /// Why the stream says that the work failed, or what is missing in it; empty: nothing.
+    /// Why the work failed according to the stream, or what is missing in it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
@@ -57,20 +58,22 @@ pub struct Session {
     pub worktree: PathBuf,
 }
 
-/// What agents used. Sums of attempts make that of a lane, sums of lanes that of a run.
+/// What agents used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Usage {
+    /// How often they used tools.
     pub tool_calls: u64,
-    /// Tokens that the model read, those of its cache not counted.
+    /// Tokens that the model read, without those from its cache.
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Tokens that came out of the model's cache.
+    /// Tokens that were read from the model's cache.
     pub cache_read_tokens: u64,
-    /// Tokens that went into it.
+    /// Tokens that were written to the model's cache.
     pub cache_write_tokens: u64,
-    /// What it cost, where the program says so.
+    /// The cost in US dollars, if the program reports it.
     #[serde(rename = "cost_usd", skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
 }
@@ -159,14 +162,15 @@ fn short_count(count: u64) -> String {
     }
 }
 
-/// What agents may use, all lanes together.
+/// What agents may use; absent: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Budget {
-    /// The most money to spend.
+    /// The highest cost in US dollars.
     #[serde(rename = "max_cost_usd", skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
-    /// The most tokens to use, those of the cache included.
+    /// The most tokens, those of the cache included.
     #[serde(rename = "max_tokens", skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -217,8 +221,10 @@ impl Budget {
     }
 }
 
-/// An amount of US dollars, in millionths, so that sums are exact. In JSON a number of dollars.
+/// An amount of US dollars.
+// In millionths, so that sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "f64", extend("minimum" = 0)))]
 pub struct Dollars(u64);
 
 impl Dollars {

@@ -6,14 +6,35 @@ pub trait Word: Copy + Send + Sync + 'static {
     fn word(self) -> &'static str;
 }
 
+/// The item with a JSON Schema, where this crate has them: also in crates that know no feature of that name.
+#[doc(hidden)]
+#[cfg(feature = "schema")]
+#[macro_export]
+macro_rules! with_schema {
+    ($($item:tt)*) => {
+        #[derive($crate::schemars::JsonSchema)]
+        #[schemars(crate = "lanewright_model::schemars")]
+        $($item)*
+    };
+}
+
+#[doc(hidden)]
+#[cfg(not(feature = "schema"))]
+#[macro_export]
+macro_rules! with_schema {
+    ($($item:tt)*) => { $($item)* };
+}
+
 /// Declares such an enum with its words, so that no word is ever written twice.
 #[macro_export]
 macro_rules! word_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[derive(serde::Serialize, serde::Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)* }
+        $crate::with_schema! {
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+            #[derive(serde::Serialize, serde::Deserialize)]
+            pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)* }
+        }
 
         #[allow(dead_code, reason = "not every enum is listed or read")]
         impl $name {

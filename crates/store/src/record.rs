@@ -3,18 +3,15 @@
 //! A line is a JSON object: the contract's columns, the event's own fields, and last a checksum over every byte before
 //! it. A field of the event that has a column's name is written once, as that column.
 
-use lanewright_model::event::{Event, Record, RecordStatus};
-use lanewright_model::{LaneId, PhaseId, RunId, TaskId, Timestamp};
-use serde::{Deserialize, Serialize};
+use lanewright_model::event::{Columns, Event, LogColumns, Record};
+use lanewright_model::{PhaseId, RunId, Timestamp};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::json::to_object;
 
 /// The version of the run log's format that is written; `RunStarted` carries it.
 pub const FORMAT: &str = "1.0";
-
-/// The columns of a record that has no lane or no task hold this.
-const NONE: &str = "-";
 
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
@@ -38,26 +35,6 @@ pub enum LineFault {
     OtherRun(RunId),
 }
 
-#[derive(Serialize)]
-struct Columns<'a> {
-    seq: u64,
-    ts: Timestamp,
-    run_id: &'a RunId,
-    phase: &'a PhaseId,
-    lane: &'a str,
-    task: &'a str,
-    event: &'a Value,
-    status: RecordStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cmd: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notes: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<u64>,
-}
-
 pub(super) struct Line {
     pub(super) run_id: RunId,
     pub(super) phase: PhaseId,
@@ -72,7 +49,8 @@ pub(super) fn encode(
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let own = to_object(&record.event)?;
-    let mut members = to_object(&columns(record, run_id, phase, &own["event"]))?;
+    let columns = LogColumns::of(record, run_id.as_str(), phase.as_str(), &own["event"]);
+    let mut members = to_object(&columns)?;
     for (name, value) in own {
         match members.get(&name) {
             None => drop(members.insert(name, value)),
@@ -101,7 +79,7 @@ pub(super) fn decode(line: &[u8], format: &str) -> Result<Line, LineFault> {
     // A column without a value is an absent field, which only some events require.
     let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(fields)?;
     for column in ["lane", "task"] {
-        if object.get(column).is_some_and(|value| value == NONE) {
+        if object.get(column).is_some_and(|value| value == Columns::NONE) {
             object.shift_remove(column);
         }
     }
@@ -156,24 +134,6 @@ impl Head {
             phase: self.phase,
             record: Record { seq: self.seq, at: self.ts, event, origin: self.origin },
         }
-    }
-}
-
-fn columns<'a>(record: &'a Record, run_id: &'a RunId, phase: &'a PhaseId, word: &'a Value) -> Columns<'a> {
-    let facts = record.event.facts();
-    Columns {
-        seq: record.seq,
-        ts: record.at,
-        run_id,
-        phase,
-        lane: facts.lane.map_or(NONE, LaneId::as_str),
-        task: facts.task.map_or(NONE, TaskId::as_str),
-        event: word,
-        status: facts.status,
-        cmd: facts.command,
-        exit_code: facts.exit_code,
-        notes: Some(facts.notes).filter(|notes| !notes.is_empty()),
-        origin: record.origin,
     }
 }
 

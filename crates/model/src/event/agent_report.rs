@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An agent's report, from `status.json` or its result file.
+/// An agent's own report, from `status.json` or its result file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentReport {
-    /// `COMPLETE`, `ERROR`, `BLOCKED`, or what else it wrote.
+    /// `COMPLETE`, `ERROR`, `BLOCKED`, or another word that it wrote.
     #[serde(default)]
     pub status: String,
-    /// `APPROVED`, `REJECTED`, `PENDING` or nothing.
+    /// `APPROVED`, `REJECTED`, `PENDING` or empty.
     #[serde(default)]
     pub decision: String,
     /// Why it failed or is blocked.
@@ -17,10 +18,10 @@ pub struct AgentReport {
     /// What a reviewer wants changed.
     #[serde(default)]
     pub feedback: String,
-    /// Why a file that should hold the report cannot be read.
+    /// Why the file with the report cannot be read.
     #[serde(default)]
     pub fault: String,
-    /// Whether the agent wrote it itself, and not its supervisor on its behalf.
+    /// Whether the agent wrote it, and not its supervisor on its behalf.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
 }

@@ -183,12 +183,16 @@ impl Event {
 }
 
 crate::word_enum! {
-    /// The `status` column of a run log line (SPEC §4).
+    // SPEC §4.
+    /// How it went.
     RecordStatus {
+        /// Nothing went wrong.
         Ok = "ok",
+        /// Something failed.
         Error = "error",
-        /// It waits for something outside.
+        /// Something outside must change first.
         Blocked = "blocked",
+        /// The user leaves it out.
         Skipped = "skipped",
     }
 }

@@ -1,8 +1,9 @@
 crate::word_enum! {
-    /// The stages of a lane's life (SPEC §6).
+    // SPEC §6.
+    /// The stage of a lane.
     #[derive(Default)]
     LaneStage {
-        /// Not begun: waits for dependencies or for a place.
+        /// Not started: waits for dependencies or for capacity.
         #[default]
         Waiting = "WAITING",
         /// Preconditions are checked.
@@ -13,12 +14,13 @@ crate::word_enum! {
         Requirements = "REQUIREMENTS",
         /// The plan is presented.
         Synthesis = "SYNTHESIS",
+        /// Implementation agents work.
         Implementation = "IMPLEMENTATION",
         /// The lane's tests run.
         Validation = "VALIDATION",
         /// Reviewers decide.
         Review = "REVIEW",
-        /// The changes are presented, then merged.
+        /// The changes are presented to the user, then merged.
         AwaitingUserApproval = "AWAITING_USER_APPROVAL",
         /// Merged.
         Complete = "COMPLETE",

@@ -1,8 +1,9 @@
 //! Why a run is asked to stop, and how it ended.
 
 crate::word_enum! {
+    /// Why a stop was requested.
     StopReason {
-        /// Ctrl-C.
+        /// The user pressed Ctrl-C.
         Interrupt = "interrupt",
         /// SIGTERM or SIGHUP.
         Terminate = "terminate",
@@ -16,6 +17,7 @@ crate::word_enum! {
 }
 
 crate::word_enum! {
+    /// How a run ended.
     RunOutcome {
         /// Every lane is merged and the final gate passed.
         Done = "done",
@@ -23,7 +25,7 @@ crate::word_enum! {
         Failed = "failed",
         /// A person must act.
         Blocked = "blocked",
-        /// Somebody asked it to stop.
+        /// A stop was requested.
         Stopped = "stopped",
         /// Every lane that had begun was rolled back.
         RolledBack = "rolled_back",

@@ -9,23 +9,26 @@ use super::{Event, Record, RunStarted, Worktree};
 /// A run's state was restored in another clone, or again in the same one: worktrees were created from branches and
 /// snapshots, and nothing that ran before runs any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct RunMoved {
     /// Where it was pushed from.
     pub from: Place,
     /// Where it is now.
     pub to: Place,
-    /// The slots whose worktrees were opened again, each with its number there and here.
+    /// The slots whose worktrees were opened again, each as its number there and here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<(u32, u32)>,
 }
 
 /// A clone on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
+    /// The machine.
     pub host: String,
-    /// The main worktree; absolute.
+    /// The main worktree.
     pub repository: PathBuf,
-    /// Where worktrees live; absolute.
+    /// The directory of the worktrees.
     pub worktree_root: PathBuf,
 }
 

@@ -10,28 +10,29 @@ use crate::{
     AgentName, Budget, CommitId, LaneId, MergeMode, MergeStyle, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId,
 };
 
-/// The first event of a run: everything that the plan does not say.
+/// What a run was started with: everything that the plan does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct RunStarted {
-    /// Version of the run log's format, `major.minor`.
+    /// The version of this format, `major.minor`.
     pub format: String,
-    /// Version of the program that began it.
+    /// The version of the program.
     pub lanewright: String,
     pub run_id: RunId,
     pub phase: PhaseId,
-    /// Where the plan was read; absolute.
+    /// The plan file.
     pub plan_path: PathBuf,
-    /// What was read there, prompt files included.
+    /// The SHA-256 of the plan file and its prompt files.
     pub plan_sha256: String,
-    /// Of `plan.json` as it was written in the run's directory; empty: recorded by an older version.
+    /// The SHA-256 of `plan.json` as it was written in the run's directory; absent: recorded by an older version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pinned_sha256: String,
-    /// The integration branch, without `refs/heads/`.
+    /// The integration branch.
     pub base_branch: String,
-    /// Where it stood.
+    /// The commit that the integration branch was at.
     pub base_commit: CommitId,
     pub owner: Owner,
-    /// What the command line and the settings decided.
+    /// The effective command line and settings.
     pub options: RunOptions,
 }
 
@@ -47,71 +48,74 @@ impl RunStarted {
     }
 }
 
-/// What the command line and the settings decided, for the whole life of a run.
+/// The effective command line and settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunOptions {
-    /// Agents at once, at least 1.
+    /// How many agents run at once.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_parallel: u32,
     /// How finished lanes reach the integration branch.
     pub merge: MergeMode,
-    /// How lanes are merged here that do not say it themselves.
+    /// How lanes are merged for which the plan does not say it; absent: `merge`.
     #[serde(default, skip_serializing_if = "MergeStyle::is_merge")]
     pub merge_style: MergeStyle,
-    /// Stop everything at the first failed lane.
+    /// Whether the first failed lane stops the run.
     pub fail_fast: bool,
-    /// Search the merge that broke a gate.
+    /// Whether the merge that broke a gate is searched.
     #[serde(default)]
     pub bisect_merges: bool,
-    /// What becomes of a lane whose must-haves do not all hold.
     #[serde(default)]
     pub must_haves: MustHavesRule,
-    /// Only these lanes; empty: all.
+    /// The lanes to run; empty: all.
     #[serde(default)]
     pub lanes: Vec<LaneId>,
-    /// Lanes that count as merged because an earlier run merged them.
+    /// Lanes that an earlier run merged.
     #[serde(default)]
     pub done: Vec<LaneId>,
-    /// Where worktrees live; absolute.
+    /// The directory of the worktrees.
     pub worktree_root: PathBuf,
-    /// Added to branch names, for a second run of the same phase beside an unfinished one.
+    /// Appended to branch names, for a second run of the same phase beside an unfinished one.
     #[serde(default)]
     pub branch_suffix: String,
-    /// Keep the pool's slots when the run ends.
+    /// Whether the worktrees of the pool stay when the run ends.
     #[serde(default)]
     pub keep_pool: bool,
-    /// Keep ignored files in a slot that is reused.
+    /// Whether ignored files stay in a worktree that is reused.
     #[serde(default)]
     pub keep_caches: bool,
-    /// Snapshots are tags instead of refs of our own.
+    /// Whether snapshots are tags instead of refs below `refs/lanewright`.
     #[serde(default)]
     pub checkpoint_tags: bool,
-    /// First delay of a retry; doubles each time.
+    /// The first delay of a retry; it doubles each time.
     #[serde(with = "crate::time::millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub backoff: Duration,
-    /// How long a network or a quota may be out before the lane fails.
+    /// How long a network or a service may be unavailable before the lane fails.
     #[serde(with = "crate::time::millis", default = "outage_limit")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub outage_limit: Duration,
-    /// Time limit of a specialist.
+    /// The time limit of an agent.
     #[serde(with = "crate::time::millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub specialist_timeout: Duration,
-    /// What supervisors do when Lanewright dies.
     pub on_orphan: crate::OnOrphan,
-    /// Time limit of the whole run.
+    /// The time limit of the whole run; null: none.
     #[serde(with = "optional_millis", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub timeout: Option<Duration>,
-    /// The plans that come after this one, absolute; `None`: the run is part of no chain.
+    /// The plans that come after this one, if the run is part of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_phases: Option<Vec<PathBuf>>,
-    /// Whether Lanewright writes GSD's `ROADMAP.md` and `STATE.md` when it merges a lane.
+    /// Whether GSD's `ROADMAP.md` and `STATE.md` are updated when a lane is merged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gsd_tracking: bool,
-    /// The run that placed this one, which has one lane of it, on a cluster.
+    /// The run that placed this one on a cluster, to run one lane of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placed_by: Option<RunId>,
-    /// How the plan is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_format: Option<PlanFormat>,
-    /// What the agents may use, all lanes together.
+    /// What the agents of all lanes together may use; absent: no limit.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
 }
@@ -120,10 +124,13 @@ fn outage_limit() -> Duration {
     crate::retry::OUTAGE_LIMIT
 }
 
-/// Who works on a run.
+/// The process that works on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Owner {
+    /// The name of its session.
     pub session_id: String,
     pub process: ProcessId,
+    /// The machine.
     pub host: String,
 }

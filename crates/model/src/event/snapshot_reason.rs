@@ -1,23 +1,25 @@
 crate::word_enum! {
+    /// Why a snapshot was taken.
     SnapshotReason {
         /// A task passed its gate.
         Task = "task",
-        /// An attempt failed; what it left is kept.
+        /// An attempt failed.
         Failure = "failure",
         /// An attempt ran out of time.
         Timeout = "timeout",
+        /// An attempt was stopped.
         Stop = "stop",
         /// Work is about to be put aside for a new base.
         Reset = "reset",
         /// A rollback is about to put work aside.
         Rollback = "rollback",
-        /// An attempt has gone on for a while.
+        /// An attempt has worked for the configured interval.
         Interval = "interval",
-        /// An agent has used its tools for a number of times.
+        /// An agent has used its tools as often as configured.
         ToolCalls = "tool_calls",
         /// An agent is about to do, or has done, something risky.
         Risky = "risky",
-        /// A person asked for it.
+        /// The user asked for it.
         Request = "request",
         /// Another snapshot is about to be restored over the uncommitted files.
         Restore = "restore",

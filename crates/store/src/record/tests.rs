@@ -1,5 +1,5 @@
 use lanewright_model::event::{Idle, LaneStage, RunOutcome};
-use lanewright_model::{Approval, JobRole, Stage};
+use lanewright_model::{Approval, JobRole, LaneId, Stage, TaskId};
 use proptest::prelude::*;
 
 use super::*;
