@@ -1,11 +1,12 @@
 //! The one place where an error becomes a message, hints and an exit code.
 
 use std::error::Error;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::io;
 use std::process::ExitCode;
 
 use rustix::io::Errno;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::progress::projections::ProjectionError;
@@ -108,14 +109,49 @@ pub(crate) struct CliError {
     pub(super) hints: Vec<String>,
 }
 
+/// An error, which ends the command.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ErrorLine<'a> {
+    /// The exit code.
+    #[cfg_attr(test, schemars(extend("enum" = errors().map(ExitStatus::code).collect::<Vec<_>>())))]
+    code: u8,
+    /// What the exit code means, in a word.
+    #[cfg_attr(test, schemars(extend("enum" = errors().map(ExitStatus::kind).collect::<Vec<_>>())))]
+    kind: &'static str,
+    message: &'a str,
+    /// What to do about it.
+    hints: &'a [String],
+}
+
+#[cfg(test)]
+fn errors() -> impl Iterator<Item = ExitStatus> {
+    ExitStatus::ALL.iter().copied().filter(|status| *status != ExitStatus::Done)
+}
+
+/// A warning, which does not end the command.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct WarningLine<'a> {
+    #[cfg_attr(test, schemars(extend("const" = WarningLine::KIND)))]
+    kind: &'static str,
+    message: String,
+    /// What to do about it.
+    hints: &'a [String],
+}
+
+impl<'a> WarningLine<'a> {
+    const KIND: &'static str = "warning";
+
+    pub(super) fn new(message: impl Display, hints: &'a [String]) -> Self {
+        Self { kind: Self::KIND, message: message.to_string(), hints }
+    }
+}
+
 impl CliError {
     pub(super) fn to_json(&self) -> Value {
-        json!({
-            "code": self.status.code(),
-            "kind": self.status.kind(),
-            "message": self.message,
-            "hints": self.hints,
-        })
+        let (code, kind) = (self.status.code(), self.status.kind());
+        json!(ErrorLine { code, kind, message: &self.message, hints: &self.hints })
     }
 
     /// The message and what to do about it, for texts that have one line for both.

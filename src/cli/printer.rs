@@ -10,7 +10,7 @@ use lanewright_model::safe_text;
 use serde_json::{Value, json};
 
 use super::args::Format;
-use super::error::{CliError, ExitStatus, OutputError};
+use super::error::{CliError, ExitStatus, OutputError, WarningLine};
 use crate::progress::terminal_size;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -65,11 +65,7 @@ impl Printer {
     pub(super) fn warning(self, message: impl Display, hints: &[String]) {
         match self.format {
             Format::Text => self.error_line(&format!("{WARNING}warning:{WARNING:#} {message}{}", hint_lines(hints))),
-            Format::Json => {
-                self.error_line(
-                    &json!({"kind": "warning", "message": message.to_string(), "hints": hints}).to_string(),
-                );
-            }
+            Format::Json => self.error_line(&json!(WarningLine::new(message, hints)).to_string()),
         }
     }
 

@@ -5,8 +5,8 @@ use std::io;
 use lanewright_model::RunId;
 use lanewright_store::lock::is_held;
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
-use lanewright_view::status::run_list::{ListedRun, render};
-use serde_json::{Value, json};
+use lanewright_view::status::run_list::{ListedRun, RunList, render};
+use serde_json::json;
 
 use crate::cli::args::Format;
 use crate::cli::printer::screen;
@@ -16,19 +16,17 @@ use crate::progress::styles_for;
 
 pub(crate) fn run(context: &Context) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
-    let mut runs = listed(&all_runs(&state)?);
+    let mut list = RunList { runs: listed(&all_runs(&state)?) };
     // A log that says nothing of its start is listed last.
-    runs.sort_by_key(|run| std::cmp::Reverse(run.started));
+    list.runs.sort_by_key(|run| std::cmp::Reverse(run.started));
     match context.printer.format() {
-        Format::Json => {
-            context.printer.json(&json!({"runs": runs.iter().map(ListedRun::json).collect::<Vec<Value>>()}))?;
-        }
-        Format::Text if runs.is_empty() => {
+        Format::Json => context.printer.json(&json!(list))?,
+        Format::Text if list.runs.is_empty() => {
             context.printer.out("No runs in this repository yet. Start one: lanewright execute-phase PLAN\n")?;
         }
-        Format::Text => context.printer.out(render(&runs, now(), screen().1, styles_for(&io::stdout())))?,
+        Format::Text => context.printer.out(render(&list.runs, now(), screen().1, styles_for(&io::stdout())))?,
     }
-    warn(context, &runs);
+    warn(context, &list.runs);
     Ok(ExitStatus::Done)
 }
 

@@ -78,7 +78,7 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
         graph = graph.as_in(&lane_graph(&history, held, &critical, |_| None));
     }
     if context.printer.format() == Format::Json {
-        return context.printer.json(&graph.json()).map(|()| ExitStatus::Done);
+        return context.printer.json(&serde_json::json!(graph.json())).map(|()| ExitStatus::Done);
     }
     context.printer.out(match arguments.language {
         GraphLanguage::Dot => graph.dot(),

@@ -9,22 +9,31 @@ use serde::Serialize;
 use crate::answers::commands::Commands;
 use crate::history::{Ending, LaneHistory, RunHistory};
 
+/// What the user has to decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Escalation {
-    /// The lane; `None`: the phase itself.
+    /// The lane; null: the phase itself.
     pub lane: Option<LaneId>,
+    /// What failed, or what must change.
     pub issue: String,
+    /// The stage, and where the work is.
     pub current_state: String,
+    /// What was tried already.
     pub recovery_attempts: String,
+    /// What depends on it.
     pub impact: String,
     /// The likeliest first.
     pub options: Vec<Choice>,
 }
 
+/// One thing that the user can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Choice {
     /// The effect of the command.
     pub what: String,
+    /// An argument vector.
     pub command: Vec<String>,
 }
 

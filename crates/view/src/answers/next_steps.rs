@@ -11,9 +11,11 @@ use crate::answers::commands::Commands;
 use crate::answers::escalation;
 use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
 
+/// What the user can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextStep {
-    /// On one line.
+    /// Why, on one line.
     pub reason: String,
     /// Argument vectors, each a choice, the likeliest first.
     pub commands: Vec<Vec<String>>,

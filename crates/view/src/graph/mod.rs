@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use lanewright_model::word_enum;
 use lanewright_model::{Dag, LaneId, LaneIndex, Plan};
 
+pub use json::GraphJson;
 pub use svg::{STYLE, SvgStyle};
 pub use text::TextForm;
 

@@ -8,7 +8,6 @@ use lanewright_model::{
     LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
 use super::state::LaneState;
@@ -130,6 +129,20 @@ pub struct PlacementView {
     pub reason: Option<String>,
 }
 
+/// The job of a cluster that has a lane, or is to have it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Elsewhere<'a> {
+    /// The name of the executor.
+    executor: &'a str,
+    /// The job, as its executor calls it; null: it was not submitted yet.
+    job: Option<&'a str>,
+    /// The machine that works on the lane.
+    host: Option<&'a str>,
+    /// What was noted about the job, such as why it waits.
+    note: Option<&'a str>,
+}
+
 impl PlacementView {
     pub(super) fn offered(number: u32, executor: &str, offered: Timestamp) -> Self {
         Self {
@@ -162,8 +175,9 @@ impl PlacementView {
     }
 
     /// What programs are shown of a job while it has the lane.
-    pub(crate) fn json(&self) -> Value {
-        json!({ "executor": self.executor, "job": self.job, "host": self.host, "note": self.note })
+    pub(crate) fn elsewhere(&self) -> Elsewhere<'_> {
+        let Self { executor, job, host, note, .. } = self;
+        Elsewhere { executor, job: job.as_deref(), host: host.as_deref(), note: note.as_deref() }
     }
 }
 
@@ -188,9 +202,10 @@ pub struct AgentHistory {
 
 /// A failure and what it happened to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailureView {
     pub at: Timestamp,
-    /// Whose work it concerns.
+    /// Whose work it concerns; null: the lane's.
     pub agent: Option<AgentName>,
     pub task: Option<TaskId>,
     /// The job that failed, where a job failed.
@@ -200,40 +215,52 @@ pub struct FailureView {
     pub failure: Failure,
 }
 
+/// A worktree's whole state, saved in a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotView {
-    /// Whose worktree; `None`: the lane's.
+    /// Whose worktree; null: the lane's.
     pub agent: Option<AgentName>,
     pub reason: SnapshotReason,
     pub commit: CommitId,
+    /// Its ref.
     pub reference: String,
     pub at: Timestamp,
 }
 
+/// A checkpoint of a lane (`docs/checkpoints.md`).
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckpointView {
     pub at: Timestamp,
     pub stage: Stage,
     pub status: CheckpointStatus,
+    /// The last command, or what the lane waited for.
     pub notes: String,
 }
 
+/// An approval or a rejection.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerView {
     pub at: Timestamp,
+    /// `plan`, `changes` or `task:ID`.
     pub gate: HumanGate,
     pub approved: bool,
+    /// What the user wrote.
     pub message: String,
 }
 
+/// The merge of a lane into the integration branch, or of an agent's work into its lane.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MergeView {
     pub at: Timestamp,
-    /// Whose work was merged into the lane; `None`: the lane's into the integration branch.
+    /// Whose work was merged into the lane; null: the lane's into the integration branch.
     pub agent: Option<AgentName>,
     /// The branch after it.
     pub commit: CommitId,
-    /// The branch before it, where that is known.
+    /// The branch before it, if that is known.
     pub onto: Option<CommitId>,
 }
 

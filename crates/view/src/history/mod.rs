@@ -19,8 +19,11 @@ use lanewright_model::event::{Event, Record};
 use lanewright_model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
-pub use lane::{AnswerView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView, Span};
-pub use run::{InterfaceView, RunFacts};
+pub use lane::{
+    AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView,
+    Span,
+};
+pub use run::{InterfaceView, NoteView, RunFacts};
 pub use state::{LaneState, WaitingFor};
 pub use waits::{Wait, WaitReason};
 pub use workplace::{Workplace, worktree_link};

@@ -63,19 +63,24 @@ pub struct RunFacts {
     pub(super) merge_queue: MergeQueue,
 }
 
+/// An interface freeze gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterfaceView {
-    /// For example `IF-0-P1-LEDGER`.
+    /// Its name, for example `IF-0-P1-LEDGER`.
     pub id: String,
-    /// The lane whose merge closes it; `None`: no lane of this plan does.
+    /// The lane whose merge closes it; null: no lane of this plan does.
     pub provider: Option<LaneId>,
     /// Whether what it names is fixed.
     pub closed: bool,
 }
 
+/// A message that was noted in the run log.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoteView {
     pub at: Timestamp,
+    /// The lane; null: the phase.
     pub lane: Option<LaneId>,
     pub message: String,
 }

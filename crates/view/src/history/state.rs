@@ -3,7 +3,10 @@
 use lanewright_model::{Approval, LaneId, TaskId, Timestamp};
 use serde::{Serialize, Serializer};
 
+/// The state of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = Self::ALL.map(Self::word))))]
 pub enum LaneState {
     /// Waits for dependencies or for capacity.
     Waiting,
@@ -32,6 +35,25 @@ pub enum LaneState {
 }
 
 impl LaneState {
+    pub const ALL: [Self; 16] = [
+        Self::Waiting,
+        Self::Starting,
+        Self::Running,
+        Self::Testing,
+        Self::Reviewing,
+        Self::NeedsApproval(Approval::Plan),
+        Self::NeedsApproval(Approval::Changes),
+        Self::NeedsPerson,
+        Self::Merging,
+        Self::Merged,
+        Self::Proposed,
+        Self::Failed,
+        Self::Blocked,
+        Self::Stopped,
+        Self::RolledBack,
+        Self::Skipped,
+    ];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -80,7 +102,9 @@ impl Serialize for LaneState {
     }
 }
 
+/// What a lane waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitingFor {
     /// Lanes that are not merged.

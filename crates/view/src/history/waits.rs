@@ -21,6 +21,7 @@ pub struct Wait {
 }
 
 lanewright_model::word_enum! {
+    /// Why a lane waits.
     WaitReason {
         /// Capacity: the number of agents, or a pool.
         Place = "waiting for a place",

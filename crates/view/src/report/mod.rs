@@ -24,6 +24,7 @@ use timeline::{Timeline, Times};
 
 pub use annotations::{Annotation, annotations};
 pub use html::changes::{ChangedFile, LaneChanges, MOST_CHANGES};
+pub use json::RunReport;
 pub use markdown::markdown;
 pub use render::MARKDOWN_LIMIT;
 

@@ -7,8 +7,9 @@ use super::lanes::{JobReport, LaneReport, Reporter};
 use crate::history::clock::{Span, covered};
 use crate::history::{self, LaneHistory, RunHistory, WaitReason};
 
-/// All times are milliseconds on the run's clock, which stops while no process works on it.
+/// When things happened, in milliseconds on the run's clock, which stops while no process works on it.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// A bar for each lane that began, followed by those of its jobs; the final gate's last.
     pub bars: Vec<Bar>,
@@ -19,11 +20,14 @@ pub struct Timeline {
     pub critical_path: Vec<LaneId>,
 }
 
+/// A lane or a job on the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bar {
-    /// `None`: the phase's.
+    /// The lane; null: the phase.
     pub lane: Option<LaneId>,
     /// `lane`, or the kind of the job.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = bar_kinds())))]
     pub kind: &'static str,
     pub agent: Option<AgentName>,
     pub task: Option<TaskId>,
@@ -36,7 +40,9 @@ pub struct Bar {
     pub critical: bool,
 }
 
+/// A wait of a lane, or of one of its agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitBar {
     pub lane: LaneId,
     pub agent: Option<AgentName>,
@@ -45,22 +51,26 @@ pub struct WaitBar {
     pub end_ms: u64,
 }
 
-/// From the moment that nothing was before it in the merge queue; of an agent's work only the moment of the merge.
+/// A merge: from the moment that nothing was before it in the merge queue; of an agent's work only the moment of the
+/// merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MergeBar {
     pub lane: LaneId,
-    /// Whose work was merged into the lane; `None`: the lane's into the integration branch.
+    /// Whose work was merged into the lane; null: the lane's into the integration branch.
     pub agent: Option<AgentName>,
     pub start_ms: u64,
     pub end_ms: u64,
 }
 
-/// Where the time of a run went, in milliseconds; [`times::Times`](crate::history::times::Times) defines the first
-/// four. All but the time at rest are without it.
+/// Where the time of a run went, in milliseconds (`docs/report.md`). All but the time at rest are without it.
+// `history::times::Times` defines the first four.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Times {
+    /// From the start to the end, or until now.
     pub makespan_ms: u64,
-    /// Not part of the makespan.
+    /// While no process worked on the run.
     pub at_rest_ms: u64,
     /// All attempts of agents together.
     pub work_ms: u64,
@@ -78,12 +88,18 @@ pub struct Times {
     pub delayed_ms: u64,
     /// While none ran, no retry was delayed and git worked.
     pub git_ms: u64,
-    /// All the rest: Lanewright itself, and the disk.
+    /// The rest: Lanewright itself, and the disk.
     pub overhead_ms: u64,
     /// How long lanes were active, all of them together.
     pub lanes_ms: u64,
     /// The overhead of all lanes together.
     pub lanes_overhead_ms: u64,
+}
+
+#[cfg(feature = "schema")]
+fn bar_kinds() -> Vec<&'static str> {
+    let jobs = lanewright_model::job::JobKind::ALL.iter().map(|kind| kind.word());
+    std::iter::once("lane").chain(jobs).collect()
 }
 
 /// The timeline of a run, and where its time went.

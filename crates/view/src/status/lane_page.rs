@@ -60,15 +60,7 @@ impl LanePage<'_, '_> {
     }
 
     pub fn json(&self) -> Value {
-        let (lane, times) = (self.lane.lane, self.summary.history.lane_times(self.lane.lane, self.summary.until));
-        let mut value = self.lane.json();
-        value["run_id"] = json!(self.summary.history.run.run_id());
-        value["work_ms"] = json!(times.work);
-        value["waiting_ms"] = json!(times.waiting);
-        value["idle_ms"] = json!(times.idle);
-        value["failures"] = json!(lane.failures);
-        value["escalation"] = json!(self.escalation());
-        value
+        json!(self.details())
     }
 
     fn head(&self, width: usize, styles: Styles) -> String {
@@ -198,7 +190,7 @@ impl LanePage<'_, '_> {
         text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &logs)));
     }
 
-    fn escalation(&self) -> Option<&Escalation> {
+    pub(super) fn escalation(&self) -> Option<&Escalation> {
         self.summary.escalations.iter().find(|escalation| escalation.lane.as_ref() == Some(&self.lane.lane.id))
     }
 }

@@ -120,8 +120,8 @@ pub fn rank(state: LaneState) -> u8 {
 /// The word for a lane that was at work when its run was cut off.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// The words for a lane whose rollback died half-way, and for its run.
-pub(crate) const HALF_ROLLED_BACK: &str = "half rolled back";
+/// The words for a lane whose rollback died half-way.
+const HALF_ROLLED_BACK: &str = "half rolled back";
 
 /// The word for the state of a lane in lists and counts, and its tone. `held`: whether a live process works on the run.
 pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'static str, Tone) {

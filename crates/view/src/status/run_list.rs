@@ -2,28 +2,56 @@
 
 use lanewright_model::time::ago;
 use lanewright_model::{PhaseId, RunId, Timestamp, Usage};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::history::{LaneState, RunHistory};
+#[cfg(feature = "schema")]
+use crate::status::run_state::RunState;
 use crate::status::styles::{Styles, Tone};
-use crate::status::summary::standing;
+use crate::status::summary::state_of;
 use crate::status::table::{Cell, Column, Holds, lines};
 
+/// What `lanewright list --format json` writes.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunList {
+    /// The newest first.
+    pub runs: Vec<ListedRun>,
+}
+
 /// A run, as far as a list shows it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedRun {
+    #[serde(rename = "run_id")]
     pub run: RunId,
     pub phase: Option<PhaseId>,
-    /// In the word that `status` has for it; `unreadable` where its log cannot be read.
+    /// The state of the run; `unreadable`: its log cannot be read, and `damage` is the reason.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = states())))]
     pub state: &'static str,
+    /// Whether a live process works on it.
     pub held: bool,
     pub started: Option<Timestamp>,
-    /// How many lanes are merged or proposed, and how many the run has.
-    pub merged: usize,
-    pub lanes: usize,
+    pub lanes: LaneCounts,
+    /// What its agents used.
     pub usage: Usage,
-    /// Why its log cannot be read, or what is wrong with it.
+    /// The first damage of its log.
     pub damage: Option<String>,
+}
+
+/// How many lanes a run has.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaneCounts {
+    /// Those that are merged, or proposed in a pull request.
+    pub merged: usize,
+    /// All, without those that are skipped.
+    pub total: usize,
+}
+
+#[cfg(feature = "schema")]
+fn states() -> Vec<&'static str> {
+    RunState::ALL.iter().map(|state| state.word()).chain([UNREADABLE]).collect()
 }
 
 impl ListedRun {
@@ -32,11 +60,13 @@ impl ListedRun {
         Self {
             run,
             phase: history.run.phase.clone(),
-            state: standing(history, held),
+            state: state_of(history, held).word(),
             held,
             started: history.run.started,
-            merged: history.done(),
-            lanes: history.lanes().iter().filter(|lane| is_part(lane.state)).count(),
+            lanes: LaneCounts {
+                merged: history.done(),
+                total: history.lanes().iter().filter(|lane| is_part(lane.state)).count(),
+            },
             usage: history.run.used,
             damage: None,
         }
@@ -55,19 +85,6 @@ impl ListedRun {
         }
     }
 
-    pub fn json(&self) -> Value {
-        json!({
-            "run_id": self.run,
-            "phase": self.phase,
-            "state": self.state,
-            "held": self.held,
-            "started": self.started,
-            "lanes": {"merged": self.merged, "total": self.lanes},
-            "usage": self.usage,
-            "damage": self.damage,
-        })
-    }
-
     fn row(&self, now: Timestamp) -> Vec<Cell> {
         let damaged = if self.damage.is_some() && self.state != UNREADABLE { " (log damaged)" } else { "" };
         let plain = |text: String| (text, Tone::Plain);
@@ -75,7 +92,7 @@ impl ListedRun {
             plain(self.run.to_string()),
             plain(self.phase.as_ref().map(PhaseId::to_string).unwrap_or_default()),
             (format!("{}{damaged}", self.state), if damaged.is_empty() { tone(self.state) } else { Tone::Bad }),
-            plain(format!("{}/{}", self.merged, self.lanes)),
+            plain(format!("{}/{}", self.lanes.merged, self.lanes.total)),
             plain(self.started.map(|started| ago(now.since(started))).unwrap_or_default()),
             plain(self.usage.cost.map(|cost| cost.to_string()).unwrap_or_default()),
         ]
@@ -126,8 +143,7 @@ mod tests {
             state,
             held: false,
             started: Some(at(0)),
-            merged: 2,
-            lanes: 3,
+            lanes: LaneCounts { merged: 2, total: 3 },
             usage: Usage { cost: Dollars::new(1.25), ..Usage::default() },
             damage: None,
         }
@@ -182,7 +198,8 @@ mod tests {
             };
             let plan = plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[]), ("unknown", &[], &[])]);
             let list = |records: Vec<&Record>| {
-                ListedRun::of(RunId::new("r1").unwrap(), &RunHistory::for_plan(&plan).after(records), false).json()
+                let history = RunHistory::for_plan(&plan).after(records);
+                serde_json::to_value(ListedRun::of(RunId::new("r1").unwrap(), &history, false)).unwrap()
             };
             prop_assert_eq!(list(all.iter().filter(is_decisive).collect()), list(all.iter().collect()));
         }

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use crate::answers::commands::Commands;
 use crate::answers::escalation::{Escalation, escalation_of, final_gate};
 use crate::answers::next_steps::{NextStep, next_steps};
-use crate::history::{JobHistory, LaneHistory, PlacementView, Retry, RunHistory};
+use crate::history::{LaneHistory, RunHistory};
 use crate::status::header;
 use crate::status::interfaces::{self, interfaces};
 pub use crate::status::lane_row::LaneSummary;
-use crate::status::lane_row::{COLUMNS, HALF_ROLLED_BACK, LastSaid, agents, rank};
+use crate::status::lane_row::{COLUMNS, LastSaid, rank};
+use crate::status::run_state::RunState;
 use crate::status::styles::{Styles, Tone};
 use crate::status::table::{Cell, lines};
 use lanewright_model::cells::{clean, cut};
@@ -94,34 +95,12 @@ impl<'h> Summary<'h> {
         self.history.elapsed(self.until)
     }
 
-    fn stopping(&self) -> bool {
+    pub(super) fn stopping(&self) -> bool {
         stopping(self.history)
     }
 
     pub fn json(&self) -> Value {
-        let (run, times) = (&self.history.run, self.history.times(self.until));
-        json!({
-            "run_id": run.run_id(),
-            "phase": run.phase,
-            "title": run.title,
-            "base_branch": run.base_branch(),
-            "integration": run.integration,
-            "outcome": run.outcome,
-            "stopping": self.stopping(),
-            "held": self.held,
-            "started": run.started,
-            "finished": run.finished,
-            "elapsed_ms": milliseconds(self.elapsed()),
-            "work_ms": times.work,
-            "waiting_ms": times.waiting,
-            "idle_ms": times.idle,
-            "resumes": run.resumes,
-            "lanes": self.lanes.iter().map(LaneSummary::json).collect::<Vec<_>>(),
-            "usage": self.usage(),
-            "interfaces": interfaces(self.history),
-            "next_steps": self.next_steps,
-            "escalations": self.escalations,
-        })
+        json!(self.status())
     }
 
     /// The summary as text, at most `width` cells wide but for commands and words that cannot be broken.
@@ -179,15 +158,19 @@ impl<'h> Summary<'h> {
         header::fitting(&headline(self.history, self.held, self.until, width), width)
     }
 
+    pub(crate) fn state(&self) -> RunState {
+        state_of(self.history, self.held)
+    }
+
     pub fn standing(&self) -> &'static str {
-        standing(self.history, self.held)
+        self.state().word()
     }
 }
 
 /// What a run's first line says, the most important first. The title is cut to what the state and the number of lanes
 /// leave of `width`.
 pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width: usize) -> Vec<String> {
-    let mut words = vec![standing(history, held).to_owned()];
+    let mut words = vec![state_of(history, held).to_string()];
     words.extend(header::progress(history, until));
     words.insert(0, header::subject(history, &words[..2.min(words.len())], width));
     words.extend(header::left(history, until).filter(|_| held));
@@ -195,18 +178,21 @@ pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width
     words
 }
 
-/// The state of the run in a word. `held`: whether a live process works on it.
-pub(crate) fn standing(history: &RunHistory, held: bool) -> &'static str {
+/// The state of the run. `held`: whether a live process works on it.
+pub(crate) fn state_of(history: &RunHistory, held: bool) -> RunState {
     let is_half_rolled_back = history.half_rolled_back().next().is_some();
     match history.run.outcome {
-        _ if is_half_rolled_back && held => "rolling back",
-        _ if is_half_rolled_back => HALF_ROLLED_BACK,
-        Some(RunOutcome::RolledBack) => "rolled back",
-        Some(outcome) => outcome.word(),
-        None if history.run.started.is_none() => "not begun",
-        None if !held => "interrupted",
-        None if stopping(history) => "stopping",
-        None => "running",
+        _ if is_half_rolled_back && held => RunState::RollingBack,
+        _ if is_half_rolled_back => RunState::HalfRolledBack,
+        Some(RunOutcome::RolledBack) => RunState::RolledBack,
+        Some(RunOutcome::Done) => RunState::Done,
+        Some(RunOutcome::Failed) => RunState::Failed,
+        Some(RunOutcome::Blocked) => RunState::Blocked,
+        Some(RunOutcome::Stopped) => RunState::Stopped,
+        None if history.run.started.is_none() => RunState::NotBegun,
+        None if !held => RunState::Interrupted,
+        None if stopping(history) => RunState::Stopping,
+        None => RunState::Running,
     }
 }
 
@@ -216,57 +202,12 @@ fn stopping(history: &RunHistory) -> bool {
 
 impl Serialize for Summary<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.json().serialize(serializer)
+        self.status().serialize(serializer)
     }
 }
 
 pub(crate) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
     duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-}
-
-impl LaneSummary<'_> {
-    pub(crate) fn json(&self) -> Value {
-        let lane = self.lane;
-        json!({
-            "lane": lane.id,
-            "name": lane.name,
-            "state": lane.state,
-            "stage": lane.stage,
-            "agents": agents(lane),
-            "running": lane.jobs.running.iter().map(running).collect::<Vec<_>>(),
-            "attempts": lane.attempts(),
-            "usage": lane.usage(),
-            "retries": lane.counted_retries().map(retry).collect::<Vec<_>>(),
-            "started": lane.started,
-            "finished": lane.finished,
-            "elapsed_ms": milliseconds(self.elapsed),
-            "waiting_for": self.waiting_for,
-            "reason": lane.reason(),
-            "branch": lane.workplace.branch(),
-            "worktree": self.worktree,
-            "elsewhere": lane.elsewhere().map(PlacementView::json),
-            "head": lane.workplace.head,
-            "merge_commit": lane.merge_commit,
-            "pull_request": lane.pull_request,
-            "snapshots": lane.snapshots,
-            "must_haves": lane.must_haves,
-            "kept": lane.kept,
-            "note": self.note,
-        })
-    }
-}
-
-fn retry(retry: &Retry) -> Value {
-    let Retry { agent, level, of, reason, planned, .. } = retry;
-    let (attempt, max) = (retry.attempt(), of.unwrap_or_default());
-    json!({ "agent": agent, "level": level, "attempt": attempt, "max": max, "reason": reason, "at": planned })
-}
-
-fn running(job: &JobHistory) -> Value {
-    let JobHistory { job, since, .. } = job;
-    json!({
-        "role": job.role.word(), "agent": job.agent(), "task": job.task(), "attempt": job.number, "since": since,
-    })
 }
 
 pub(crate) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {

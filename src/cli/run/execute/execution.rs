@@ -23,6 +23,7 @@ use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::{Request, RunDirectory, requests};
 use lanewright_view::RunHistory;
 use lanewright_view::answers::escalation::Escalation;
+use lanewright_view::status::RunStatus;
 use lanewright_view::status::ending::ending;
 use lanewright_view::status::summary::{Summary, SummaryContext};
 
@@ -294,11 +295,12 @@ fn summarize(within: &RepositoryContext, view: &RunHistory, started: &RunStarted
     let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
     keep_escalations(context, &summary, directory);
     if context.printer.format() == Format::Json {
-        let mut value = summary.json();
-        if let [lane] = started.options.lanes.as_slice() {
-            value["lane"] = serde_json::json!(lane);
-        }
-        return unless_gone(context.printer.json(&value));
+        let lane = match started.options.lanes.as_slice() {
+            [lane] => Some(lane),
+            _ => None,
+        };
+        let status = RunStatus { lane, ..summary.status() };
+        return unless_gone(context.printer.json(&serde_json::json!(status)));
     }
     let styles = styles_for(&std::io::stderr());
     let mut text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);

@@ -41,7 +41,7 @@ impl Limits {
 }
 
 pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
-    let mut page = json::report(report);
+    let mut page = json!(json::report(report));
     let (history, summary) = (report.history, &report.summary);
     let mut notes: HashMap<&LaneId, Vec<&str>> = HashMap::new();
     for note in &history.run.notes {
