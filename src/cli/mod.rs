@@ -27,6 +27,9 @@ mod this_process;
 mod timings;
 mod wait_policy;
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

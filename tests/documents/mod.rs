@@ -9,9 +9,10 @@ use roxmltree::{Document, Node};
 use serde_json::Value;
 
 /// Our schemas, by name.
-pub(crate) const SCHEMAS: [(&str, &str); 8] = [
+pub(crate) const SCHEMAS: [(&str, &str); 9] = [
     ("report", include_str!("../../docs/schemas/report.schema.json")),
     ("status", include_str!("../../docs/schemas/status.schema.json")),
+    ("lane-status", include_str!("../../docs/schemas/lane-status.schema.json")),
     ("list", include_str!("../../docs/schemas/list.schema.json")),
     ("graph", include_str!("../../docs/schemas/graph.schema.json")),
     ("progress", include_str!("../../docs/schemas/progress.schema.json")),

@@ -38,6 +38,8 @@ fn json_outputs_match_their_schemas() {
     env.log().iter().for_each(|line| lines.accepts(line));
     let status = |env: &TestEnv| parsed(&env.lanewright(&["status", RUN, "--format", "json"]).exits(0).stdout);
     Schema::named("status").accepts(&status(&env));
+    let lane = parsed(&env.lanewright(&["status", RUN, "B", "--format", "json"]).exits(0).stdout);
+    Schema::named("lane-status").accepts(&lane);
     let graph = ["plan", "graph", "../plan.toml", "--run", RUN, "--format", "json", "--as", "svg"];
     let graph = parsed(&env.lanewright(&graph).exits(0).stdout);
     Schema::named("graph").accepts(&graph);

@@ -433,6 +433,7 @@ pub enum Event {
         agent: AgentName,
         /// What the attempt is for.
         #[serde(default = "first_level")]
+        #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "added_later"))]
         level: RetryLevel,
         /// The attempt does not start before this time.
         not_before: Timestamp,
@@ -466,6 +467,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         transcript: Option<Box<Transcript>>,
     },
+}
+
+/// Of a field that logs of earlier versions do not have.
+#[cfg(feature = "schema")]
+fn added_later<T>(_: &T) -> bool {
+    true
 }
 
 /// The level of retries in logs that were written before there were levels.

@@ -64,8 +64,10 @@ pub struct RunOptions {
     pub fail_fast: bool,
     /// Whether the merge that broke a gate is searched.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "super::added_later"))]
     pub bisect_merges: bool,
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "super::added_later"))]
     pub must_haves: MustHavesRule,
     /// The lanes to run; empty: all.
     #[serde(default)]
@@ -93,7 +95,7 @@ pub struct RunOptions {
     pub backoff: Duration,
     /// How long a network or a service may be unavailable before the lane fails.
     #[serde(with = "crate::time::millis", default = "outage_limit")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
+    #[cfg_attr(feature = "schema", schemars(with = "u64", skip_serializing_if = "super::added_later"))]
     pub outage_limit: Duration,
     /// The time limit of an agent.
     #[serde(with = "crate::time::millis")]

@@ -150,19 +150,6 @@ fn an_unknown_word_in_a_known_event_differs_from_an_unknown_event() {
     assert!(matches!(&fault, LineFault::Fields(reason) if reason.contains("dusty")), "{fault}");
 }
 
-#[test]
-fn every_event_and_field_is_explained_to_users() {
-    let docs = include_str!("../../../../docs/run-log.md");
-    for event in every_event() {
-        let line: serde_json::Value = serde_json::from_slice(&line_of(&record(event))).unwrap();
-        let word = line["event"].as_str().unwrap();
-        assert!(docs.contains(&format!("\n| `{word}` | ")), "{word} is not explained");
-        for field in line.as_object().unwrap().keys() {
-            assert!(docs.contains(&format!("`{field}`")), "{field} of {word} is not explained");
-        }
-    }
-}
-
 /// serde lists all kinds of events in its message about one that it does not know.
 #[test]
 fn every_kind_of_event_has_a_sample() {

@@ -14,14 +14,14 @@ const RUNS: usize = 300;
 /// What no run has.
 const NEVER: &[&str] = &[
     // A command has words, and so has every choice a command.
-    "escalation.options: empty",
-    "escalation.options[].command: empty",
-    "next_step.commands[]: empty",
+    "Choice.command: empty",
+    "Escalation.options: empty",
+    "NextStep.commands[]: empty",
     // It is absent then.
-    "said.own: false",
+    "AgentReport.own: false",
     // Otherwise the lane waits for a place, or for no answer.
-    "waiting_for.lanes.lanes: empty",
-    "waiting_for.person.person: empty",
+    "WaitingFor.lanes.lanes: empty",
+    "WaitingFor.person.person: empty",
 ];
 
 #[test]

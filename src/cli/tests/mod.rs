@@ -1,0 +1,3 @@
+//! Tests that need the types of the whole program.
+
+mod schemas;
