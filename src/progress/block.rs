@@ -21,6 +21,9 @@ const END: &str = "\u{1b}[?2026l";
 const ERASE_LINE: &str = "\u{1b}[K";
 /// Erases all from the cursor on.
 const ERASE: &str = "\u{1b}[J";
+/// Erases the line and those below it. Not in one step: what is erased from the top left corner on, tmux keeps as if it had
+/// scrolled.
+const ERASE_BLOCK: &str = "\u{1b}[K\u{1b}7\u{1b}[B\u{1b}[J\u{1b}8";
 
 impl<W: Write> Block<W> {
     pub(crate) fn new(out: W) -> Self {
@@ -35,7 +38,7 @@ impl<W: Write> Block<W> {
             return Ok(());
         }
         // Without a change of the place each line is written over, so that nothing flickers.
-        let erase = if above.is_empty() && size == self.drawn.1 { ERASE_LINE } else { ERASE };
+        let erase = if above.is_empty() && size == self.drawn.1 { ERASE_LINE } else { ERASE_BLOCK };
         let rows = drawn.0.len();
         let lines: String = drawn.0.iter().map(|line| format!("\n{line}{ERASE_LINE}")).collect();
         let back = if rows == 0 { String::new() } else { format!("\u{1b}[{rows}A") };
@@ -48,7 +51,7 @@ impl<W: Write> Block<W> {
     /// Removes the block.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.drawn = (Vec::new(), (0, 0));
-        self.write(&format!("\r{ERASE}"))
+        self.write(&format!("\r{ERASE_BLOCK}"))
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {

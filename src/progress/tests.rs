@@ -250,6 +250,19 @@ fn a_resized_terminal_keeps_what_is_above_and_nothing_of_the_block() {
 }
 
 #[test]
+fn block_is_not_erased_from_the_cursor_on() {
+    let page = Page::default();
+    let mut block = Block::new(page.clone());
+    for (above, picture) in [("", "one"), ("line\n", "two")] {
+        block.draw(above, vec![picture.to_owned()], (9, 40)).unwrap();
+    }
+    block.draw("", vec!["two".to_owned()], (9, 30)).unwrap();
+    block.clear().unwrap();
+    // From the top left corner on, tmux keeps what is erased so in its scrollback.
+    assert!(!page.text().contains("\r\u{1b}[J") && page.text().contains("\u{1b}[J"), "{:?}", page.text());
+}
+
+#[test]
 fn the_picture_is_redrawn_five_times_a_second_at_most_whatever_the_clock_does() {
     let (page, screen) = (Page::default(), Screen::new(10, 60));
     let mut reporter = live(page.clone(), &screen);
