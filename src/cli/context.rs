@@ -1,7 +1,8 @@
 //! What every command needs: the directory, the environment as data, and the settings.
 
+use std::fmt::Display;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,11 +10,15 @@ use lanewright_files::regular_file::{self, Links};
 use lanewright_files::timing::Timings;
 use lanewright_git::{Repository, Surrounding};
 use lanewright_plan::settings::environment::{HOME, XDG_CONFIG_HOME};
-use lanewright_plan::settings::{ConfigFile, Environment, Layer, Layers, Surroundings, absolute};
+use lanewright_plan::settings::{
+    ConfigFile, Environment, Layer, Layers, Origin, Progress, Settings, Surroundings, absolute,
+};
 
-use super::args::GlobalArgs;
+use super::args::{Format, GlobalArgs};
 use super::error::{ExitStatus, Hint};
+use super::look::report::ci::is_unattended;
 use super::printer::Printer;
+use crate::progress::{Activity, choose};
 
 /// The largest configuration file, in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;
@@ -88,6 +93,25 @@ impl Context {
             self.printer.warning(warning, warning.help.as_slice());
         }
         Ok(layers)
+    }
+
+    /// How progress is shown on standard error.
+    pub(crate) fn progress(&self, settings: &Settings) -> Progress {
+        let asked_for = settings.progress.origin != Origin::Default;
+        let redraws = io::stderr().is_terminal() && (asked_for || !is_unattended(&self.environment));
+        let term = self.environment.get("TERM").and_then(|term| term.to_str());
+        choose(settings.progress.value, redraws, term)
+    }
+
+    /// Shows `what` until it is dropped, with `total` if that is known. Without a terminal only where lines are asked for;
+    /// never beside JSON, because then standard error is JSON, too.
+    pub(crate) fn activity(&self, settings: &Settings, what: impl Display, total: Option<usize>) -> Activity {
+        let is_seen = settings.progress.value == Progress::Plain || io::stderr().is_terminal();
+        let progress = match self.printer.format() {
+            Format::Text if is_seen => self.progress(settings),
+            Format::Text | Format::Json => Progress::None,
+        };
+        Activity::start(progress, what, total)
     }
 
     fn surroundings(&self, repository: PathBuf) -> Surroundings {

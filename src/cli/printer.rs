@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::Format;
 use super::error::{CliError, ExitStatus, OutputError, WarningLine};
-use crate::progress::terminal_size;
+use crate::progress::{above_activity, terminal_size};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -34,10 +34,12 @@ impl Printer {
 
     /// Writes data to standard output, made safe to show. The error of a reader that went away ends the command quietly.
     pub(super) fn out(self, text: impl Display) -> Result<()> {
-        let mut stdout = anstream::stdout().lock();
         let text = text.to_string();
-        stdout.write_all(self.safe(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(OutputError)?;
-        Ok(())
+        let written = above_activity(|| {
+            let mut stdout = anstream::stdout().lock();
+            stdout.write_all(self.safe(&text).as_bytes()).and_then(|()| stdout.flush())
+        });
+        Ok(written.map_err(OutputError)?)
     }
 
     /// Data for programs is escaped, not removed.
@@ -80,7 +82,7 @@ impl Printer {
     /// Writes a line to standard error, in one piece. A failure cannot be reported anywhere.
     fn error_line(self, text: &str) {
         let line = format!("{}\n", self.safe(text.trim_end()));
-        let _ = anstream::stderr().lock().write_all(line.as_bytes());
+        let _ = above_activity(|| anstream::stderr().lock().write_all(line.as_bytes()));
     }
 
     /// Writes why the command ends, and returns the status to end with.
@@ -128,7 +130,8 @@ pub(super) struct Diagnostics;
 impl Write for Diagnostics {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // An event comes in one piece.
-        io::stderr().write_all(safe_text::for_terminal(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        let text = String::from_utf8_lossy(bytes);
+        above_activity(|| io::stderr().write_all(safe_text::for_terminal(&text).as_bytes()))?;
         Ok(bytes.len())
     }
 

@@ -1,5 +1,6 @@
 //! The repository that a command works in, its settings, and the state of its runs.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use super::context::Context;
 use super::error::{ExitStatus, Hint};
 use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
+use crate::progress::Activity;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 
 pub(crate) struct RepositoryContext {
@@ -68,6 +70,16 @@ impl RepositoryContext {
     /// The same repository with other settings, as a separate session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self::new(&self.context, self.repository.clone(), settings)
+    }
+
+    /// Shows `what` until it is dropped, if that takes long.
+    pub(super) fn activity(&self, what: impl Display) -> Activity {
+        self.context.activity(&self.settings, what, None)
+    }
+
+    /// The same for `total` things, of which each is reported when it is done.
+    pub(super) fn counted_activity(&self, what: impl Display, total: usize) -> Activity {
+        self.context.activity(&self.settings, what, Some(total))
     }
 
     /// The remote that the run's state is pushed to during the run, if the settings name one.

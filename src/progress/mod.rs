@@ -13,6 +13,7 @@ use lanewright_model::{Progress, Timestamp};
 use lanewright_view::RunHistory;
 use lanewright_view::status::styles::Styles;
 
+mod activity;
 mod block;
 mod jsonl;
 mod live;
@@ -20,6 +21,7 @@ mod notifier;
 mod plain;
 pub mod projections;
 
+pub(crate) use activity::{Activity, above_activity};
 pub(crate) use block::Block;
 pub(crate) use jsonl::Jsonl;
 pub(crate) use live::Live;

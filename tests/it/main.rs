@@ -50,6 +50,7 @@ mod output;
 mod placement;
 mod placement_checks;
 mod plan_new;
+mod progress;
 mod prompts;
 mod pull_requests;
 mod read_only_commands;

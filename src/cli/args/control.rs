@@ -2,9 +2,9 @@
 
 use clap::{Arg, Args};
 use lanewright_model::{Ci, HumanGate, LaneId, Stage};
-use lanewright_plan::settings::{Layer, OnConflict, OnLockConflict, Progress, value};
+use lanewright_plan::settings::{Layer, OnConflict, OnLockConflict, value};
 
-use super::flags::{CostLimit, CountLimit, LIMITS, SESSION, flag, optional};
+use super::flags::{CostLimit, CountLimit, LIMITS, ProgressArgs, SESSION, flag, optional};
 use super::{LaneArgs, Name, RunArg, choice};
 
 #[derive(Debug, Args)]
@@ -23,10 +23,8 @@ pub(crate) struct ControlArgs {
     #[arg(long, value_name = "WHAT", value_parser = choice::<OnConflict>(), default_value = "fail",
         hide_default_value = true, help_heading = SESSION, hide_short_help = true)]
     pub(crate) on_conflict: OnConflict,
-    /// auto, live, plain, json or none [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), hide_possible_values = true,
-        help_heading = SESSION)]
-    pub(crate) progress: Option<Progress>,
+    #[command(flatten, next_help_heading = SESSION)]
+    pub(crate) progress: ProgressArgs,
     /// Start no more agents after this many US dollars
     ///
     /// Or `none`, which is the default.
@@ -56,13 +54,12 @@ impl ControlArgs {
         Layer {
             session_id: optional("--session-id", &self.session_id),
             on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
-            progress: flag("--progress", &self.progress),
             max_cost: flag("--max-cost", &self.max_cost),
             max_tokens: flag("--max-tokens", &self.max_tokens),
             state_remote: optional("--state-remote", &self.state_remote),
             exchange: optional("--exchange", &self.exchange),
             ci: flag("--ci", &self.ci),
-            ..Layer::default()
+            ..self.progress.layer()
         }
     }
 }
@@ -107,6 +104,7 @@ pub(crate) struct Skip {
 
 /// Resuming at once, after another change to a run.
 #[derive(Debug, Args)]
+#[command(mut_arg("progress", |progress| progress.requires("resume")))]
 pub(crate) struct ThenResume {
     /// Resume the run at once, if no process works on it
     #[arg(long)]
@@ -116,16 +114,14 @@ pub(crate) struct ThenResume {
     /// When lanes need nothing else.
     #[arg(long, requires = "resume")]
     pub(crate) wait: bool,
-    /// auto, live, plain, json or none [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), hide_possible_values = true,
-        requires = "resume")]
-    pub(crate) progress: Option<Progress>,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 impl ThenResume {
     /// The layer of settings that these flags make.
     pub(crate) fn layer(&self) -> Layer {
-        Layer { progress: flag("--progress", &self.progress), ..Layer::default() }
+        self.progress.layer()
     }
 }
 

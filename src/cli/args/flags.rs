@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use lanewright_model::Dollars;
-use lanewright_plan::settings::{Origin, Setting};
+use clap::Args;
+use lanewright_model::{Dollars, Progress};
+use lanewright_plan::settings::{Layer, Origin, Setting};
+
+use super::choice;
 
 /// Headings of the options, in the order in which help shows them.
 pub(super) const WHAT: &str = "What to run";
@@ -11,6 +14,19 @@ pub(super) const HOW: &str = "How to run it";
 pub(super) const LIMITS: &str = "Limits";
 pub(super) const SESSION: &str = "Sessions and output";
 pub(super) const PLAN: &str = "Reading the plan";
+
+#[derive(Debug, Args)]
+pub(crate) struct ProgressArgs {
+    /// auto, live, plain, json or none [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), hide_possible_values = true)]
+    progress: Option<Progress>,
+}
+
+impl ProgressArgs {
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { progress: flag("--progress", &self.progress), ..Layer::default() }
+    }
+}
 
 pub(crate) type Limit = Option<Duration>;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use lanewright_model::{PhaseId, PlanFormat};
 
-use super::flags::PLAN;
+use super::flags::{PLAN, ProgressArgs};
 use super::{Name, choice};
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +59,8 @@ pub(crate) struct PlanFile {
     pub(crate) plan: PathBuf,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use lanewright_model::{AgentName, LaneId, PhaseId, TaskId};
 use lanewright_plan::settings::value;
 use lanewright_store::error_log::ErrorType;
 
+use super::flags::ProgressArgs;
 use super::{AgentArgs, Name, RunArg, choice};
 
 #[derive(Debug, clap::Args)]
@@ -102,4 +103,6 @@ pub(crate) struct PruneCheckpoints {
     /// Show what would be removed, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use lanewright_plan::settings::value;
 
 use super::Name;
+use super::flags::ProgressArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
@@ -24,6 +25,8 @@ pub(crate) struct Clean {
     /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 #[derive(Debug, Args)]
@@ -51,4 +54,6 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "DURATION", requires = "executor", default_value = "5m",
         value_parser = value::positive_duration, hide_short_help = true)]
     pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }

@@ -8,7 +8,7 @@ use lanewright_engine::state_sync::{is_probe, run_of};
 use lanewright_model::{CommitId, RunId};
 use lanewright_plan::settings::{Layer, absolute, value};
 
-use super::flags::flag;
+use super::flags::{ProgressArgs, flag};
 use super::{Name, RunArg};
 
 #[derive(Debug, Subcommand)]
@@ -39,6 +39,8 @@ pub(crate) struct PushState {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 #[derive(Debug, Args)]
@@ -50,13 +52,15 @@ pub(crate) struct PullState {
     pub(crate) worktree_root: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 impl PullState {
     /// The layer of settings that these flags make; relative paths are seen from `directory`.
     pub(crate) fn layer(&self, directory: &Path) -> Layer {
         let worktree_root = flag("--worktree-root", &self.worktree_root);
-        Layer { worktree_root, ..Layer::default() }.place_paths(|path| absolute(directory, path))
+        Layer { worktree_root, ..self.progress.layer() }.place_paths(|path| absolute(directory, path))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use lanewright_agents::prompt::{self, Prompt};
 use lanewright_model::text::counted;
 use lanewright_model::{CommandLine, UNSET_RUNNER};
-use lanewright_plan::settings::{Layer, Settings};
+use lanewright_plan::settings::Settings;
 use lanewright_plan::{Reading, explain, native_toml};
 use lanewright_store::lock::is_held;
 use lanewright_view::graph::{Graph, SvgStyle, TextForm};
@@ -22,7 +22,7 @@ use super::select::Selector;
 use super::{Context, ExitStatus, Hint, Result, now};
 use crate::cli::printer::screen;
 
-type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
+type What<'a> = dyn Fn(&Settings, &Path) -> Result<ExitStatus> + 'a;
 
 pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus> {
     let (file, what): (&PlanFile, &What<'_>) = match command {
@@ -30,42 +30,55 @@ pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
             return context.printer.json(&lanewright_plan::schema::json_schema()).map(|()| ExitStatus::Done);
         }
         PlanCommand::New(new) => return new::run(context, new),
-        PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
-        PlanCommand::Show(show) if show.prompts => (&show.file, &|path| prompts(context, path, &show.file.reading)),
-        PlanCommand::Show(PlanShow { file, .. }) => (file, &|path| show(context, path, &file.reading)),
-        PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
-        PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
+        PlanCommand::Check(file) => (file, &|settings, path| check(context, settings, path, &file.reading)),
+        PlanCommand::Show(show) if show.prompts => {
+            (&show.file, &|settings, path| prompts(context, settings, path, &show.file.reading))
+        }
+        PlanCommand::Show(PlanShow { file, .. }) => {
+            (file, &|settings, path| show(context, settings, path, &file.reading))
+        }
+        PlanCommand::Graph(graph) => (&graph.file, &|settings, path| draw(context, settings, path, graph)),
+        PlanCommand::Convert(file) => (file, &|settings, path| convert(context, settings, path, &file.reading)),
     };
+    // Those of the repository; outside of one, none.
+    let settings = context.layers_anywhere(file.progress.layer())?.resolve(None);
     let found =
         phase_sequence(&lanewright_plan::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     match found.plans.as_slice() {
-        [_] if !found.of_roadmap => what(&file.plan),
+        [_] if !found.of_roadmap => {
+            let _reading = context.activity(&settings, format_args!("Reading {}", file.plan.display()), None);
+            what(&settings, &file.plan)
+        }
         plans if plans.len() > 1 && matches!(command, PlanCommand::Convert(_)) => {
             let names: Vec<_> = plans.iter().map(|plan| plan.display().to_string()).collect();
             let message = format!("{} is several plans, and a native plan is one phase", file.plan.display());
             Err(ExitStatus::Usage.error(message).hint(format!("convert them one by one: {}", names.join(", "))))
         }
         // Every plan of a roadmap is reported; the first error decides the exit code.
-        plans => plans.iter().map(|plan| what(plan)).fold(Ok(ExitStatus::Done), Result::and),
+        plans => {
+            let reading = context.activity(&settings, "Reading plans", Some(plans.len()));
+            let each = plans.iter().map(|plan| (what(&settings, plan), reading.advance()).0);
+            each.fold(Ok(ExitStatus::Done), Result::and)
+        }
     }
 }
 
-fn show(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let explanation = explain::explain(&valid(context, path, how)?.1);
+fn show(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let explanation = explain::explain(&valid(context, settings, path, how)?);
     context.printer.print(&explanation, &serde_json::json!(explanation))
 }
 
-fn prompts(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let plan = valid(context, path, how)?.1;
+fn prompts(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let plan = valid(context, settings, path, how)?;
     let prompts = prompt::preview(&plan)?;
     let title = |it: &Prompt<'_>| format!("==> {} · {} · task {} <==", it.lane, it.agent, it.task);
     let text: Vec<String> = prompts.iter().map(|it| format!("{}\n\n{}", title(it), it.text)).collect();
     context.printer.print(text.join("\n"), &serde_json::json!(prompts))
 }
 
-fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
-    let plan = valid(context, path, &arguments.file.reading)?.1;
+fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
+    let plan = valid(context, settings, path, &arguments.file.reading)?;
     let mut graph = Graph::of_plan(&plan, &explain::critical_path(&plan));
     if let Some(run) = &arguments.run {
         let (state, _) = state(context)?;
@@ -92,18 +105,18 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
     Ok(ExitStatus::Done)
 }
 
-fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let (settings, plan) = valid(context, path, how)?;
+fn convert(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let plan = valid(context, settings, path, how)?;
     if plan.lanes.iter().flat_map(|lane| &lane.agents).any(|agent| agent.runner == UNSET_RUNNER) {
         let hint = "set `runner` in `[defaults]` of the new plan, or in lanewright.toml";
         context.printer.warning("the plan names no runner for its agents", &[hint.to_owned()]);
     }
-    context.printer.out(native_toml::write(&plan, &|name| runner(&settings, name)))?;
+    context.printer.out(native_toml::write(&plan, &|name| runner(settings, name)))?;
     Ok(ExitStatus::Done)
 }
 
-fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let Read { reading, done, .. } = read_here(context, path, how)?;
+fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let Read { reading, done } = read_here(context, settings, path, how)?;
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
             "valid": reading.plan.is_some(),
@@ -128,30 +141,27 @@ fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus
 }
 
 /// A valid plan; every fault is reported.
-fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, lanewright_model::Plan)> {
-    let Read { settings, mut reading, done } = read_here(context, path, how)?;
+fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<lanewright_model::Plan> {
+    let Read { mut reading, done } = read_here(context, settings, path, how)?;
     report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
     if done {
         context.printer.note(format!("Everything in {} is done; this is what --redo would do.", path.display()));
     }
-    Ok((settings, plan))
+    Ok(plan)
 }
 
 struct Read {
-    settings: Settings,
     reading: Reading,
     /// Nothing is left to do; the plan is the whole one.
     done: bool,
 }
 
-/// Reads a plan with the settings of the repository; outside of one, without settings.
-fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read> {
-    let settings = context.layers_anywhere(Layer::default())?.resolve(None);
+fn read_here(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<Read> {
     let text = PlanText::open(&lanewright_plan::settings::absolute(&context.directory, path))?;
-    let (whole, rest) = text.whole_and_rest(&settings, how, &|_| Ok(Vec::new()))?;
+    let (whole, rest) = text.whole_and_rest(settings, how, &|_| Ok(Vec::new()))?;
     let done = rest.is_none();
-    Ok(Read { settings, reading: rest.unwrap_or(whole), done })
+    Ok(Read { reading: rest.unwrap_or(whole), done })
 }
 
 fn runner(settings: &Settings, name: &str) -> Option<CommandLine> {

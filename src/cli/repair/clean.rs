@@ -9,7 +9,6 @@ use lanewright_engine::recover::doctor::Expected;
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
-use lanewright_plan::settings::Layer;
 use lanewright_programs::process::{self, Observation};
 use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 use serde_json::{Value, json};
@@ -30,7 +29,7 @@ struct Cleaned {
 }
 
 pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
-    let within = RepositoryContext::open_for_work(context, Layer::default())?;
+    let within = RepositoryContext::open_for_work(context, arguments.progress.layer())?;
     if !arguments.dry_run {
         wait_for_refs(context, &within.repository)?;
     }
@@ -46,17 +45,22 @@ pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
     let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
     let left_alone = unreadable.map(|(run, reason)| Cleaned { run, found: Err(reason) });
     let runs = KnownRuns { within, known };
-    let mut cleaned: Vec<Cleaned> =
-        chosen.into_iter().map(|run| inspect(&runs, run, arguments)).collect::<Result<_, _>>()?;
+    let checking = runs.within.counted_activity("Checking runs", chosen.len());
+    let inspected = chosen.into_iter().map(|run| inspect(&runs, run, arguments).inspect(|_| checking.advance()));
+    let mut cleaned: Vec<Cleaned> = inspected.collect::<Result<_, _>>()?;
+    drop(checking);
     if !arguments.dry_run {
         if !is_agreed(context, arguments, &cleaned)? {
             return Ok(ExitStatus::Done);
         }
+        let leftovers = cleaned.iter().flat_map(|run| run.found.iter().flatten());
+        let removing = runs.within.counted_activity("Removing leftovers", leftovers.filter(|it| it.goes()).count());
         let removed = cleaned.into_iter().map(|seen| match seen.found {
             Err(_) => Ok(seen),
-            Ok(_) => remove_from(&runs, seen.run, arguments),
+            Ok(_) => remove_from(&runs, seen.run, arguments, &|| removing.advance()),
         });
         cleaned = removed.collect::<Result<_, _>>()?;
+        drop(removing);
     }
     cleaned.extend(left_alone);
     // The log of a run of which nothing else is left is no reason to mention it.
@@ -113,14 +117,15 @@ fn inspect(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     Ok(Cleaned { run, found })
 }
 
-fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+/// Calls `removed` for each thing.
+fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean, removed: &dyn Fn()) -> Result<Cleaned> {
     let directory = runs.within.state.run(&run);
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &runs.within.holder(&run))?;
     let logged = &runs.known[&run];
     settle_switches(&runs.within, &logged.started.base_branch);
-    let mut found =
-        runs.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
+    let mut found = runs
+        .with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?, removed)))?;
     match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
         None => record(&directory, logged, &found)?,
         Some(log) if log.goes() => {

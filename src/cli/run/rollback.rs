@@ -4,7 +4,7 @@ use lanewright_engine::recover::rollback::{
     LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
     plan,
 };
-use lanewright_model::event::{Record, RunOutcome, RunStarted, stage_in_words};
+use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId, Stage};
 use lanewright_store::StateDirectory;
@@ -22,6 +22,7 @@ use crate::cli::runs::{command, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use crate::progress::Activity;
 use crate::progress::projections::ProjectionWriter;
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
@@ -67,8 +68,25 @@ pub(super) fn roll_back(
     };
     let writer = within.projections(&started, &phase_plan, locked.records.clone());
     let writer = writer.map_err(|error| behind(error.to_string())).ok();
-    let mut follow = |records: &[Record]| writer.iter().for_each(|writer| writer.send(records));
+    let mut left = rollback.lanes.len();
+    let show = |left: usize| match left {
+        0 => within.activity("Removing worktrees"),
+        lanes => within.counted_activity("Resetting lanes", lanes),
+    };
+    let mut shown = Some(show(left));
+    let mut follow = |records: &[Record]| {
+        writer.iter().for_each(|writer| writer.send(records));
+        for _ in records.iter().filter(|record| matches!(record.event, Event::LaneRolledBack { .. })) {
+            shown.iter().for_each(Activity::advance);
+            left = left.saturating_sub(1);
+            if left == 0 {
+                drop(shown.take());
+                shown = Some(show(0));
+            }
+        }
+    };
     let done = carry_out(&executor, &mut locked.journal, &mut locked.state, &rollback, &mut follow);
+    drop(shown);
     if let Some(Err(error)) = writer.map(ProjectionWriter::finish) {
         behind(error.to_string());
     }

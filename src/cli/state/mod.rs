@@ -22,7 +22,7 @@ const REMOTE: &str = "origin";
 
 pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
     let (flags, remote) = match command {
-        State::Push(arguments) => (Layer::default(), &arguments.remote),
+        State::Push(arguments) => (arguments.progress.layer(), &arguments.remote),
         State::Pull(arguments) => (arguments.layer(&context.directory), &arguments.remote),
         State::List(remote) => (Layer::default(), remote),
         State::Drop(arguments) => (Layer::default(), &arguments.remote),

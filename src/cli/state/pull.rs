@@ -18,10 +18,13 @@ use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 
 pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
+    let fetching = within.activity(format_args!("Looking for runs on {}", remote.name()));
     let run = match &arguments.run {
         Some(name) => run_of(within, remote, name)?,
         None => only_unfinished(within, remote)?,
     };
+    drop(fetching);
+    let fetching = within.activity(format_args!("Fetching run {run} from {}", remote.name()));
     let mut received = fetch(&within.repository, remote, &run)?;
     if found(within, &received)? == LocalRun::Missing {
         // What cannot be restored here stays the other clone's.
@@ -31,7 +34,10 @@ pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PullS
             received = fetch(&within.repository, remote, &run)?;
         }
     }
+    drop(fetching);
+    let restoring = within.activity(format_args!("Restoring run {run}"));
     let restored = restore(within, remote, &received)?;
+    drop(restoring);
     if restored.is_some() {
         let written = adopt(within, &run, &Adoption::default(), Reach::Own);
         written.and_then(|locked| complete_files(within, &locked)).unwrap_or_else(|error| {

@@ -14,7 +14,9 @@ pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PushS
     let (directory, repository) = (within.state.run(&run), within.repository.clone());
     let source =
         Source { repository, directory, run: run.clone(), host: host(), claim: None, pushes: OwnPushes::default() };
+    let pushing = within.activity(format_args!("Pushing run {run} to {}", remote.name()));
     let sent = send(&source, remote, arguments.force)?;
+    drop(pushing);
     let (records, name) = (sent.manifest.records, remote.name());
     let count = counted(usize::try_from(records).unwrap_or(usize::MAX), "record");
     within.context.printer.print(

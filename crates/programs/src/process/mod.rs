@@ -39,7 +39,12 @@ pub use wait::{close_removed, wait_without_secrets};
 
 /// Whether SIGHUP was ignored when this process was started, as by `nohup`. Who listens to it nevertheless undoes that.
 pub fn ignores_hang_up() -> bool {
-    platform::ignored_signals() & 1 != 0
+    ignores(1)
+}
+
+/// The same of any signal.
+pub fn ignores(signal: i32) -> bool {
+    platform::ignored_signals() >> (signal - 1) & 1 != 0
 }
 
 /// The time since a moment that stays the same while this process lives; the time that the machine slept is part of it.

@@ -12,7 +12,11 @@ use crate::cli::{Context, ExitStatus, RepositoryContext, Result};
 use lanewright_plan::settings::Layer;
 
 pub(crate) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+    let flags = match command {
+        Checkpoints::Prune(arguments) => arguments.progress.layer(),
+        _ => Layer::default(),
+    };
+    let within = &RepositoryContext::open(context, flags)?;
     match command {
         Checkpoints::List(arguments) => list::run(within, arguments),
         Checkpoints::Show { name } => show::run(within, name),

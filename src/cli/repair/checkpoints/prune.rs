@@ -33,13 +33,20 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &PruneCheckpoints) -> R
         }
         false => None,
     };
+    let checking = within.activity("Checking snapshots");
     let found = existing(within, &run)?;
     let judged = fates(&candidates(within, &run, &found)?, &options, now());
+    drop(checking);
+    let removing = within.counted_activity("Removing snapshots", judged.iter().filter(|it| **it == Fate::Goes).count());
     let mut outcome = Vec::new();
     for (found, fate) in found.iter().zip(judged) {
         let removed = fate == Fate::Goes && (arguments.dry_run || remove(within, found)?);
         outcome.push((found, fate, removed));
+        if removed {
+            removing.advance();
+        }
     }
+    drop(removing);
     report(within, &run, arguments, &outcome)
 }
 

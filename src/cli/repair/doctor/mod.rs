@@ -15,7 +15,6 @@ use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
 use lanewright_plan::ReadOptions;
-use lanewright_plan::settings::Layer;
 use lanewright_schedule::RunState;
 use lanewright_store::lock::LockError;
 use lanewright_store::{Journal, RunLock};
@@ -32,7 +31,7 @@ pub(crate) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
     if let Some(name) = &arguments.executor {
         return executor::run(context, arguments, name);
     }
-    let mut within = RepositoryContext::open(context, Layer::default())?;
+    let mut within = RepositoryContext::open(context, arguments.progress.layer())?;
     if arguments.run.is_none() && within.settings.log_path.value.is_some() {
         // Another path of the log is one run's only; the checkpoints of each run have it.
         let mut settings = within.settings.clone();
@@ -85,6 +84,7 @@ impl Doctor<'_> {
                 |plan: lanewright_model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))
         };
+        let _checking = self.within.activity("Checking the stored state");
         survey(&Scope {
             repository: &self.within.repository,
             state: &self.within.state,
@@ -110,6 +110,7 @@ impl Doctor<'_> {
             if due.is_empty() {
                 return Ok(visit);
             }
+            let repairing = self.within.counted_activity("Repairing", due.len());
             for finding in due {
                 let Some(repair) = finding.repair() else { continue };
                 let tools = Tools {
@@ -121,7 +122,9 @@ impl Doctor<'_> {
                 let done = repair.carry_out(&tools).map_err(|error| CliError::from(error).one_line());
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
+                repairing.advance();
             }
+            drop(repairing);
             visit.left = self.diagnose(&self.facts(&locks.runs)?);
         }
     }

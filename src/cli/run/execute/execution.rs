@@ -1,6 +1,5 @@
 //! Executing a run to its end: the engine works, reporters show it, the state files follow, the summary ends it.
 
-use std::io::IsTerminal;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
 use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
-use lanewright_plan::settings::{Origin, Progress, Settings};
+use lanewright_plan::settings::{Progress, Settings};
 use lanewright_programs::forge::Forge;
 use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::{Request, RunDirectory, requests};
@@ -40,7 +39,7 @@ use crate::cli::repository_context::Claimed;
 use crate::cli::run::lock::LockedRun;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
-use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
+use crate::progress::{FanOut, Jsonl, Live, Plain, styles_for, terminal_size};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
@@ -258,14 +257,10 @@ fn reporters<'a>(
     plan: Arc<Plan>,
     directory: &RunDirectory,
 ) -> FanOut<'a> {
-    let term = context.environment.get("TERM").and_then(|term| term.to_str());
     let styles = styles_for(&std::io::stderr());
     let offset = Local::now().offset().fix();
     let fan_out = FanOut::new(view);
-    let asked_for = settings.progress.origin != Origin::Default;
-    let watched = asked_for || !ci::is_unattended(&context.environment);
-    let redraws = std::io::stderr().is_terminal() && watched;
-    match choose(settings.progress.value, redraws, term) {
+    match context.progress(settings) {
         Progress::Live => {
             let last_output = LastOutput::new(directory.clone(), Some(plan));
             let last_output = Box::new(move |job: &JobId| last_output.of(job));

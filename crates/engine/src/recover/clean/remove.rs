@@ -12,8 +12,9 @@ use lanewright_store::{RunDirectory, RunLock};
 use super::{Leftover, Surroundings, Thing};
 use crate::recover::doctor::Expected;
 
-/// Removes all of `found` that may be removed, except the log. Returns the same list with the results.
-pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>) -> Vec<Leftover> {
+/// Removes all of `found` that may be removed, except the log; calls `removed` for each. Returns the same list with the
+/// results.
+pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>, removed: &dyn Fn()) -> Vec<Leftover> {
     let base = around.repository.branch_commit(&run.started.base_branch).ok().flatten();
     let base = base.unwrap_or_else(|| run.started.base_commit.clone());
     let mut left: Vec<Leftover> = Vec::new();
@@ -25,12 +26,13 @@ pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>) -
         }
         if leftover.goes() {
             let blocked = matches!(leftover.thing, Thing::Log(_)) && left.iter().any(Leftover::was_refused);
-            let removed = match &leftover.thing {
+            let done = match &leftover.thing {
                 _ if blocked => Err("something of the run could not be removed".to_owned()),
                 thing => remove_one(around, run, thing, &base).map_err(|error| GitError::reason(&error)),
             };
-            if let Err(reason) = removed {
-                leftover.refuse(&reason);
+            match done {
+                Ok(()) => removed(),
+                Err(reason) => leftover.refuse(&reason),
             }
         }
         left.push(leftover);
