@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use chrono::FixedOffset;
+use lanewright_model::cells::cut;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::safe_text::for_terminal;
 use lanewright_model::{LaneId, Timestamp};
@@ -16,6 +17,7 @@ use lanewright_view::status::styles::{Styles, Tone};
 use lanewright_view::status::table::rows;
 
 use super::Reporter;
+use super::activity::DELAY;
 use super::block::{Block, Size};
 
 /// Draws on a terminal: a header, then a line for each lane that works or needs the user, then how many others there
@@ -31,6 +33,7 @@ pub(crate) struct Live<'a, W> {
     /// The line of each lane's last failure, as long as it may be what ends the lane, which has one line then.
     failures: Vec<(LaneId, String)>,
     drawn: Option<Timestamp>,
+    emptying_since: Option<Timestamp>,
 }
 
 const REDRAW: Duration = Duration::from_millis(200);
@@ -47,8 +50,8 @@ impl<'a, W: Write> Live<'a, W> {
         offset: FixedOffset,
         styles: Styles,
     ) -> Self {
-        let (above, failures) = (String::new(), Vec::new());
-        Self { block: Block::new(out), screen, last_said, offset, styles, above, failures, drawn: None }
+        let (above, failures, drawn, emptying_since) = (String::new(), Vec::new(), None, None);
+        Self { block: Block::new(out), screen, last_said, offset, styles, above, failures, drawn, emptying_since }
     }
 
     /// Prints the lines of the failures of the lane that `event` is about, unless it ends because of them.
@@ -85,6 +88,8 @@ impl<'a, W: Write> Live<'a, W> {
         let hidden = (history.run.jobs.running.len() + active.len()).saturating_sub(shown.len());
         let mut lines = vec![self.styles.paint(Tone::Strong, &header(history, now, cells))];
         lines.extend(rows(lane_row::COLUMNS, &shown, cells, self.styles));
+        let is_emptying = self.emptying_since.is_some_and(|since| now.since(since) >= DELAY);
+        lines.extend(is_emptying.then(|| cut("Removing worktrees", cells)));
         lines.extend(counts(history, hidden, cells, self.styles));
         lines.truncate(height.saturating_sub(2));
         lines
@@ -97,6 +102,9 @@ impl<W: Write> Reporter for Live<'_, W> {
         if line.is_some() || matches!(record.event, Event::JobPlanned { .. }) {
             self.release_failures(&record.event);
         }
+        if matches!(record.event, Event::PoolEmptied { .. }) {
+            self.emptying_since = None;
+        }
         if let Some(line) = line {
             let text = format!("{} {}", clock(record.at, self.offset), self.styles.paint(line.tone, &line.text));
             let line = format!("{}\n", for_terminal(&text));
@@ -106,6 +114,10 @@ impl<W: Write> Reporter for Live<'_, W> {
             }
         }
         self.draw(history, record.at)
+    }
+
+    fn emptying_pool(&mut self, since: Timestamp) {
+        self.emptying_since = Some(since);
     }
 
     fn tick(&mut self, history: &RunHistory, now: Timestamp) -> io::Result<()> {

@@ -33,6 +33,9 @@ pub(crate) trait Reporter {
     /// Shows a record, which `history` includes already.
     fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()>;
 
+    /// The worktree pool is being emptied `since` then, until the record that says so.
+    fn emptying_pool(&mut self, _since: Timestamp) {}
+
     /// Called often, between records.
     fn tick(&mut self, _history: &RunHistory, _now: Timestamp) -> io::Result<()> {
         Ok(())
@@ -70,6 +73,10 @@ impl<'a> FanOut<'a> {
     pub fn record(&mut self, record: &Record) {
         self.history.apply(record);
         self.each(|reporter, history| reporter.record(record, history));
+    }
+
+    pub(crate) fn emptying_pool(&mut self, since: Timestamp) {
+        self.reporters.iter_mut().for_each(|(_, reporter)| reporter.emptying_pool(since));
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp) {

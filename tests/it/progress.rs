@@ -189,3 +189,44 @@ fn slow_commands_show_what_they_do() {
         assert!(!terminal.text().contains(shown) && terminal.is_whole(), "{}", terminal.text());
     }
 }
+
+/// A run whose lane is merged and whose last gate waits for help.
+fn gated() -> TestEnv {
+    let env = TestEnv::new();
+    env.git(&["switch", "--quiet", "--create", "desk"]);
+    let gate = "[gates]\nfinal = 'touch \"$SCRATCH/gate\"; wait-for help'\n";
+    env.plan(&format!("base_branch = \"main\"\n{gate}{LANE}command = 'echo l > l.txt'\n"));
+    env
+}
+
+/// Lets the last gate end once the pool cannot be emptied.
+fn hold_pool_and_help(env: &TestEnv) -> File {
+    wait_until("the gate", || env.path("scratch/gate").exists());
+    let held = hold(env, "repo", "pool");
+    env.write("scratch/help", "");
+    held
+}
+
+#[test]
+fn live_block_shows_removal_of_worktrees() {
+    let env = gated();
+    let mut terminal = watched(&env, &["execute-phase", "../plan.toml", "--run-id", RUN]);
+    let held = hold_pool_and_help(&env);
+    terminal.wait_for("Removing worktrees");
+    let block = terminal.text();
+    assert!(block.contains("\nP1 · 1/1 lanes") && block.contains("\nRemoving worktrees\n1 merged"), "{block}");
+    drop(held);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+    assert!(!terminal.text().contains("Removing worktrees"), "{}", terminal.text());
+}
+
+#[test]
+fn plain_run_has_one_line_about_removal_of_worktrees() {
+    let env = gated();
+    let run = env.start(&["--progress", "plain"]);
+    let held = hold_pool_and_help(&env);
+    wait_until("the line", || run.has_said(" removing worktrees\n"));
+    drop(held);
+    let ended = run.wait().exits(0);
+    assert_eq!(ended.stderr.matches("removing worktrees").count(), 1, "{}", ended.stderr);
+}

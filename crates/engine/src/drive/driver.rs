@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_millis(200);
 /// What the driver reports to its observer, once it is durable.
 pub enum Sight<'a> {
     Records(&'a [Record]),
+    /// The worktree pool is being emptied from now on.
+    EmptyingPool(Timestamp),
     Tick(Timestamp),
 }
 
@@ -128,6 +130,9 @@ impl Driver {
             watch(Sight::Records(&step.records));
             if let Some((outcome, code)) = self.run_loop.state().finished() {
                 return Ok(Finish { outcome, code });
+            }
+            if step.actions.contains(&Action::EmptyPool) {
+                watch(Sight::EmptyingPool(self.now));
             }
             self.start(&mut step);
             let (events, finished) = self.wait(watch).await;

@@ -77,6 +77,7 @@ pub(crate) fn execute(
             records.iter().for_each(|record| fan_out.record(record));
             waits.iter_mut().for_each(|waits| waits.draw(fan_out.history()));
         }
+        Sight::EmptyingPool(since) => fan_out.emptying_pool(since),
         Sight::Tick(now) => fan_out.tick(now),
     });
     // A process whose terminal was closed does not wait for the remote.
