@@ -53,7 +53,7 @@ const ROOMS: &[(&str, Rooms)] = &[
         "view",
         &[
             ("history", &[]),
-            ("graph", &[]),
+            ("graph", &["history"]),
             ("answers", &["history"]),
             ("contract", &["history", "answers"]),
             ("status", &["history", "answers", "graph"]),

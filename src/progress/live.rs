@@ -12,7 +12,7 @@ use lanewright_view::RunHistory;
 use lanewright_view::history::LaneHistory;
 use lanewright_view::messages::line::{clock, narrate};
 use lanewright_view::status::header::{counts, header};
-use lanewright_view::status::lane_row::{self, LaneSummary, LastSaid, rank, row_of_run};
+use lanewright_view::status::lane_row::{self, LaneSummary, LastSaid, row_of_run};
 use lanewright_view::status::styles::{Styles, Tone};
 use lanewright_view::status::table::rows;
 
@@ -80,7 +80,7 @@ impl<'a, W: Write> Live<'a, W> {
         // The last column stays free, a full line would wrap on some terminals.
         let cells = columns.saturating_sub(1);
         let mut active: Vec<&LaneHistory> = history.active().collect();
-        active.sort_by_key(|lane| rank(lane.state));
+        active.sort_by_key(|lane| lane.state.group());
         let of_run = history.run.jobs.running.iter().map(|job| row_of_run(job, &*self.last_said, now));
         let of_lane = |lane| LaneSummary::of(history, lane, now, true).with_said(&*self.last_said).row();
         let room = height.saturating_sub(OTHER_ROWS);

@@ -44,8 +44,26 @@ pub fn pad(text: &str, cells: usize) -> String {
     padded
 }
 
+/// The [`words`] of `text` on lines of at most `cells` cells, the second and later ones behind `indent`. At most `most` lines:
+/// the last one has the rest.
+pub fn wrapped(text: &str, cells: usize, indent: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in words(text) {
+        let count = lines.len();
+        let last = &mut lines[count - 1];
+        if last.is_empty() {
+            *last = word;
+        } else if width(last) + 1 + width(&word) <= cells || count == most {
+            *last += &format!(" {word}");
+        } else {
+            lines.push(format!("{indent}{word}"));
+        }
+    }
+    lines
+}
+
 /// The words of `text`. What is in backticks is one: a command is there to be copied, so no line ends within it.
-pub fn words(text: &str) -> Vec<String> {
+fn words(text: &str) -> Vec<String> {
     let is_open = |text: &str| text.matches('`').count() % 2 == 1;
     let is_paired = !is_open(text);
     let mut words: Vec<String> = Vec::new();

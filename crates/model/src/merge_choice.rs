@@ -4,8 +4,10 @@ use super::word_enum;
 
 word_enum! {
     /// How a lane that is merged here reaches the integration branch.
+    #[derive(Default)]
     MergeStyle {
         /// A merge commit.
+        #[default]
         Merge = "merge",
         /// One commit with the lane's change.
         Squash = "squash",
@@ -33,13 +35,6 @@ word_enum! {
         Rebase = "rebase",
         /// Merged here, by a fast-forward where that is possible.
         Ff = "ff",
-    }
-}
-
-#[allow(clippy::derivable_impls, reason = "the words are declared by a macro")]
-impl Default for MergeStyle {
-    fn default() -> Self {
-        Self::Merge
     }
 }
 

@@ -184,17 +184,17 @@ impl Story {
     pub fn opened(self, id: &str, slot: u32) -> Self {
         let ready = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
         let begun = Checkpoint::new(Stage::AfterLaneStart, CheckpointStatus::InProgress);
-        let own = worktree(slot + 1, &format!("lane-agent/P1/{id}/engineer"), 'a');
+        let opened = |agent: Option<&str>, slot, branch: String| Event::WorktreeOpened {
+            lane: lane(id),
+            agent: agent.map(self::agent),
+            worktree: worktree(slot, &branch, 'a'),
+        };
         self.moved(id, LaneStage::Waiting, LaneStage::Init)
             .then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000 })
             .reached(id, ready)
             .moved(id, LaneStage::Init, LaneStage::Classified)
-            .then(Event::WorktreeOpened {
-                lane: lane(id),
-                agent: None,
-                worktree: worktree(slot, &format!("lane/P1/{id}"), 'a'),
-            })
-            .then(Event::WorktreeOpened { lane: lane(id), agent: Some(agent("engineer")), worktree: own })
+            .then(opened(None, slot, format!("lane/P1/{id}")))
+            .then(opened(Some("engineer"), slot + 1, format!("lane-agent/P1/{id}/engineer")))
             .reached(id, begun)
             .moved(id, LaneStage::Classified, LaneStage::Implementation)
     }
@@ -250,23 +250,14 @@ impl Story {
             ..Checkpoint::new(Stage::RetryAttempt, CheckpointStatus::Retrying)
         };
         let story = self.job(&attempt(id, "engineer", number)).exited(&attempt(id, "engineer", number), 101).noted(id);
+        let (lane, agent, level) = (lane(id), agent("engineer"), RetryLevel::Retry);
         let not_before = story.now().plus(Duration::from_secs(5));
-        story.then(Event::RetryPlanned {
-            lane: lane(id),
-            agent: agent("engineer"),
-            level: RetryLevel::Retry,
-            not_before,
-            checkpoint,
-        })
+        story.then(Event::RetryPlanned { lane, agent, level, not_before, checkpoint })
     }
 
     pub fn noted(self, id: &str) -> Self {
-        self.then(Event::FailureNoted {
-            lane: lane(id),
-            agent: Some(agent("engineer")),
-            task: Some(task("1")),
-            failure: gate_failure(),
-        })
+        let (lane, agent, task) = (lane(id), Some(agent("engineer")), Some(task("1")));
+        self.then(Event::FailureNoted { lane, agent, task, failure: gate_failure() })
     }
 
     pub fn failed(self, id: &str) -> Self {
@@ -282,18 +273,23 @@ impl Story {
     }
 
     pub fn resumed(self) -> Self {
-        self.then(Event::RunResumed {
-            plan_sha256: None,
-            pinned_sha256: None,
-            number: 1,
-            owner: owner("second-session"),
-            timeout: None,
-            budget: None,
-            message: String::new(),
-            message_for: None,
-            lanes: Vec::new(),
-            retried: Vec::new(),
-        })
+        self.then(resumed())
+    }
+}
+
+/// Of all lanes, by another session.
+fn resumed() -> Event {
+    Event::RunResumed {
+        plan_sha256: None,
+        pinned_sha256: None,
+        number: 1,
+        owner: owner("second-session"),
+        timeout: None,
+        budget: None,
+        message: String::new(),
+        message_for: None,
+        lanes: Vec::new(),
+        retried: Vec::new(),
     }
 }
 

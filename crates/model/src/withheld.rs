@@ -1,6 +1,8 @@
 //! Secrets of a plan's environments, which are never stored (decision 0022): a plan that is written to disk has a mark in
 //! the place of each, and one that is read has them filled in from where they stand.
 
+use std::collections::BTreeMap;
+
 use super::id::{AgentName, LaneId};
 use super::plan::{Plan, PlanParts};
 use super::redact::{is_secret, redacted};
@@ -75,19 +77,19 @@ fn is_mark(name: &str, value: &str) -> bool {
 }
 
 fn each_value(parts: &mut PlanParts, mut act: impl FnMut(Withheld, &mut String)) {
+    let mut each = |owner: EnvironmentOwner, environment: &mut BTreeMap<String, String>| {
+        environment
+            .iter_mut()
+            .for_each(|(name, value)| act(Withheld { owner: owner.clone(), name: name.clone() }, value));
+    };
     for lane in &mut parts.lanes {
-        let owner = EnvironmentOwner::Lane(lane.id.clone());
-        lane.env.iter_mut().for_each(|(name, value)| act(Withheld { owner: owner.clone(), name: name.clone() }, value));
+        each(EnvironmentOwner::Lane(lane.id.clone()), &mut lane.env);
         for agent in &mut lane.agents {
-            let owner = EnvironmentOwner::Agent(lane.id.clone(), agent.name.clone());
-            let values = agent.env.iter_mut();
-            values.for_each(|(name, value)| act(Withheld { owner: owner.clone(), name: name.clone() }, value));
+            each(EnvironmentOwner::Agent(lane.id.clone(), agent.name.clone()), &mut agent.env);
         }
     }
-    for (runner, described) in &mut parts.runners {
-        let owner = EnvironmentOwner::Runner(runner.clone());
-        let values = described.environment.iter_mut();
-        values.for_each(|(name, value)| act(Withheld { owner: owner.clone(), name: name.clone() }, value));
+    for (name, runner) in &mut parts.runners {
+        each(EnvironmentOwner::Runner(name.clone()), &mut runner.environment);
     }
 }
 

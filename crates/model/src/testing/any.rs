@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{Story, agent, at, attempt, commit, lane, owner, plan, started, task, worktree};
+use super::{Story, agent, at, attempt, commit, lane, plan, resumed, started, task, worktree};
 
 /// Any events in any order, about few enough lanes and jobs that they meet.
 pub fn any_records() -> impl Strategy<Value = Vec<Record>> {
@@ -136,27 +136,21 @@ fn any_texts() -> impl Strategy<Value = Vec<String>> {
 fn any_failure() -> BoxedStrategy<Failure> {
     let what = (select(FailureKind::ALL), any_text(), option::of(any_text()), option::of(0i32..3));
     let found = (any_texts(), option::of(any_diagnosis().prop_map(Box::new)));
-    (what, found, proptest::collection::vec(any_text(), 0..7))
-        .prop_map(|((kind, message, command, exit_code), (paths, diagnosis), log)| Failure {
-            kind,
-            message,
-            command,
-            exit_code,
-            paths,
-            diagnosis,
-            log,
-        })
-        .boxed()
+    let failure = |((kind, message, command, exit_code), (paths, diagnosis), log)| Failure {
+        command,
+        exit_code,
+        paths,
+        diagnosis,
+        log,
+        ..Failure::new(kind, message)
+    };
+    (what, found, proptest::collection::vec(any_text(), 0..7)).prop_map(failure).boxed()
 }
 
 fn any_diagnosis() -> impl Strategy<Value = Diagnosis> {
     let numbers = (option::of(1u32..9), option::of(0u32..9));
-    let finding = (option::of(any_text()), numbers, any_text()).prop_map(|(file, (line, column), message)| Finding {
-        file,
-        line,
-        column,
-        message,
-    });
+    let finding = |(file, (line, column), message)| Finding { file, line, column, message };
+    let finding = (option::of(any_text()), numbers, any_text()).prop_map(finding);
     let findings = proptest::collection::vec(finding, 0..3);
     (select(FailureClass::ALL), option::of(any_text()), findings, 0usize..3)
         .prop_map(|(class, tool, findings, more)| Diagnosis { class, tool, count: findings.len() + more, findings })
@@ -187,30 +181,19 @@ fn any_usage() -> impl Strategy<Value = Usage> {
 fn any_transcript() -> impl Strategy<Value = Option<Box<Transcript>>> {
     let text = || prop_oneof![Just(String::new()), any_text()];
     let session = (option::of(any_text()), option::of(any_usage()), option::of(select(OutageKind::ALL)));
-    let transcript = (session, any_usage(), text(), text(), text()).prop_map(
-        |((session, session_usage, outage), usage, message, warning, error)| Transcript {
-            session,
-            session_usage,
-            usage,
-            message,
-            outage,
-            warning,
-            error,
-        },
-    );
-    option::of(transcript.prop_map(Box::new))
+    let transcript = |((session, session_usage, outage), usage, message, warning, error)| {
+        Box::new(Transcript { session, session_usage, usage, message, outage, warning, error })
+    };
+    option::of((session, any_usage(), text(), text(), text()).prop_map(transcript))
 }
 
 fn any_report() -> impl Strategy<Value = Option<AgentReport>> {
     let words = (select(&["COMPLETE", "ERROR", "BLOCKED", ""][..]), select(&["APPROVED", "REJECTED", ""][..]));
-    let report = (words, any_text(), any::<bool>()).prop_map(|((status, decision), message, own)| AgentReport {
-        status: status.to_owned(),
-        decision: decision.to_owned(),
-        message,
-        own,
-        ..AgentReport::default()
-    });
-    option::of(report)
+    let report = |((status, decision), message, own): ((&str, &str), String, bool)| {
+        let (status, decision) = (status.to_owned(), decision.to_owned());
+        AgentReport { status, decision, message, own, ..AgentReport::default() }
+    };
+    option::of((words, any_text(), any::<bool>()).prop_map(report))
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
@@ -230,18 +213,11 @@ fn any_checkpoint() -> impl Strategy<Value = Checkpoint> {
 }
 
 fn any_exit() -> BoxedStrategy<JobExit> {
-    let parts = (select(ExitCause::ALL), 0i32..3, any_text(), -5i64..100, any_texts());
-    parts
-        .prop_map(|(cause, exit_code, command, seconds, tail)| JobExit {
-            cause,
-            exit_code,
-            notes: tail.concat(),
-            tail,
-            command,
-            started_at: at(seconds),
-            finished_at: at(50),
-        })
-        .boxed()
+    let exit = |(cause, exit_code, command, seconds, tail): (ExitCause, i32, String, i64, Vec<String>)| {
+        let (notes, started_at, finished_at) = (tail.concat(), at(seconds), at(50));
+        JobExit { cause, exit_code, notes, tail, command, started_at, finished_at }
+    };
+    (select(ExitCause::ALL), 0i32..3, any_text(), -5i64..100, any_texts()).prop_map(exit).boxed()
 }
 
 fn any_event() -> BoxedStrategy<Event> {
@@ -260,18 +236,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
     let reason = select(StopReason::ALL);
     prop_oneof![
         2 => any_start(),
-        1 => Just(Event::RunResumed {
-            plan_sha256: None,
-            pinned_sha256: None,
-            number: 1,
-            owner: owner("second"),
-            timeout: None,
-            budget: None,
-            message: String::new(),
-            message_for: None,
-            lanes: Vec::new(),
-            retried: Vec::new(),
-        }),
+        1 => Just(resumed()),
         1 => (option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),
         1 => select(RunOutcome::ALL).prop_map(|outcome| Event::RunFinished { outcome, code: 1 }),
@@ -294,12 +259,8 @@ fn any_job_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         any_job().prop_map(|job| Event::JobPlanned { job }),
         any_job().prop_map(|job| Event::JobStarted { job, supervisor: ProcessId { pid: 1, started: 1 } }),
-        exited.prop_map(|(job, exit, report, reading, transcript)| Event::JobExited {
-            job,
-            exit,
-            report,
-            reading,
-            transcript,
+        exited.prop_map(|(job, exit, report, reading, transcript)| {
+            Event::JobExited { job, exit, report, reading, transcript }
         }),
     ]
 }
@@ -372,12 +333,8 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
         (any_lane(), option::of(any_agent()), option::of(Just(task("1"))), any_failure())
             .prop_map(|(lane, agent, task, failure)| Event::FailureNoted { lane, agent, task, failure }),
         (any_lane(), any_agent(), select(RetryLevel::ALL), any_checkpoint()).prop_map(
-            |(lane, agent, level, checkpoint)| Event::RetryPlanned {
-                lane,
-                agent,
-                level,
-                not_before: at(70),
-                checkpoint,
+            |(lane, agent, level, checkpoint)| {
+                Event::RetryPlanned { lane, agent, level, not_before: at(70), checkpoint }
             }
         ),
     ]
@@ -387,18 +344,11 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
 fn any_placement() -> impl Strategy<Value = Event> {
     let number = || 1u32..3;
     prop_oneof![
-        (any_lane(), number(), any_text()).prop_map(|(lane, number, executor)| Event::LaneOffered {
-            lane,
-            number,
-            executor,
-            budget: Budget::default(),
+        (any_lane(), number(), any_text()).prop_map(|(lane, number, executor)| {
+            Event::LaneOffered { lane, number, executor, budget: Budget::default() }
         }),
-        (any_lane(), number(), any_text()).prop_map(|(lane, number, ticket)| Event::LanePlaced {
-            lane,
-            number,
-            offer: commit('b'),
-            ticket
-        }),
+        (any_lane(), number(), any_text())
+            .prop_map(|(lane, number, ticket)| { Event::LanePlaced { lane, number, offer: commit('b'), ticket } }),
         (any_lane(), any_text(), any::<bool>()).prop_map(|(lane, host, moved)| Event::LaneClaimed {
             lane,
             host,

@@ -10,8 +10,12 @@ pub(crate) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
     changes.map(|changes| format!(": {changes}")).unwrap_or_default()
 }
 
+pub(crate) fn answer_word(approved: bool) -> &'static str {
+    if approved { "approved" } else { "rejected" }
+}
+
 /// The last answer to a lane that does not move, if nothing came of it yet.
-pub(crate) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
+pub(crate) fn answer_without_effect<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
     if lane.state != LaneState::Stopped {
         return None;
     }
@@ -24,7 +28,7 @@ pub(crate) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Optio
 
 /// The word for the lane's state: one that was answered and waits for a resume is not merely stopped.
 pub fn word(history: &RunHistory, lane: &LaneHistory) -> &'static str {
-    unheeded(history, lane).map_or_else(|| lane.state.word(), answered)
+    answer_without_effect(history, lane).map_or_else(|| lane.state.word(), answered)
 }
 
 /// What became of a lane that waits for a resume only.
@@ -37,7 +41,7 @@ fn answered(answer: &AnswerView) -> &'static str {
 }
 
 /// What was answered, and what a resume does with it.
-pub(crate) fn outlook(answer: &AnswerView) -> &'static str {
+pub(crate) fn effect_of_resume(answer: &AnswerView) -> &'static str {
     match (&answer.gate, answer.approved) {
         (HumanGate::Approval(Approval::Changes), true) => "approved, resume to merge",
         (HumanGate::Approval(Approval::Plan), true) => "plan approved, resume to implement it",

@@ -53,7 +53,6 @@ impl Commands<'_> {
         self.of("status", &[])
     }
 
-    /// `lanewright status RUN LANE`.
     pub fn lane_status(&self, lane: &LaneId) -> Vec<String> {
         self.of("status", &[lane.as_str()])
     }
@@ -62,7 +61,6 @@ impl Commands<'_> {
         self.of("logs", &[lane.as_str()])
     }
 
-    /// `lanewright logs RUN --follow`.
     pub fn follow_logs(&self) -> Vec<String> {
         self.of("logs", &["--follow"])
     }

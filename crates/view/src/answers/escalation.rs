@@ -49,8 +49,8 @@ pub(crate) fn escalation_of(history: &RunHistory, lane: &LaneHistory, commands: 
     Some(Escalation {
         lane: Some(lane.id.clone()),
         issue: clean(issue),
-        current_state: standing(history, lane),
-        recovery_attempts: tried(lane),
+        current_state: current_state(history, lane),
+        recovery_attempts: attempts(lane),
         impact: impact(history, lane),
         options: options(history, lane, again, commands),
     })
@@ -137,7 +137,7 @@ pub(crate) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Optio
 
 const SUSPECTS: usize = 3;
 
-fn standing(history: &RunHistory, lane: &LaneHistory) -> String {
+fn current_state(history: &RunHistory, lane: &LaneHistory) -> String {
     let place = match (lane.workplace.branch(), history.run.link(&lane.id, None)) {
         (Some(branch), Some(link)) => format!(", on branch {branch} in {}", link.display()),
         _ => ", nothing of it was made yet".to_owned(),
@@ -145,12 +145,12 @@ fn standing(history: &RunHistory, lane: &LaneHistory) -> String {
     format!("{}{place}", lane.stage)
 }
 
-fn tried(lane: &LaneHistory) -> String {
-    let attempts = counted(lane.attempts(), "attempt");
+fn attempts(lane: &LaneHistory) -> String {
+    let count = counted(lane.attempts(), "attempt");
     match lane.counted_retries().next_back() {
         None if lane.attempts() == 0 => "none".to_owned(),
-        None => format!("{attempts}, no retry"),
-        Some(last) => format!("{attempts} ({}: retry {})", last.agent, last.used()),
+        None => format!("{count}, no retry"),
+        Some(last) => format!("{count} ({}: retry {})", last.agent, last.used()),
     }
 }
 
@@ -175,18 +175,18 @@ fn impact(history: &RunHistory, lane: &LaneHistory) -> String {
 }
 
 fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> Vec<&'v LaneId> {
-    let merged = |id: &&LaneId| history.lane(id).is_some_and(LaneHistory::is_merged);
+    let merged = |id: &&LaneId| history.lane(id).is_some_and(|on| on.is_merged());
     lane.depends_on.iter().filter(|id| !merged(id)).collect()
 }
 
 fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
     let over = "Start the lane over. Its work is saved first; rollback prints where.";
     let skip = "Leave the lane out: what depends on it goes on without its work, which is kept.";
-    let retry = can_advise(lane).then(|| {
+    let retry = can_use_advice(lane).then(|| {
         let what = "Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.";
         choice(what, commands.retry_of(&lane.id, &history.run))
     });
-    let accept = wants_another_plan(lane).then(|| "--accept-plan-change".to_owned());
+    let accept = needs_plan_change(lane).then(|| "--accept-plan-change".to_owned());
     let resume = commands.resume_of(&history.run).into_iter().chain(accept).collect();
     let mut options = vec![choice(again, resume)];
     options.extend(retry);
@@ -196,13 +196,13 @@ fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Com
 }
 
 /// Whether [`advice`] is to change the plan.
-fn wants_another_plan(lane: &LaneHistory) -> bool {
+fn needs_plan_change(lane: &LaneHistory) -> bool {
     let in_plan = |kind| matches!(kind, FailureKind::Idle | FailureKind::Timeout);
     matches!(&lane.ending, Some(Ending::Failed(failure)) if in_plan(failure.kind))
 }
 
 /// Whether its agent can do something about why it does not go on.
-fn can_advise(lane: &LaneHistory) -> bool {
+fn can_use_advice(lane: &LaneHistory) -> bool {
     let outage = |kind| matches!(kind, FailureKind::Network | FailureKind::Quota);
     match &lane.ending {
         Some(Ending::Failed(failure)) => !outage(failure.kind) && !failed_in_setup(lane),

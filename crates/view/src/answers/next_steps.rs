@@ -6,7 +6,7 @@ use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{AgentName, Approval, HumanGate, TaskId};
 use serde::Serialize;
 
-use crate::answers::approvals::{outlook, size_of, unheeded};
+use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of};
 use crate::answers::commands::Commands;
 use crate::answers::escalation;
 use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
@@ -98,7 +98,8 @@ pub(crate) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<Ne
 
 /// What the task asks, and where its work is.
 fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
-    let asked = lane.people.iter().find(|(id, _)| id == task).map(|(_, question)| format!(" ({})", clean(question)));
+    let asked =
+        lane.human_tasks.iter().find(|(id, _)| id == task).map(|(_, question)| format!(" ({})", clean(question)));
     let has_own = |name: &AgentName| lane.agent(name).is_some_and(|agent| agent.workplace.worktree.is_some());
     let asking = lane.asking.iter().find(|(agent, asked)| asked == task && has_own(agent)).map(|(agent, _)| agent);
     let is_there = asking.is_some() || lane.workplace.worktree.is_some();
@@ -108,15 +109,14 @@ fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
     format!("{lane} waits for you: task {task}{asked}.{place} What you say with -m reaches the agent.")
 }
 
-/// Lanes that were answered and wait for a resume.
 fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
-    let answered = |lane: &LaneHistory| Some(format!("{}: {}", lane.id, outlook(unheeded(history, lane)?)));
+    let answered =
+        |lane: &LaneHistory| Some(format!("{}: {}", lane.id, effect_of_resume(answer_without_effect(history, lane)?)));
     let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
     let again = || vec![commands.resume_of(&history.run)];
     (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: again() })
 }
 
-/// What has to be done before anything else.
 fn half_rolled_back(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
     let lanes: Vec<&LaneHistory> = history.half_rolled_back().collect();
     let reason = format!("The rollback of {} was interrupted. Finish it first:", names(&lanes));
@@ -138,27 +138,34 @@ fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextSte
 
 /// Lanes that wait for the same thing are answered once, and one that waits for a lane with that lane.
 fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+    let waits_for_lane =
+        |lane: &LaneHistory| lane.depends_on.iter().filter_map(|id| history.lane(id)).any(|on| on.is_given_up());
+    let blocked = lanes_that(history, LaneState::Blocked).into_iter().filter(|lane| !waits_for_lane(lane));
+    let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
+        reason: format!("{}: blocked: {reason}", names(&lanes)),
+        commands: vec![commands.lane_status(&lanes[0].id), commands.resume_of(&history.run)],
+    };
+    by_reason(blocked.map(|lane| (lane, clean(lane.reason().unwrap_or_default())))).into_iter().map(step).collect()
+}
+
+/// The lanes of each reason, in the order in which the reasons first occur.
+pub(crate) fn by_reason<'h>(
+    lanes: impl Iterator<Item = (&'h LaneHistory, String)>,
+) -> Vec<(String, Vec<&'h LaneHistory>)> {
     let mut reasons: Vec<(String, Vec<&LaneHistory>)> = Vec::new();
-    for lane in lanes_that(history, LaneState::Blocked) {
-        if lane.depends_on.iter().filter_map(|id| history.lane(id)).any(LaneHistory::is_given_up) {
-            continue;
-        }
-        let reason = clean(lane.reason().unwrap_or_default());
+    for (lane, reason) in lanes {
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, lanes)) => lanes.push(lane),
             None => reasons.push((reason, vec![lane])),
         }
     }
-    let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
-        reason: format!("{}: blocked: {reason}", names(&lanes)),
-        commands: vec![commands.lane_status(&lanes[0].id), commands.resume_of(&history.run)],
-    };
-    reasons.into_iter().map(step).collect()
+    reasons
 }
 
 /// What the user may type about the run as a whole, and where its work is.
 pub(crate) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
-    let stopped = |lane: &LaneHistory| lane.state == LaneState::Stopped && unheeded(history, lane).is_none();
+    let stopped =
+        |lane: &LaneHistory| lane.state == LaneState::Stopped && answer_without_effect(history, lane).is_none();
     let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {
         Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
@@ -233,7 +240,7 @@ fn lanes_that(history: &RunHistory, state: LaneState) -> Vec<&LaneHistory> {
 
 const NAMED: usize = 3;
 
-fn names(lanes: &[&LaneHistory]) -> String {
+pub(crate) fn names(lanes: &[&LaneHistory]) -> String {
     let names: Vec<String> = lanes.iter().map(|lane| lane.id.to_string()).collect();
     listed(&names, NAMED)
 }

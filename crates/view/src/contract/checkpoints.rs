@@ -24,7 +24,6 @@ pub struct RunFiles {
     pub repository: PathBuf,
 }
 
-/// The history of a run, and the checkpoint records that follow from it.
 #[derive(Debug, Clone)]
 pub struct CheckpointFold {
     pub history: RunHistory,
@@ -84,13 +83,14 @@ impl CheckpointFold {
                 let notes =
                     pull_request.map_or_else(|| format!("merged as {commit}"), |it| format!("pull request {}", it.url));
                 let merged = self.written(lane).stage(Stage::PrePr);
-                let changed = self.end(lane, at, merged, |record| stand(record, CheckpointStatus::Complete, &notes));
+                let changed =
+                    self.end(lane, at, merged, |record| set_status(record, CheckpointStatus::Complete, &notes));
                 self.written(lane).before_ending = None;
                 changed
             }
             Event::LaneFailed { lane, failure } => self.failed(lane, failure, at),
             Event::LaneBlocked { lane, reason } => {
-                self.end(lane, at, None, |record| stand(record, CheckpointStatus::Blocked, reason))
+                self.end(lane, at, None, |record| set_status(record, CheckpointStatus::Blocked, reason))
             }
             Event::LaneRolledBack { lane, .. } => self.rolled_back(lane, at),
             _ => Vec::new(),
@@ -169,7 +169,7 @@ impl CheckpointFold {
         let retry = written.stage(Stage::RetryAttempt).filter(|_| failure.kind != FailureKind::State);
         let exhausted = retry.filter(is_last);
         self.end(lane, at, exhausted, |record| {
-            stand(record, CheckpointStatus::Failed, &failure.message);
+            set_status(record, CheckpointStatus::Failed, &failure.message);
             record.retry_attempt = record.retry_attempt.map(|retry| retry.min(record.max_retries.unwrap_or(retry)));
             record.failure_context.extend(failure.context(attempt));
             record.command = failure.command.clone().or(record.command.take());
@@ -227,7 +227,7 @@ impl CheckpointFold {
     }
 }
 
-fn stand(record: &mut CheckpointRecord, status: CheckpointStatus, notes: &str) {
+fn set_status(record: &mut CheckpointRecord, status: CheckpointStatus, notes: &str) {
     record.status = status;
     notes.clone_into(&mut record.notes);
 }

@@ -21,14 +21,14 @@ pub fn task_file(history: &RunHistory, plan: &Plan, lane: &LaneId) -> Option<Tas
         created: lane.started?,
         phase: plan.phase.clone(),
         required_agents: planned.agents.iter().map(|agent| agent.name.clone()).collect(),
-        agents: planned.agents.iter().map(|agent| (agent.name.clone(), standing(lane, &agent.name))).collect(),
+        agents: planned.agents.iter().map(|agent| (agent.name.clone(), task_agent(lane, &agent.name))).collect(),
         checkpoint: TaskCheckpoint { commit_sha: lane.merge_commit.clone().or(lane.workplace.head.clone()) },
         transition_log: lane.transitions.iter().map(transition).collect(),
         interruptions: Vec::new(),
     })
 }
 
-fn standing(lane: &LaneHistory, name: &AgentName) -> TaskAgent {
+fn task_agent(lane: &LaneHistory, name: &AgentName) -> TaskAgent {
     let agent = lane.agent(name);
     let worktree = agent.and_then(|agent| agent.workplace.worktree.as_ref());
     TaskAgent {

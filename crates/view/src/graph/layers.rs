@@ -14,7 +14,6 @@ const SWEEPS: usize = 8;
 /// In how many lanes edges are searched that follow from others; the memory for it grows with the square.
 const MOST_REDUCED: usize = 20_000;
 
-/// A place in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Lane(LaneIndex),
@@ -29,7 +28,6 @@ pub(super) struct Layers {
     pub(super) layers: Vec<Vec<usize>>,
     /// For each slot, the slots in layers before it that a line connects it with.
     pub(super) before: Vec<Vec<usize>>,
-    /// The same for the layers after it.
     pub(super) after: Vec<Vec<usize>>,
     /// Lanes without any edge, which need no place among the others.
     pub(super) single: Vec<LaneIndex>,

@@ -47,7 +47,6 @@ pub(super) struct Line {
 pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// By lane.
     pub(super) boxes: Vec<LaneBox>,
     pub(super) lines: Vec<Line>,
     /// Where lines meet of which all on the left lead to all on the right.

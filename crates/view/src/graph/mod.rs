@@ -14,39 +14,16 @@ mod text;
 
 use std::collections::HashMap;
 
-use lanewright_model::word_enum;
 use lanewright_model::{Dag, LaneId, LaneIndex, Plan};
 
+use crate::history::StateGroup;
 pub use json::GraphJson;
 pub use svg::{STYLE, SvgStyle};
 pub use text::TextForm;
 
-word_enum! {
-    /// How a lane is doing, as far as a picture shows it; `state-WORD` is its class in SVG.
-    StateGroup {
-        /// A person must answer.
-        NeedsYou = "needs-you",
-        /// Its agents or gates failed.
-        Failed = "failed",
-        /// Something outside must change first.
-        Blocked = "blocked",
-        /// Begun, and stopped or rolled back.
-        Stopped = "stopped",
-        /// Agents or gates work, or it is being merged.
-        Working = "working",
-        /// For other lanes or for capacity.
-        Waiting = "waiting",
-        /// Merged or proposed.
-        Merged = "merged",
-        /// Not part of the run.
-        Skipped = "skipped",
-    }
-}
-
 /// The state of a lane: what is said of it, and the group that decides its look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeState {
-    /// The group.
     pub group: StateGroup,
     /// The words of `state` in JSON, such as `waiting for approval (plan)`.
     pub word: &'static str,
@@ -54,24 +31,19 @@ pub struct NodeState {
     pub brief: &'static str,
 }
 
-/// A lane in a picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The lane.
     pub id: LaneId,
-    /// Its name.
     pub title: Option<String>,
-    /// Its state; none in a picture of a plan that does not run.
+    /// None in a picture of a plan that does not run.
     pub state: Option<NodeState>,
     /// The lanes that it waits for, as positions in the list of nodes; others are ignored.
     pub depends_on: Vec<LaneIndex>,
-    /// Whether it is on the critical path.
     pub is_critical: bool,
     /// Where a click on it leads, such as `#lane-API`; SVG only.
     pub link: Option<String>,
 }
 
-/// Lanes and what they wait for.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -123,7 +95,6 @@ impl Graph {
         self
     }
 
-    /// The lanes, in the order of the plan.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -141,12 +112,10 @@ impl Graph {
         self.indices().flat_map(|to| self.dag.dependencies(to).iter().map(move |&from| (from, to)))
     }
 
-    /// The lanes of the critical path, the first one first.
     fn critical_path(&self) -> Vec<LaneIndex> {
         self.dag.order().iter().copied().filter(|lane| self.node(*lane).is_critical).collect()
     }
 
-    /// Whether the critical path takes this edge.
     fn is_critical(&self, from: LaneIndex, to: LaneIndex) -> bool {
         self.next_critical.get(&from) == Some(&to)
     }

@@ -1,6 +1,5 @@
 //! Where things stand that want to be near others, keep an order and may not overlap.
 
-/// The mean of `at` over `places`, if there are any.
 pub(super) fn mean(places: &[usize], at: &[f64]) -> Option<f64> {
     (!places.is_empty()).then(|| places.iter().map(|&place| at[place]).sum::<f64>() / places.len() as f64)
 }

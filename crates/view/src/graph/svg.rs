@@ -34,7 +34,6 @@ const TITLE_SIZE: f64 = 12.0;
 const STATE_SIZE: f64 = 11.0 * 1.1;
 /// How many characters of a title are shown while the pointer is on its lane.
 const LONGEST_TITLE: usize = 500;
-/// How long an arrow head is.
 const HEAD: f64 = 7.0;
 const LEGEND_HEIGHT: f64 = 24.0;
 
@@ -161,7 +160,6 @@ fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(char_width).sum::<f64>() * size
 }
 
-/// In parts of the font's size.
 fn char_width(c: char) -> f64 {
     match c {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.38,

@@ -6,7 +6,6 @@ use lanewright_model::cells::{clean, cut, pad, width};
 use super::layers::without_implied;
 use super::{Graph, Node};
 
-/// How a graph is written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextForm {
     /// The widest that a line may be, in cells.
@@ -69,7 +68,6 @@ fn mark(is_critical: bool, form: TextForm) -> &'static str {
     }
 }
 
-/// The widths of the columns.
 struct Columns {
     form: TextForm,
     id: usize,

@@ -8,7 +8,6 @@ use lanewright_model::{AgentName, CommitId, JobRole, LaneId};
 /// A branch before and after a merge.
 pub type Merge = (CommitId, CommitId);
 
-/// Where the work of a lane is.
 #[derive(Debug, Default, PartialEq)]
 pub struct LaneWork {
     /// The integration branch when the lane began.
@@ -17,9 +16,7 @@ pub struct LaneWork {
     pub branch: String,
     /// The head of the branch, as far as the run moved it.
     pub head: Option<CommitId>,
-    /// What the lane's merge brought.
     pub merged: Option<Merge>,
-    /// The newest snapshot.
     pub snapshot: Option<CommitId>,
     /// Whether the user was asked to approve the changes, and no agent has worked since.
     pub asked: bool,
@@ -46,7 +43,6 @@ impl LaneWork {
         work
     }
 
-    /// The work of every lane that has an event.
     pub fn all(records: &[Record]) -> HashMap<&LaneId, Self> {
         let mut all: HashMap<&LaneId, Self> = HashMap::new();
         for event in records.iter().map(|record| &record.event) {

@@ -29,18 +29,15 @@ pub struct JobHistory {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     pub agent: AgentName,
-    /// What kind of retry; [`RetryLevel::Wait`] is not counted.
     pub level: RetryLevel,
     /// Which one, from 1; `None` where it is not counted.
     pub number: Option<u32>,
-    /// How many there may be.
     pub of: Option<u32>,
     /// How many retries of the agent were counted so far.
     pub counted: u32,
     pub reason: String,
     pub planned: Timestamp,
     pub not_before: Timestamp,
-    /// Whether its attempt was planned.
     pub begun: bool,
 }
 
@@ -69,7 +66,6 @@ impl Retry {
     }
 }
 
-/// The jobs of a lane, or of the phase itself.
 #[derive(Debug, Clone, Default)]
 pub struct Jobs {
     /// Planned or running, oldest first.
@@ -84,7 +80,6 @@ impl Jobs {
         self.ended.iter().chain(&self.running)
     }
 
-    /// The last ended job that `wanted` accepts.
     pub fn last_ended(&self, wanted: impl Fn(&JobHistory) -> bool) -> Option<&JobHistory> {
         self.ended.iter().rev().find(|job| wanted(job))
     }
@@ -182,17 +177,13 @@ impl JobHistory {
     }
 
     pub fn diagnosis(&self) -> Option<&Diagnosis> {
-        match self.reading.as_deref()? {
-            Reading::Diagnosis(diagnosis) => Some(diagnosis),
-            Reading::Outage(_) => None,
-        }
+        let Reading::Diagnosis(diagnosis) = self.reading.as_deref()? else { return None };
+        Some(diagnosis)
     }
 
     pub fn outage(&self) -> Option<&Outage> {
-        match self.reading.as_deref()? {
-            Reading::Outage(outage) => Some(outage),
-            Reading::Diagnosis(_) => None,
-        }
+        let Reading::Outage(outage) = self.reading.as_deref()? else { return None };
+        Some(outage)
     }
 
     /// Whether it failed otherwise than by being stopped.

@@ -1,11 +1,13 @@
 //! One lane, as its events so far describe it.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
+use lanewright_agents::shell::has_gate;
 use lanewright_model::event::{LaneStage, RunOutcome, SnapshotReason};
 use lanewright_model::{
     Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
-    LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
+    LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
 };
 use serde::Serialize;
 
@@ -15,9 +17,15 @@ use super::workplace::Workplace;
 
 pub type Span = (Timestamp, Timestamp);
 
+/// A lane, and what its events add up to.
 #[derive(Debug, Clone)]
 pub struct LaneHistory {
     pub id: LaneId,
+    facts: LaneFacts,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct LaneFacts {
     pub name: Option<String>,
     pub depends_on: Vec<LaneId>,
     /// Whether a command judges its work before it is merged; unknown without a plan.
@@ -25,7 +33,7 @@ pub struct LaneHistory {
     /// The approvals it needs, where the plan is known.
     pub approval: Vec<Approval>,
     /// The user's tasks and what each asks, where the plan is known.
-    pub people: Vec<(TaskId, String)>,
+    pub human_tasks: Vec<(TaskId, String)>,
     /// The tasks of each agent, where the plan is known.
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
 
@@ -165,7 +173,7 @@ impl PlacementView {
     }
 
     /// Where it is, or what became of it.
-    pub(crate) fn fate(&self) -> String {
+    pub(crate) fn result(&self) -> String {
         match (&self.reason, self.outcome) {
             (Some(reason), Some(outcome)) => format!("{reason}: {outcome}"),
             (Some(reason), None) => reason.clone(),
@@ -267,67 +275,41 @@ pub struct MergeView {
 impl LaneHistory {
     /// A lane of which only the name is known.
     pub(super) fn new(id: LaneId) -> Self {
-        Self {
-            id,
-            name: None,
-            depends_on: Vec::new(),
-            has_gate: None,
-            approval: Vec::new(),
-            people: Vec::new(),
-            tasks: Vec::new(),
-            state: LaneState::Waiting,
-            stage: LaneStage::Waiting,
-            transitions: Vec::new(),
-            started: None,
-            finished: None,
-            last: None,
-            merged_before: false,
-            skipped: false,
-            left_out: None,
-            stopping: false,
-            ending: None,
-            base: None,
-            is_open_elsewhere: false,
-            placements: Vec::new(),
-            workplace: Workplace::default(),
-            agents: Vec::new(),
-            jobs: Jobs::default(),
-            retries: Vec::new(),
-            delayed_until: None,
-            last_failure: None,
-            failures: Vec::new(),
-            snapshots: Vec::new(),
-            old_snapshots: 0,
-            checkpoints: Vec::new(),
-            must_haves: Vec::new(),
-            changes: None,
-            asking: Vec::new(),
-            refused: Vec::new(),
-            answers: Vec::new(),
-            approved: Vec::new(),
-            rejected: Vec::new(),
-            merging: false,
-            merges: Vec::new(),
-            merge_commit: None,
-            pull_request: None,
-            is_cleaned: false,
-            is_half_rolled_back: false,
-            kept: Vec::new(),
-            git: Vec::new(),
-            statuses: Vec::new(),
-        }
+        Self { id, facts: LaneFacts::default() }
     }
 
-    pub(super) fn of_plan(lane: &Lane) -> Self {
+    pub(super) fn of_plan(plan: &Plan, lane: &Lane) -> Self {
         let tasks = lane.agents.iter().flat_map(|agent| &agent.tasks).filter(|task| task.kind.is_human());
-        let mut people: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
-        people.dedup();
+        let mut human_tasks: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
+        human_tasks.dedup();
         let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
-        let tasks = lane.agents.iter().map(of_agent).collect();
-        let (name, approval) = (lane.name.clone(), lane.approval.clone());
-        Self { name, approval, people, tasks, ..Self::new(lane.id.clone()) }
+        let facts = LaneFacts {
+            name: lane.name.clone(),
+            depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),
+            has_gate: Some(has_gate(plan, lane)),
+            approval: lane.approval.clone(),
+            human_tasks,
+            tasks: lane.agents.iter().map(of_agent).collect(),
+            ..LaneFacts::default()
+        };
+        Self { id: lane.id.clone(), facts }
     }
+}
 
+impl Deref for LaneHistory {
+    type Target = LaneFacts;
+    fn deref(&self) -> &LaneFacts {
+        &self.facts
+    }
+}
+
+impl DerefMut for LaneHistory {
+    fn deref_mut(&mut self) -> &mut LaneFacts {
+        &mut self.facts
+    }
+}
+
+impl LaneFacts {
     pub fn is_merged(&self) -> bool {
         self.merge_commit.is_some() || self.merged_before
     }
@@ -388,6 +370,11 @@ impl LaneHistory {
 
     pub fn agent(&self, name: &AgentName) -> Option<&AgentHistory> {
         self.agents.iter().find(|agent| agent.name == *name)
+    }
+
+    /// Where the plan is known.
+    pub(crate) fn tasks_of(&self, agent: &AgentName) -> Option<&[TaskId]> {
+        self.tasks.iter().find(|(name, _)| name == agent).map(|(_, tasks)| tasks.as_slice())
     }
 
     pub fn status_of(&self, agent: &AgentName) -> AgentStatus {

@@ -1,27 +1,29 @@
 //! How an event changes what is known of its lane.
 
-use lanewright_model::event::{AgentReport, Event, LaneStage, Record, SnapshotReason};
+use lanewright_model::event::{AgentReport, Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::{
     AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole,
-    RetryLevel, Timestamp,
+    RetryLevel, TaskId, Timestamp,
 };
 
 use super::job::{AgentStatus, Retry};
 use super::lane::{
-    AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView,
+    AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneFacts, MergeView, PlacementView, SnapshotView,
 };
-use super::state::LaneState;
 use super::workplace::Workplace;
 
-impl LaneHistory {
+impl LaneFacts {
     #[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names this fold where an event is added")]
     pub(super) fn apply(&mut self, record: &Record) {
-        let at = record.at;
+        // The own run of a lane on a cluster wrote it.
+        let (at, is_copied) = (record.at, record.origin.is_some());
         self.last = Some(at);
         match &record.event {
+            Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
+            Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
             Event::StopRequested { .. } => self.stopping = true,
             Event::PersonAsked { agent, task, .. } => {
-                self.asking.retain(|(asking, _)| asking != agent);
+                self.no_longer_asks(agent);
                 self.asking.push((agent.clone(), task.clone()));
             }
             Event::GateAnswered { gate, approved, message, .. } => {
@@ -29,59 +31,42 @@ impl LaneHistory {
                 let (gate, message) = (gate.clone(), message.clone());
                 self.answers.push(AnswerView { at, gate, approved: *approved, message });
             }
-            Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
-            Event::LaneOffered { number, executor, .. } if record.origin.is_none() => {
+
+            Event::LaneOffered { number, executor, .. } if !is_copied => {
                 self.placements.push(PlacementView::offered(*number, executor, at));
             }
             Event::LaneOffered { .. } => self.merge_commit = None,
             Event::LanePlaced { .. }
             | Event::LaneClaimed { .. }
-            | Event::Noted { .. }
-            | Event::PlacementEnded { .. } => {
+            | Event::PlacementEnded { .. }
+            | Event::Noted { .. } => {
                 let current = self.placements.last_mut().filter(|placement| placement.ended.is_none());
                 current.into_iter().for_each(|placement| placement.apply(&record.event, at));
             }
             // In the lane's own run that is its end.
-            Event::LaneReturned { head, .. } if record.origin.is_none() => self.merge_commit = Some(head.clone()),
-            Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
-            Event::WorktreeOpened { agent: None, worktree, .. } => {
-                self.workplace.open(worktree);
-                self.is_open_elsewhere = record.origin.is_some();
-            }
-            Event::WorktreeOpened { agent: Some(agent), worktree, .. } => {
-                let agent = self.agent_mut(agent);
-                agent.workplace.open(worktree);
-                agent.branch = Some(worktree.branch.clone());
-            }
+            Event::LaneReturned { head, .. } if !is_copied => self.merge_commit = Some(head.clone()),
+
+            Event::WorktreeOpened { agent, worktree, .. } => self.opened(agent.as_ref(), worktree, is_copied),
             Event::WorktreeLost { agent, head: Some(head), .. } => self.workplace_of(agent.as_ref()).reopened(head),
             Event::WorktreeReleased { agent, .. } => self.agent_mut(agent).workplace = Workplace::default(),
             Event::WorkCommitted { agent, head, .. } | Event::AgentReset { agent, head, .. } => {
                 self.agent_mut(agent);
-                self.workplace_of(Some(agent)).stands_at(head);
+                self.workplace_of(Some(agent)).set_head(head);
             }
-            Event::BranchMoved { agent, head, .. } => {
-                self.workplace_of(agent.as_ref()).stands_at(head);
-                if self.stage > LaneStage::Implementation {
-                    self.moved(self.stage, LaneStage::Implementation, at);
-                }
-            }
-            Event::AgentMerged { agent, head, .. } => {
-                self.agent_mut(agent);
-                self.workplace.stands_at(head);
-                self.asking.retain(|(asking, _)| asking != agent);
-                self.set_status(agent, AgentStatus::Complete);
-                self.merges.push(MergeView { at, agent: Some(agent.clone()), commit: head.clone(), onto: None });
-            }
+            Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
+            Event::AgentMerged { agent, head, .. } => self.agent_merged(agent, head, at),
             Event::SnapshotTaken { agent, reason, commit, reference, .. } => {
-                self.snapshot_taken(agent.as_ref(), *reason, commit, reference, at);
+                let (agent, commit, reference) = (agent.clone(), commit.clone(), reference.clone());
+                self.snapshot_taken(SnapshotView { agent, reason: *reason, commit, reference, at });
             }
+
             Event::JobPlanned { job } => self.job_planned(job, record),
             Event::JobStarted { job, .. } => self.job_works(job, record, None),
             Event::JobExited { job, exit, report, .. } => {
                 self.jobs.apply(&record.event, at, None);
                 self.job_exited(job, exit, report.as_ref());
             }
-            Event::CheckpointReached { checkpoint, .. } => self.reached(checkpoint, at),
+            Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(checkpoint, at),
             Event::FailureNoted { agent, task, failure, .. } => {
                 agent.iter().for_each(|agent| self.jobs.reject(agent, failure));
                 let job = self.failed_job(agent.as_ref()).map(|job| job.job.clone());
@@ -91,55 +76,36 @@ impl LaneHistory {
             Event::RetryPlanned { agent, level, not_before, checkpoint, .. } => {
                 self.retry_planned(agent, *level, *not_before, checkpoint, at);
             }
-            Event::MergeStaged { .. } => self.merging = true,
-            Event::LaneMerged { commit, onto, .. } => {
-                self.merge_commit = Some(commit.clone());
-                self.ending = None;
-                self.finished = Some(at);
-                self.merges.push(MergeView { at, agent: None, commit: commit.clone(), onto: Some(onto.clone()) });
-            }
-            Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
-            Event::ChangesMeasured { changes, .. } => self.changes = Some(*changes),
+
             Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
-            Event::LaneCleaned { kept, .. } => {
-                self.is_cleaned = true;
-                self.kept.clone_from(kept);
-            }
+            Event::ChangesMeasured { changes, .. } => self.changes = Some(*changes),
+            Event::MergeStaged { .. } => self.merging = true,
+            Event::LaneMerged { commit, onto, .. } => self.merged(commit, onto, at),
+            Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
+            Event::LaneCleaned { kept, .. } => (self.is_cleaned, self.kept) = (true, kept.clone()),
             Event::LaneFailed { failure, .. } => self.failed(failure, at),
             Event::LaneBlocked { reason, .. } => self.ended(Ending::Blocked(reason.clone()), at),
             Event::LaneSkipped { reason, .. } => {
-                self.left_out = Some(reason.clone());
-                (self.ending, self.finished) = (None, Some(at));
+                (self.left_out, self.ending, self.finished) = (Some(reason.clone()), None, Some(at));
             }
             Event::RollbackBegun { .. } => self.is_half_rolled_back = true,
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
             Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
-            // Nothing is shown of them.
-            Event::LaneReturned { .. }
-            | Event::WorktreeLost { head: None, .. }
-            | Event::SnapshotFailed { .. }
-            | Event::SnapshotDamaged { .. }
-            | Event::MergeSuperseded { .. }
-            | Event::MergesBisected { .. }
-            | Event::BranchPushed { .. }
-            | Event::ForgeUnavailable { .. }
-            | Event::WorktreeMadeAhead { .. } => {}
+
+            // Not shown.
+            Event::LaneReturned { .. } | Event::WorktreeLost { head: None, .. } | Event::WorktreeMadeAhead { .. } => {}
+            Event::SnapshotFailed { .. } | Event::SnapshotDamaged { .. } | Event::MergeSuperseded { .. } => {}
+            Event::MergesBisected { .. } | Event::BranchPushed { .. } | Event::ForgeUnavailable { .. } => {}
             // See `RunFacts::apply` and `RunFacts::note`.
-            Event::RunStarted(_)
-            | Event::RunResumed { .. }
-            | Event::RunMoved(_)
-            | Event::RunFinished { .. }
-            | Event::FinalOpened { .. }
-            | Event::PhaseBlocked { .. }
-            | Event::PoolEmptied { .. }
-            | Event::Slept { .. } => {}
+            Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunMoved(_) | Event::RunFinished { .. } => {}
+            Event::FinalOpened { .. } | Event::PhaseBlocked { .. } | Event::PoolEmptied { .. } => {}
+            Event::Slept { .. } => {}
         }
     }
 
     /// It stays as it is while others go on.
     pub(super) fn set_aside(&mut self) {
-        let waits = matches!(self.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
-        self.stopping = self.stopping || (self.ending.is_none() && !waits);
+        self.stopping = self.stopping || (self.ending.is_none() && !self.state.needs_person());
     }
 
     /// Failed, blocked and rolled back lanes are tried again, and stop requests no longer apply.
@@ -165,6 +131,10 @@ impl LaneHistory {
             Some(agent) => &mut self.agent_mut(agent).workplace,
             None => &mut self.workplace,
         }
+    }
+
+    fn no_longer_asks(&mut self, agent: &AgentName) {
+        self.asking.retain(|(asking, _)| asking != agent);
     }
 
     fn set_status(&mut self, agent: &AgentName, status: AgentStatus) {
@@ -208,33 +178,54 @@ impl LaneHistory {
 
     fn based(&mut self, base: &CommitId) {
         self.base = Some(base.clone());
-        self.workplace.stands_at(base);
+        self.workplace.set_head(base);
         self.approved.clear();
         self.rejected.clear();
         self.merging = false;
     }
 
-    fn snapshot_taken(
-        &mut self,
-        agent: Option<&AgentName>,
-        reason: SnapshotReason,
-        commit: &CommitId,
-        reference: &str,
-        at: Timestamp,
-    ) {
-        // What is put aside for the lane itself, a stash or the head of a lost worktree, is in no worktree.
-        if agent.is_some() || reason != SnapshotReason::Reset {
-            self.workplace_of(agent).content = Some(commit.clone());
+    fn opened(&mut self, agent: Option<&AgentName>, worktree: &Worktree, is_elsewhere: bool) {
+        match agent {
+            None => {
+                self.workplace.open(worktree);
+                self.is_open_elsewhere = is_elsewhere;
+            }
+            Some(agent) => {
+                let agent = self.agent_mut(agent);
+                agent.workplace.open(worktree);
+                agent.branch = Some(worktree.branch.clone());
+            }
         }
-        let (agent, commit, reference) = (agent.cloned(), commit.clone(), reference.to_owned());
-        self.snapshots.push(SnapshotView { agent, reason, commit, reference, at });
+    }
+
+    fn branch_moved(&mut self, agent: Option<&AgentName>, head: &CommitId, at: Timestamp) {
+        self.workplace_of(agent).set_head(head);
+        if self.stage > LaneStage::Implementation {
+            self.moved(self.stage, LaneStage::Implementation, at);
+        }
+    }
+
+    fn agent_merged(&mut self, agent: &AgentName, head: &CommitId, at: Timestamp) {
+        self.agent_mut(agent);
+        self.workplace.set_head(head);
+        self.no_longer_asks(agent);
+        self.set_status(agent, AgentStatus::Complete);
+        self.merges.push(MergeView { at, agent: Some(agent.clone()), commit: head.clone(), onto: None });
+    }
+
+    fn snapshot_taken(&mut self, taken: SnapshotView) {
+        // What is put aside for the lane itself, a stash or the head of a lost worktree, is in no worktree.
+        if taken.agent.is_some() || taken.reason != SnapshotReason::Reset {
+            self.workplace_of(taken.agent.as_ref()).content = Some(taken.commit.clone());
+        }
+        self.snapshots.push(taken);
     }
 
     fn job_planned(&mut self, job: &JobId, record: &Record) {
         let mut retry = None;
         if let Some(agent) = job.agent().filter(|_| job.is_attempt()) {
             self.delayed_until = None;
-            self.asking.retain(|(asking, _)| asking != agent);
+            self.no_longer_asks(agent);
             self.refused.clear();
             let last = self.retries.iter_mut().rfind(|retry| retry.agent == *agent).filter(|last| !last.begun);
             retry = last.map(|last| {
@@ -256,12 +247,7 @@ impl LaneHistory {
 
     fn job_exited(&mut self, job: &JobId, exit: &JobExit, report: Option<&AgentReport>) {
         let (JobRole::Attempt { agent, task } | JobRole::Verify { agent, task }) = &job.role else { return };
-        let is_last = self
-            .tasks
-            .iter()
-            .find(|(name, _)| name == agent)
-            .and_then(|(_, tasks)| tasks.last())
-            .is_none_or(|last| last == task);
+        let is_last = self.tasks_of(agent).and_then(<[TaskId]>::last).is_none_or(|last| last == task);
         let status = match (exit.cause, report.map(|report| report.status.as_str())) {
             // Not the agent's failure: it resumes where it was.
             (ExitCause::Stopped | ExitCause::Lost, _) => AgentStatus::Working,
@@ -275,7 +261,7 @@ impl LaneHistory {
         self.set_status(agent, status);
     }
 
-    fn reached(&mut self, checkpoint: &Checkpoint, at: Timestamp) {
+    fn checkpoint_reached(&mut self, checkpoint: &Checkpoint, at: Timestamp) {
         self.workplace.checkpoint_head = checkpoint.head_sha.clone().or(self.workplace.checkpoint_head.take());
         let Checkpoint { stage, status, context, .. } = checkpoint;
         self.checkpoints.push(CheckpointView { at, stage: *stage, status: *status, notes: context.clone() });
@@ -313,7 +299,7 @@ impl LaneHistory {
             not_before,
             begun: false,
         });
-        self.reached(checkpoint, at);
+        self.checkpoint_reached(checkpoint, at);
     }
 
     fn failed(&mut self, failure: &Failure, at: Timestamp) {
@@ -329,6 +315,12 @@ impl LaneHistory {
         self.ended(Ending::Failed(failure.clone()), at);
     }
 
+    fn merged(&mut self, commit: &CommitId, onto: &CommitId, at: Timestamp) {
+        self.merge_commit = Some(commit.clone());
+        (self.ending, self.finished) = (None, Some(at));
+        self.merges.push(MergeView { at, agent: None, commit: commit.clone(), onto: Some(onto.clone()) });
+    }
+
     fn ended(&mut self, ending: Ending, at: Timestamp) {
         self.ending = Some(ending);
         self.finished = Some(at);
@@ -342,15 +334,10 @@ impl LaneHistory {
         if self.stage != LaneStage::Waiting {
             self.transitions.push((self.stage, LaneStage::Waiting, at));
         }
-        self.stage = LaneStage::Waiting;
-        self.merge_commit = None;
-        self.pull_request = None;
-        self.workplace = Workplace::default();
-        self.base = None;
-        self.delayed_until = None;
-        self.merging = false;
+        (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
+        (self.base, self.merge_commit, self.pull_request) = (None, None, None);
+        (self.delayed_until, self.changes, self.left_out) = (None, None, None);
         self.must_haves.clear();
-        (self.changes, self.left_out) = (None, None);
         self.approved.clear();
         self.rejected.clear();
         self.asking.clear();
@@ -377,7 +364,6 @@ impl PlacementView {
     }
 }
 
-/// When git worked: the event is recorded at the end.
 /// The `took_ms` milliseconds before `at`.
 pub(super) fn span_before(at: Timestamp, took_ms: u64) -> (Timestamp, Timestamp) {
     let began = at.unix_millis().saturating_sub(i64::try_from(took_ms).unwrap_or(i64::MAX));

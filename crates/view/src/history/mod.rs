@@ -7,13 +7,13 @@ mod lane;
 mod lane_events;
 mod run;
 pub mod snapshots;
-mod standing;
 mod state;
+mod state_rules;
 pub(crate) mod times;
 mod waits;
 mod workplace;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{LaneId, Plan, Redactor};
@@ -24,7 +24,7 @@ pub use lane::{
     Span,
 };
 pub use run::{InterfaceView, NoteView, RunFacts};
-pub use state::{LaneState, WaitingFor};
+pub use state::{LaneState, StateGroup, WaitingFor};
 pub use waits::{Wait, WaitReason};
 pub use workplace::{Workplace, worktree_link};
 
@@ -36,7 +36,7 @@ pub struct RunHistory {
     lanes: Vec<LaneHistory>,
     positions: HashMap<LaneId, usize>,
     active: BTreeSet<usize>,
-    counts: BTreeMap<LaneState, usize>,
+    done: usize,
 }
 
 impl RunHistory {
@@ -44,9 +44,7 @@ impl RunHistory {
     pub fn for_plan(plan: &Plan) -> Self {
         let mut history = Self { run: RunFacts::of_plan(plan), ..Self::default() };
         for lane in &plan.lanes {
-            let depends_on = lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect();
-            let has_gate = Some(lanewright_agents::shell::has_gate(plan, lane));
-            history.add(LaneHistory { depends_on, has_gate, ..LaneHistory::of_plan(lane) });
+            history.add(LaneHistory::of_plan(plan, lane));
         }
         history
     }
@@ -63,7 +61,7 @@ impl RunHistory {
         self.run.title.iter_mut().for_each(|title| redactor.clean(title));
         for lane in &mut self.lanes {
             lane.name.iter_mut().for_each(|name| redactor.clean(name));
-            lane.people.iter_mut().for_each(|(_, question)| redactor.clean(question));
+            lane.human_tasks.iter_mut().for_each(|(_, question)| redactor.clean(question));
         }
         self
     }
@@ -119,7 +117,7 @@ impl RunHistory {
 
     /// How many lanes this run has nothing left to do for.
     pub fn done(&self) -> usize {
-        self.counts.iter().filter(|(state, _)| state.is_done()).map(|(_, count)| count).sum()
+        self.done
     }
 
     pub fn apply(&mut self, record: &Record) {
@@ -153,7 +151,7 @@ impl RunHistory {
         let lane = &self.lanes[index];
         let merged = lane.depends_on.iter().filter_map(|id| self.lane(id).filter(|lane| lane.merge_commit.is_some()));
         let ready = merged.filter_map(|lane| lane.finished).chain(self.run.begun).max();
-        let mut waits = waits::ended_by(&record.event, lane, ready, record.at);
+        let mut waits = waits::ended_waits(&record.event, lane, ready, record.at);
         waits.extend(self.run.merge_queue.apply(&lane.id, &record.event, record.at));
         self.run.waits.extend(waits.into_iter().filter(|wait| wait.from < wait.until));
     }
@@ -182,10 +180,10 @@ impl RunHistory {
     }
 
     /// Lanes that were blocked by the end of another lane, and are not any more, wait again: none that they depend on
-    /// `stands` in their way.
-    fn unblock_dependants(&mut self, stands: impl Fn(&LaneHistory) -> bool) {
+    /// `blocks` them.
+    fn unblock_dependants(&mut self, blocks: impl Fn(&LaneHistory) -> bool) {
         let is_free = |history: &Self, lane: &LaneHistory| {
-            lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(&stands)
+            lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(&blocks)
         };
         while let Some(index) = self.lanes.iter().position(|lane| is_free(self, lane)) {
             (self.lanes[index].ending, self.lanes[index].finished) = (None, None);
@@ -216,23 +214,15 @@ impl RunHistory {
     fn add(&mut self, lane: LaneHistory) -> usize {
         let index = self.lanes.len();
         self.positions.insert(lane.id.clone(), index);
-        *self.counts.entry(lane.state).or_default() += 1;
         self.lanes.push(lane);
         index
     }
 
-    /// Sets the lane's state, and what is counted by states.
+    /// Sets the lane's state, and what is known of the states of all lanes.
     fn refresh(&mut self, index: usize) {
-        let state = standing::state_of(&self.lanes[index], &self.run);
+        let state = state_rules::state_of(&self.lanes[index], &self.run);
         let before = std::mem::replace(&mut self.lanes[index].state, state);
-        if state == before {
-            return;
-        }
-        if let Some(count) = self.counts.get_mut(&before) {
-            *count -= 1;
-        }
-        self.counts.retain(|_, count| *count > 0);
-        *self.counts.entry(state).or_default() += 1;
+        self.done = self.done + usize::from(state.is_done()) - usize::from(before.is_done());
         if state.is_active() {
             self.active.insert(index);
         } else {

@@ -182,14 +182,14 @@ impl RunFacts {
     }
 
     /// There is something left to do in a run that has ended: it is stopped until it is resumed.
-    fn stop_ended(&mut self) {
+    fn mark_stopped(&mut self) {
         if self.finished.is_some() {
             (self.outcome, self.code) = (Some(RunOutcome::Stopped), None);
         }
     }
 
     /// A job that outlived Lanewright worked on the run until its end.
-    fn worked_on(&mut self, exit: &JobExit) {
+    fn note_surviving_job(&mut self, exit: &JobExit) {
         // Nothing is known of the end of a lost job.
         if matches!(exit.cause, ExitCause::Lost | ExitCause::NotStarted) {
             return;
@@ -207,12 +207,13 @@ impl RunFacts {
         match &record.event {
             Event::JobExited { exit, transcript, .. } => {
                 self.used += transcript.as_ref().map(|transcript| transcript.usage).unwrap_or_default();
-                self.worked_on(exit);
+                self.note_surviving_job(exit);
             }
             // Until then no process worked on the run, on this machine or another. What was answered meanwhile is no work.
             Event::RunResumed { .. } | Event::RunMoved(_) => {
                 let from = self.finished.or(self.last_worked).or(last);
                 self.rests.extend(from.map(|from| (from, record.at)));
+                self.is_rolling_back = false;
             }
             Event::Slept { duration } => {
                 self.sleeps.push(span_before(record.at, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
@@ -221,16 +222,15 @@ impl RunFacts {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
             Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
-            Event::LaneSkipped { .. } | Event::RollbackBegun { .. } => self.stop_ended(),
+            Event::LaneSkipped { .. } => self.mark_stopped(),
+            Event::RollbackBegun { .. } => {
+                self.mark_stopped();
+                self.is_rolling_back = true;
+            }
             Event::LaneRolledBack { integration, .. } => {
                 self.integration = integration.clone().or(self.integration.take());
-                self.stop_ended();
+                self.mark_stopped();
             }
-            _ => {}
-        }
-        match &record.event {
-            Event::RollbackBegun { .. } => self.is_rolling_back = true,
-            Event::RunResumed { .. } | Event::RunMoved(_) => self.is_rolling_back = false,
             _ => {}
         }
         let is_answer = matches!(record.event, Event::GateAnswered { .. } | Event::LaneSkipped { .. });

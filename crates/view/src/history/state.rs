@@ -1,14 +1,36 @@
 //! The state of a lane, in the words that users see.
 
-use lanewright_model::{Approval, LaneId, TaskId, Timestamp};
+use lanewright_model::{Approval, LaneId, TaskId, Timestamp, word_enum};
 use serde::{Serialize, Serializer};
 
+word_enum! {
+    /// How a lane is doing, those first that need the user. `state-WORD` is its class in SVG.
+    StateGroup {
+        /// A person must answer.
+        NeedsYou = "needs-you",
+        Failed = "failed",
+        /// Something outside must change first.
+        Blocked = "blocked",
+        /// Begun, and stopped or rolled back.
+        Stopped = "stopped",
+        /// Agents or gates work, or it is being merged.
+        Working = "working",
+        /// For other lanes or for capacity.
+        Waiting = "waiting",
+        /// Merged or proposed.
+        Merged = "merged",
+        /// Not part of the run.
+        Skipped = "skipped",
+    }
+}
+
 /// The state of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = Self::ALL.map(Self::word))))]
 pub enum LaneState {
     /// Waits for dependencies or for capacity.
+    #[default]
     Waiting,
     /// Worktrees are opened.
     Starting,
@@ -75,24 +97,41 @@ impl LaneState {
         }
     }
 
+    /// The word where room is scarce.
+    pub fn brief(self) -> &'static str {
+        match self {
+            Self::NeedsApproval(_) => "needs approval",
+            Self::NeedsPerson => "needs you",
+            state => state.word(),
+        }
+    }
+
+    pub fn group(self) -> StateGroup {
+        match self {
+            Self::NeedsApproval(_) | Self::NeedsPerson => StateGroup::NeedsYou,
+            Self::Failed => StateGroup::Failed,
+            Self::Blocked => StateGroup::Blocked,
+            Self::Stopped | Self::RolledBack => StateGroup::Stopped,
+            Self::Starting | Self::Running | Self::Testing | Self::Reviewing | Self::Merging => StateGroup::Working,
+            Self::Waiting => StateGroup::Waiting,
+            Self::Merged | Self::Proposed => StateGroup::Merged,
+            Self::Skipped => StateGroup::Skipped,
+        }
+    }
+
     /// Whether this run has nothing left to do for the lane's work.
     pub fn is_done(self) -> bool {
-        matches!(self, Self::Merged | Self::Proposed)
+        self.group() == StateGroup::Merged
     }
 
     /// Whether a person must answer before the lane goes on.
     pub fn needs_person(self) -> bool {
-        matches!(self, Self::NeedsApproval(_) | Self::NeedsPerson)
+        self.group() == StateGroup::NeedsYou
     }
 
     /// Whether the lane is at work, or would be if the user answered.
     pub fn is_active(self) -> bool {
-        match self {
-            Self::Starting | Self::Running | Self::Testing | Self::Reviewing | Self::Merging => true,
-            Self::NeedsApproval(_) | Self::NeedsPerson => true,
-            Self::Waiting | Self::Merged | Self::Proposed | Self::Failed | Self::Blocked => false,
-            Self::Stopped | Self::RolledBack | Self::Skipped => false,
-        }
+        matches!(self.group(), StateGroup::NeedsYou | StateGroup::Working)
     }
 }
 

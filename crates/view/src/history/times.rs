@@ -1,12 +1,13 @@
 //! How long a run and its lanes took: the one definition of each time that is shown.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use lanewright_model::time::short;
 use lanewright_model::{LaneId, Timestamp};
 
 use crate::history::clock::{Clock, covered};
-use crate::history::{LaneHistory, LaneState, RunHistory, Wait, WaitReason};
+use crate::history::{LaneHistory, RunHistory, Wait, WaitReason};
 
 /// In milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,29 +52,25 @@ impl RunHistory {
     }
 
     pub(crate) fn times(&self, until: Timestamp) -> Times {
-        let clock = self.clock(until);
-        let questions = self.answered().chain(self.lanes().iter().filter_map(|lane| open_question(lane, until)));
-        let asked = questions.map(|(_, span)| clock.span(ended_by(span, until)));
-        Times {
-            elapsed: clock.at(until),
-            work: self.lanes().iter().map(|lane| work(lane, &clock, until)).sum(),
-            waiting: covered(asked.collect()),
-            idle: clock.rested(until),
-        }
+        self.times_of(self.lanes(), (self.run.started.unwrap_or(until), until), until)
     }
 
     pub(crate) fn lane_times(&self, lane: &LaneHistory, until: Timestamp) -> Times {
-        let clock = self.clock(until);
         let Some(started) = lane.started else { return Times::default() };
-        let end = lane.finished.unwrap_or(until);
-        let (from, to) = clock.span((started, end));
-        let questions = self.answered().filter(|(asking, _)| **asking == lane.id).chain(open_question(lane, until));
-        let asked = questions.map(|(_, span)| clock.span(ended_by(span, until)));
+        self.times_of(std::slice::from_ref(lane), (started, lane.finished.unwrap_or(until)), until)
+    }
+
+    fn times_of(&self, lanes: &[LaneHistory], span: (Timestamp, Timestamp), until: Timestamp) -> Times {
+        let clock = self.clock(until);
+        let (from, to) = clock.span(span);
+        let ids: HashSet<&LaneId> = lanes.iter().map(|lane| &lane.id).collect();
+        let answered = self.answered().filter(|(asking, _)| ids.contains(asking));
+        let questions = answered.chain(lanes.iter().filter_map(|lane| open_question(lane, until)));
         Times {
-            elapsed: to.saturating_sub(from),
-            work: work(lane, &clock, until),
-            waiting: covered(asked.collect()),
-            idle: clock.rested(end).saturating_sub(clock.rested(started)),
+            elapsed: to - from,
+            work: lanes.iter().map(|lane| work(lane, &clock, until)).sum(),
+            waiting: covered(questions.map(|(_, asked)| clock.span(clipped(asked, until))).collect()),
+            idle: clock.rested(span.1).saturating_sub(clock.rested(span.0)),
         }
     }
 
@@ -82,12 +79,12 @@ impl RunHistory {
         let open = move |lane: &LaneHistory| {
             let question = open_question(lane, until).map(|(_, span)| (WaitReason::Person, span));
             let job = lane.elsewhere().filter(|placement| placement.claimed.is_none());
-            let job = job.map(|placement| (WaitReason::Executor, ended_by((placement.offered, until), until)));
+            let job = job.map(|placement| (WaitReason::Executor, clipped((placement.offered, until), until)));
             let wait = |(reason, (from, until))| Wait { lane: lane.id.clone(), agent: None, reason, from, until };
             question.into_iter().chain(job).map(wait).collect::<Vec<_>>()
         };
         let answered = self.run.waits.iter().cloned().map(move |wait| {
-            let (from, until) = ended_by((wait.from, wait.until), until);
+            let (from, until) = clipped((wait.from, wait.until), until);
             Wait { from, until, ..wait }
         });
         answered.chain(self.lanes().iter().flat_map(open))
@@ -101,14 +98,13 @@ impl RunHistory {
 }
 
 /// What of a span was before `until`. A question may be answered after the run has ended.
-fn ended_by((from, to): (Timestamp, Timestamp), until: Timestamp) -> (Timestamp, Timestamp) {
+fn clipped((from, to): (Timestamp, Timestamp), until: Timestamp) -> (Timestamp, Timestamp) {
     (from.min(until), to.min(until))
 }
 
 /// Since when a lane waits for a person, if it does.
 fn open_question(lane: &LaneHistory, until: Timestamp) -> Option<(&LaneId, (Timestamp, Timestamp))> {
-    let asks = matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
-    lane.last.filter(|_| asks).map(|since| (&lane.id, (since, until)))
+    lane.last.filter(|_| lane.state.needs_person()).map(|since| (&lane.id, (since, until)))
 }
 
 fn work(lane: &LaneHistory, clock: &Clock, until: Timestamp) -> u64 {
@@ -141,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_between_two_sessions_is_idle_and_nothing_else() {
+    fn time_between_sessions_is_idle() {
         let job = attempt("SL-1", "engineer", 1);
         // The job is planned and started in seconds 9 and 10; nine hours later the run is resumed.
         let story = Story::begun().opened("SL-1", 1).job(&job).wait(32_400).resumed();
@@ -156,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_outlives_its_lanewright_works_on_the_run() {
+    fn surviving_agent_shortens_idle_time() {
         let job = attempt("SL-1", "engineer", 1);
         let story = Story::begun().opened("SL-1", 1).job(&job).wait(32_400).resumed();
         let story = story.then(ended_at(&job, 10, 3610, ExitCause::Exited));
@@ -196,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_idle_until_the_resume_that_follows_an_answer() {
+    fn answer_does_not_end_idle_time() {
         let answer = Event::GateAnswered {
             lane: lane("SL-1"),
             gate: Approval::Changes.into(),

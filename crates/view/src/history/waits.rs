@@ -37,7 +37,7 @@ lanewright_model::word_enum! {
 }
 
 /// What `lane`, before the event is applied, has waited for until now. `ready`: since when it could have begun.
-pub(super) fn ended_by(event: &Event, lane: &LaneHistory, ready: Option<Timestamp>, until: Timestamp) -> Vec<Wait> {
+pub(super) fn ended_waits(event: &Event, lane: &LaneHistory, ready: Option<Timestamp>, until: Timestamp) -> Vec<Wait> {
     let wait = |agent: Option<&AgentName>, reason, from: Option<Timestamp>, until| {
         Some(Wait { lane: lane.id.clone(), agent: agent.cloned(), reason, from: from?, until })
     };
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_waits_for_its_retry_and_then_for_a_place() {
+    fn attempt_waits_for_retry_then_for_place() {
         let second = attempt("SL-1", "engineer", 2);
         // The retry is put off by five seconds and planned after twelve.
         let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3).wait(11).job(&second);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_waits_for_those_before_it_in_the_merge_queue() {
+    fn lane_waits_in_merge_queue() {
         let queued = || Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
         let story = Story::begun().reached("SL-1", queued()).reached("SL-2", queued()).wait(20);
         let story = story.then(Event::LaneMerged { lane: lane("SL-1"), commit: commit('d'), onto: commit('a') });
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_waits_for_each_of_its_jobs_until_it_claims_the_lane_or_is_gone() {
+    fn executor_wait_ends_with_claim_or_end_of_job() {
         let id = || lane("SL-1");
         let offered =
             |number| Event::LaneOffered { lane: id(), number, executor: "main".into(), budget: Default::default() };

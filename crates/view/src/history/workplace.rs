@@ -29,10 +29,10 @@ pub fn worktree_link(run: &RunStarted, lane: &LaneId, agent: Option<&AgentName>)
 impl Workplace {
     pub(super) fn open(&mut self, worktree: &Worktree) {
         self.worktree = Some(worktree.clone());
-        self.stands_at(&worktree.head);
+        self.set_head(&worktree.head);
     }
 
-    pub(super) fn stands_at(&mut self, head: &CommitId) {
+    pub(super) fn set_head(&mut self, head: &CommitId) {
         self.head = Some(head.clone());
         self.checkpoint_head = Some(head.clone());
         self.content = Some(head.clone());

@@ -1,17 +1,21 @@
 //! One plain line for each event that a user wants to read.
 
+use std::time::Duration;
+
 use chrono::FixedOffset;
 use lanewright_model::cells::{clean, cut, cut_middle};
-use lanewright_model::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
+use lanewright_model::event::{
+    AgentReport, Event, Idle, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted, StopReason,
+};
 use lanewright_model::must_haves::tally;
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::time::short;
 use lanewright_model::{
-    AgentName, Approval, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp,
-    Transcript, Verdict,
+    AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId,
+    RetryLevel, Timestamp, Transcript, Verdict,
 };
 
-use crate::answers::approvals::size_of;
+use crate::answers::approvals::{answer_word, size_of};
 use crate::answers::commands::Commands;
 use crate::history::{LaneState, RunHistory};
 use crate::status::styles::{Styles, Tone};
@@ -54,157 +58,117 @@ pub fn clock(at: Timestamp, offset: FixedOffset) -> String {
 }
 
 /// What happened, as a sentence; `None` where it is of no interest to a user. `history` includes the record already.
-#[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names these sentences where an event is added")]
 pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
+    let line = sentence(record, history)?;
+    let text = subject(&record.event).map_or_else(|| line.text.clone(), |subject| format!("{subject}: {}", line.text));
+    Some(Line { text: cut(&clean(&text), LONGEST), ..line })
+}
+
+/// The lane and the agent that the event is about.
+fn subject(event: &Event) -> Option<String> {
+    let (lane, agent) = match event {
+        Event::JobStarted { job, .. } | Event::JobExited { job, .. } => (job.lane.as_ref(), job.agent()),
+        Event::SnapshotDamaged { lane, agent, .. } | Event::BranchMoved { lane, agent, .. } => {
+            (Some(lane), agent.as_ref())
+        }
+        event => (event.facts().lane, event.facts().agent),
+    };
+    let is_of_run = matches!(event, Event::StopRequested { .. } | Event::JobStarted { .. } | Event::JobExited { .. });
+    let names: Vec<&str> = lane.map(LaneId::as_str).into_iter().chain(agent.map(AgentName::as_str)).collect();
+    if names.is_empty() { is_of_run.then(|| "run".to_owned()) } else { Some(names.join(" ")) }
+}
+
+/// The sentence without its subject.
+#[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names these sentences where an event is added")]
+fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
+    use Tone::{Bad, Faint, Good, Plain, Warn};
+    let base_branch = history.run.base_branch();
     match &record.event {
         Event::RunStarted(started) => run_started(started),
         Event::RunResumed { number, message, .. } => {
-            let said = if message.is_empty() { String::new() } else { format!(": {message}") };
-            lasting(Tone::Plain, format!("run resumed (number {number}){said}"))
+            lasting(Plain, format!("run resumed (number {number}){}", after_colon(message)))
         }
-        Event::RunMoved(moved) => {
-            let there = format!("{}:{}", moved.from.host, moved.from.repository.display());
-            let here = format!("{}:{}", moved.to.host, moved.to.repository.display());
-            lasting(Tone::Warn, format!("the run was taken from {there} to {here}"))
+        Event::RunMoved(moved) => run_moved(moved),
+        Event::StopRequested { reason, force, .. } => stop_requested(*reason, *force),
+        Event::RunFinished { outcome, .. } => run_finished(history, *outcome, record.at),
+        Event::PhaseBlocked { reason } | Event::LaneBlocked { reason, .. } => {
+            lasting(Warn, format!("blocked: {reason}"))
         }
-        Event::StopRequested { lane, reason, force } => stop_requested(lane.as_ref(), *reason, *force),
-        Event::LaneOffered { .. } => None,
-        Event::LanePlaced { lane, ticket, .. } => lasting(Tone::Plain, format!("{lane}: waits for job {ticket}")),
-        Event::LaneClaimed { moved: true, .. } => None,
-        Event::LaneClaimed { lane, host, .. } => lasting(Tone::Plain, format!("{lane}: works on {host}")),
-        Event::LaneReturned { .. } => None,
-        Event::PlacementEnded { outcome: Some(_), .. } => None,
-        Event::PlacementEnded { lane, reason, .. } => lasting(Tone::Warn, format!("{lane}: {reason}")),
-        // What was found in its place is described in words.
-        Event::WorktreeLost { .. } => None,
-        Event::PersonAsked { lane, agent, task } => {
-            lasting(Tone::Warn, format!("{lane} {agent}: task {task} is yours; the lane waits for your answer"))
-        }
-        Event::GateAnswered { lane, gate, approved, message } => {
-            let gate = gate.for_people();
-            let answer = if *approved { "approved" } else { "rejected" };
-            lasting(Tone::Plain, format!("{lane}: {gate} {answer}{}", after_colon(message)))
-        }
+        Event::Slept { duration } => slept(*duration),
+        Event::Noted { lane: Some(_), message } if counts_agents(message) => passing(Plain, message.clone()),
+        Event::Noted { message, .. } => lasting(Plain, message.clone()),
+
         Event::LaneMoved { lane, from, to } => lane_moved(history, lane, *from, *to),
+        Event::LanePlaced { ticket, .. } => lasting(Plain, format!("waits for job {ticket}")),
+        Event::LaneClaimed { host, moved: false, .. } => lasting(Plain, format!("works on {host}")),
+        Event::PlacementEnded { reason, outcome: None, .. } => lasting(Warn, reason.clone()),
+        Event::BranchMoved { head, .. } => {
+            lasting(Warn, format!("its branch is at {} now; what it holds is judged again", head.short()))
+        }
+        Event::LaneReset { base, .. } => lasting(Plain, format!("is built again on {}", base.short())),
+        Event::LaneSkipped { reason, .. } if reason.is_empty() => lasting(Warn, "skipped".to_owned()),
+        Event::LaneSkipped { reason, .. } => lasting(Warn, format!("skipped: {reason}")),
+        Event::LaneFailed { failure, .. } => lasting(Bad, format!("failed: {}", message(failure))),
+        Event::LaneRolledBack { kept, .. } if kept.is_empty() => lasting(Warn, "rolled back".to_owned()),
+        Event::LaneRolledBack { kept, .. } => lasting(Warn, format!("rolled back, kept {}", kept.join(", "))),
+        Event::LaneCleaned { kept, .. } if !kept.is_empty() => lasting(Warn, format!("kept {}", kept.join(", "))),
+
         Event::JobStarted { job, .. } => job_started(history, job, record.at),
         Event::JobExited { job, exit, report, transcript, .. } => {
             job_exited(job, exit, report.as_ref(), transcript.as_deref())
         }
-        Event::WorkCommitted { lane, agent, changed, prohibited, idle, .. } => {
-            // The failure that follows says it.
-            let fails = *idle == Idle::Agent && must_change(history, lane, agent);
-            if fails || !prohibited.is_empty() { None } else { work_committed(lane, agent, changed, *idle) }
+        Event::WorkCommitted { .. } => work_committed(history, &record.event),
+        Event::AgentMerged { head, .. } => passing(Plain, format!("merged into the lane at {}", head.short())),
+        Event::AgentReset { head, .. } => passing(Plain, format!("starts again from {}", head.short())),
+        Event::FailureNoted { failure, .. } => failure_noted(failure),
+        Event::RetryPlanned { level, not_before, checkpoint, .. } => {
+            retry_planned(*level, not_before.since(record.at), checkpoint)
         }
         // A task that passed its gate is reported by the gate; routine snapshots are not reported.
         Event::SnapshotTaken { reason, .. } if reason.is_on_the_way() => None,
-        Event::SnapshotTaken { lane, agent, reference, .. } => {
-            passing(Tone::Faint, format!("{}: work in progress saved as {reference}", who(lane, agent.as_ref())))
+        Event::SnapshotTaken { reference, .. } => passing(Faint, format!("work in progress saved as {reference}")),
+        Event::SnapshotFailed { error, .. } => lasting(Warn, format!("no snapshot could be taken: {error}")),
+        Event::SnapshotDamaged { commit, error, .. } => {
+            lasting(Warn, format!("what was kept as {} is damaged: {error}", commit.short()))
         }
-        Event::SnapshotFailed { lane, agent, error, .. } => {
-            lasting(Tone::Warn, format!("{}: no snapshot could be taken: {error}", who(lane, agent.as_ref())))
+
+        Event::PersonAsked { task, .. } => {
+            lasting(Warn, format!("task {task} is yours; the lane waits for your answer"))
         }
-        Event::SnapshotDamaged { lane, agent, commit, error, .. } => {
-            let what =
-                format!("{}: what was kept as {} is damaged: {error}", who(lane, agent.as_ref()), commit.short());
-            lasting(Tone::Warn, what)
+        Event::GateAnswered { gate, approved, message, .. } => {
+            lasting(Plain, format!("{} {}{}", gate.for_people(), answer_word(*approved), after_colon(message)))
         }
-        Event::BranchMoved { lane, agent, head } => {
-            let whose = agent.as_ref().map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"));
-            let message = format!("{whose}: its branch is at {} now; what it holds is judged again", head.short());
-            lasting(Tone::Warn, message)
+        Event::MustHavesChecked { verdicts, .. } => must_haves_checked(verdicts),
+        Event::ChangesMeasured { changes, .. } if changes.is_empty() => {
+            lasting(Plain, "changed nothing, so there is nothing to approve".to_owned())
         }
-        Event::AgentMerged { lane, agent, head } => {
-            passing(Tone::Plain, format!("{lane} {agent}: merged into the lane at {}", head.short()))
+        Event::MergeStaged { moved: true, .. } => {
+            passing(Plain, format!("{base_branch} has moved; merging again on top of it"))
         }
-        Event::FailureNoted { lane, agent, failure, .. } => {
-            let message = message(failure);
-            let paths =
-                if failure.paths.is_empty() { String::new() } else { format!(" [{}]", listed(&failure.paths, FILES)) };
-            lasting(Tone::Warn, format!("{}: {message}{paths}", who(lane, agent.as_ref())))
-        }
-        Event::RetryPlanned { lane, agent, level, not_before, checkpoint } => {
-            let of = checkpoint.max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
-            let wait = not_before.since(record.at);
-            let when = if wait.as_secs() == 0 { String::new() } else { format!(" in {}", short(wait)) };
-            let number = checkpoint.retry_attempt.map(|number| format!(" {number}")).unwrap_or_default();
-            let what = match level {
-                RetryLevel::Retry => format!("retry{number}{of}{when}"),
-                RetryLevel::Rollback => {
-                    format!("reset to the last passing state; last attempt, with a different approach{when}")
-                }
-                RetryLevel::Wait => format!("trying again{when} (not counted as a retry)"),
-            };
-            lasting(Tone::Warn, format!("{lane} {agent}: {what}"))
-        }
-        Event::AgentReset { lane, agent, head } => {
-            passing(Tone::Plain, format!("{lane} {agent}: starts again from {}", head.short()))
-        }
-        Event::LaneReset { lane, base } => lasting(Tone::Plain, format!("{lane}: is built again on {}", base.short())),
-        Event::MergeStaged { lane, moved: true, .. } => {
-            passing(Tone::Plain, format!("{lane}: {} has moved; merging again on top of it", history.run.base_branch()))
-        }
-        Event::MustHavesChecked { lane, verdicts, .. } => must_haves_checked(lane, verdicts),
-        Event::ChangesMeasured { lane, changes, .. } if changes.is_empty() => {
-            lasting(Tone::Plain, format!("{lane}: changed nothing, so there is nothing to approve"))
-        }
+        Event::MergeSuperseded { .. } => passing(Plain, format!("{base_branch} moved again, merging once more")),
         Event::MergesBisected { lane, culprit, commit } => {
-            let what = lane.as_ref().map_or_else(|| "final gate".to_owned(), |lane| format!("{lane}: tests"));
-            let at = commit.as_ref().map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
-            match culprit {
-                Some(culprit) => lasting(Tone::Warn, format!("{what}: first failing with the merge of {culprit}{at}")),
-                None => lasting(Tone::Warn, format!("{what}: no merge is to blame")),
-            }
-        }
-        Event::MergeSuperseded { lane } => {
-            passing(Tone::Plain, format!("{lane}: {} moved again, merging once more", history.run.base_branch()))
+            merges_bisected(lane.is_some(), culprit.as_deref(), commit.as_ref())
         }
         Event::LaneMerged { lane, commit, .. } => lane_merged(history, lane, commit.short(), record.at),
-        Event::BranchPushed { lane, remote, branch, head } => {
-            passing(Tone::Plain, format!("{lane}: {branch} pushed to {remote} at {}", head.short()))
+        Event::BranchPushed { remote, branch, head, .. } => {
+            passing(Plain, format!("{branch} pushed to {remote} at {}", head.short()))
         }
-        Event::PullRequestOpened { lane, pull_request, updated, .. } => {
+        Event::PullRequestOpened { pull_request, updated, .. } => {
             let how = if *updated { "brought up to date" } else { "opened" };
-            lasting(Tone::Good, format!("{lane}: pull request {how}: {}", pull_request.url))
+            lasting(Good, format!("pull request {how}: {}", pull_request.url))
         }
-        Event::ForgeUnavailable { lane, outage } => {
-            lasting(Tone::Warn, format!("{lane}: the remote or the forge cannot be reached: {}", outage.line))
+        Event::ForgeUnavailable { outage, .. } => {
+            lasting(Warn, format!("the remote or the forge cannot be reached: {}", outage.line))
         }
-        Event::LaneCleaned { lane, kept } if !kept.is_empty() => {
-            lasting(Tone::Warn, format!("{lane}: kept {}", kept.join(", ")))
-        }
-        Event::LaneFailed { lane, failure } => lasting(Tone::Bad, format!("{lane}: failed: {}", message(failure))),
-        Event::LaneBlocked { lane, reason } => lasting(Tone::Warn, format!("{lane}: blocked: {reason}")),
-        Event::LaneSkipped { lane, reason } if reason.is_empty() => lasting(Tone::Warn, format!("{lane}: skipped")),
-        Event::LaneSkipped { lane, reason } => lasting(Tone::Warn, format!("{lane}: skipped: {reason}")),
-        Event::LaneRolledBack { lane, kept, .. } => {
-            let kept = if kept.is_empty() { String::new() } else { format!(", kept {}", kept.join(", ")) };
-            lasting(Tone::Warn, format!("{lane}: rolled back{kept}"))
-        }
-        Event::Noted { lane: Some(lane), message } if counts_agents(message) => {
-            passing(Tone::Plain, format!("{lane}: {message}"))
-        }
-        Event::Noted { lane: Some(lane), message } => lasting(Tone::Plain, format!("{lane}: {message}")),
-        Event::Noted { lane: None, message } => lasting(Tone::Plain, message.clone()),
-        Event::Slept { duration } => {
-            let what = "(the machine slept, or it was stopped); limits do not count that time";
-            lasting(Tone::Plain, format!("Lanewright did not run for {} {what}", short(*duration)))
-        }
-        Event::RunFinished { outcome, .. } => run_finished(history, *outcome, record.at),
-        // Reported by what comes next, or of interest to programs only.
-        Event::LaneBased { .. }
-        | Event::WorktreeOpened { .. }
-        | Event::WorktreeReleased { .. }
-        | Event::CheckpointReached { .. }
-        | Event::JobPlanned { .. }
-        | Event::MergeStaged { moved: false, .. }
-        | Event::RollbackBegun { .. }
-        | Event::LaneCleaned { .. }
-        | Event::FinalOpened { .. }
-        | Event::PoolEmptied { .. }
-        | Event::WorktreeMadeAhead { .. }
-        | Event::GitWorked { .. }
-        | Event::ChangesMeasured { .. } => None,
-        Event::PhaseBlocked { reason } => lasting(Tone::Warn, format!("blocked: {reason}")),
+
+        // Reported by what comes next.
+        Event::WorktreeLost { .. } | Event::LaneClaimed { .. } | Event::PlacementEnded { .. } => None,
+        Event::LaneOffered { .. } | Event::LaneReturned { .. } | Event::RollbackBegun { .. } => None,
+        // Of interest to programs only.
+        Event::LaneBased { .. } | Event::LaneCleaned { .. } | Event::CheckpointReached { .. } => None,
+        Event::WorktreeOpened { .. } | Event::WorktreeReleased { .. } | Event::WorktreeMadeAhead { .. } => None,
+        Event::FinalOpened { .. } | Event::PoolEmptied { .. } | Event::JobPlanned { .. } => None,
+        Event::MergeStaged { .. } | Event::ChangesMeasured { .. } | Event::GitWorked { .. } => None,
     }
 }
 
@@ -214,15 +178,11 @@ fn counts_agents(message: &str) -> bool {
 }
 
 fn passing(tone: Tone, text: String) -> Option<Line> {
-    Some(Line { text: cut(&clean(&text), LONGEST), tone, lasting: false })
+    Some(Line { text, tone, lasting: false })
 }
 
 fn lasting(tone: Tone, text: String) -> Option<Line> {
-    passing(tone, text).map(|line| Line { lasting: true, ..line })
-}
-
-fn who(lane: &LaneId, agent: Option<&AgentName>) -> String {
-    agent.map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"))
+    Some(Line { text, tone, lasting: true })
 }
 
 fn message(failure: &Failure) -> String {
@@ -241,7 +201,17 @@ fn run_started(started: &RunStarted) -> Option<Line> {
     lasting(Tone::Plain, format!("run {run_id} of {phase} started on {base_branch} at {}", base_commit.short()))
 }
 
-fn stop_requested(lane: Option<&LaneId>, reason: StopReason, force: bool) -> Option<Line> {
+fn run_moved(moved: &RunMoved) -> Option<Line> {
+    let place = |place: &Place| format!("{}:{}", place.host, place.repository.display());
+    lasting(Tone::Warn, format!("the run was taken from {} to {}", place(&moved.from), place(&moved.to)))
+}
+
+fn slept(duration: Duration) -> Option<Line> {
+    let what = "(the machine slept, or it was stopped); limits do not count that time";
+    lasting(Tone::Plain, format!("Lanewright did not run for {} {what}", short(duration)))
+}
+
+fn stop_requested(reason: StopReason, force: bool) -> Option<Line> {
     let why = match reason {
         StopReason::Interrupt => "Ctrl-C",
         StopReason::Terminate => "a signal",
@@ -249,13 +219,12 @@ fn stop_requested(lane: Option<&LaneId>, reason: StopReason, force: bool) -> Opt
         StopReason::Timeout => "the time limit",
         StopReason::FailFast => "a failed lane",
     };
-    let what = lane.map_or("run", LaneId::as_str);
     let how = if force { "agents are killed" } else { "agents are asked to stop and their work is kept" };
-    lasting(Tone::Warn, format!("{what}: stopping after {why}; {how}"))
+    lasting(Tone::Warn, format!("stopping after {why}; {how}"))
 }
 
 /// The command that shows the changes, in parentheses.
-fn look(history: &RunHistory, lane: &LaneId, gate: Approval) -> String {
+fn diff_command(history: &RunHistory, lane: &LaneId, gate: Approval) -> String {
     let run = history.run.run_id().filter(|_| gate == Approval::Changes);
     let program = ["lanewright".to_owned()];
     let command = |run| shell_line(Commands { program: &program, run }.diff(lane));
@@ -266,22 +235,14 @@ fn lane_moved(history: &RunHistory, lane: &LaneId, from: LaneStage, to: LaneStag
     let state = history.lane(lane).map(|lane| lane.state);
     if let Some(LaneState::NeedsApproval(gate)) = state {
         let size = history.lane(lane).map(|lane| size_of(lane, gate)).unwrap_or_default();
-        return lasting(
-            Tone::Warn,
-            format!("{lane}: waits for your approval of its {gate}{size}{}", look(history, lane, gate)),
-        );
+        let how = diff_command(history, lane, gate);
+        return lasting(Tone::Warn, format!("waits for your approval of its {gate}{size}{how}"));
     }
     match (from, to) {
-        (LaneStage::Waiting, _) => passing(Tone::Plain, format!("{lane}: starts")),
-        (_, LaneStage::Implementation) if from > to => passing(Tone::Plain, format!("{lane}: sent back to the agent")),
+        (LaneStage::Waiting, _) => passing(Tone::Plain, "starts".to_owned()),
+        (_, LaneStage::Implementation) if from > to => passing(Tone::Plain, "sent back to the agent".to_owned()),
         _ => None,
     }
-}
-
-fn subject(job: &JobId) -> String {
-    let words = job.lane.as_ref().map(LaneId::as_str).into_iter().chain(job.agent().map(AgentName::as_str));
-    let words: Vec<&str> = words.collect();
-    if words.is_empty() { "run".to_owned() } else { words.join(" ") }
 }
 
 fn what(job: &JobId) -> String {
@@ -305,7 +266,7 @@ fn job_started(history: &RunHistory, job: &JobId, at: Timestamp) -> Option<Line>
         JobRole::Attempt { task, .. } => format!("attempt {} started (task {task})", job.number),
         _ => format!("{} started", what(job)),
     };
-    passing(Tone::Plain, format!("{}: {text}", subject(job)))
+    passing(Tone::Plain, text)
 }
 
 fn job_exited(
@@ -329,7 +290,7 @@ fn job_exited(
     let more = notes(exit);
     let used = transcript.map(|transcript| transcript.usage).filter(|usage| !usage.is_empty());
     let used = used.map(|usage| format!(", {usage}")).unwrap_or_default();
-    passing(tone, format!("{}: {} {end}{used}{more}{}", subject(job), what(job), said(exit, report)))
+    passing(tone, format!("{} {end}{used}{more}{}", what(job), said(exit, report)))
 }
 
 /// The notes of the exit in parentheses; how long it took says which time limit passed.
@@ -360,23 +321,44 @@ fn said(exit: &JobExit, report: Option<&AgentReport>) -> String {
 fn must_change(history: &RunHistory, lane: &LaneId, agent: &AgentName) -> bool {
     let Some(lane) = history.lane(lane) else { return true };
     let attempt = lane.jobs.last_ended(|job| job.job.is_attempt() && job.job.agent() == Some(agent));
-    let tasks = lane.tasks.iter().find(|(name, _)| name == agent).map(|(_, tasks)| tasks);
-    let is_last = attempt.zip(tasks).is_none_or(|(attempt, tasks)| attempt.job.task() == tasks.last());
+    let is_last = attempt.zip(lane.tasks_of(agent)).is_none_or(|(attempt, tasks)| attempt.job.task() == tasks.last());
     is_last && lane.merges.iter().all(|merge| merge.agent.as_ref() != Some(agent))
 }
 
-fn work_committed(lane: &LaneId, agent: &AgentName, changed: &[String], idle: Idle) -> Option<Line> {
-    if idle != Idle::No {
-        return lasting(Tone::Warn, format!("{lane} {agent}: the task changed no file"));
+fn work_committed(history: &RunHistory, event: &Event) -> Option<Line> {
+    let Event::WorkCommitted { lane, agent, changed, prohibited, idle, .. } = event else { return None };
+    // The failure that follows says it.
+    if !prohibited.is_empty() || (*idle == Idle::Agent && must_change(history, lane, agent)) {
+        return None;
     }
     match changed.len() {
-        0 => passing(Tone::Faint, format!("{lane} {agent}: changed no file")),
-        count => passing(Tone::Plain, format!("{lane} {agent}: changed {}", counted(count, "file"))),
+        _ if *idle != Idle::No => lasting(Tone::Warn, "the task changed no file".to_owned()),
+        0 => passing(Tone::Faint, "changed no file".to_owned()),
+        count => passing(Tone::Plain, format!("changed {}", counted(count, "file"))),
     }
 }
 
-fn must_haves_checked(lane: &LaneId, verdicts: &[Verdict]) -> Option<Line> {
-    let text = format!("{lane}: must-haves: {}", tally(verdicts));
+fn failure_noted(failure: &Failure) -> Option<Line> {
+    let paths = if failure.paths.is_empty() { String::new() } else { format!(" [{}]", listed(&failure.paths, FILES)) };
+    lasting(Tone::Warn, format!("{}{paths}", message(failure)))
+}
+
+fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint) -> Option<Line> {
+    let of = checkpoint.max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
+    let when = if wait.as_secs() == 0 { String::new() } else { format!(" in {}", short(wait)) };
+    let number = checkpoint.retry_attempt.map(|number| format!(" {number}")).unwrap_or_default();
+    let what = match level {
+        RetryLevel::Retry => format!("retry{number}{of}{when}"),
+        RetryLevel::Rollback => {
+            format!("reset to the last passing state; last attempt, with a different approach{when}")
+        }
+        RetryLevel::Wait => format!("trying again{when} (not counted as a retry)"),
+    };
+    lasting(Tone::Warn, what)
+}
+
+fn must_haves_checked(verdicts: &[Verdict]) -> Option<Line> {
+    let text = format!("must-haves: {}", tally(verdicts));
     let broken: Vec<String> =
         verdicts.iter().filter(|verdict| verdict.holds == Some(false)).map(Verdict::describe).collect();
     if broken.is_empty() {
@@ -385,13 +367,20 @@ fn must_haves_checked(lane: &LaneId, verdicts: &[Verdict]) -> Option<Line> {
     lasting(Tone::Warn, format!("{text}; {}", broken.join("; ")))
 }
 
+fn merges_bisected(is_of_lane: bool, culprit: Option<&str>, commit: Option<&CommitId>) -> Option<Line> {
+    let what = if is_of_lane { "tests" } else { "final gate" };
+    let at = commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
+    let result = culprit.map(|culprit| format!("first failing with the merge of {culprit}{at}"));
+    lasting(Tone::Warn, format!("{what}: {}", result.as_deref().unwrap_or("no merge is to blame")))
+}
+
 fn lane_merged(history: &RunHistory, id: &LaneId, commit: &str, at: Timestamp) -> Option<Line> {
     let lane = history.lane(id)?;
     let took = history.lane_elapsed(lane, at).map(|took| format!(" after {}", short(took))).unwrap_or_default();
     let text = if history.run.merges() {
-        format!("{id}: merged into {} at {commit}{took}", history.run.base_branch())
+        format!("merged into {} at {commit}{took}", history.run.base_branch())
     } else {
-        format!("{id}: done on {} at {commit}{took}", lane.workplace.branch().unwrap_or("its branch"))
+        format!("done on {} at {commit}{took}", lane.workplace.branch().unwrap_or("its branch"))
     };
     lasting(Tone::Good, text)
 }

@@ -45,7 +45,7 @@ impl Notifications {
 
     /// The notifications because of `record`, which `history` includes.
     pub fn after(&mut self, record: &Record, history: &RunHistory) -> Vec<Notification> {
-        let told = |event, lane: Option<&LaneId>, what: &str, message: &str, commands: Vec<String>| {
+        let notification = |event, lane: Option<&LaneId>, what: &str, message: &str, commands: Vec<String>| {
             let phase = history.run.phase.as_ref().map_or("run", PhaseId::as_str);
             let about = lane.map(|lane| format!(" {lane}")).unwrap_or_default();
             Notification {
@@ -63,7 +63,7 @@ impl Notifications {
         match &record.event {
             Event::LaneFailed { lane, .. } => {
                 let reason = history.lane(lane).and_then(|lane| lane.reason()).unwrap_or_default();
-                vec![told(NotifyOn::Failed, Some(lane), "failed", reason, Vec::new())]
+                vec![notification(NotifyOn::Failed, Some(lane), "failed", reason, Vec::new())]
             }
             Event::RunFinished { outcome, .. } => {
                 let (event, what) = match outcome {
@@ -77,7 +77,7 @@ impl Notifications {
                     return Vec::new();
                 }
                 let commands = steps.iter().flat_map(NextStep::shell_lines).collect();
-                vec![told(event, None, what, &first(steps), commands)]
+                vec![notification(event, None, what, &first(steps), commands)]
             }
             event if event.lane().is_some() => {
                 let open = questions(history, &self.program);
@@ -85,7 +85,7 @@ impl Notifications {
                 let new = open.into_iter().filter(|step| !known.contains(&step.reason));
                 let ask = |step: NextStep| {
                     let commands = step.shell_lines().collect();
-                    told(NotifyOn::NeedsYou, event.lane(), "needs you", &step.reason, commands)
+                    notification(NotifyOn::NeedsYou, event.lane(), "needs you", &step.reason, commands)
                 };
                 new.map(ask).collect()
             }

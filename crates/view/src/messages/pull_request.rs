@@ -8,7 +8,7 @@ use lanewright_model::time::short;
 use lanewright_model::{Agent, CommandLine, JobRole, Lane, LaneIndex, Plan, PullRequest, RunId, Stage, Verdict};
 
 use crate::answers::commands::Commands;
-use crate::history::{JobHistory, LaneHistory, RunHistory};
+use crate::history::{LaneHistory, RunHistory};
 
 struct Context<'a> {
     history: &'a RunHistory,
@@ -91,18 +91,11 @@ fn work(agent: &Agent, lane: &LaneHistory) -> String {
 
 /// The lane's tests and how the last run of them ended.
 fn tests(plan: &Lane, lane: &LaneHistory) -> Vec<String> {
-    let last = lane.jobs.last_ended(|job| job.job.role == JobRole::Tests);
-    let commands = plan.tests.iter().map(|command| format!("- {}", code(&shown(command))));
-    match last.and_then(last_run) {
-        Some(end) => commands.chain([format!("\n{end}")]).collect(),
-        None => vec!["The lane has no tests.".to_owned()],
-    }
-}
-
-fn last_run(job: &JobHistory) -> Option<String> {
-    let exit = job.exit.as_ref()?;
+    let last = lane.jobs.last_ended(|job| job.job.role == JobRole::Tests).and_then(|job| job.exit.as_ref());
+    let Some(exit) = last else { return vec!["The lane has no tests.".to_owned()] };
+    let command = |command: &CommandLine| format!("- {}", code(&headline(&command.to_string(), LONGEST_LINE)));
     let took = short(exit.finished_at.since(exit.started_at));
-    Some(format!("Exit code {} after {took}.", exit.exit_code))
+    plan.tests.iter().map(command).chain([format!("\nExit code {} after {took}.", exit.exit_code)]).collect()
 }
 
 fn must_haves(verdicts: &[Verdict]) -> Vec<String> {
@@ -134,10 +127,6 @@ fn section(body: &mut String, heading: &str, lines: impl IntoIterator<Item = Str
     }
 }
 
-fn shown(command: &CommandLine) -> String {
-    headline(&command.to_string(), LONGEST_LINE)
-}
-
 /// External text within a sentence, without markup, mentions and links.
 fn prose(text: &str) -> String {
     let mut safe = String::new();
@@ -165,8 +154,7 @@ fn code(text: &str) -> String {
 
 fn cut(mut body: String) -> String {
     if body.len() > LONGEST_BODY {
-        let end = (0..=LONGEST_BODY).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
-        body.truncate(end);
+        body.truncate(body.floor_char_boundary(LONGEST_BODY));
         body.push_str("\n\n… the rest is in the run log.\n");
     }
     body

@@ -14,7 +14,7 @@ use quick_xml::{ElementWriter, Writer};
 use super::ExecutionReport;
 use super::escape::visible;
 use super::lanes::{JobReport, LaneReport, last_runs};
-use crate::history::{FailureView, JobHistory, LaneHistory, LaneState};
+use crate::history::{FailureView, JobHistory, LaneHistory, StateGroup};
 use crate::status::summary::milliseconds;
 
 /// A suite for each lane, then one for the phase. Cases are the lane itself, its gates as they ended, and its must-haves.
@@ -46,21 +46,26 @@ struct Case {
     class: String,
     name: String,
     elapsed_ms: u64,
-    verdict: Outcome,
+    /// `None`: it passed.
+    problem: Option<Problem>,
 }
 
-/// How a case ended. A failure is what was tested and found wrong; an error kept it from being done.
-enum Outcome {
-    Passed,
-    Failure(Complaint),
-    Error(Complaint),
-    Skipped(String),
-}
-
-struct Complaint {
-    kind: String,
+/// A `failure` is what was tested and found wrong; an `error` kept it from being done; `skipped` has no type.
+struct Problem {
+    element: &'static str,
+    kind: Option<String>,
     message: String,
     text: String,
+}
+
+impl Problem {
+    fn new(element: &'static str, kind: &str, message: impl Into<String>, text: String) -> Option<Self> {
+        Some(Self { element, kind: Some(kind.to_owned()), message: message.into(), text })
+    }
+
+    fn skipped(message: impl Into<String>) -> Option<Self> {
+        Some(Self { element: "skipped", kind: None, message: message.into(), text: String::new() })
+    }
 }
 
 fn of_lane(package: &str, report: &LaneReport<'_>) -> Suite {
@@ -71,7 +76,7 @@ fn of_lane(package: &str, report: &LaneReport<'_>) -> Suite {
         class: class.clone(),
         name: lane.name.as_ref().map_or_else(|| lane.id.to_string(), |name| format!("{}: {name}", lane.id)),
         elapsed_ms,
-        verdict: verdict_of_lane(report),
+        problem: problem_of_lane(report),
     }];
     cases.extend(of_gates(&class, &report.gates));
     cases.extend(lane.must_haves.iter().map(|verdict| of_must_have(&class, verdict)));
@@ -122,37 +127,28 @@ fn earlier(lane: &LaneHistory) -> Vec<String> {
     lane.failures.iter().map(complaint).collect()
 }
 
-fn verdict_of_lane(report: &LaneReport<'_>) -> Outcome {
+fn problem_of_lane(report: &LaneReport<'_>) -> Option<Problem> {
     let (state, note) = (report.lane.state, &report.summary.note);
     let note = if note.is_empty() { state.word().to_owned() } else { note.clone() };
-    match state {
-        LaneState::Merged | LaneState::Proposed => Outcome::Passed,
-        LaneState::Failed => Outcome::Failure(failed(report, note)),
-        LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack => error(state, note),
-        LaneState::NeedsApproval(_) | LaneState::NeedsPerson => error(state, note),
-        LaneState::Waiting | LaneState::Skipped => Outcome::Skipped(note),
-        // At work or interrupted: the result is not known yet.
-        LaneState::Starting | LaneState::Running | LaneState::Testing => Outcome::Skipped(note),
-        LaneState::Reviewing | LaneState::Merging => Outcome::Skipped(note),
+    match state.group() {
+        StateGroup::Merged => None,
+        StateGroup::Failed => failed(report, note),
+        StateGroup::Blocked | StateGroup::Stopped | StateGroup::NeedsYou => {
+            Problem::new("error", state.word(), note, String::new())
+        }
+        // The result of those at work, or interrupted, is not known yet.
+        StateGroup::Waiting | StateGroup::Skipped | StateGroup::Working => Problem::skipped(note),
     }
 }
 
-fn failed(report: &LaneReport<'_>, note: String) -> Complaint {
+fn failed(report: &LaneReport<'_>, note: String) -> Option<Problem> {
     let Some(FailureView { failure, .. }) = report.failure() else {
-        return Complaint { kind: "failed".to_owned(), message: note, text: String::new() };
+        return Problem::new("failure", "failed", note, String::new());
     };
     let findings = failure.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings).map(ToString::to_string);
     let command = failure.command.clone();
     let lines = command.into_iter().chain(failure.paths.iter().cloned()).chain(findings).chain(failure.log.clone());
-    Complaint {
-        kind: failure.kind.word().to_owned(),
-        message: failure.message.clone(),
-        text: lines.collect::<Vec<_>>().join("\n"),
-    }
-}
-
-fn error(state: LaneState, message: String) -> Outcome {
-    Outcome::Error(Complaint { kind: state.word().to_owned(), message, text: String::new() })
+    Problem::new("failure", failure.kind.word(), failure.message.as_str(), lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn of_gates(class: &str, gates: &[JobReport<'_>]) -> Vec<Case> {
@@ -160,7 +156,7 @@ fn of_gates(class: &str, gates: &[JobReport<'_>]) -> Vec<Case> {
         class: class.to_owned(),
         name: gate.job.label(),
         elapsed_ms: gate.elapsed_ms,
-        verdict: verdict_of_gate(gate.job),
+        problem: problem_of_gate(gate.job),
     };
     last_runs(gates).into_iter().map(case).collect()
 }
@@ -174,23 +170,16 @@ fn commands(gates: &[JobReport<'_>]) -> Vec<String> {
     last_runs(gates).into_iter().filter_map(line).collect()
 }
 
-fn verdict_of_gate(gate: &JobHistory) -> Outcome {
-    let complaint = || {
-        let diagnosis = gate.diagnosis();
-        let findings = diagnosis.into_iter().flat_map(|diagnosis| &diagnosis.findings).map(ToString::to_string);
-        let class = diagnosis.map(|diagnosis| diagnosis.class.word());
-        Complaint {
-            kind: class.unwrap_or("gate").to_owned(),
-            message: gate.ending(),
-            text: findings.chain(gate.failed_tail().iter().cloned()).collect::<Vec<_>>().join("\n"),
-        }
-    };
-    match &gate.exit {
-        Some(exit) if exit.passed() => Outcome::Passed,
-        Some(exit) if exit.cause == ExitCause::Exited => Outcome::Failure(complaint()),
-        Some(_) => Outcome::Error(complaint()),
-        None => Outcome::Skipped(gate.ending()),
+fn problem_of_gate(gate: &JobHistory) -> Option<Problem> {
+    let Some(exit) = &gate.exit else { return Problem::skipped(gate.ending()) };
+    if exit.passed() {
+        return None;
     }
+    let element = if exit.cause == ExitCause::Exited { "failure" } else { "error" };
+    let diagnosis = gate.diagnosis();
+    let findings = diagnosis.into_iter().flat_map(|diagnosis| &diagnosis.findings).map(ToString::to_string);
+    let text = findings.chain(gate.failed_tail().iter().cloned()).collect::<Vec<_>>().join("\n");
+    Problem::new(element, diagnosis.map_or("gate", |diagnosis| diagnosis.class.word()), gate.ending(), text)
 }
 
 /// How much of a must-have is in its case's name, in characters.
@@ -199,15 +188,14 @@ const LONGEST_NAME: usize = 100;
 fn of_must_have(class: &str, verdict: &Verdict) -> Case {
     let kind = verdict.kind.word().replace('_', " ");
     let text = || verdict.asked.iter().chain(&verdict.why).cloned().collect::<Vec<_>>().join("\n");
-    let complaint = || Complaint { kind: "must-have".to_owned(), message: verdict.describe(), text: text() };
     Case {
         class: class.to_owned(),
         name: format!("must-have: {kind} {}", verdict.about.chars().take(LONGEST_NAME).collect::<String>()),
         elapsed_ms: 0,
-        verdict: match verdict.holds {
-            Some(true) => Outcome::Passed,
-            Some(false) => Outcome::Failure(complaint()),
-            None => Outcome::Skipped("only a reader can tell".to_owned()),
+        problem: match verdict.holds {
+            Some(true) => None,
+            Some(false) => Problem::new("failure", "must-have", verdict.describe(), text()),
+            None => Problem::skipped("only a reader can tell"),
         },
     }
 }
@@ -227,22 +215,20 @@ fn write_suite(
     id: usize,
     suite: &Suite,
 ) -> io::Result<()> {
-    let count =
-        |wanted: fn(&Outcome) -> bool| suite.cases.iter().filter(|case| wanted(&case.verdict)).count().to_string();
+    let problems: Vec<&Problem> = suite.cases.iter().filter_map(|case| case.problem.as_ref()).collect();
+    let count = |element: &str| problems.iter().filter(|problem| problem.element == element).count().to_string();
+    let host = report.history.run.owner.as_ref().map_or("localhost", |owner| &owner.host);
     let began = suite.started.or(report.history.run.started).unwrap_or(Timestamp::from_unix_millis(0));
     let attributes = [
         ("name", suite.name.clone()),
         ("package", package.to_owned()),
         ("id", id.to_string()),
-        (
-            "hostname",
-            report.history.run.owner.as_ref().map_or_else(|| "localhost".to_owned(), |owner| owner.host.clone()),
-        ),
+        ("hostname", host.to_owned()),
         ("timestamp", began.0.format("%Y-%m-%dT%H:%M:%S").to_string()),
         ("tests", suite.cases.len().to_string()),
-        ("failures", count(|outcome| matches!(outcome, Outcome::Failure(_)))),
-        ("errors", count(|outcome| matches!(outcome, Outcome::Error(_)))),
-        ("skipped", count(|outcome| matches!(outcome, Outcome::Skipped(_)))),
+        ("failures", count("failure")),
+        ("errors", count("error")),
+        ("skipped", count("skipped")),
         ("time", seconds(suite.elapsed_ms)),
     ];
     element(writer, "testsuite", &attributes).write_inner_content(|writer| {
@@ -263,20 +249,13 @@ fn write_case(writer: &mut Xml, case: &Case) -> io::Result<()> {
     let attributes =
         [("name", case.name.clone()), ("classname", case.class.clone()), ("time", seconds(case.elapsed_ms))];
     let element = element(writer, "testcase", &attributes);
-    let (name, attributes, text) = match &case.verdict {
-        Outcome::Passed => return element.write_empty().map(|_| ()),
-        Outcome::Failure(complaint) => ("failure", complaint.attributes(), complaint.text.as_str()),
-        Outcome::Error(complaint) => ("error", complaint.attributes(), complaint.text.as_str()),
-        Outcome::Skipped(why) => ("skipped", vec![("message", why.clone())], ""),
+    let Some(Problem { element: name, kind, message, text }) = &case.problem else {
+        return element.write_empty().map(|_| ());
     };
+    let kind = kind.as_ref().map(|kind| ("type", kind.clone()));
+    let attributes: Vec<_> = [("message", message.clone())].into_iter().chain(kind).collect();
     element.write_inner_content(|writer| write_text(writer, name, &attributes, text))?;
     Ok(())
-}
-
-impl Complaint {
-    fn attributes(&self) -> Vec<(&'static str, String)> {
-        vec![("message", self.message.clone()), ("type", self.kind.clone())]
-    }
 }
 
 fn write_text(writer: &mut Xml, name: &str, attributes: &[(&str, String)], text: &str) -> io::Result<()> {

@@ -10,6 +10,7 @@ use lanewright_model::{Finding, Verdict};
 use super::escape::{fenced, html, inline};
 use super::lanes::{JobReport, LaneReport, PlacementReport, last_runs};
 use super::{ExecutionReport, drawing, text};
+use crate::answers::approvals::answer_word;
 use crate::answers::escalation::Choice;
 use crate::history::{FailureView, JobHistory, LaneHistory};
 
@@ -265,7 +266,7 @@ fn placements(page: &mut Page, report: &ExecutionReport<'_>) {
             inline(it.job.as_deref().unwrap_or_default()),
             inline(it.host.as_deref().unwrap_or_default()),
             rounded(report.waited_ms),
-            inline(&it.fate()),
+            inline(&it.result()),
         ]
     };
     let rows = report.lanes.iter().flat_map(|lane| lane.placements.iter().map(move |it| row(lane, it)));
@@ -285,8 +286,7 @@ fn notes(page: &mut Page, report: &ExecutionReport<'_>) {
     let kept = lanes.iter().flat_map(|lane| lane.kept.iter().map(|kept| (Some(&lane.id), format!("kept {kept}"))));
     let answers = lanes.iter().flat_map(|lane| {
         lane.answers.iter().map(|answer| {
-            let word = if answer.approved { "approved" } else { "rejected" };
-            (Some(&lane.id), format!("{} {word}: {}", answer.gate, answer.message))
+            (Some(&lane.id), format!("{} {}: {}", answer.gate, answer_word(answer.approved), answer.message))
         })
     });
     let rows = answers

@@ -48,7 +48,7 @@ pub(super) fn rendered(report: &ExecutionReport<'_>, format: ReportFormat) -> St
 }
 
 #[test]
-fn the_time_of_a_run_is_shown_beside_what_was_possible() {
+fn times_show_lower_bound() {
     let report = report(&fixed_and_failed());
     let times = &report.times;
     // Two attempts of a minute in one lane, an attempt and tests of a minute in the one after it.
@@ -68,7 +68,7 @@ fn the_time_of_a_run_is_shown_beside_what_was_possible() {
 }
 
 #[test]
-fn the_overhead_of_a_lane_is_what_neither_jobs_nor_git_nor_waiting_took() {
+fn lane_overhead_excludes_jobs_git_and_waits() {
     let job = attempt("SL-1", "engineer", 1);
     let git = |took_ms| Event::GitWorked { lane: Some(lane("SL-1")), took_ms };
     // It is admitted at 1 s; git works from 6 s to 9 s; the attempt is planned a second later and runs from 12 s to 72 s.
@@ -107,7 +107,7 @@ fn an_attempt_that_is_a_retry_says_of_what() {
 }
 
 #[test]
-fn what_agents_used_is_reported_for_attempts_lanes_and_the_run() {
+fn usage_is_reported_per_attempt_lane_and_run() {
     let job = attempt("SL-1", "engineer", 1);
     let mut story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0).merged("SL-1", 'd');
     let usage = Usage { input_tokens: 1200, cost: Dollars::new(0.25), ..Usage::default() };
@@ -130,7 +130,7 @@ fn what_agents_used_is_reported_for_attempts_lanes_and_the_run() {
 }
 
 #[test]
-fn each_form_shows_the_jobs_of_clusters_that_had_a_lane() {
+fn all_formats_show_cluster_jobs() {
     let id = || lane("SL-1");
     let offered =
         |number| Event::LaneOffered { lane: id(), number, executor: "main".into(), budget: Default::default() };
@@ -164,7 +164,7 @@ fn each_form_shows_the_jobs_of_clusters_that_had_a_lane() {
 }
 
 #[test]
-fn a_gate_that_passed_in_the_end_is_a_case_that_passed() {
+fn gate_that_finally_passed_is_a_passed_case() {
     let first = tests_of("SL-1", 1);
     let second = tests_of("SL-1", 2);
     let story = Story::begun().opened("SL-1", 1).job(&first).exited(&first, 1).noted("SL-1");
@@ -181,7 +181,7 @@ fn a_gate_that_passed_in_the_end_is_a_case_that_passed() {
 }
 
 #[test]
-fn a_page_that_is_too_long_is_cut_between_blocks_and_says_so() {
+fn long_markdown_is_cut_between_blocks() {
     let mut story = fixed_and_failed();
     for number in 0..2000 {
         story = story.then(Event::Noted { lane: None, message: format!("note {number}") });
@@ -229,7 +229,7 @@ fn secrets_of_the_plan_are_not_reported() {
 }
 
 #[test]
-fn what_the_schema_does_not_know_is_refused() {
+fn schema_rejects_unknown_fields() {
     let mut value = serde_json::json!(json::report(&report(&fixed_and_failed())));
     let schema = Schema::named("report");
     schema.accepts(&value);
@@ -241,7 +241,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_a_log_holds_every_form_is_sound(records in any_records(), held in any::<bool>()) {
+    fn every_report_format_is_valid_for_any_log(records in any_records(), held in any::<bool>()) {
         let report = report_of(&two_lanes(), &records, held);
         let times = &report.times;
         let parts = times.busy_ms + times.delayed_ms + times.git_ms + times.overhead_ms;

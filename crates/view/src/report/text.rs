@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use lanewright_model::AgentName;
 use lanewright_model::cells::{clean, cut};
 use lanewright_model::time::short;
 
 use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
 use crate::answers::escalation::Escalation;
-use crate::history::{LaneHistory, SnapshotView};
+use crate::history::{FailureView, LaneHistory, SnapshotView};
 use crate::status::styles::{Styles, Tone};
 
 /// The summary, the timeline, the times, and what those leave out.
@@ -20,9 +19,13 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
             text.push_str(&format!("\n{}\n{}\n", styles.paint(Tone::Strong, heading), lines.join("\n")));
         }
     };
-    section("Timeline", timeline(report, width));
+    let mut timeline = drawing::lines(report, width);
+    if !timeline.is_empty() {
+        timeline.push(cut(drawing::LEGEND, width));
+    }
+    section("Timeline", timeline);
     section("Times", times(report));
-    section("To decide", decisions(report));
+    section("To decide", report.summary.escalations.iter().map(Escalation::render).collect());
     section("Lanes without a gate", without_gate(report));
     section("Jobs on clusters", placements(report));
     section("What failed on the way", failures(report));
@@ -30,29 +33,10 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     text
 }
 
-/// The timeline and what its characters mean.
-fn timeline(report: &ExecutionReport<'_>, width: usize) -> Vec<String> {
-    let mut lines = drawing::lines(report, width);
-    if !lines.is_empty() {
-        lines.push(cut(drawing::LEGEND, width));
-    }
-    lines
-}
-
-/// What only the user can decide, with the commands.
-fn decisions(report: &ExecutionReport<'_>) -> Vec<String> {
-    report.summary.escalations.iter().map(Escalation::render).collect()
-}
-
 /// The lanes whose work no gate judged, in a sentence.
 pub(super) fn without_gate(report: &ExecutionReport<'_>) -> Vec<String> {
-    let lanes: Vec<&str> = report
-        .lanes
-        .iter()
-        .map(|lane| lane.lane)
-        .filter(|lane| lane.has_gate == Some(false))
-        .map(|lane| lane.id.as_str())
-        .collect();
+    let lanes = report.lanes.iter().map(|lane| lane.lane).filter(|lane| lane.has_gate == Some(false));
+    let lanes: Vec<&str> = lanes.map(|lane| lane.id.as_str()).collect();
     let line = format!("No command judged the work of {} before it was merged.", lanes.join(", "));
     if lanes.is_empty() { Vec::new() } else { vec![line] }
 }
@@ -112,18 +96,17 @@ fn placements(report: &ExecutionReport<'_>) -> Vec<String> {
         let job = it.job.as_ref().map_or_else(|| "no job".to_owned(), |job| format!("job {job}"));
         let host = it.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
         let waited = short(Duration::from_millis(report.waited_ms));
-        clean(&format!("{} {job} of {}{host}: waited {waited}; {}", lane.lane.id, it.executor, it.fate()))
+        clean(&format!("{} {job} of {}{host}: waited {waited}; {}", lane.lane.id, it.executor, it.result()))
     };
     report.lanes.iter().flat_map(|lane| lane.placements.iter().map(move |it| line(lane, it))).collect()
 }
 
 fn failures(report: &ExecutionReport<'_>) -> Vec<String> {
-    let all = report.history.lanes().iter().flat_map(|lane| lane.failures.iter().map(move |failure| (lane, failure)));
-    let who = |agent: Option<&AgentName>| agent.map(|agent| format!(" {agent}")).unwrap_or_default();
-    all.map(|(lane, failure)| {
-        format!("{}{}: {}", lane.id, who(failure.agent.as_ref()), clean(&failure.failure.message))
-    })
-    .collect()
+    let line = |lane: &LaneHistory, failure: &FailureView| {
+        let agent = failure.agent.as_ref().map(|agent| format!(" {agent}")).unwrap_or_default();
+        format!("{}{agent}: {}", lane.id, clean(&failure.failure.message))
+    };
+    report.history.lanes().iter().flat_map(|lane| lane.failures.iter().map(move |it| line(lane, it))).collect()
 }
 
 fn snapshots(report: &ExecutionReport<'_>) -> Vec<String> {

@@ -1,30 +1,25 @@
 //! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
 
-use lanewright_model::cells::{clean, cut, width as cells, words};
+use lanewright_model::cells::{self, clean, cut};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
-use lanewright_model::text::{listed, shell_line};
+use lanewright_model::text::shell_line;
 
 use crate::answers::commands::Commands;
-use crate::answers::next_steps::{NextStep, questions, run_commands, whole_run};
+use crate::answers::next_steps::{NextStep, by_reason, names, questions, run_commands, whole_run};
 use crate::history::{Ending, LaneHistory, LaneState, RunHistory};
 use crate::status::findings::{complaint, finding};
 use crate::status::header;
 use crate::status::interfaces::{self, interfaces};
-use crate::status::lane_row::rank;
 use crate::status::styles::{Styles, Tone};
 use crate::status::summary::Summary;
 
 /// What a screen has room for.
 const SCREEN: usize = 24;
 
-/// How many lanes are called by name that wait for the same thing.
-const NAMED: usize = 3;
-
 /// How many lines a reason may have that says what to do.
 const REASON_LINES: usize = 3;
 
-/// One thing that the user should look at.
 struct Item {
     tone: Tone,
     what: Vec<String>,
@@ -80,21 +75,19 @@ struct Items<'s, 'h> {
     summary: &'s Summary<'h>,
     commands: Commands<'s>,
     width: usize,
-    /// How many lines the reason of a failure may have.
     lines: usize,
 }
 
 impl Items<'_, '_> {
-    /// What needs the user first.
     fn all(&self) -> Vec<Item> {
         let history = self.summary.history;
         let mut lanes: Vec<&LaneHistory> = history.lanes().iter().collect();
-        lanes.sort_by_key(|lane| rank(lane.state));
+        lanes.sort_by_key(|lane| lane.state.group());
         let asked = questions(history, &self.commands).into_iter().map(|step| self.question(step));
         let failed = lanes.iter().filter_map(|lane| self.failed(lane));
         let mut items: Vec<Item> = asked.chain(failed).chain(self.final_gate()).collect();
         items.extend(self.blocked(&lanes));
-        items.extend(lanes.iter().filter_map(|lane| self.lacking(lane)));
+        items.extend(lanes.iter().filter_map(|lane| self.broken_must_haves(lane)));
         items
     }
 
@@ -105,18 +98,21 @@ impl Items<'_, '_> {
     /// What failed, the first thing that was found, and where to read on.
     fn failed(&self, lane: &LaneHistory) -> Option<Item> {
         let Some(Ending::Failed(failure)) = &lane.ending else { return None };
-        let what = wrapped_on(self.lines, &format!("{} failed: {}", lane.id, failure.message), self.width);
         let log = failure.log.last().or_else(|| lane.last_failure.as_ref()?.failure.log.last());
         let job = lane.last_failure.as_ref().and_then(|last| last.job.as_ref());
         let exit = job.and_then(|job| lane.jobs.last_ended(|ended| ended.job == *job)?.exit.as_ref());
         let last_line = log.or_else(|| exit?.tail.last());
         let found = Some(finding(failure)).filter(|found| !found.is_empty()).or_else(|| Some(clean(last_line?)));
         let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
-        Some(Item {
-            tone: Tone::Bad,
-            what: what.into_iter().chain(found.iter().flat_map(|found| self.indented(found))).collect(),
-            commands: vec![self.commands.lane_status(&lane.id)],
-        })
+        let commands = vec![self.commands.lane_status(&lane.id)];
+        Some(self.failure(&format!("{} failed: {}", lane.id, failure.message), found, commands))
+    }
+
+    fn failure(&self, what: &str, found: Option<String>, commands: Vec<Vec<String>>) -> Item {
+        let mut lines = wrapped_on(self.lines, what, self.width);
+        let found = found.map(|found| wrapped_on(self.lines, &found, self.width.saturating_sub(2)));
+        lines.extend(found.into_iter().flatten().map(|line| format!("  {line}")));
+        Item { tone: Tone::Bad, what: lines, commands }
     }
 
     fn final_gate(&self) -> Option<Item> {
@@ -133,46 +129,31 @@ impl Items<'_, '_> {
         let gate = history.run.jobs.last_ended(|_| true);
         let found =
             complaint(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
-        let found = found.filter(|found| !found.is_empty());
-        let what = wrapped_on(self.lines, &what, self.width);
-        let what = what.into_iter().chain(found.iter().flat_map(|found| self.indented(found))).collect();
-        Some(Item { tone: Tone::Bad, what, commands: Vec::new() })
+        Some(self.failure(&what, found.filter(|found| !found.is_empty()), Vec::new()))
     }
 
     /// Lanes that wait for the same thing are named together; those that wait for another lane are only counted.
     fn blocked(&self, lanes: &[&LaneHistory]) -> Vec<Item> {
         let blocked = self.summary.escalations.iter().filter_map(|escalation| {
             let lane = lanes.iter().find(|lane| Some(&lane.id) == escalation.lane.as_ref())?;
-            (lane.state == LaneState::Blocked).then(|| (lane.id.to_string(), escalation.issue.clone()))
+            (lane.state == LaneState::Blocked).then(|| (*lane, escalation.issue.clone()))
         });
-        let mut reasons: Vec<(Vec<String>, String)> = Vec::new();
-        for (lane, reason) in blocked {
-            match reasons.iter_mut().find(|(_, known)| *known == reason) {
-                Some((lanes, _)) => lanes.push(lane),
-                None => reasons.push((vec![lane], reason)),
-            }
-        }
-        let item = |(lanes, reason): (Vec<String>, String)| {
-            let text = format!("{} blocked: {reason}", listed(&lanes, NAMED));
-            let first = lanes.first().and_then(|lane| lane.parse().ok()).map(|lane| self.commands.lane_status(&lane));
-            Item { tone: Tone::Warn, what: wrapped(&text, self.width), commands: first.into_iter().collect() }
+        let item = |(reason, lanes): (String, Vec<&LaneHistory>)| Item {
+            tone: Tone::Warn,
+            what: wrapped(&format!("{} blocked: {reason}", names(&lanes)), self.width),
+            commands: vec![self.commands.lane_status(&lanes[0].id)],
         };
-        reasons.into_iter().map(item).collect()
+        by_reason(blocked).into_iter().map(item).collect()
     }
 
     /// A lane that is merged and lacks what it must have.
-    fn lacking(&self, lane: &LaneHistory) -> Option<Item> {
-        let lacks = lane.state.is_done() && any_broken(&lane.must_haves);
-        lacks.then(|| Item {
+    fn broken_must_haves(&self, lane: &LaneHistory) -> Option<Item> {
+        let is_broken = lane.state.is_done() && any_broken(&lane.must_haves);
+        is_broken.then(|| Item {
             tone: Tone::Warn,
             what: vec![cut(&format!("{}: must-haves: {}", lane.id, tally(&lane.must_haves)), self.width)],
             commands: vec![self.commands.lane_status(&lane.id)],
         })
-    }
-
-    fn indented(&self, text: &str) -> Vec<String> {
-        let lines = wrapped_on(self.lines, text, self.width.saturating_sub(2));
-        lines.into_iter().map(|line| format!("  {line}")).collect()
     }
 }
 
@@ -184,7 +165,7 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
         Some(RunOutcome::Failed) => Tone::Bad,
         _ => Tone::Warn,
     };
-    let counts = header::standing(history.lanes().iter(), history, summary.held);
+    let counts = header::state_counts(history.lanes().iter(), history, summary.held);
     let mut words: Vec<String> = counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect();
     let room = width.saturating_sub(summary.standing().len() + 1);
     words.insert(0, format!("{} {}", header::subject(history, &words, room), summary.standing()));
@@ -221,18 +202,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 fn wrapped_on(most: usize, text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in words(&clean(text)) {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last].push_str(&word);
-        } else if cells(&lines[last]) + 1 + cells(&word) <= width || lines.len() == most {
-            lines[last].push_str(&format!(" {word}"));
-        } else {
-            lines.push(format!("  {word}"));
-        }
-    }
     // A command is not cut, either.
+    let lines = cells::wrapped(&clean(text), width, "  ", most);
     lines.into_iter().map(|line| if has_command(&line) { line } else { cut(&line, width) }).collect()
 }
 

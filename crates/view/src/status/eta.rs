@@ -12,13 +12,12 @@ use lanewright_model::{Dag, LaneId, LaneIndex, Timestamp};
 
 use crate::history::{LaneHistory, LaneState, RunHistory};
 
-/// How many merged lanes a guess needs.
 const SAMPLES: usize = 3;
 
 /// `None`: nothing can be said.
 pub(crate) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration> {
     let run = &history.run;
-    let asks = |lane: &LaneHistory| matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
+    let asks = |lane: &LaneHistory| lane.state.needs_person();
     if run.stop.is_some() || run.finished.is_some() || history.done() < SAMPLES || history.active().any(asks) {
         return None;
     }
@@ -30,7 +29,6 @@ pub(crate) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration
     Some(Duration::from_millis(longest_chain(history, &left).max(shared))).filter(|left| !left.is_zero())
 }
 
-/// How long lanes took so far.
 struct Took<'h> {
     history: &'h RunHistory,
     /// In milliseconds, while they waited for a person.
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed_before_some_lanes_are_merged() {
+    fn no_estimate_before_enough_lanes_merged() {
         let two = merged(merged(Story::begun(), "A"), "B");
         assert_eq!(left_of(&two), None);
         let three = merged(two, "C");
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longer_than_usual_or_cannot_begin_is_not_guessed_at() {
+    fn no_estimate_for_slow_or_stuck_lanes() {
         let three = || merged(merged(merged(Story::begun(), "A"), "B"), "C");
         assert_eq!(left_of(&three().opened("D", 1).wait(500)), None);
         assert!(left_of(&three().opened("D", 1).failed("D")).is_some_and(|left| left.as_secs() < 200));

@@ -4,7 +4,6 @@ use lanewright_model::cells::clean;
 use lanewright_model::text::listed;
 use lanewright_model::{Diagnosis, Failure, FailureKind};
 
-/// How many files are named on a line.
 const NAMED: usize = 3;
 
 /// The finding on one line: that of a gate's output, else the files; empty where there is neither.

@@ -6,9 +6,9 @@ use lanewright_model::cells::{clean, cut, width};
 use lanewright_model::time::short;
 use lanewright_model::{PhaseId, Timestamp};
 
-use crate::history::{LaneHistory, LaneState, RunHistory};
+use crate::history::{LaneHistory, LaneState, RunHistory, StateGroup};
 use crate::status::eta::time_left;
-use crate::status::lane_row::{rank, shown};
+use crate::status::lane_row::shown;
 use crate::status::styles::{Styles, Tone};
 
 /// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
@@ -47,7 +47,6 @@ pub(crate) fn left(history: &RunHistory, now: Timestamp) -> Option<String> {
     })
 }
 
-/// The header while a run works.
 pub fn header(history: &RunHistory, now: Timestamp, cells: usize) -> String {
     let mut words = vec![history.run.phase.as_ref().map_or("run", PhaseId::as_str).to_owned()];
     words.extend(history.run.stop.map(|_| "stopping".to_owned()));
@@ -86,23 +85,22 @@ pub(crate) const GAP: &str = " · ";
 /// The lanes that have no line of their own, counted: `2 failed · 3 waiting · 5 merged`.
 pub fn counts(history: &RunHistory, hidden: usize, cells: usize, styles: Styles) -> Option<String> {
     let rests = |lane: &&LaneHistory| !lane.state.is_active() && lane.state != LaneState::Skipped;
-    let states = standing(history.lanes().iter().filter(rests), history, true);
+    let states = state_counts(history.lanes().iter().filter(rests), history, true);
     let more = (hidden > 0).then(|| format!("{hidden} more at work"));
     let words: Vec<String> =
         more.into_iter().chain(states.iter().map(|((_, word), count)| format!("{count} {word}"))).collect();
     (!words.is_empty()).then(|| styles.paint(Tone::Faint, &fitting(&words, cells)))
 }
 
-/// How many of `lanes` are in which state, by the rank of the state and its word. `held`: whether a live process works on
-/// the run.
-pub(crate) fn standing<'l>(
+/// How many of `lanes` are in which state, by its group and its word. `held`: whether a live process works on the run.
+pub(crate) fn state_counts<'l>(
     lanes: impl Iterator<Item = &'l LaneHistory>,
     history: &RunHistory,
     held: bool,
-) -> BTreeMap<(u8, &'static str), usize> {
+) -> BTreeMap<(StateGroup, &'static str), usize> {
     let mut counts = BTreeMap::new();
     for lane in lanes {
-        *counts.entry((rank(lane.state), shown(history, lane, held).0)).or_default() += 1;
+        *counts.entry((lane.state.group(), shown(history, lane, held).0)).or_default() += 1;
     }
     counts
 }
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_was_approved_counts_as_approved_and_not_as_stopped() {
+    fn approved_lane_is_not_counted_as_stopped() {
         let moved = (LaneStage::Implementation, LaneStage::AwaitingUserApproval);
         let (gate, message) = (Approval::Changes.into(), String::new());
         let answer = Event::GateAnswered { lane: lane("SL-1"), gate, approved: true, message };
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_title_leaves_room_for_what_became_of_the_lanes() {
+    fn long_title_leaves_room_for_counts() {
         let mut history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[])]));
         history.run.phase = Some(PhaseId::new("P1").unwrap());
         history.run.title = Some("Billing for everybody ".repeat(9));

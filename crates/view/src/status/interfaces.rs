@@ -4,7 +4,6 @@ use lanewright_model::LaneId;
 
 use crate::history::{InterfaceView, LaneState, RunHistory};
 
-/// The gates as they stand now.
 pub(crate) fn interfaces(history: &RunHistory) -> Vec<InterfaceView> {
     let merged = |lane: &LaneId| history.lane(lane).is_some_and(|lane| lane.state == LaneState::Merged);
     let state = |gate: &InterfaceView| {

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use lanewright_model::{LaneId, LaneIndex};
 
-use crate::graph::{Graph, Node, NodeState, StateGroup};
-use crate::history::{LaneHistory, LaneState, RunHistory};
-use crate::status::lane_row::{INTERRUPTED, brief, is_cut_off, shown};
+use crate::graph::{Graph, Node, NodeState};
+use crate::history::{LaneHistory, RunHistory, StateGroup};
+use crate::status::lane_row::{INTERRUPTED, is_cut_off, shown};
 
 /// The lanes of `history` with what they wait for and their states. `held`: whether a live process works on the run.
 /// `critical` are those on the critical path; `link` says where a click on a lane leads.
@@ -25,27 +25,13 @@ pub fn lane_graph(
         title: lane.name.clone(),
         state: Some(match is_cut_off(history, lane, held) {
             true => NodeState { group: StateGroup::Stopped, word: INTERRUPTED, brief: INTERRUPTED },
-            false => NodeState { brief: shown(history, lane, held).0, ..node_state(lane.state) },
+            false => {
+                NodeState { group: lane.state.group(), word: lane.state.word(), brief: shown(history, lane, held).0 }
+            }
         }),
         depends_on: lane.depends_on.iter().filter_map(|id| positions.get(id).copied()).collect(),
         is_critical: critical.contains(&lane.id),
         link: link(&lane.id),
     };
     Graph::new(lanes.iter().map(node).collect())
-}
-
-/// The state of a lane in a picture.
-fn node_state(state: LaneState) -> NodeState {
-    let group = match state {
-        LaneState::NeedsApproval(_) | LaneState::NeedsPerson => StateGroup::NeedsYou,
-        LaneState::Failed => StateGroup::Failed,
-        LaneState::Blocked => StateGroup::Blocked,
-        LaneState::Stopped | LaneState::RolledBack => StateGroup::Stopped,
-        LaneState::Starting | LaneState::Running | LaneState::Testing => StateGroup::Working,
-        LaneState::Reviewing | LaneState::Merging => StateGroup::Working,
-        LaneState::Waiting => StateGroup::Waiting,
-        LaneState::Merged | LaneState::Proposed => StateGroup::Merged,
-        LaneState::Skipped => StateGroup::Skipped,
-    };
-    NodeState { group, word: state.word(), brief: brief(state) }
 }

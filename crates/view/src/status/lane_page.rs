@@ -21,7 +21,6 @@ use crate::status::table::{Cell, Column, Holds, lines};
 /// Where the output of a job is, and its last lines.
 pub(crate) type OutputOf<'a> = dyn Fn(&JobId) -> (PathBuf, Vec<String>) + 'a;
 
-/// The page of one lane of a run.
 pub struct LanePage<'s, 'h> {
     pub summary: &'s Summary<'h>,
     pub lane: &'s LaneSummary<'h>,
@@ -36,7 +35,6 @@ const JOBS: &[Column] = &[
     Column { heading: "note", least: 12, usual: 0, dispensable: Some(1), holds: Holds::Note },
 ];
 
-/// The cells of the names of facts.
 const FACTS: usize = 10;
 
 /// The facts that an escalation has in its lines.
@@ -122,7 +120,6 @@ impl LanePage<'_, '_> {
         vec![(job.label(), Tone::Plain), result, (short(to.since(from)), Tone::Plain), (note.join(", "), Tone::Plain)]
     }
 
-    /// What was found in the output of the last failure.
     fn push_findings(&self, text: &mut String, width: usize) {
         let failure = self.lane.lane.last_failure.as_ref();
         let Some(failure) = failure.map(|failure| &failure.failure) else { return };

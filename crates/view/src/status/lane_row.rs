@@ -8,8 +8,8 @@ use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::time::short;
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
-use crate::answers::approvals::{outlook, size_of, unheeded, word};
-use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
+use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of, word};
+use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, StateGroup, WaitingFor};
 use crate::status::findings::in_short;
 use crate::status::styles::Tone;
 use crate::status::table::{Cell, Column, Holds};
@@ -23,7 +23,6 @@ pub const COLUMNS: &[Column] = &[
     Column { heading: "note", least: 12, usual: 0, dispensable: None, holds: Holds::Note },
 ];
 
-/// What a job said last.
 pub type LastSaid<'a> = dyn Fn(&JobId) -> Option<String> + 'a;
 
 #[derive(Debug, Clone)]
@@ -102,21 +101,6 @@ pub fn row_of_run(job: &JobHistory, last_said: &LastSaid<'_>, now: Timestamp) ->
     ]
 }
 
-/// Where a lane stands in a list: those that need the user first, then what works, then what is over.
-pub fn rank(state: LaneState) -> u8 {
-    match state {
-        LaneState::NeedsApproval(_) | LaneState::NeedsPerson => 0,
-        LaneState::Failed => 1,
-        LaneState::Blocked => 2,
-        LaneState::Stopped | LaneState::RolledBack => 3,
-        LaneState::Starting | LaneState::Running | LaneState::Testing => 4,
-        LaneState::Reviewing | LaneState::Merging => 4,
-        LaneState::Waiting => 5,
-        LaneState::Merged | LaneState::Proposed => 6,
-        LaneState::Skipped => 7,
-    }
-}
-
 /// The word for a lane that was at work when its run was cut off.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
@@ -128,7 +112,7 @@ pub(crate) fn shown(history: &RunHistory, lane: &LaneHistory, held: bool) -> (&'
     match lane.state {
         _ if is_cut_off(history, lane, held) => (INTERRUPTED, Tone::Warn),
         LaneState::Stopped => (word(history, lane), tone(lane.state)),
-        state => (brief(state), tone(state)),
+        state => (state.brief(), tone(state)),
     }
 }
 
@@ -139,24 +123,13 @@ pub(crate) fn is_cut_off(history: &RunHistory, lane: &LaneHistory, held: bool) -
     is_open && !held && lane.state.is_active() && !lane.state.needs_person()
 }
 
-/// The word for a state where room is scarce.
-pub(crate) fn brief(state: LaneState) -> &'static str {
-    match state {
-        LaneState::NeedsApproval(_) => "needs approval",
-        LaneState::NeedsPerson => "needs you",
-        state => state.word(),
-    }
-}
-
-pub fn tone(state: LaneState) -> Tone {
-    match state {
-        LaneState::Merged | LaneState::Proposed => Tone::Good,
-        LaneState::Failed => Tone::Bad,
-        LaneState::Blocked | LaneState::Stopped | LaneState::NeedsApproval(_) | LaneState::NeedsPerson => Tone::Warn,
-        LaneState::RolledBack => Tone::Warn,
-        LaneState::Waiting | LaneState::Skipped => Tone::Faint,
-        LaneState::Starting | LaneState::Running | LaneState::Testing => Tone::Busy,
-        LaneState::Reviewing | LaneState::Merging => Tone::Busy,
+fn tone(state: LaneState) -> Tone {
+    match state.group() {
+        StateGroup::Merged => Tone::Good,
+        StateGroup::Failed => Tone::Bad,
+        StateGroup::Blocked | StateGroup::Stopped | StateGroup::NeedsYou => Tone::Warn,
+        StateGroup::Waiting | StateGroup::Skipped => Tone::Faint,
+        StateGroup::Working => Tone::Busy,
     }
 }
 
@@ -177,8 +150,8 @@ fn tasks(lane: &LaneHistory) -> String {
 }
 
 fn task(lane: &LaneHistory, attempt: &JobId) -> String {
-    let tasks = attempt.agent().and_then(|agent| lane.tasks.iter().find(|(name, _)| name == agent));
-    let place = tasks.zip(attempt.task()).and_then(|((_, tasks), task)| {
+    let tasks = attempt.agent().and_then(|agent| lane.tasks_of(agent));
+    let place = tasks.zip(attempt.task()).and_then(|(tasks, task)| {
         let place = tasks.iter().position(|known| known == task)?;
         Some(format!("{}/{}", place + 1, tasks.len()))
     });
@@ -212,8 +185,8 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             _ => format!("kept {}", clean(&lane.kept.join(", "))),
         },
         (LaneState::Stopped, None) if lane.is_half_rolled_back => HALF_ROLLED_BACK.to_owned(),
-        (LaneState::Stopped, None) => match unheeded(history, lane) {
-            Some(answer) => outlook(answer).to_owned(),
+        (LaneState::Stopped, None) => match answer_without_effect(history, lane) {
+            Some(answer) => effect_of_resume(answer).to_owned(),
             None => format!("in {}", stage_in_words(lane.stage.word())),
         },
         (state, None) if state.is_active() => match (lane.elsewhere(), activity(lane)) {

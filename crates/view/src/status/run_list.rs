@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_attempt_used_is_decisive_and_other_ends_of_jobs_are_not() {
+    fn only_job_exits_with_transcript_are_decisive() {
         let line = |job: &str| ListedRun::is_decisive("job_exited", job.as_bytes());
         assert!(line("{\"event\":\"job_exited\",\"exit\":{},\"transcript\":{\"cost_usd\":1.5},\"crc\":\"0\"}"));
         assert!(!line("{\"event\":\"job_exited\",\"exit\":{},\"crc\":\"0\"}"));
@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_decisive_events_alone_say_what_all_of_them_say(mut all in any_records()) {
+        fn folding_decisive_events_equals_folding_all(mut all in any_records()) {
             // In a real log no lane is complete before it is merged.
             all.retain(|record| !matches!(record.event, Event::LaneMoved { .. }));
             let is_decisive = |record: &&Record| {

@@ -26,7 +26,6 @@ impl Styles {
         Self { coloured: false }
     }
 
-    /// In the eight colours that every terminal has.
     pub fn coloured() -> Self {
         Self { coloured: true }
     }

@@ -13,16 +13,15 @@ use crate::history::{LaneHistory, RunHistory};
 use crate::status::header;
 use crate::status::interfaces::{self, interfaces};
 pub use crate::status::lane_row::LaneSummary;
-use crate::status::lane_row::{COLUMNS, LastSaid, rank};
+use crate::status::lane_row::{COLUMNS, LastSaid};
 use crate::status::run_state::RunState;
 use crate::status::styles::{Styles, Tone};
 use crate::status::table::{Cell, lines};
-use lanewright_model::cells::{clean, cut};
+use lanewright_model::cells::{clean, cut, wrapped};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::{Timestamp, Usage, Verdict};
 
-/// What a summary needs besides events.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryContext<'a> {
     /// Up to when times of what still runs are counted.
@@ -84,7 +83,6 @@ impl<'h> Summary<'h> {
         self.lanes.iter().map(|lane| lane.lane.usage()).sum()
     }
 
-    /// With the last words of what runs, read by `last_said`.
     #[must_use]
     pub fn with_said(mut self, last_said: &LastSaid<'_>) -> Self {
         self.lanes = self.lanes.into_iter().map(|lane| lane.with_said(last_said)).collect();
@@ -108,7 +106,7 @@ impl<'h> Summary<'h> {
         let mut text = styles.paint(Tone::Strong, &self.headline(width));
         text.push_str("\n\n");
         let mut lanes: Vec<&LaneSummary<'_>> = self.lanes.iter().collect();
-        lanes.sort_by_key(|summary| rank(summary.lane.state));
+        lanes.sort_by_key(|summary| summary.lane.state.group());
         let rows: Vec<Vec<Cell>> = lanes.into_iter().map(LaneSummary::row).collect();
         for line in lines(COLUMNS, &rows, width, styles) {
             text.push_str(&line);
@@ -211,20 +209,7 @@ pub(crate) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
 }
 
 pub(crate) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
-    let mut used = 0;
-    for word in &lanewright_model::cells::words(sentence) {
-        let cells = lanewright_model::cells::width(word);
-        if used > 0 && used + 1 + cells > width {
-            text.push('\n');
-            used = 0;
-        } else if used > 0 {
-            text.push(' ');
-            used += 1;
-        }
-        text.push_str(word);
-        used += cells;
-    }
-    text.push('\n');
+    text.push_str(&(wrapped(sentence, width, "", usize::MAX).join("\n") + "\n"));
 }
 
 #[cfg(test)]

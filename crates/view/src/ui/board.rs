@@ -13,10 +13,10 @@ use crate::answers::commands::Commands;
 use crate::graph::TextForm;
 use crate::history::{JobHistory, LaneHistory, LaneState};
 use crate::report::ExecutionReport;
-use crate::status::header::{folded, standing};
+use crate::status::header::{folded, state_counts};
 use crate::status::lane_graph::lane_graph;
 use crate::status::lane_page::{LanePage, job_of_interest};
-use crate::status::lane_row::{COLUMNS, LaneSummary, rank, shown};
+use crate::status::lane_row::{COLUMNS, LaneSummary, shown};
 use crate::status::styles::Styles;
 use crate::status::summary::{Summary, SummaryContext, headline};
 use crate::status::table::{Cell, lines};
@@ -41,7 +41,7 @@ impl<'h> Board<'h> {
             filter.is_empty() || matches(lane.id.as_str()) || matches(name) || states.into_iter().any(matches)
         };
         let mut lanes: Vec<&LaneHistory> = history.lanes().iter().filter(is_wanted).collect();
-        lanes.sort_by_key(|lane| rank(lane.state));
+        lanes.sort_by_key(|lane| lane.state.group());
         Self { history, context, until: context.until(history), lanes }
     }
 
@@ -49,7 +49,6 @@ impl<'h> Board<'h> {
         &self.lanes
     }
 
-    /// Whether a live process works on the run.
     pub fn held(&self) -> bool {
         self.context.held
     }
@@ -81,7 +80,7 @@ impl<'h> Board<'h> {
 
     /// How many of the listed lanes are in which state, each as `1 failed`.
     pub(crate) fn counts(&self) -> Vec<String> {
-        let counts = standing(self.lanes.iter().copied(), self.history, self.context.held);
+        let counts = state_counts(self.lanes.iter().copied(), self.history, self.context.held);
         counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect()
     }
 

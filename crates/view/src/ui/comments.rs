@@ -80,7 +80,7 @@ mod tests {
     const TEXT: &str = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n";
 
     #[test]
-    fn a_rejection_names_file_and_line_and_quotes_what_it_is_about() {
+    fn rejection_quotes_commented_lines() {
         let diff = Diff::parse(TEXT);
         let one = Comment::on(&diff, 5, 5, " Why? ").unwrap();
         let range = Comment::on(&diff, 0, 7, "Shorter.").unwrap();

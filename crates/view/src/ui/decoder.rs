@@ -58,7 +58,7 @@ impl Decoder {
     }
 
     /// Nothing has followed for a while: what is ambiguous is a key.
-    pub fn settle(&mut self) -> Option<Message> {
+    pub fn flush(&mut self) -> Option<Message> {
         let is_escape = self.is_ambiguous() && std::mem::take(&mut self.pending).len() == 1;
         is_escape.then(|| Message::Key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)))
     }
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn function_keys_and_answers_of_the_terminal_type_nothing() {
+    fn function_keys_and_terminal_answers_are_ignored() {
         assert_eq!(decoded(b"\x1b[[A\x1b[[Ea\x1b[[\x1bOPb\x1b[?1uc"), "a b c");
         assert_eq!(decoded("\x1bO会\x1bO\x1b[A".as_bytes()), "会 Up", "what interrupts it is a key");
         assert_eq!(decoded(b"\x1b]11;rgb:0/0/0\x07a\x1b]11;q\x1b\\b\x1bP>|x(1)\x1b\\c\x1b_Gi=1;OK\x1b\\d"), "a b c d");
         assert_eq!(decoded(b"\x1b]11;q\x03\x1bPq\x1b[A"), "Control-c Up", "nothing is held up by half an answer");
         let mut decoder = Decoder::default();
-        assert_eq!((decoder.read(b"\x1b]"), decoder.settle(), decoder.read(b"q")), (vec![], None, vec![key('q')]));
+        assert_eq!((decoder.read(b"\x1b]"), decoder.flush(), decoder.read(b"q")), (vec![], None, vec![key('q')]));
     }
 
     #[test]
@@ -271,9 +271,9 @@ mod tests {
         let mut decoder = Decoder::default();
         assert_eq!(decoder.read(b"\x1b"), []);
         assert!(decoder.is_ambiguous());
-        assert_eq!(shown(decoder.settle().as_slice()), ["Esc"]);
-        assert_eq!((decoder.settle(), decoder.read(b"[")), (None, vec![key('[')]));
-        assert_eq!((decoder.read(b"\x1b["), decoder.settle(), decoder.is_ambiguous()), (vec![], None, false));
+        assert_eq!(shown(decoder.flush().as_slice()), ["Esc"]);
+        assert_eq!((decoder.flush(), decoder.read(b"[")), (None, vec![key('[')]));
+        assert_eq!((decoder.read(b"\x1b["), decoder.flush(), decoder.is_ambiguous()), (vec![], None, false));
     }
 
     fn key(c: char) -> Message {
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(decoded(b"a\x1b[200~q\x1b[A\r\x1b[201~b"), "a “q\x1b[A\r” b");
         let mut decoder = Decoder::default();
         decoder.read(b"\x1b[200~");
-        assert!(!decoder.is_ambiguous() && decoder.settle().is_none());
+        assert!(!decoder.is_ambiguous() && decoder.flush().is_none());
         assert_eq!(shown(&decoder.read("会計モ 0123456\x1b".as_bytes())), ["“会計モ 012”"]);
         assert_eq!(shown(&decoder.read(b"[201~q")), ["“3456”", "q"]);
     }

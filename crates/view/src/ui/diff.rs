@@ -1,13 +1,10 @@
 //! A diff as rows that can be marked and commented on.
 
-/// What a row of a diff is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Begins a file.
     File,
     /// Says something about the file.
     Header,
-    /// Begins a hunk.
     Hunk,
     Context,
     Added,
@@ -40,10 +37,8 @@ pub struct Diff {
     pub(crate) rows: Vec<Row>,
 }
 
-/// How many rows are kept.
 const MOST_ROWS: usize = 50_000;
 
-/// How many characters of a row are kept.
 const LONGEST_ROW: usize = 4096;
 
 impl Diff {

@@ -5,7 +5,6 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::scroll::Step;
 use super::state::Tab;
 
-/// Keys, and what they do.
 pub(crate) const HELP: &[(&str, &str)] = &[
     ("j k ↓ ↑", "next, previous lane or line"),
     ("PgDn PgUp", "next, previous page (also Ctrl-D, Ctrl-U)"),

@@ -4,7 +4,6 @@ use ratatui::layout::Rect;
 
 use super::state::{Focus, State};
 
-/// The parts of the screen; a pane that is not seen has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Panes {
     pub(super) header: Rect,

@@ -78,7 +78,6 @@ impl Text {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     Shown(Diff),
-    /// Why there is none.
     Missing(String),
 }
 

@@ -1,6 +1,5 @@
 //! Positions in lists and texts, kept within what there is.
 
-/// How far a key moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Lines(isize),

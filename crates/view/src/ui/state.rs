@@ -71,14 +71,12 @@ pub(crate) struct DiffPlace {
     pub(crate) cursor: usize,
     /// The other end of the marked rows.
     pub(crate) mark: Option<usize>,
-    /// The first row that is shown.
     pub(crate) top: usize,
     /// The cells that are left out on the left.
     pub(crate) shift: usize,
 }
 
 impl DiffPlace {
-    /// The first and the last marked row.
     pub(crate) fn marked(&self) -> (usize, usize) {
         let mark = self.mark.unwrap_or(self.cursor);
         (mark.min(self.cursor), mark.max(self.cursor))
@@ -88,17 +86,13 @@ impl DiffPlace {
 /// How much there was to show, and the place for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// The rows of the text in the detail pane.
     pub(crate) rows: usize,
-    /// The height of the detail pane.
     pub(crate) detail: usize,
-    /// The height of the list of lanes.
     pub lanes: usize,
     /// How many of the last keys fit into the help.
     pub(crate) help: usize,
 }
 
-/// What the user is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dialog {
     /// The keys, from this one on.

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_break_after_blanks_and_wide_characters_count_twice() {
+    fn rows_wrap_at_blanks_by_display_width() {
         let text = |text: &str, width| rows(text, width).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(text("one two three", 8), ["one two ", "three"]);
         assert_eq!(text("abcdefghij", 4), ["abcd", "efgh", "ij"]);
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_unsafe_is_left_and_no_row_is_too_wide(
+        fn rows_are_safe_and_fit_width(
             text in "[\\PC\\x00-\\x1f\\x7f-\\u{9f}\u{202a}-\u{202e}m;0-9\\[]{0,40}", width in 2usize..12
         ) {
             prop_assert!(!shown(&text).contains(|c| is_unsafe(c) || c == '\n'));

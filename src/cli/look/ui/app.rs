@@ -112,7 +112,7 @@ impl App {
             }
             let typed = match input(if self.decoder.is_ambiguous() { BRIEFLY } else { POLL_INTERVAL }) {
                 Input::Gone => break,
-                Input::Nothing => self.decoder.settle().into_iter().collect::<Vec<_>>(),
+                Input::Nothing => self.decoder.flush().into_iter().collect::<Vec<_>>(),
                 Input::Came(bytes) => self.decoder.read(&bytes),
             };
             due = !typed.is_empty();

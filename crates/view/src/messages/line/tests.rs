@@ -57,7 +57,7 @@ fn a_run_reads_as_a_story() {
 }
 
 #[test]
-fn what_goes_wrong_is_shown_with_its_place() {
+fn annotations_have_locations() {
     let conflict = Failure { paths: vec!["src/a.rs".into()], ..Failure::new(FailureKind::Conflict, "merge conflict") };
     let noted = Event::FailureNoted { lane: lane("SL-1"), agent: None, task: None, failure: conflict };
     let stop = Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false };
@@ -119,14 +119,14 @@ fn machines_matters_are_silent() {
 }
 
 #[test]
-fn an_endless_message_is_cut_and_cannot_steer_the_terminal() {
+fn long_message_is_cut_and_cleaned() {
     let message = format!("\u{1b}]0;title\u{7}{}", "x".repeat(10_000));
     let text = told(&Story::default().then(Event::Noted { lane: None, message }));
     assert!(text.len() < 500 && text.ends_with('…') && !text.contains('\u{1b}'), "{text}");
 }
 
 #[test]
-fn a_job_that_a_resume_attaches_to_does_not_start_again() {
+fn reattached_job_is_reported_as_found_running() {
     let (first, tests) = (attempt("SL-1", "engineer", 1), tests_of("SL-2", 1));
     let again = |job: &JobId| Event::JobStarted { job: job.clone(), supervisor: ProcessId { pid: 1, started: 1 } };
     let story = Story::begun().opened("SL-1", 1).job(&first).job(&tests).resumed();
@@ -143,7 +143,7 @@ fn exit(cause: ExitCause, exit_code: i32, notes: &str) -> JobExit {
 }
 
 #[test]
-fn what_a_supervisor_writes_for_a_silent_agent_is_not_shown_as_its_words() {
+fn supervisor_report_is_not_shown_as_agents_words() {
     let exit = exit(ExitCause::Exited, 0, "");
     let report =
         |decision: &str| AgentReport { status: "COMPLETE".into(), decision: decision.into(), ..Default::default() };

@@ -53,7 +53,7 @@ fn it_tells_what_was_done_and_how_to_go_on() {
 }
 
 #[test]
-fn what_a_plan_says_is_neither_markup_nor_a_mention_nor_a_second_line() {
+fn plan_texts_are_escaped_in_pull_requests() {
     let odd = "<img src=x> @everyone fixes #1 ](http://evil) `rm` \u{1b}[31mred\n# Heading";
     let text = text_of(
         |lane| {

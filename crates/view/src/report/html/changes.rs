@@ -1,6 +1,7 @@
 //! What lanes changed, as the page shows it.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// What a lane changed between two commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,26 +25,6 @@ pub struct ChangedFile {
 /// How many bytes of diffs are worth reading for a page, all lanes together.
 pub const MOST_CHANGES: usize = 3_000_000;
 
-/// The changes in the values of a page.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct ChangesView<'c> {
-    files: Vec<FileView<'c>>,
-    others: usize,
-    added: usize,
-    removed: usize,
-    /// Whether something is left out.
-    cut: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct FileView<'c> {
-    path: &'c str,
-    lines: Option<(usize, usize)>,
-    parts: Vec<Part<'c>>,
-    whole: bool,
-}
-
-/// Successive lines of one kind.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Part<'c> {
     /// `add`, `remove`, `place` (which lines follow), `head` (what git says of the file) or `same`.
@@ -51,21 +32,20 @@ struct Part<'c> {
     text: &'c str,
 }
 
-impl<'c> ChangesView<'c> {
-    /// With texts of at most `limit` bytes.
-    pub(super) fn of(changes: &'c LaneChanges, mut limit: usize) -> Self {
-        let mut view = Self { others: changes.others, cut: changes.others > 0, ..Self::default() };
-        for file in &changes.files {
-            let text = first_lines(&file.text, limit);
-            limit -= text.len();
-            let whole = file.whole && text.len() == file.text.len();
-            let (added, removed) = file.lines.unwrap_or_default();
-            (view.added, view.removed) = (view.added + added, view.removed + removed);
-            view.cut |= !whole;
-            view.files.push(FileView { path: &file.path, lines: file.lines, parts: parts(text), whole });
-        }
-        view
-    }
+/// The changes in the values of a page, with texts of at most `limit` bytes; `cut`: something is left out.
+pub(super) fn changes_json(changes: &LaneChanges, mut limit: usize) -> Value {
+    let (mut added, mut removed, mut is_cut) = (0, 0, changes.others > 0);
+    let mut file = |file: &ChangedFile| {
+        let text = first_lines(&file.text, limit);
+        limit -= text.len();
+        let lines = file.lines.unwrap_or_default();
+        (added, removed) = (added + lines.0, removed + lines.1);
+        let is_whole = file.whole && text.len() == file.text.len();
+        is_cut |= !is_whole;
+        json!({ "path": file.path, "lines": file.lines, "parts": parts(text), "whole": is_whole })
+    };
+    let files: Vec<Value> = changes.files.iter().map(&mut file).collect();
+    json!({ "files": files, "others": changes.others, "added": added, "removed": removed, "cut": is_cut })
 }
 
 fn first_lines(text: &str, limit: usize) -> &str {
@@ -112,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_what_they_are_by_their_first_character_after_the_head() {
+    fn diff_lines_are_classified_by_first_character() {
         let kinds: Vec<_> = parts(DIFF).iter().map(|part| (part.kind, part.text)).collect();
         let head = "diff --git a/x b/x\n--- a/x\n+++ b/x\n";
         let place = "@@ -1,2 +1,2 @@\n";
@@ -121,12 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_between_lines_and_said_to_be_cut() {
+    fn long_diffs_are_cut_between_lines() {
         let changes = file("@@ 1 @@\n+é\n+b\n");
-        let whole = ChangesView::of(&changes, 99);
-        assert!(!whole.cut && whole.files[0].whole);
-        let cut = ChangesView::of(&changes, 10);
-        assert!(cut.cut && !cut.files[0].whole);
-        assert_eq!(cut.files[0].parts, [Part { kind: "place", text: "@@ 1 @@\n" }]);
+        assert_eq!(changes_json(&changes, 99)["cut"], false);
+        let cut = changes_json(&changes, 10);
+        assert_eq!(cut["cut"], true);
+        assert_eq!(cut["files"][0]["parts"], json!([{ "kind": "place", "text": "@@ 1 @@\n" }]));
     }
 }

@@ -7,35 +7,19 @@ use lanewright_model::text::counted;
 use lanewright_model::time::short;
 use lanewright_model::{AgentName, LaneId, TaskId};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::super::ExecutionReport;
 use super::super::lanes::{JobReport, LaneReport};
 use super::duration;
-use super::page::{result_of, tone_of_job, word_of};
+use super::page::{result_of, tone_of_job};
 use crate::history::clock::Span;
-
-#[derive(Debug, Serialize)]
-pub(super) struct Chart {
-    ticks: Vec<Tick>,
-    /// The lanes that began, in the order in which they did, and the final gate.
-    rows: Vec<Row>,
-    /// How many lanes have not begun.
-    others: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct Tick {
-    x: String,
-    label: String,
-}
 
 #[derive(Debug, Serialize)]
 struct Row {
     /// `None`: the final gate.
     lane: Option<LaneId>,
-    tone: &'static str,
     critical: bool,
-    /// What the row shows, in words.
     words: String,
     took_ms: u64,
     tracks: usize,
@@ -72,7 +56,6 @@ const NARROWEST: f64 = 0.25;
 /// How wide a shape with a label is at least, in percent.
 const LABELLED: f64 = 6.0;
 
-/// How many tracks a row has at most.
 const TRACKS: usize = 8;
 
 impl Scale {
@@ -86,7 +69,6 @@ impl Scale {
         (ms as f64 * 100.0 / self.whole as f64).clamp(0.0, 100.0)
     }
 
-    /// Position and width.
     fn place(self, (from, to): Span) -> (f64, f64) {
         let width = (self.percent(to) - self.percent(from)).max(NARROWEST);
         (self.percent(from).min(100.0 - width), width)
@@ -94,32 +76,12 @@ impl Scale {
 
     /// The time from a tick to the next: at most ten of them.
     fn step(self) -> u64 {
-        const STEPS: [u64; 22] = [
-            100,
-            200,
-            500,
-            1000,
-            2000,
-            5000,
-            10_000,
-            15_000,
-            30_000,
-            60_000,
-            120_000,
-            300_000,
-            600_000,
-            900_000,
-            1_800_000,
-            3_600_000,
-            7_200_000,
-            14_400_000,
-            21_600_000,
-            43_200_000,
-            86_400_000,
-            604_800_000,
-        ];
+        const TENTHS: [u64; 6] = [1, 2, 5, 10, 20, 50];
+        const SECONDS: [u64; 12] = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400];
+        const HOURS: [u64; 4] = [6, 12, 24, 7 * 24];
+        let longer = SECONDS.map(|it| it * 1000).into_iter().chain(HOURS.map(|it| it * 3_600_000));
         let fits = |step: &u64| self.whole / step <= 10;
-        STEPS.into_iter().find(fits).unwrap_or(self.whole.div_ceil(10))
+        TENTHS.map(|it| it * 100).into_iter().chain(longer).find(fits).unwrap_or(self.whole.div_ceil(10))
     }
 }
 
@@ -133,18 +95,18 @@ pub(super) fn grid(report: &ExecutionReport<'_>) -> String {
     format!(":root{{--step:{}%}}\n", text(scale.percent(scale.step())))
 }
 
-impl Chart {
-    pub(super) fn of(report: &ExecutionReport<'_>) -> Self {
-        let scale = Scale::of(report);
-        let step = scale.step();
-        let tick = |at: u64| Tick { x: text(scale.percent(at)), label: time(at, step) };
-        let ticks = (0..=scale.whole / step).map(|number| tick(number * step)).collect();
-        let mut rows = rows(report, scale);
-        let others = report.lanes.len() - rows.len();
-        rows.sort_by_key(|(start, _)| *start);
-        let final_gate = (!report.final_gate.is_empty()).then(|| final_gate(report, scale));
-        Self { ticks, rows: rows.into_iter().map(|(_, row)| row).chain(final_gate).collect(), others }
-    }
+/// Rows of the lanes that began, in the order in which they did, and of the final gate; how many lanes have not begun.
+pub(super) fn chart(report: &ExecutionReport<'_>) -> Value {
+    let scale = Scale::of(report);
+    let step = scale.step();
+    let tick = |at: u64| json!({ "x": text(scale.percent(at)), "label": time(at, step) });
+    let ticks: Vec<Value> = (0..=scale.whole / step).map(|number| tick(number * step)).collect();
+    let mut rows = rows(report, scale);
+    let others = report.lanes.len() - rows.len();
+    rows.sort_by_key(|(start, _)| *start);
+    let final_gate = (!report.final_gate.is_empty()).then(|| final_gate(report, scale));
+    let rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).chain(final_gate).collect();
+    json!({ "ticks": ticks, "rows": rows, "others": others })
 }
 
 fn time(at: u64, step: u64) -> String {
@@ -166,13 +128,8 @@ fn rows(report: &ExecutionReport<'_>, scale: Scale) -> Vec<(u64, Row)> {
     let mut merges: HashMap<&LaneId, Vec<Shape>> = HashMap::new();
     for merge in &timeline.merges {
         let what = merge.agent.as_ref().map_or("merge".to_owned(), |agent| format!("merge of {agent} into the lane"));
-        merges.entry(&merge.lane).or_default().push(shape(
-            "merge",
-            "good",
-            (merge.start_ms, merge.end_ms),
-            scale,
-            what,
-        ));
+        let shape = shape("merge", "good", (merge.start_ms, merge.end_ms), scale, what);
+        merges.entry(&merge.lane).or_default().push(shape);
     }
     let bars = timeline.bars.iter().filter(|bar| bar.kind == "lane");
     let bars: HashMap<&LaneId, _> = bars.filter_map(|bar| Some((bar.lane.as_ref()?, bar))).collect();
@@ -184,10 +141,7 @@ fn rows(report: &ExecutionReport<'_>, scale: Scale) -> Vec<(u64, Row)> {
         shapes.append(&mut row.shapes);
         shapes.extend(merges.remove(&lane.lane.id).unwrap_or_default());
         let words = format!("{}: {}, {}", lane.lane.id, lane.summary.word, row.words);
-        let tone = word_of(lane.summary.tone);
-        let lane = Some(lane.lane.id.clone());
-        let named = Row { lane, tone, critical: bar.critical, words, ..row };
-        Some((bar.start_ms, Row { shapes, ..named }))
+        Some((bar.start_ms, Row { lane: Some(lane.lane.id.clone()), critical: bar.critical, words, shapes, ..row }))
     };
     report.lanes.iter().filter_map(row).collect()
 }
@@ -197,13 +151,11 @@ fn final_gate(report: &ExecutionReport<'_>, scale: Scale) -> Row {
     // A clock that was set back can put the end of the last run before the start of the first.
     let from = jobs.iter().map(|job| job.span.0).min().unwrap_or_default();
     let span = (from, jobs.iter().map(|job| job.span.1).max().unwrap_or(from));
-    let held = report.summary.held;
-    let tone = jobs.last().map_or("faint", |job| tone_of_job(job.job, held));
-    let row = row(span, &jobs, scale, held);
-    Row { tone, words: format!("final gate: {}", row.words), critical: true, ..row }
+    let row = row(span, &jobs, scale, report.summary.held);
+    Row { words: format!("final gate: {}", row.words), critical: true, ..row }
 }
 
-/// Without its name and its state.
+/// Without its name.
 fn row(span: Span, jobs: &[&JobReport<'_>], scale: Scale, held: bool) -> Row {
     let mut ends: Vec<u64> = Vec::new();
     let mut shapes = Vec::new();
@@ -223,7 +175,6 @@ fn row(span: Span, jobs: &[&JobReport<'_>], scale: Scale, held: bool) -> Row {
     let (x, width) = scale.place(span);
     Row {
         lane: None,
-        tone: "faint",
         critical: false,
         words: words.join(", "),
         took_ms: span.1 - span.0,

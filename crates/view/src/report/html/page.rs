@@ -8,19 +8,16 @@ use serde_json::{Value, json};
 
 use super::super::lanes::{JobReport, LaneReport};
 use super::super::{ExecutionReport, json};
-use super::changes::ChangesView;
-use super::chart::Chart;
+use super::changes::changes_json;
+use super::chart::chart;
 use crate::answers::commands::Commands;
-use crate::history::{JobHistory, LaneState, Retry};
+use crate::history::{JobHistory, Retry, StateGroup};
 use crate::status::header;
 use crate::status::lane_page::class;
-use crate::status::lane_row::rank;
 use crate::status::styles::Tone;
 
-/// How much of each text is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// The characters of a text.
     text: usize,
     /// The lines of an output, and how much is listed of what a lane has many of.
     lines: usize,
@@ -48,17 +45,17 @@ pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
         note.lane.iter().for_each(|lane| notes.entry(lane).or_default().push(&note.message));
     }
     each(&mut page["lanes"], &report.lanes, |value, it| {
-        value["notes"] = json!(notes.get(&it.lane.id).into_iter().flatten().collect::<Vec<_>>())
+        value["notes"] = json!(notes.get(&it.lane.id).into_iter().flatten().collect::<Vec<_>>());
+        add_to_lane(value, report, it, limits);
     });
-    each(&mut page["lanes"], &report.lanes, |value, lane| add_to_lane(value, report, lane, limits));
     each(&mut page["final_gate"], &report.final_gate, |value, it| add_to_job(value, it, summary.held));
     each(&mut page["escalations"], &summary.escalations, |value, it| value["stage"] = it.stage().into());
     page["needed"] = needed(&page, report);
-    let listed: Vec<&LaneReport<'_>> = in_order(report).filter(|it| needs_a_look(it)).take(OPEN).collect();
+    let listed: Vec<&LaneReport<'_>> = in_order(report).filter(|it| needs_attention(it)).take(OPEN).collect();
     each(&mut page["lanes"], &report.lanes, |value, it| {
         value["open"] = listed.iter().any(|listed| listed.lane.id == it.lane.id).into();
     });
-    let counts = header::standing(history.lanes().iter(), history, summary.held);
+    let counts = header::state_counts(history.lanes().iter(), history, summary.held);
     let tone_of =
         |word| report.lanes.iter().find(|lane| lane.summary.word == word).map(|lane| word_of(lane.summary.tone));
     page["counts"] = counts.iter().map(|((_, word), count)| json!([word, count, tone_of(*word)])).collect();
@@ -67,23 +64,22 @@ pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
     page["until"] = json!(summary.until);
     page["used"] = summary.usage().to_string().into();
     page["tokens"] = summary.usage().tokens().into();
-    page["chart"] = json!(Chart::of(report));
+    page["chart"] = chart(report);
     cut(&mut page, limits);
     page
 }
 
-/// How many of the lanes that need a look are shown in full before their sections are opened by hand, and how many have a
+/// How many of the lanes that need attention are shown in full before their sections are opened by hand, and how many have a
 /// card of their own beside what there is to do.
 const OPEN: usize = 10;
 
-fn needs_a_look(report: &LaneReport<'_>) -> bool {
-    rank(report.lane.state) <= rank(LaneState::Stopped) && report.lane.started.is_some()
+fn needs_attention(report: &LaneReport<'_>) -> bool {
+    report.lane.state.group() <= StateGroup::Stopped && report.lane.started.is_some()
 }
 
-/// Those that need the user first.
 fn in_order<'r, 'h>(report: &'r ExecutionReport<'h>) -> impl Iterator<Item = &'r LaneReport<'h>> {
     let mut lanes: Vec<&LaneReport<'h>> = report.lanes.iter().collect();
-    lanes.sort_by_key(|lane| rank(lane.lane.state));
+    lanes.sort_by_key(|lane| lane.lane.state.group());
     lanes.into_iter()
 }
 
@@ -121,9 +117,9 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     value["must_have_tally"] = tally(&lane.must_haves).into();
     value["word"] = of.summary.word.into();
     value["tone"] = word_of(of.summary.tone).into();
-    value["rank"] = rank(lane.state).into();
+    value["rank"] = (lane.state.group() as u8).into();
     value["critical"] = report.timeline.critical_path.contains(&lane.id).into();
-    each(&mut value["placements"], &of.placements, |value, it| value["fate"] = it.placement.fate().into());
+    each(&mut value["placements"], &of.placements, |value, it| value["result"] = it.placement.result().into());
     value["executor"] = json!(lane.elsewhere().map(ToString::to_string));
     let times = history.lane_times(lane, until);
     value["work_ms"] = times.work.into();
@@ -132,7 +128,7 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     value["tokens"] = lane.usage().tokens().into();
     value["retries"] = json!(lane.counted_retries().next_back().map(Retry::used));
     value["diagnosis"] = json!(of.failure().and_then(|it| it.failure.diagnosis.as_deref()).map(class));
-    value["changes"] = json!(report.changes.get(&lane.id).map(|it| ChangesView::of(it, limits.changes)));
+    value["changes"] = json!(report.changes.get(&lane.id).map(|it| changes_json(it, limits.changes)));
     let commands = history.run.run_id().map(|run| Commands { program: &report.program, run });
     value["commands"] = json!(commands.map(|it| [it.lane_status(&lane.id), it.logs(&lane.id), it.diff(&lane.id)]));
 }
@@ -172,7 +168,7 @@ fn tone_of_run(standing: &str) -> &'static str {
     }
 }
 
-pub(super) fn word_of(tone: Tone) -> &'static str {
+fn word_of(tone: Tone) -> &'static str {
     match tone {
         Tone::Good => "good",
         Tone::Bad => "bad",

@@ -165,14 +165,14 @@ fn jobs_that_overlap_are_drawn_beside_each_other() {
         exit.started_at = *began.get_or_insert(exit.started_at);
     }
     let report = report(&story);
-    let chart = serde_json::to_value(chart::Chart::of(&report)).unwrap();
+    let chart = chart::chart(&report);
     let shapes = chart["rows"][0]["shapes"].as_array().unwrap();
     let tracks: Vec<&Value> = shapes.iter().filter(|it| it["kind"] == "attempt").map(|it| &it["track"]).collect();
     assert_eq!((tracks, &chart["rows"][0]["tracks"]), (vec![&0.into(), &1.into(), &0.into()], &2.into()));
 }
 
 #[test]
-fn what_is_hostile_stays_text() {
+fn hostile_text_is_escaped() {
     let hostile = "</style></pre><script>alert(1)</script>\u{202e}\u{1b}[2J\"' onload=x";
     let mut story = fixed_and_failed();
     story = story.then(Event::Noted { lane: Some(lane("SL-2")), message: hostile.to_owned() });
@@ -192,7 +192,7 @@ fn what_is_hostile_stays_text() {
 }
 
 #[test]
-fn a_page_of_a_thousand_lanes_stays_below_ten_megabytes() {
+fn page_of_thousand_lanes_is_below_ten_megabytes() {
     let names: Vec<String> = (0..1000).map(|number| format!("SL-{number}")).collect();
     let lanes: Vec<(&str, &[&str], &[Approval])> = names.iter().map(|name| (name.as_str(), &[][..], &[][..])).collect();
     let long = "<&\"'".repeat(5000);

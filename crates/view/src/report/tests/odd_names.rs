@@ -128,7 +128,7 @@ fn json_says_them_exactly() {
 }
 
 #[test]
-fn junit_says_them_with_pictures_for_what_xml_cannot_hold() {
+fn junit_replaces_characters_invalid_in_xml() {
     let names = odd();
     let xml = rendered(&run_of(&names), ReportFormat::Junit);
     assert_eq!(junit_faults(&xml), Vec::<String>::new());

@@ -220,7 +220,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_of_them_agree_about_every_lane((plan, records) in any_run(), held in any::<bool>()) {
+    fn report_page_and_interface_agree((plan, records) in any_run(), held in any::<bool>()) {
         let report = report_on(plan.as_ref().map(RunHistory::for_plan).unwrap_or_default(), &records, held);
         let json: Value = serde_json::from_str(&rendered(&report, ReportFormat::Json)).unwrap();
         let page = rendered(&report, ReportFormat::Html);

@@ -42,14 +42,14 @@ fn six_failed_lanes_and_forty_fit_on_a_screen() {
     for (count, more) in [(6, None), (40, Some("and 34 more: lanewright status P1-SL-AUTH-20251227"))] {
         let text = many(count);
         assert!(text.lines().count() <= 24, "{} lines:\n{text}", text.lines().count());
-        assert!(text.lines().all(|line| cells(line) <= 80), "{text}");
+        assert!(text.lines().all(|line| cells::width(line) <= 80), "{text}");
         assert_eq!(text.matches(": mismatched types").count(), 6, "{text}");
         assert_eq!(text.lines().find(|line| line.starts_with("and ")), more);
     }
 }
 
 #[test]
-fn a_failed_run_names_the_lane_the_finding_and_the_commands() {
+fn ending_of_failed_run() {
     let lanes: [(&str, &[&str], &[Approval]); 3] = [("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[]), ("SL-3", &[], &[])];
     let story = Story::begun().opened("SL-3", 1).merged("SL-3", 'd').opened("SL-1", 1);
     let story = story.then(failed("SL-1")).blocked("SL-2", "it depends on SL-1, which failed");
@@ -79,7 +79,7 @@ fn a_conflict_names_its_files() {
 }
 
 #[test]
-fn questions_come_first_and_reasons_with_a_remedy_are_whole() {
+fn ending_lists_questions_first() {
     let lanes: [(&str, &[&str], &[Approval]); 3] =
         [("SL-1", &[], &[]), ("SL-2", &[], &[]), ("SL-3", &[], &[Approval::Changes])];
     let reason = "main is checked out in /repo/checkout and dirty: commit or stash what is changed there, then resume";

@@ -25,7 +25,7 @@ fn failed_twice() -> Story {
 }
 
 #[test]
-fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
+fn lane_page_of_failed_lane() {
     insta::assert_snapshot!(page(&failed_twice(), 80, false), @"
     SL-1 · failed
     run       P1-SL-AUTH-20251227
@@ -81,7 +81,7 @@ fn a_lane_at_work_shows_what_runs() {
 }
 
 #[test]
-fn an_attempt_whose_work_or_report_is_not_taken_did_not_pass() {
+fn attempt_with_rejected_work_did_not_pass() {
     let job = attempt("SL-1", "engineer", 1);
     let noted = |failure| {
         let (lane, agent) = (lane("SL-1"), Some(agent("engineer")));
@@ -100,7 +100,7 @@ fn an_attempt_whose_work_or_report_is_not_taken_did_not_pass() {
 }
 
 #[test]
-fn what_failed_is_named_by_its_files_and_an_output_without_a_class_by_words() {
+fn findings_heading_by_failure_kind() {
     let conflict =
         Failure { paths: vec!["src/a.rs".to_owned()], ..Failure::new(FailureKind::Conflict, "it conflicts") };
     let finding = Finding { file: None, line: None, column: None, message: "boom".to_owned() };

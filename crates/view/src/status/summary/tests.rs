@@ -90,7 +90,7 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
 }
 
 #[test]
-fn lanes_that_are_blocked_by_the_same_thing_are_answered_once() {
+fn blocked_lanes_are_grouped_by_reason() {
     let story = Story::begun().blocked("SL-API", "the disk is full").blocked("SL-WEB", "the disk is full");
     let steps = summary(&story.finished(RunOutcome::Blocked, 3), false).next_steps;
     assert_eq!(steps.len(), 1);
@@ -113,7 +113,7 @@ fn many_failed_lanes_do_not_fill_the_screen() {
 }
 
 #[test]
-fn every_command_is_shown_once_and_a_lane_that_waits_for_a_failed_one_needs_none() {
+fn commands_of_next_steps_are_unique() {
     let story = schema_merged().failed("SL-WEB").blocked("SL-API", "the disk is full");
     let story = story.blocked("SL-DOCS", "it depends on SL-API, which is blocked").finished(RunOutcome::Failed, 1);
     let steps = summary(&story, false).next_steps;
@@ -128,7 +128,7 @@ fn every_command_is_shown_once_and_a_lane_that_waits_for_a_failed_one_needs_none
 }
 
 #[test]
-fn a_lane_whose_dependency_was_merged_by_a_resume_of_that_alone_is_ready() {
+fn lane_is_ready_after_dependency_merged_alone() {
     let story = Story::begun().opened("SL-SCHEMA", 1).failed("SL-SCHEMA");
     let because = "it depends on SL-SCHEMA, which failed";
     let story = ["SL-API", "SL-DOCS", "SL-WEB"].iter().fold(story, |story, id| story.blocked(id, because));
@@ -148,7 +148,7 @@ fn a_lane_whose_dependency_was_merged_by_a_resume_of_that_alone_is_ready() {
 }
 
 #[test]
-fn a_lane_that_was_approved_has_that_word_in_the_table() {
+fn approved_lane_has_own_word_in_table() {
     let story = schema_merged().opened("SL-API", 1);
     let story = story.moved("SL-API", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
     let answer = Event::GateAnswered {

@@ -23,7 +23,7 @@ fn selected(interface: &Interface) -> String {
 }
 
 #[test]
-fn lanes_are_selected_and_stay_selected_when_the_order_changes() {
+fn selection_survives_reordering() {
     let mut interface = Interface::new();
     interface.text(80, 24);
     let mut after = |keys: &str| {
@@ -65,7 +65,7 @@ fn panes_and_tabs_are_chosen() {
 }
 
 #[test]
-fn output_follows_its_end_until_the_user_reads_further_up() {
+fn output_follows_end_until_scrolled() {
     let mut interface = Interface::new();
     let lines = (0..100).map(|number| format!("line {number}")).collect();
     interface.material.output.as_mut().unwrap().text = Text::new(lines);
@@ -82,7 +82,7 @@ fn output_follows_its_end_until_the_user_reads_further_up() {
 }
 
 #[test]
-fn answers_go_to_the_process_that_works_on_the_run_else_the_run_is_resumed() {
+fn answer_resumes_an_inactive_run() {
     let mut interface = Interface::new();
     let run = "P1-SL-AUTH-20251227";
     assert_eq!(words(&interface.press("a\n")), [format!("approve {run} API --gate=changes")]);
@@ -110,7 +110,7 @@ fn an_answer_goes_to_the_question_that_was_seen() {
 }
 
 #[test]
-fn a_rejection_needs_a_reason_and_an_answer_a_question() {
+fn rejection_needs_a_reason() {
     let mut interface = Interface::new();
     assert_eq!(words(&interface.press("r \n")), [""; 0]);
     assert!(interface.text(80, 24).contains("a rejection needs a reason"));
@@ -140,7 +140,7 @@ fn comments_become_the_text_of_the_rejection() {
 }
 
 #[test]
-fn a_comment_is_for_lines_of_a_diff_and_can_be_removed() {
+fn comments_attach_to_diff_lines_only() {
     let mut interface = Interface::new();
     interface.text(80, 24);
     interface.press("4}jcx\n");
@@ -152,7 +152,7 @@ fn a_comment_is_for_lines_of_a_diff_and_can_be_removed() {
 }
 
 #[test]
-fn a_comment_that_is_typed_on_a_header_runs_no_commands() {
+fn comment_on_header_moves_to_next_line() {
     let mut interface = Interface::new();
     interface.text(80, 24);
     for (keys, place) in [("4", "src/a.rs:1"), ("gjj", "src/a.rs:1"), ("]}", "src/b.rs:9 (removed)")] {
@@ -200,7 +200,7 @@ fn text_typed_after_a_refusal_runs_no_commands() {
 }
 
 #[test]
-fn a_comment_whose_line_has_changed_is_shown_and_not_sent() {
+fn outdated_comment_is_not_sent() {
     let mut interface = Interface::new();
     interface.text(80, 40);
     interface.press("4]jjjjcWhy?\ngjjjjjjcUse a constant.\n");
@@ -219,7 +219,7 @@ fn a_comment_whose_line_has_changed_is_shown_and_not_sent() {
 }
 
 #[test]
-fn what_was_typed_and_not_accepted_is_offered_again() {
+fn rejected_input_is_offered_again() {
     let mut interface = Interface::new();
     let asked = |interface: &Interface| match &interface.state.dialog {
         Some(Dialog::Input(input)) => input.text.clone(),
@@ -242,7 +242,7 @@ fn what_was_typed_and_not_accepted_is_offered_again() {
 }
 
 #[test]
-fn a_comment_is_kept_when_the_diff_changes_while_it_is_typed() {
+fn typed_comment_survives_diff_change() {
     let mut interface = Interface::new();
     interface.text(80, 24);
     interface.press("4jjjjjjcUse");
@@ -257,7 +257,7 @@ fn a_comment_is_kept_when_the_diff_changes_while_it_is_typed() {
 }
 
 #[test]
-fn files_and_hunks_are_jumped_to_and_the_cursor_stays_in_sight() {
+fn jump_to_file_or_hunk_scrolls_cursor_into_view() {
     let mut interface = Interface::new();
     let at = |interface: &Interface| (interface.state.diff.cursor, interface.state.diff.top);
     interface.press("l4");
@@ -293,7 +293,7 @@ fn a_stop_is_confirmed() {
 }
 
 #[test]
-fn runs_are_resumed_and_lanes_retried_by_processes_of_their_own() {
+fn resume_and_retry_are_detached() {
     let mut interface = Interface::new();
     let run = "P1-SL-AUTH-20251227";
     assert_eq!(words(&interface.press("R")), [""; 0], "a process works on it");
@@ -362,7 +362,7 @@ fn a_filter_has_its_effect_while_it_is_typed() {
 }
 
 #[test]
-fn what_is_typed_goes_into_the_question_and_not_to_keys() {
+fn typing_in_dialog_triggers_no_keys() {
     let mut interface = Interface::new();
     assert_eq!(words(&interface.press("aq?")), [""; 0]);
     interface.tell(Message::Pasted("two\nlines\u{1b}".to_owned()));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn lanes_are_listed_by_what_they_need_with_the_page_of_the_selected_one() {
+fn lanes_are_listed_by_state_group() {
     insta::assert_snapshot!("80x24", Interface::new().text(80, 24));
     let mut interface = Interface::new();
     interface.press("j");
@@ -42,7 +42,7 @@ fn a_diff_is_shown_with_comments_below_their_lines() {
 }
 
 #[test]
-fn what_agents_write_cannot_steer_the_terminal() {
+fn agent_texts_cannot_control_terminal() {
     let mut interface = Interface::new();
     interface.press("jj2");
     let mut shown = interface.text(120, 30);
@@ -56,7 +56,7 @@ fn what_agents_write_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn a_lane_on_a_cluster_shows_its_job_and_what_that_prints() {
+fn cluster_lane_shows_job_and_live_output() {
     let mut interface = Interface::new();
     let (ui, executor) = (lane("UI"), "lab".to_owned());
     interface.then(Event::LaneOffered { lane: ui.clone(), number: 1, executor, budget: Budget::default() });
@@ -78,7 +78,7 @@ fn a_lane_on_a_cluster_shows_its_job_and_what_that_prints() {
 }
 
 #[test]
-fn colours_of_output_are_kept_and_none_is_left_without_colours() {
+fn output_colours_are_kept_unless_disabled() {
     let mut interface = Interface::new();
     interface.press("jj2");
     let has_colours = |buffer: &ratatui::buffer::Buffer| {
@@ -95,7 +95,7 @@ fn colours_of_output_are_kept_and_none_is_left_without_colours() {
 }
 
 #[test]
-fn a_run_that_no_process_works_on_says_how_to_resume_it() {
+fn inactive_run_shows_resume_command() {
     let mut interface = Interface::new();
     assert!(!interface.text(80, 24).contains("not active"));
     interface.held = false;
@@ -107,7 +107,7 @@ fn a_run_that_no_process_works_on_says_how_to_resume_it() {
 }
 
 #[test]
-fn only_the_lanes_that_are_seen_are_built_and_the_selected_one_is_among_them() {
+fn only_visible_lane_rows_are_built() {
     let names: Vec<String> = (0..1000).map(|number| format!("L{number:03}")).collect();
     let lanes: Vec<(&str, &[&str], &[Approval])> = names.iter().map(|name| (name.as_str(), &[][..], &[][..])).collect();
     let mut interface = Interface::new();
