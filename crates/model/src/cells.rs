@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_wider_than_its_column(text in "\\PC{0,30}", cells in 0usize..20) {
+        fn cut_and_padded_text_fits_cells(text in "\\PC{0,30}", cells in 0usize..20) {
             prop_assert!(width(&cut(&text, cells)) <= cells);
             prop_assert!(width(&cut_middle(&text, cells)) <= cells);
             prop_assert_eq!(width(&pad(&text, cells)), cells);

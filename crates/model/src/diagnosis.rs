@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_named_without_its_directory_may_be_any_of_that_name() {
+    fn finding_without_directory_matches_file_name() {
         let finding =
             |file: &str| Finding { file: Some(file.to_owned()), line: None, column: None, message: String::new() };
         assert!(finding("src/lib.rs").may_name("src/lib.rs"));

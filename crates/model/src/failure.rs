@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_failure_is_recognized_by_its_words_and_not_by_its_numbers() {
+    fn failure_signature_ignores_numbers() {
         let failed = |message: &str, log: &str| {
             Failure { log: vec![log.to_owned()], ..Failure::new(FailureKind::Gate, message) }.signature()
         };

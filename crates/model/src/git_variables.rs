@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_of_a_hook_are_foreign_and_those_of_the_user_are_not() {
+    fn hook_variables_of_git_are_foreign() {
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_AUTHOR_DATE", "GIT_CONFIG_PARAMETERS"] {
             assert!(is_foreign_git_variable(OsStr::new(name)), "{name}");
         }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_that_is_called_like_an_approval_differs_from_it() {
+    fn task_named_like_approval_is_distinct() {
         let task = HumanGate::Task(TaskId::new("plan").unwrap());
         assert_eq!(task.to_string().parse(), Ok(task));
         assert_eq!("plan".parse(), Ok(HumanGate::Approval(Approval::Plan)));

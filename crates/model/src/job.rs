@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_plain_words_and_directories_keep_their_names() {
+    fn job_titles_differ_from_directory_names() {
         let job = JobId { lane: Some(LaneId::new("A").unwrap()), role: JobRole::MergedTests, number: 2 };
         assert_eq!(job.to_string(), "A tests after the merge 2");
         assert_eq!(job.directory(), PathBuf::from("lanes/A/merged-tests-2"));

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_owns_what_is_below_it_and_nothing_beside_it() {
+    fn directory_glob_owns_its_contents() {
         let owns = Ownership::new(&["src/ledger/**", "docs", "*.md"]).unwrap();
         for path in ["src/ledger/a.rs", "src/ledger/deep/b.rs", "docs/x/y", "README.md"] {
             assert!(owns.allows(path), "{path}");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_owned_means_anything_allowed() {
+    fn empty_owns_allows_any_path() {
         assert!(Ownership::new::<&str>(&[]).unwrap().allows("any/thing"));
     }
 

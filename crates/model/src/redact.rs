@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_a_variable_that_looks_secret_is_named_in_its_place() {
+    fn secret_value_is_replaced_by_variable_name() {
         let variables = [("GITHUB_TOKEN", "ghp_abc.def"), ("PGPASSWORD", "s3cr3t"), ("EDITOR", "emacs-client")];
         assert_eq!(
             cleaned(&variables, &[], "ghp_abc.def s3cr3t ghp_abcXdef emacs-client"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_begins_like_another_is_replaced_as_a_whole() {
+    fn longer_secret_is_replaced_first() {
         let variables = [("A_KEY", "abcdef"), ("B_KEY", "abcdefghi")];
         assert_eq!(cleaned(&variables, &[], "abcdefghi abcdef"), "[redacted:B_KEY] [redacted:A_KEY]");
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_matches_is_replaced_and_no_group_is_expanded() {
+    fn pattern_matches_are_redacted_without_expansion() {
         assert_eq!(
             cleaned(&[], &["sk-[a-z]+", r"\b\d{4}-\d{4}\b"], "sk-abc and 1234-5678 $0"),
             "[redacted:pattern-1] and [redacted:pattern-2] $0"
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_secret_if_anything_would_be_taken_out_of_its_value() {
+    fn variable_with_redacted_value_is_secret() {
         let patterns = ["sk-[a-z]+".to_owned()];
         for (name, value) in [("MY_TOKEN", "abcdef"), ("URL", "https://sk-abc@host"), ("MY_KEY", "a\nabcdef")] {
             assert!(is_secret(name, value, &patterns), "{name}");

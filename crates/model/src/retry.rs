@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_ids_give_the_same_delay_and_others_another() {
+    fn backoff_is_deterministic_per_key() {
         let delay = |key| backoff(Duration::from_secs(60), key, 2);
         assert_eq!(delay("a"), delay("a"));
         assert_ne!(delay("a"), delay("b"));

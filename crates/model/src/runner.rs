@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn another_command_keeps_how_it_is_read_and_nothing_of_how_the_first_is_called() {
+    fn own_command_inherits_output_rules_only() {
         let text = RunnerText { command: Some(CommandLine::Shell("mine {session}".into())), ..RunnerText::default() };
         let runner = text.or(known()).complete().unwrap();
         assert!(runner.tells_tool_calls() && runner.key.is_empty() && runner.program.is_none());
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_filled_into_arguments_and_never_into_a_shell() {
+    fn placeholders_are_not_filled_in_shell_lines() {
         let fill = |command: CommandLine| Runner::filled(&command, &[("prompt_file", "/p q")]).to_string();
         assert_eq!(fill(CommandLine::Arguments(words(&["a", "--file={prompt_file}"]))), "a '--file=/p q'");
         assert_eq!(fill(CommandLine::Shell("a {prompt_file}".into())), "a {prompt_file}");

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_prints_cannot_steer_the_terminal() {
+    fn agent_output_cannot_control_terminal() {
         assert_eq!(one_line("\x1b[2J\x1b[31mred\x1b[0m\r\nnext\u{7}\u{202e}gnp\u{2069}"), "red  nextgnp");
         assert_eq!(last_shown("10%\r\x1b[1m99%\x1b[0m\u{202e}\r"), "99%");
     }
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_unsafe_is_left(text in "[\\PC\\x00-\\x1f\\x7f-\\u{9f}\u{202a}-\u{202e}\u{2066}m;0-9\\[]{0,40}") {
+        fn safe_text_has_no_unsafe_characters(text in "[\\PC\\x00-\\x1f\\x7f-\\u{9f}\u{202a}-\u{202e}\u{2066}m;0-9\\[]{0,40}") {
             prop_assert!(!visible(&text).contains(is_unsafe));
             prop_assert!(!one_line(&text).contains(|c| is_unsafe(c) || c == '\n'));
             prop_assert!(!last_shown(&text).contains(is_unsafe));

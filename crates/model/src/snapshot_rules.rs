@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tenth_tool_call_is_one_also_when_many_come_at_once() {
+    fn snapshot_at_every_tenth_tool_call() {
         assert_eq!(occasion(10, 0, &harmless(9), 0), None);
         assert_eq!(occasion(10, 9, &harmless(1), 0), Some(Occasion::ToolCalls));
         assert_eq!(occasion(10, 10, &harmless(9), 0), None);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_an_hour_is_one_and_not_a_second_before() {
+    fn snapshot_interval_is_exact() {
         assert_eq!(occasion(0, 0, &[], 899), None);
         assert_eq!(occasion(0, 0, &[], 900), Some(Occasion::Interval));
         let never = SnapshotRules::new(None, 0, &[]).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_destroys_is_risky_wherever_it_stands_in_the_input() {
+    fn destructive_commands_are_risky() {
         for input in [
             json!("cd x && rm -rf build"),
             json!({"command": "git reset --hard HEAD~1"}),

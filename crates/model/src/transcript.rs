@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_reads_in_one_line() {
+    fn usage_is_displayed_on_one_line() {
         let usage = Usage {
             tool_calls: 1,
             input_tokens: 34_000,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_what_is_left_are_equal_and_enough_for_one_more_attempt() {
+    fn budget_left_is_split_into_equal_parts() {
         let used = Usage { input_tokens: 90, cost: Dollars::new(2.0), ..Usage::default() };
         let budget = Budget { cost: Dollars::new(5.0), tokens: Some(91) };
         let part = budget.part_left(&used, 3);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_before_a_move_is_read_as_it_is_now_and_what_came_after_stays() {
+    fn paths_before_a_move_are_relocated() {
         let moved = |from: Place, to: Place, slots| Event::RunMoved(Box::new(RunMoved { from, to, slots }));
         let (ci, desk, again) = (place("ci", "/w/repo"), place("desk", "/home/me/repo"), place("desk", "/mnt/repo"));
         let events = vec![
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_neither_root_and_one_that_only_looks_alike_stay() {
+    fn paths_outside_both_roots_are_kept() {
         let moved = RunMoved { from: place("a", "/w/repo"), to: place("b", "/x/r"), slots: vec![] };
         let cases =
             [("/w/repo", "/x/r"), ("/w/repo/p.toml", "/x/r/p.toml"), ("/w/repo2/p", "/w/repo2/p"), ("/p", "/p")];

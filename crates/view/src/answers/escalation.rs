@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_lane_is_shown_with_what_was_tried_what_is_at_risk_and_what_to_type() {
+    fn escalation_of_failed_lane() {
         let second = attempt("SL-1", "engineer", 2);
         let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 1).job(&second).exited(&second, 101);
         let story = story.noted("SL-1").failed("SL-1");

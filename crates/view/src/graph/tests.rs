@@ -59,7 +59,7 @@ fn any_graph() -> impl Strategy<Value = Graph> {
 
 proptest! {
     #[test]
-    fn lanes_are_right_of_those_that_they_wait_for_and_none_covers_another(graph in any_graph()) {
+    fn layout_orders_lanes_without_overlap(graph in any_graph()) {
         let layout = Layout::of(&graph, |lane| 80.0 + f64::from(lane.0));
         let boxes = &layout.boxes;
         for (from, to) in graph.edges() {
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_graph_is_drawn_the_same_and_no_line_of_text_is_too_wide(graph in any_graph(), width in 1usize..90) {
+    fn graph_drawing_is_deterministic_and_fits_width(graph in any_graph(), width in 1usize..90) {
         prop_assert_eq!(graph.svg("a", SvgStyle::Own), graph.svg("a", SvgStyle::Own));
         let text = graph.text(TextForm { width, ascii: false });
         prop_assert!(text.lines().all(|line| cells::width(line) <= width), "{text}");
@@ -118,7 +118,7 @@ fn hostile_titles_stay_text_and_long_ones_are_cut() {
 }
 
 #[test]
-fn edges_that_follow_from_others_are_not_drawn_and_the_critical_path_is_thick() {
+fn implied_edges_are_not_drawn() {
     let mut nodes: Vec<Node> =
         [&[] as &[u32], &[0], &[0, 1], &[0]].iter().enumerate().map(|(at, on)| node(at, on)).collect();
     nodes[..3].iter_mut().for_each(|node| node.is_critical = true);
@@ -140,7 +140,7 @@ fn lanes_are_ordered_so_that_lines_do_not_cross() {
 }
 
 #[test]
-fn lanes_that_wait_for_the_same_lanes_share_their_lines() {
+fn edges_between_same_lanes_are_bundled() {
     let waves = graph(&[&[], &[], &[], &[0, 1, 2], &[0, 1, 2], &[0, 1, 2]]);
     let layout = Layout::of(&waves, |_| 100.0);
     assert_eq!((layout.lines.len(), layout.joints.len()), (6, 1));

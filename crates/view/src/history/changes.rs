@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_merge_of_an_agent_brought_what_came_after_the_merge_before_it() {
+    fn agent_merge_starts_at_previous_merge() {
         let story = Story::begun().opened("SL-1", 1).then(merged("one", '7')).then(merged("two", '8'));
         let work = work(story);
         assert_eq!(work.agents[&agent("two")].merged, Some((commit('7'), commit('8'))));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_lane_that_was_rolled_back() {
+    fn rollback_resets_lane_work() {
         let back = Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new() };
         assert_eq!(work(Story::begun().opened("SL-1", 1).merged("SL-1", '9').then(back)), LaneWork::default());
     }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_side_by_side_covers_time_once() {
+    fn overlapping_spans_are_counted_once() {
         assert_eq!(covered(vec![(5, 9), (0, 4), (3, 6), (20, 20), (8, 8)]), 9);
         assert_eq!(covered(Vec::new()), 0);
     }

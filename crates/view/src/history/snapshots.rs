@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_shown_until_a_task_passed() {
+    fn blockers_are_listed_until_a_task_passed() {
         let story = Story::begun().then(failed("one")).then(taken(SnapshotReason::Failure));
         let story = story.then(failed("two")).then(taken(SnapshotReason::Task)).then(taken(SnapshotReason::Interval));
         let blockers: Vec<Vec<String>> =

@@ -105,7 +105,7 @@ fn a_merge_completes_the_record_before_it() {
 }
 
 #[test]
-fn an_exhausted_retry_fails_with_the_maximum_and_every_error() {
+fn exhausted_retry_lists_every_error() {
     let story = Story::begun().opened(LANE, 1).retried(LANE, 1, 2).retried(LANE, 2, 2);
     let tests = Checkpoint::new(Stage::AfterLaneTests, CheckpointStatus::Failed);
     let record = last(&story.reached(LANE, tests).failed(LANE));
@@ -117,13 +117,13 @@ fn an_exhausted_retry_fails_with_the_maximum_and_every_error() {
 }
 
 #[test]
-fn a_retry_beyond_the_maximum_is_counted_as_the_maximum() {
+fn retry_count_is_capped_at_maximum() {
     let story = Story::begun().opened(LANE, 1).retried(LANE, 3, 2).failed(LANE);
     assert_eq!(last(&story).retry_attempt, Some(2));
 }
 
 #[test]
-fn a_failure_that_no_retry_mends_fails_the_newest_stage() {
+fn unrepairable_failure_fails_newest_stage() {
     let record = last(&Story::begun().opened(LANE, 1).failed(LANE));
     assert_eq!((record.stage, record.status), (Stage::AfterLaneStart, CheckpointStatus::Failed));
     assert_eq!(record.failure_context[0], "Attempt 1: TypeError: undefined is not a function");
@@ -157,7 +157,7 @@ fn a_resume_brings_back_what_the_record_was() {
 }
 
 #[test]
-fn a_rollback_marks_all_records_of_the_lane_and_of_no_other() {
+fn rollback_marks_only_records_of_its_lane() {
     let story = Story::begun().opened(LANE, 1).opened("SL-2", 3).merged(LANE, 'd');
     let before = written(&story).len();
     let story = story.then(Event::LaneRolledBack { lane: lane(LANE), integration: None, kept: vec![] });

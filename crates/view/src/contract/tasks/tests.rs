@@ -63,7 +63,7 @@ fn a_lane_at_work_holds_every_field_of_the_contract() {
 }
 
 #[test]
-fn agents_stand_in_the_words_of_the_recovery_procedure() {
+fn agent_status_words_in_task_file() {
     let job = attempt("SL-1", "engineer", 1);
     let open = || Story::begun().opened("SL-1", 1);
     assert_eq!(status(&open()), "MISSING");
