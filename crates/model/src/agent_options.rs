@@ -30,7 +30,7 @@ impl AgentOptions {
     }
 
     /// The options that are set, each with its name.
-    pub fn given(&self) -> Vec<(&'static str, String)> {
+    pub fn set_options(&self) -> Vec<(&'static str, String)> {
         let values = [
             self.model.clone(),
             self.effort.clone(),

@@ -141,39 +141,22 @@ impl ExecutorSettings {
 
     /// Every fault that the types do not exclude: the key that has it, and what is wrong with its value.
     pub fn faults(&self) -> Vec<(&'static str, String)> {
-        let texts = self.texts().into_iter().filter_map(|(key, text)| Some((key, word_fault(text?)?)));
+        let values = serde_json::to_value(self).unwrap_or_default();
+        let is_word = |key: &&&'static str| !["cache", "output"].contains(*key);
+        let words =
+            Self::KEYS.iter().filter(is_word).filter_map(|key| Some((*key, word_fault(values[*key].as_str()?)?)));
         let paths = [("cache", &self.cache), ("output", &self.output)];
         let relative = paths.into_iter().filter(|(_, path)| path.as_ref().is_some_and(|path| !path.is_absolute()));
         let relative =
             relative.map(|(key, _)| (key, "it is a directory on the node, so write an absolute path".into()));
         let variables = self.environment.iter().filter_map(|(name, value)| variable_fault(name, value));
         let variables = variables.map(|fault| ("environment", fault));
-        texts.chain(relative).chain(variables).chain(self.kind_faults()).collect()
-    }
-
-    fn texts(&self) -> [(&'static str, Option<&str>); 9] {
-        [
-            ("partition", &self.partition),
-            ("account", &self.account),
-            ("qos", &self.qos),
-            ("context", &self.context),
-            ("namespace", &self.namespace),
-            ("image", &self.image),
-            ("service_account", &self.service_account),
-            ("secret", &self.secret),
-            ("program", &self.program),
-        ]
-        .map(|(key, text)| (key, text.as_deref()))
+        words.chain(relative).chain(variables).chain(self.kind_faults(&values)).collect()
     }
 
     /// Keys of the other kind, and those that this kind needs.
-    fn kind_faults(&self) -> Vec<(&'static str, String)> {
-        let is_set = |key: &&'static str| match *key {
-            "arguments" => !self.arguments.is_empty(),
-            "pod_patch" => !self.pod_patch.is_empty(),
-            "output" => self.output.is_some(),
-            key => self.texts().iter().any(|(name, text)| *name == key && text.is_some()),
-        };
+    fn kind_faults(&self, values: &Value) -> Vec<(&'static str, String)> {
+        let is_set = |key: &&'static str| !values[*key].is_null();
         let (kind, others) = match self.kind {
             ExecutorKind::Slurm => ("kubernetes", KUBERNETES_KEYS),
             ExecutorKind::Kubernetes => ("slurm", SLURM_KEYS),

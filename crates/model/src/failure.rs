@@ -33,7 +33,7 @@ pub struct Failure {
 pub const CONTEXT_LOG_ENTRIES: usize = 5;
 
 /// The instruction for an agent that may have ended with a question.
-pub const NOBODY_ANSWERS: &str = "Nobody answers questions while you work: decide yourself, state what you assumed, and \
+pub const DECIDE_YOURSELF: &str = "Nobody answers questions while you work: decide yourself, state what you assumed, and \
 change the files that the task asks for.";
 
 impl Failure {
@@ -66,7 +66,7 @@ impl Failure {
             entries[0].push_str(&format!(" [{}]", self.paths.join(", ")));
         }
         if self.kind == FailureKind::Idle {
-            entries.push(NOBODY_ANSWERS.to_owned());
+            entries.push(DECIDE_YOURSELF.to_owned());
         }
         let skipped = self.log.len().saturating_sub(CONTEXT_LOG_ENTRIES);
         entries.extend(self.log.iter().skip(skipped).cloned());

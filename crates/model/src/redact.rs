@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::text::change_texts;
 
 /// Parts of the names of environment variables that hold secrets.
-const TELLING: &[&str] = &["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+const SECRET_NAME_PARTS: &[&str] = &["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
 
 /// Values that hide nothing, whatever the variable is called.
-const WORDS: &str = "default disabled enabled example keychain keyring localhost optional password prompt required \
-                     secret system unknown";
+const HARMLESS_VALUES: &str = "default disabled enabled example keychain keyring localhost optional password prompt \
+                               required secret system unknown";
 
 /// The shortest value that is taken for a secret; shorter ones occur in ordinary text.
 const SHORTEST: usize = 6;
@@ -106,7 +106,7 @@ pub fn redacted(name: &str) -> String {
 /// Whether a variable of this name holds a secret.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    TELLING.iter().any(|part| name.contains(part))
+    SECRET_NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
 /// What of a variable's value must not be seen: all of it, or, of several lines, each.
@@ -118,7 +118,7 @@ fn hides_something(value: &str) -> bool {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let shortest = if digits { SHORTEST_NUMBER } else { SHORTEST };
     value.chars().count() >= shortest
-        && !WORDS.split(' ').any(|word| value.eq_ignore_ascii_case(word))
+        && !HARMLESS_VALUES.split(' ').any(|word| value.eq_ignore_ascii_case(word))
         && !is_path(value)
 }
 

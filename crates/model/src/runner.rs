@@ -144,7 +144,7 @@ pub struct Runner {
 
 impl Runner {
     /// Whether its output tells which tools it calls.
-    pub fn tells_tool_calls(&self) -> bool {
+    pub fn reports_tool_calls(&self) -> bool {
         self.event.iter().any(|rule| rule.tool_call.is_some())
     }
 
@@ -186,13 +186,13 @@ impl Runner {
             let arguments = self.options.get(name)?;
             Some(arguments.iter().map(|argument| filled(argument, &value)).collect::<Vec<_>>())
         };
-        options.given().into_iter().filter_map(arguments).flatten().collect()
+        options.set_options().into_iter().filter_map(arguments).flatten().collect()
     }
 
     /// The options of an agent with this `command` that the runner has no arguments for.
     pub fn unknown_options(&self, command: &CommandLine, options: &AgentOptions) -> Vec<&'static str> {
         let is_told = *command == self.command && matches!(command, CommandLine::Arguments(_));
-        let given = options.given().into_iter().map(|(name, _)| name);
+        let given = options.set_options().into_iter().map(|(name, _)| name);
         given.filter(|name| !is_told || !self.options.contains_key(*name)).collect()
     }
 
@@ -403,7 +403,7 @@ mod tests {
         let literal = AgentOptions { effort: Some("{session}{prompt_file}{value}".into()), ..none.clone() };
         assert!(run(&literal, Some("s1")).contains("'--effort={session}{prompt_file}{value}' --resume s1"));
         assert_eq!(runner.unknown_options(&runner.command, &options), ["max_turns"]);
-        assert!(runner.tells_tool_calls() && !runner.key.is_empty());
+        assert!(runner.reports_tool_calls() && !runner.key.is_empty());
         let mine = CommandLine::Arguments(words(&["mine"]));
         assert_eq!(runner.invocation(&mine, &options, Some("s1"), &places), mine);
         assert_eq!(runner.unknown_options(&mine, &options), ["effort", "max_turns"]);
@@ -413,7 +413,7 @@ mod tests {
     fn own_command_inherits_output_rules_only() {
         let text = RunnerText { command: Some(CommandLine::Shell("mine {session}".into())), ..RunnerText::default() };
         let runner = text.or(known()).complete().unwrap();
-        assert!(runner.tells_tool_calls() && runner.key.is_empty() && runner.program.is_none());
+        assert!(runner.reports_tool_calls() && runner.key.is_empty() && runner.program.is_none());
         assert_eq!(runner.invocation(&runner.command, &AgentOptions::default(), Some("s1"), &[]), runner.command);
         assert_eq!(RunnerText::default().complete(), None);
     }

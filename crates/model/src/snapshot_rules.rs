@@ -39,7 +39,7 @@ pub struct Progress<'a> {
 
 /// Why an agent's worktree is to be kept now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub enum SnapshotTrigger {
     Risky,
     ToolCalls,
     Interval,
@@ -76,16 +76,16 @@ impl SnapshotRules {
     }
 
     /// Whether, and why, the worktree is to be kept now.
-    pub fn occasion(&self, progress: &Progress<'_>, now: Timestamp) -> Option<Occasion> {
+    pub fn trigger(&self, progress: &Progress<'_>, now: Timestamp) -> Option<SnapshotTrigger> {
         let after = progress.counted + progress.calls.len() as u64;
         let round = |calls: u64| calls.checked_div(u64::from(self.every_tool_calls)).unwrap_or(0);
         if progress.calls.iter().any(|call| self.is_risky(call)) {
-            return Some(Occasion::Risky);
+            return Some(SnapshotTrigger::Risky);
         }
         if round(progress.counted) < round(after) {
-            return Some(Occasion::ToolCalls);
+            return Some(SnapshotTrigger::ToolCalls);
         }
-        self.every.is_some_and(|every| now.since(progress.kept_at) >= every).then_some(Occasion::Interval)
+        self.every.is_some_and(|every| now.since(progress.kept_at) >= every).then_some(SnapshotTrigger::Interval)
     }
 
     fn is_risky(&self, call: &ToolCall) -> bool {
@@ -122,25 +122,25 @@ mod tests {
         vec![ToolCall { tool: "Read".into(), input: json!({"file": "src/lib.rs"}) }; count]
     }
 
-    fn occasion(every: u32, counted: u64, calls: &[ToolCall], now: i64) -> Option<Occasion> {
-        rules(every).occasion(&Progress { kept_at: at(0), counted, calls }, at(now))
+    fn trigger(every: u32, counted: u64, calls: &[ToolCall], now: i64) -> Option<SnapshotTrigger> {
+        rules(every).trigger(&Progress { kept_at: at(0), counted, calls }, at(now))
     }
 
     #[test]
     fn snapshot_at_every_tenth_tool_call() {
-        assert_eq!(occasion(10, 0, &harmless(9), 0), None);
-        assert_eq!(occasion(10, 9, &harmless(1), 0), Some(Occasion::ToolCalls));
-        assert_eq!(occasion(10, 10, &harmless(9), 0), None);
-        assert_eq!(occasion(10, 0, &harmless(35), 0), Some(Occasion::ToolCalls));
-        assert_eq!(occasion(0, 0, &harmless(35), 0), None);
+        assert_eq!(trigger(10, 0, &harmless(9), 0), None);
+        assert_eq!(trigger(10, 9, &harmless(1), 0), Some(SnapshotTrigger::ToolCalls));
+        assert_eq!(trigger(10, 10, &harmless(9), 0), None);
+        assert_eq!(trigger(10, 0, &harmless(35), 0), Some(SnapshotTrigger::ToolCalls));
+        assert_eq!(trigger(0, 0, &harmless(35), 0), None);
     }
 
     #[test]
     fn snapshot_interval_is_exact() {
-        assert_eq!(occasion(0, 0, &[], 899), None);
-        assert_eq!(occasion(0, 0, &[], 900), Some(Occasion::Interval));
+        assert_eq!(trigger(0, 0, &[], 899), None);
+        assert_eq!(trigger(0, 0, &[], 900), Some(SnapshotTrigger::Interval));
         let never = SnapshotRules::new(None, 0, &[]).unwrap();
-        assert_eq!(never.occasion(&Progress { kept_at: at(0), counted: 0, calls: &[] }, at(1 << 30)), None);
+        assert_eq!(never.trigger(&Progress { kept_at: at(0), counted: 0, calls: &[] }, at(1 << 30)), None);
         assert!(never.is_idle() && !rules(0).is_idle());
     }
 
@@ -157,13 +157,13 @@ mod tests {
             json!("bin/rails db:migrate"),
         ] {
             let call = ToolCall { tool: "Bash".into(), input };
-            assert_eq!(occasion(0, 0, std::slice::from_ref(&call), 0), Some(Occasion::Risky), "{call:?}");
+            assert_eq!(trigger(0, 0, std::slice::from_ref(&call), 0), Some(SnapshotTrigger::Risky), "{call:?}");
         }
         for input in
             [json!("git push origin main"), json!("cargo rm serde"), json!("git reset HEAD a"), json!("farm -rf")]
         {
             let call = ToolCall { tool: "Bash".into(), input };
-            assert_eq!(occasion(0, 0, std::slice::from_ref(&call), 0), None, "{call:?}");
+            assert_eq!(trigger(0, 0, std::slice::from_ref(&call), 0), None, "{call:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Why earlier attempts failed, as texts for prompts: every failure once, and no output twice.
 
-use lanewright_model::failure::{CONTEXT_LOG_ENTRIES, NOBODY_ANSWERS};
+use lanewright_model::failure::{CONTEXT_LOG_ENTRIES, DECIDE_YOURSELF};
 use lanewright_model::{Failure, FailureKind};
 
 /// What a template can show of earlier attempts.
@@ -60,7 +60,7 @@ impl Alike<'_> {
             text.push_str(&format!(" [{}]", self.failure.paths.join(", ")));
         }
         if self.failure.kind == FailureKind::Idle {
-            text.push_str(&format!("\n\n  {NOBODY_ANSWERS}"));
+            text.push_str(&format!("\n\n  {DECIDE_YOURSELF}"));
         }
         if !self.log.is_empty() {
             // Code within an item of a list.

@@ -116,7 +116,7 @@ mod tests {
         ]);
         let opus = catalogue.get("opus").unwrap();
         assert_eq!(opus.environment.get("A").map(String::as_str), Some("b"));
-        assert!(opus.command.to_string().ends_with("--model opus") && opus.tells_tool_calls());
+        assert!(opus.command.to_string().ends_with("--model opus") && opus.reports_tool_calls());
         assert_eq!(catalogue.get("round"), None);
         assert!(catalogue.get("own").is_some() && catalogue.get("none").is_none());
     }

@@ -351,7 +351,7 @@ impl Executor {
             lane,
             agent: who.name.clone(),
             worktree: worktree.path.clone(),
-            tool_calls: match runner.filter(|runner| runner.tells_tool_calls()) {
+            tool_calls: match runner.filter(|runner| runner.reports_tool_calls()) {
                 Some(runner) => CallSource::Output(process::output_log(&files.directory), Box::new(runner.clone())),
                 None => CallSource::File(files.tool_calls()),
             },

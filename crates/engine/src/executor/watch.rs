@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, SnapshotReason};
-use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
+use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
 use lanewright_model::{AgentName, JobExit, LaneIndex, Timestamp};
 use lanewright_programs::process::{self, Launched, ProcessError};
 
@@ -74,7 +74,7 @@ impl Watch<'_> {
     fn look(&mut self, tell: &dyn Fn(Event)) {
         let calls = self.new_calls();
         let progress = Progress { kept_at: self.kept_at, counted: self.counted, calls: &calls };
-        let occasion = self.executor.snapshots.occasion(&progress, self.executor.clock.now());
+        let occasion = self.executor.snapshots.trigger(&progress, self.executor.clock.now());
         self.counted += calls.len() as u64;
         if let Some(occasion) = occasion {
             tell(self.keep(reason(occasion)));
@@ -97,10 +97,10 @@ impl Watch<'_> {
     }
 }
 
-fn reason(occasion: Occasion) -> SnapshotReason {
+fn reason(occasion: SnapshotTrigger) -> SnapshotReason {
     match occasion {
-        Occasion::Interval => SnapshotReason::Interval,
-        Occasion::ToolCalls => SnapshotReason::ToolCalls,
-        Occasion::Risky => SnapshotReason::Risky,
+        SnapshotTrigger::Interval => SnapshotReason::Interval,
+        SnapshotTrigger::ToolCalls => SnapshotReason::ToolCalls,
+        SnapshotTrigger::Risky => SnapshotReason::Risky,
     }
 }

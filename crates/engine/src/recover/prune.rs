@@ -67,7 +67,7 @@ fn fate(snapshots: &[Candidate], at: usize, options: &PruneOptions, now: Timesta
         return Fate::LastOfLane;
     }
     let superseded = later.iter().any(|other| (&other.lane, &other.agent) == (&it.lane, &it.agent) && other.intact);
-    if options.force || (it.reason.is_on_the_way() && superseded) { Fate::Goes } else { Fate::OnlyHolder }
+    if options.force || (it.reason.is_routine() && superseded) { Fate::Goes } else { Fate::OnlyHolder }
 }
 
 #[cfg(test)]

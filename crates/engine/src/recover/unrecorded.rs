@@ -33,7 +33,7 @@ pub fn unrecorded_snapshots(
 
 /// The event for a snapshot, from its trailers, if it is one of the run's that is requested only once.
 fn event(lane: LaneId, kept: Snapshot, trailers: &BTreeMap<String, String>, run: &RunId) -> Option<Event> {
-    let reason = SnapshotReason::from_word(trailers.get(REASON)?).filter(|reason| reason.is_asked_for_once())?;
+    let reason = SnapshotReason::from_word(trailers.get(REASON)?).filter(|reason| reason.has_new_name_each_time())?;
     if trailers.get("Run")? != run.as_str() || trailers.get("Lane")? != lane.as_str() {
         return None;
     }

@@ -73,7 +73,7 @@ fn newest_snapshots(state: &RunState, records: &[Record]) -> BTreeMap<Who, Commi
     let mut newest = BTreeMap::new();
     for record in records {
         match &record.event {
-            Event::SnapshotTaken { lane, agent: Some(agent), reason, commit, .. } if reason.is_of_work_in_hand() => {
+            Event::SnapshotTaken { lane, agent: Some(agent), reason, commit, .. } if reason.is_work_to_continue() => {
                 newest.insert(holder(lane, agent), commit.clone());
             }
             Event::WorkCommitted { lane, agent, .. } | Event::AgentReset { lane, agent, .. } => {

@@ -30,7 +30,7 @@ crate::word_enum! {
 
 impl SnapshotReason {
     /// Whether the agent continues with its contents: not if they were saved only to be set aside.
-    pub fn is_of_work_in_hand(self) -> bool {
+    pub fn is_work_to_continue(self) -> bool {
         match self {
             Self::Task | Self::Interval | Self::ToolCalls | Self::Risky | Self::Request => true,
             Self::Failure | Self::Timeout | Self::Stop | Self::External => true,
@@ -40,7 +40,7 @@ impl SnapshotReason {
 
     /// Whether it is asked for only once: all others have a name that stays the same until they are on record, so that
     /// one that was taken before a death is found when it is requested again, or are requested by the user.
-    pub fn is_asked_for_once(self) -> bool {
+    pub fn has_new_name_each_time(self) -> bool {
         match self {
             Self::Interval | Self::ToolCalls | Self::Risky | Self::External => true,
             Self::Task | Self::Failure | Self::Timeout | Self::Stop | Self::Reset | Self::Rollback => false,
@@ -50,7 +50,7 @@ impl SnapshotReason {
 
     /// Whether it was taken on the way of an agent that went on: the next one of the agent holds what came of it. All
     /// others hold work at a moment after which it was, or could have been, gone.
-    pub fn is_on_the_way(self) -> bool {
+    pub fn is_routine(self) -> bool {
         match self {
             Self::Task | Self::Interval | Self::ToolCalls => true,
             Self::Failure | Self::Timeout | Self::Stop | Self::Reset | Self::Rollback => false,

@@ -34,40 +34,17 @@ impl Event {
                 verdicts.iter_mut().for_each(|verdict| in_verdict(verdict, change))
             }
             Self::LaneCleaned { kept, .. } | Self::PoolEmptied { kept } => kept.iter_mut().for_each(change),
-            Self::RunStarted(_)
-            | Self::StopRequested { .. }
-            | Self::PersonAsked { .. }
-            | Self::LaneMoved { .. }
-            | Self::LaneBased { .. }
-            | Self::WorktreeOpened { .. }
-            | Self::WorktreeReleased { .. }
-            | Self::WorktreeLost { .. }
-            | Self::JobPlanned { .. }
-            | Self::JobStarted { .. }
-            | Self::WorkCommitted { .. }
-            | Self::ChangesMeasured { .. }
-            | Self::LaneOffered { .. }
-            | Self::LanePlaced { .. }
-            | Self::LaneClaimed { .. }
-            | Self::LaneReturned { .. }
-            | Self::SnapshotTaken { .. }
-            | Self::BranchMoved { .. }
-            | Self::AgentMerged { .. }
-            | Self::AgentReset { .. }
-            | Self::LaneReset { .. }
-            | Self::MergeStaged { .. }
-            | Self::MergeSuperseded { .. }
-            | Self::MergesBisected { .. }
-            | Self::LaneMerged { .. }
-            | Self::BranchPushed { .. }
-            | Self::PullRequestOpened { .. }
-            | Self::RollbackBegun { .. }
-            | Self::LaneRolledBack { .. }
-            | Self::FinalOpened { .. }
-            | Self::RunMoved(_)
-            | Self::GitWorked { .. }
-            | Self::Slept { .. }
-            | Self::RunFinished { .. } => {}
+            Self::RunStarted(_) | Self::RunMoved(_) | Self::RunFinished { .. } | Self::StopRequested { .. } => {}
+            Self::FinalOpened { .. } | Self::GitWorked { .. } | Self::Slept { .. } => {}
+            Self::LaneMoved { .. } | Self::LaneBased { .. } | Self::LaneReset { .. } | Self::PersonAsked { .. } => {}
+            Self::LaneOffered { .. } | Self::LanePlaced { .. } | Self::LaneClaimed { .. } => {}
+            Self::LaneReturned { .. } | Self::RollbackBegun { .. } | Self::LaneRolledBack { .. } => {}
+            Self::WorktreeOpened { .. } | Self::WorktreeReleased { .. } | Self::WorktreeLost { .. } => {}
+            Self::JobPlanned { .. } | Self::JobStarted { .. } | Self::WorkCommitted { .. } => {}
+            Self::SnapshotTaken { .. } | Self::BranchMoved { .. } => {}
+            Self::AgentMerged { .. } | Self::AgentReset { .. } | Self::ChangesMeasured { .. } => {}
+            Self::MergeStaged { .. } | Self::MergeSuperseded { .. } | Self::MergesBisected { .. } => {}
+            Self::LaneMerged { .. } | Self::BranchPushed { .. } | Self::PullRequestOpened { .. } => {}
         }
     }
 }

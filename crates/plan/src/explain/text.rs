@@ -130,7 +130,7 @@ fn write_options(f: &mut fmt::Formatter<'_>, options: &AgentOptions) -> fmt::Res
     if options.is_empty() {
         return Ok(());
     }
-    let given = options.given().into_iter().map(|(name, value)| match (name, options.budget) {
+    let given = options.set_options().into_iter().map(|(name, value)| match (name, options.budget) {
         ("budget", Some(budget)) => format!("budget {budget}"),
         _ => format!("{name} {value}"),
     });

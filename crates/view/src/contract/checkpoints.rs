@@ -28,14 +28,14 @@ pub struct RunFiles {
 pub struct CheckpointFold {
     pub history: RunHistory,
     files: RunFiles,
-    shared: Option<Shared>,
+    shared: Option<SharedTexts>,
     /// Of each lane, and of the phase.
-    written: BTreeMap<Option<LaneId>, Written>,
+    written: BTreeMap<Option<LaneId>, LaneRecords>,
 }
 
 /// Texts that are the same in every record of a run: there may be thousands of lanes.
 #[derive(Debug, Clone)]
-struct Shared {
+struct SharedTexts {
     base_branch: Arc<str>,
     log_path: Arc<Path>,
     resume_hint: Arc<str>,
@@ -45,7 +45,7 @@ struct Shared {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Written {
+struct LaneRecords {
     retries: u32,
     /// The newest record of each stage, the newest of all last.
     records: Vec<CheckpointRecord>,
@@ -66,7 +66,7 @@ impl CheckpointFold {
         let at = record.at;
         match &record.event {
             Event::RunStarted(started) => {
-                self.shared = Some(Shared::of(started, &self.files));
+                self.shared = Some(SharedTexts::of(started, &self.files));
                 Vec::new()
             }
             Event::RunResumed { owner, .. } => {
@@ -103,7 +103,7 @@ impl CheckpointFold {
         written.stage(stage).map(|index| &written.records[index])
     }
 
-    fn written(&mut self, lane: &LaneId) -> &mut Written {
+    fn written(&mut self, lane: &LaneId) -> &mut LaneRecords {
         self.written.entry(Some(lane.clone())).or_default()
     }
 
@@ -232,13 +232,13 @@ fn set_status(record: &mut CheckpointRecord, status: CheckpointStatus, notes: &s
     notes.clone_into(&mut record.notes);
 }
 
-impl Written {
+impl LaneRecords {
     fn stage(&self, stage: Stage) -> Option<usize> {
         self.records.iter().position(|record| record.stage == stage)
     }
 }
 
-impl Shared {
+impl SharedTexts {
     fn of(run: &RunStarted, files: &RunFiles) -> Self {
         let flags = unusual_paths(run, files);
         let resume = commands(run, files).execute_phase_resume(&run.plan_path);

@@ -119,14 +119,14 @@ impl Graph {
 
 /// `ID: title (state, critical path)`.
 fn full_title(node: &Node) -> String {
-    let title = node.title.iter().map(|title| format!(": {}", beginning(title)));
+    let title = node.title.iter().map(|title| format!(": {}", first_characters(title)));
     let state = node.state.map(|state| state.word);
     let remarks: Vec<&str> = state.into_iter().chain(node.is_critical.then_some("critical path")).collect();
     let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
     format!("{}{}{remarks}", node.id, title.collect::<String>())
 }
 
-fn beginning(title: &str) -> String {
+fn first_characters(title: &str) -> String {
     match title.char_indices().nth(LONGEST_TITLE) {
         Some((end, _)) => format!("{}…", &title[..end]),
         None => title.to_owned(),
@@ -136,14 +136,15 @@ fn beginning(title: &str) -> String {
 /// How wide the box of `node` is to be for its texts.
 fn width_of(node: &Node) -> f64 {
     let state = node.state.map_or(0.0, |state| text_width(state.brief, STATE_SIZE) + RIGHT);
-    let title = node.title.as_deref().map_or(0.0, |title| text_width(&visible_line(&beginning(title)), TITLE_SIZE));
+    let title =
+        node.title.as_deref().map_or(0.0, |title| text_width(&visible_line(&first_characters(title)), TITLE_SIZE));
     let text = (text_width(node.id.as_str(), ID_SIZE) + state).max(title);
     (text + LEFT + RIGHT).clamp(NARROWEST, WIDEST).ceil()
 }
 
 /// `text` as it is shown, cut to about `room` pixels.
 fn cut(text: &str, room: f64, size: f64) -> String {
-    let shown = visible_line(&beginning(text));
+    let shown = visible_line(&first_characters(text));
     if text_width(&shown, size) <= room {
         return shown;
     }

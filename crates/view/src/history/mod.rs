@@ -101,7 +101,7 @@ impl RunHistory {
     /// Snapshots but those on the way, which later ones include.
     pub(crate) fn lasting_snapshots(&self) -> impl Iterator<Item = (&LaneHistory, &SnapshotView)> {
         let all = self.lanes.iter().flat_map(|lane| lane.snapshots.iter().map(move |snapshot| (lane, snapshot)));
-        all.filter(|(_, snapshot)| !snapshot.reason.is_on_the_way())
+        all.filter(|(_, snapshot)| !snapshot.reason.is_routine())
     }
 
     /// Whether the branches of `lane` are its own. Those of a lane that was merged and cleaned up are gone, and whatever has

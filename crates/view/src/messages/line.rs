@@ -125,7 +125,7 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
             retry_planned(*level, not_before.since(record.at), checkpoint)
         }
         // A task that passed its gate is reported by the gate; routine snapshots are not reported.
-        Event::SnapshotTaken { reason, .. } if reason.is_on_the_way() => None,
+        Event::SnapshotTaken { reason, .. } if reason.is_routine() => None,
         Event::SnapshotTaken { reference, .. } => passing(Faint, format!("work in progress saved as {reference}")),
         Event::SnapshotFailed { error, .. } => lasting(Warn, format!("no snapshot could be taken: {error}")),
         Event::SnapshotDamaged { commit, error, .. } => {
@@ -245,7 +245,7 @@ fn lane_moved(history: &RunHistory, lane: &LaneId, from: LaneStage, to: LaneStag
     }
 }
 
-fn what(job: &JobId) -> String {
+fn job_in_words(job: &JobId) -> String {
     match &job.role {
         JobRole::Attempt { task, .. } => format!("attempt {} (task {task})", job.number),
         JobRole::Verify { task, .. } => format!("check of task {task}"),
@@ -262,9 +262,9 @@ fn job_started(history: &RunHistory, job: &JobId, at: Timestamp) -> Option<Line>
     // A resume that attaches to a job tells its supervisor again; nothing begins then.
     let earlier = jobs.running.iter().any(|known| known.job == *job && known.since < at);
     let text = match &job.role {
-        _ if earlier => format!("{} found running", what(job)),
+        _ if earlier => format!("{} found running", job_in_words(job)),
         JobRole::Attempt { task, .. } => format!("attempt {} started (task {task})", job.number),
-        _ => format!("{} started", what(job)),
+        _ => format!("{} started", job_in_words(job)),
     };
     passing(Tone::Plain, text)
 }
@@ -290,7 +290,7 @@ fn job_exited(
     let more = notes(exit);
     let used = transcript.map(|transcript| transcript.usage).filter(|usage| !usage.is_empty());
     let used = used.map(|usage| format!(", {usage}")).unwrap_or_default();
-    passing(tone, format!("{} {end}{used}{more}{}", what(job), said(exit, report)))
+    passing(tone, format!("{} {end}{used}{more}{}", job_in_words(job), reported(exit, report)))
 }
 
 /// The notes of the exit in parentheses; how long it took says which time limit passed.
@@ -301,7 +301,7 @@ fn notes(exit: &JobExit) -> String {
 }
 
 /// What the agent reported, where its exit does not imply it.
-fn said(exit: &JobExit, report: Option<&AgentReport>) -> String {
+fn reported(exit: &JobExit, report: Option<&AgentReport>) -> String {
     // What the supervisor wrote on the agent's behalf is the exit.
     let own = report.filter(|report| report.status != "ERROR" || !report.message.contains(&exit.command));
     let Some(report) = own else { return String::new() };

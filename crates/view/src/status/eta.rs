@@ -21,22 +21,22 @@ pub(crate) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration
     if run.stop.is_some() || run.finished.is_some() || history.done() < SAMPLES || history.active().any(asks) {
         return None;
     }
-    let took = Took::of(history, now);
-    let typical = took.typical()?;
-    let left: Vec<u64> = history.lanes().iter().map(|lane| took.left(lane, typical)).collect::<Option<_>>()?;
+    let took = LaneDurations::of(history, now);
+    let median = took.median()?;
+    let left: Vec<u64> = history.lanes().iter().map(|lane| took.left(lane, median)).collect::<Option<_>>()?;
     let places = run.start.as_ref().map_or(1, |start| u64::from(start.options.max_parallel.max(1)));
     let shared = left.iter().sum::<u64>() / places;
     Some(Duration::from_millis(longest_chain(history, &left).max(shared))).filter(|left| !left.is_zero())
 }
 
-struct Took<'h> {
+struct LaneDurations<'h> {
     history: &'h RunHistory,
     /// In milliseconds, while they waited for a person.
     waited: HashMap<&'h LaneId, u64>,
     now: Timestamp,
 }
 
-impl<'h> Took<'h> {
+impl<'h> LaneDurations<'h> {
     fn of(history: &'h RunHistory, now: Timestamp) -> Self {
         let (clock, mut waited) = (history.clock(now), HashMap::new());
         for (lane, span) in history.answered() {
@@ -53,7 +53,7 @@ impl<'h> Took<'h> {
     }
 
     /// The median time of the lanes that this run merged.
-    fn typical(&self) -> Option<u64> {
+    fn median(&self) -> Option<u64> {
         let merged = self.history.lanes().iter().filter(|lane| lane.merge_commit.is_some());
         let mut took: Vec<u64> = merged.map(|lane| self.lane(lane)).collect();
         took.sort_unstable();
@@ -61,10 +61,10 @@ impl<'h> Took<'h> {
     }
 
     /// What is left of a lane; `None` if it takes longer than usual.
-    fn left(&self, lane: &LaneHistory, typical: u64) -> Option<u64> {
+    fn left(&self, lane: &LaneHistory, median: u64) -> Option<u64> {
         match lane.state {
-            LaneState::Waiting => Some(if can_begin(self.history, lane) { typical } else { 0 }),
-            state if state.is_active() => typical.checked_sub(self.lane(lane)),
+            LaneState::Waiting => Some(if can_begin(self.history, lane) { median } else { 0 }),
+            state if state.is_active() => median.checked_sub(self.lane(lane)),
             _ => Some(0),
         }
     }

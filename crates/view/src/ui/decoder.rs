@@ -158,20 +158,20 @@ fn sequence(bytes: &[u8]) -> Option<(Part, usize)> {
 fn numbered(last: u8, numbers: &[u32]) -> Part {
     let (code, modifiers) = match (last, numbers) {
         (b'~', [200, ..]) => return Part::PasteBegins,
-        (b'~', [27, modifiers, code]) | (b'u', [code, modifiers, ..]) => return with_code(*code, *modifiers),
-        (b'u', [code]) => return with_code(*code, 0),
+        (b'~', [27, modifiers, code]) | (b'u', [code, modifiers, ..]) => return coded_key(*code, *modifiers),
+        (b'u', [code]) => return coded_key(*code, 0),
         (b'~', [1 | 7, more @ ..]) => (Some(KeyCode::Home), more.first()),
         (b'~', [4 | 8, more @ ..]) => (Some(KeyCode::End), more.first()),
         (b'~', [5, more @ ..]) => (Some(KeyCode::PageUp), more.first()),
         (b'~', [6, more @ ..]) => (Some(KeyCode::PageDown), more.first()),
         (_, numbers) => (named(last), numbers.last()),
     };
-    let modifiers = with(modifiers.copied().unwrap_or_default());
+    let modifiers = held_modifiers(modifiers.copied().unwrap_or_default());
     code.map_or(Part::Nothing, |code| Part::Key(code, modifiers))
 }
 
 /// The key of a character, as kitty (`u`) and xterm (`modifyOtherKeys`) send it.
-fn with_code(code: u32, modifiers: u32) -> Part {
+fn coded_key(code: u32, modifiers: u32) -> Part {
     let part = match (u8::try_from(code), char::from_u32(code)) {
         (Ok(byte), _) if byte.is_ascii() => character(byte),
         // Keys without a character have codes for private use.
@@ -181,13 +181,13 @@ fn with_code(code: u32, modifiers: u32) -> Part {
         _ => Part::Nothing,
     };
     match part {
-        Part::Key(code, more) => Part::Key(code, more | with(modifiers)),
+        Part::Key(code, more) => Part::Key(code, more | held_modifiers(modifiers)),
         other => other,
     }
 }
 
 /// Which keys are held, of those that make another key of one: terminals send one more than the sum of their bits.
-fn with(number: u32) -> KeyModifiers {
+fn held_modifiers(number: u32) -> KeyModifiers {
     let bits = number.saturating_sub(1);
     let held = |mask, modifiers| if bits & mask == 0 { KeyModifiers::NONE } else { modifiers };
     // Super, Hyper and Meta are as Alt.

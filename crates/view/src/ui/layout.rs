@@ -13,10 +13,10 @@ pub(super) struct Panes {
 }
 
 /// Smaller screens show one pane at a time.
-const BOTH: (u16, u16) = (60, 18);
+const LEAST_FOR_BOTH_PANES: (u16, u16) = (60, 18);
 
 /// Wider ones show the panes side by side.
-const BESIDE: u16 = 110;
+const WIDTH_FOR_SIDE_BY_SIDE: u16 = 110;
 
 /// The lanes' share of a pane's place, in parts of ten.
 const LANES: u16 = 4;
@@ -38,14 +38,14 @@ impl Panes {
 }
 
 fn panes(middle: Rect, area: Rect, state: &State) -> (Option<Rect>, Option<Rect>) {
-    if state.zoomed || area.width < BOTH.0 || area.height < BOTH.1 {
+    if state.zoomed || area.width < LEAST_FOR_BOTH_PANES.0 || area.height < LEAST_FOR_BOTH_PANES.1 {
         return match state.focus {
             Focus::Lanes => (Some(middle), None),
             Focus::Detail => (None, Some(middle)),
         };
     }
     let (mut lanes, mut detail) = (middle, middle);
-    if area.width >= BESIDE {
+    if area.width >= WIDTH_FOR_SIDE_BY_SIDE {
         lanes.width = middle.width * LANES / 10;
         detail.x += lanes.width + 1;
         detail.width -= lanes.width + 1;

@@ -10,7 +10,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// Where one is after the step from `at`, in `count` places of which a page has `page`.
-    pub(crate) fn taken(self, at: usize, count: usize, page: usize) -> usize {
+    pub(crate) fn applied_to(self, at: usize, count: usize, page: usize) -> usize {
         let by = |lines: isize| at.saturating_add_signed(lines).min(count.saturating_sub(1));
         match self {
             Self::Lines(lines) => by(lines),
@@ -22,6 +22,6 @@ impl Step {
 }
 
 /// The first line of a window of `height` lines that has line `at` in its middle, as far as there are lines.
-pub fn around(at: usize, height: usize, count: usize) -> usize {
+pub fn window_start(at: usize, height: usize, count: usize) -> usize {
     at.saturating_sub(height / 2).min(count.saturating_sub(height))
 }

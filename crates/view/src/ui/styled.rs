@@ -73,13 +73,13 @@ fn restyled(mut style: Style, parameters: &str) -> Style {
             Some(22) => style.remove_modifier(Modifier::BOLD | Modifier::DIM),
             Some(23) => style.remove_modifier(Modifier::ITALIC),
             Some(24) => style.remove_modifier(Modifier::UNDERLINED),
-            Some(code @ (30..=37 | 90..=97)) => coloured(style, basic(code % 10)),
+            Some(code @ (30..=37 | 90..=97)) => coloured(style, basic_colour(code % 10)),
             Some(38) => {
-                let colour = wide(&mut codes);
+                let colour = extended_colour(&mut codes);
                 coloured(style, colour)
             }
             Some(48) => {
-                wide(&mut codes);
+                extended_colour(&mut codes);
                 style
             }
             Some(39) => coloured(style, None),
@@ -94,37 +94,41 @@ fn coloured(style: Style, colour: Option<Color>) -> Style {
 }
 
 /// Black and white are what the terminal has for text.
-fn basic(number: u16) -> Option<Color> {
+fn basic_colour(number: u16) -> Option<Color> {
     let colours = [Color::Red, Color::Green, Color::Yellow, Color::Blue, Color::Magenta, Color::Cyan];
     colours.get(usize::from(number).checked_sub(1)?).copied()
 }
 
 /// The colour that is like `5;NUMBER` or `2;RED;GREEN;BLUE`.
-fn wide(codes: &mut impl Iterator<Item = Option<u16>>) -> Option<Color> {
+fn extended_colour(codes: &mut impl Iterator<Item = Option<u16>>) -> Option<Color> {
     match codes.next()?? {
         5 => match codes.next()?? {
-            number @ 0..=15 => basic(number % 8),
+            number @ 0..=15 => basic_colour(number % 8),
             number @ 16..=231 => {
                 let level = |place: u16| (number - 16) / place % 6 * 51;
-                like(level(36), level(6), level(1))
+                nearest_basic_colour(level(36), level(6), level(1))
             }
             _ => None,
         },
         2 => {
             let mut next = || codes.next().flatten();
             let (red, green, blue) = (next()?, next()?, next()?);
-            like(red, green, blue)
+            nearest_basic_colour(red, green, blue)
         }
         _ => None,
     }
 }
 
 /// The basic colour with the same hue; greys have none.
-fn like(red: u16, green: u16, blue: u16) -> Option<Color> {
+fn nearest_basic_colour(red: u16, green: u16, blue: u16) -> Option<Color> {
     const GREY: u16 = 40;
     let (most, least) = (red.max(green).max(blue), red.min(green).min(blue));
     let is_on = |part: u16| u16::from(part > (most + least) / 2);
-    if most.saturating_sub(least) < GREY { None } else { basic(is_on(red) | is_on(green) << 1 | is_on(blue) << 2) }
+    if most.saturating_sub(least) < GREY {
+        None
+    } else {
+        basic_colour(is_on(red) | is_on(green) << 1 | is_on(blue) << 2)
+    }
 }
 
 /// `text`, lines with Lanewright's own styles, in rows of at most `width` cells.

@@ -96,7 +96,7 @@ impl Updating<'_, '_> {
                 if let Some(Key::Move(step)) = key(event) {
                     let page = self.state.extent.help.max(1);
                     let places = (HELP.len() + 1).saturating_sub(page);
-                    self.state.dialog = Some(Dialog::Help { top: step.taken(top, places, page) });
+                    self.state.dialog = Some(Dialog::Help { top: step.applied_to(top, places, page) });
                 }
             }
             Some(Dialog::Refused(why)) => {
@@ -164,12 +164,12 @@ impl Updating<'_, '_> {
             (Focus::Detail, Tab::Output) => {
                 let places = (extent.rows + 1).saturating_sub(extent.detail).max(1);
                 let at = self.state.output_top.unwrap_or(places - 1);
-                let to = step.taken(at, places, extent.detail);
+                let to = step.applied_to(at, places, extent.detail);
                 self.state.output_top = (to + 1 < places).then_some(to);
             }
             (Focus::Detail, _) => {
                 let places = (extent.rows + 1).saturating_sub(extent.detail).max(1);
-                self.state.top = step.taken(self.state.top, places, extent.detail);
+                self.state.top = step.applied_to(self.state.top, places, extent.detail);
             }
         }
     }
@@ -177,7 +177,7 @@ impl Updating<'_, '_> {
     fn select(&mut self, step: Step) {
         let lanes = self.board.lanes();
         let at = self.board.position(self.state.selected.as_ref());
-        let chosen = lanes.get(step.taken(at, lanes.len(), self.state.extent.lanes)).map(|lane| lane.id.clone());
+        let chosen = lanes.get(step.applied_to(at, lanes.len(), self.state.extent.lanes)).map(|lane| lane.id.clone());
         if chosen != self.state.selected {
             self.state.selected = chosen;
             self.state.show_from_top();
@@ -221,7 +221,7 @@ impl Updating<'_, '_> {
 
     fn step_in_diff(&mut self, step: Step) {
         let count = self.diff().map_or(0, |diff| diff.rows.len());
-        self.move_cursor(step.taken(self.state.diff.cursor, count, self.state.extent.detail));
+        self.move_cursor(step.applied_to(self.state.diff.cursor, count, self.state.extent.detail));
     }
 
     /// Moves the cursor, and the window if it would not be seen; comments below lines take rows, too.

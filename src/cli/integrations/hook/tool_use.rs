@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use lanewright_git::{Holder, Surrounding};
-use lanewright_model::snapshot_rules::{Occasion, Progress, ToolCall};
+use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
 use lanewright_model::text::change_texts;
 use lanewright_plan::settings::{Layer, Settings};
 use lanewright_programs::process::{self, Output};
@@ -46,8 +46,8 @@ pub(crate) fn count(context: &Context, input: &Input) -> Result<Option<Value>> {
     let Some(lane) = holder.lane.as_ref().filter(|_| rests(&state, &holder)) else { return Ok(None) };
     let counted = state.run(&holder.run).count_tool_call(lane, holder.agent.as_ref())?;
     let settings = settings(context, &around)?;
-    if let Some(occasion) = occasion(&settings, input, counted)? {
-        keep(&around, &holder, input, occasion)?;
+    if let Some(trigger) = snapshot_trigger(&settings, input, counted)? {
+        keep(&around, &holder, input, trigger)?;
     }
     Ok(None)
 }
@@ -63,18 +63,18 @@ fn settings(context: &Context, around: &Surrounding) -> Result<Settings> {
 }
 
 /// Why the worktree should be saved after the call that is the `counted`-th, by the rules that hold for agents.
-fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<Occasion>> {
+fn snapshot_trigger(settings: &Settings, input: &Input, counted: u64) -> Result<Option<SnapshotTrigger>> {
     let rules = settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?;
     let call = ToolCall { tool: input.tool_name.clone(), input: input.tool_input.clone() };
     let progress = Progress { kept_at: now(), counted: counted.saturating_sub(1), calls: std::slice::from_ref(&call) };
-    Ok(rules.occasion(&progress, now()))
+    Ok(rules.trigger(&progress, now()))
 }
 
 /// Starts a process that saves the worktree: a snapshot takes longer than a hook may.
-fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion) -> Result<()> {
-    let why = match occasion {
-        Occasion::Risky => format!("after a risky call of {}", input.tool_name),
-        Occasion::ToolCalls | Occasion::Interval => "after many tool calls".to_owned(),
+fn keep(around: &Surrounding, holder: &Holder, input: &Input, trigger: SnapshotTrigger) -> Result<()> {
+    let why = match trigger {
+        SnapshotTrigger::Risky => format!("after a risky call of {}", input.tool_name),
+        SnapshotTrigger::ToolCalls | SnapshotTrigger::Interval => "after many tool calls".to_owned(),
     };
     let lane = holder.lane.as_ref().map(ToString::to_string);
     let agent = holder.agent.as_ref().map(ToString::to_string);

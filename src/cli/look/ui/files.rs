@@ -12,7 +12,7 @@ use lanewright_store::RunDirectory;
 use lanewright_view::history::LaneHistory;
 use lanewright_view::ui::board::{Board, attempt_to_show, is_live, job_to_show};
 use lanewright_view::ui::material::{Material, Output, Prompt, Text};
-use lanewright_view::ui::scroll::around;
+use lanewright_view::ui::scroll::window_start;
 use lanewright_view::ui::state::{State, Tab};
 
 use super::commands::with_hints;
@@ -69,7 +69,7 @@ impl Files {
         }
         self.said_at = Some(Instant::now());
         let lanes = board.lanes();
-        let first = around(board.position(state.selected.as_ref()), state.extent.lanes, lanes.len());
+        let first = window_start(board.position(state.selected.as_ref()), state.extent.lanes, lanes.len());
         let seen = lanes.iter().skip(first).take(state.extent.lanes);
         let jobs = seen.filter_map(|lane| lane.jobs.running.last()).map(|job| &job.job);
         let said: HashMap<JobId, String> = jobs.filter_map(|job| Some((job.clone(), self.said.of(job)?))).collect();

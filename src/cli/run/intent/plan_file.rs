@@ -132,7 +132,7 @@ impl PlanText {
     fn unknown_options(&self, plan: &Plan) -> Vec<Diagnostic> {
         let of_agent = |agent: &Agent| match plan.runner(agent) {
             Some(runner) => runner.unknown_options(&agent.command, &agent.options),
-            None => agent.options.given().into_iter().map(|(name, _)| name).collect(),
+            None => agent.options.set_options().into_iter().map(|(name, _)| name).collect(),
         };
         let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
         for (lane, agent) in plan.lanes.iter().flat_map(|lane| lane.agents.iter().map(move |agent| (lane, agent))) {

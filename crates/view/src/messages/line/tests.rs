@@ -147,8 +147,8 @@ fn supervisor_report_is_not_shown_as_agents_words() {
     let exit = exit(ExitCause::Exited, 0, "");
     let report =
         |decision: &str| AgentReport { status: "COMPLETE".into(), decision: decision.into(), ..Default::default() };
-    assert_eq!(said(&exit, Some(&report("PENDING"))), "");
-    assert_eq!(said(&exit, Some(&report("APPROVED"))), "; it reports: COMPLETE, APPROVED");
+    assert_eq!(reported(&exit, Some(&report("PENDING"))), "");
+    assert_eq!(reported(&exit, Some(&report("APPROVED"))), "; it reports: COMPLETE, APPROVED");
 }
 
 #[test]

@@ -18,13 +18,13 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, lane: &LaneHi
     let diff = match material.diff_of(&lane.id) {
         Some(Change::Shown(diff)) if !diff.rows.is_empty() => diff,
         Some(Change::Shown(diff)) => {
-            let count = says(buffer, area, "no changes");
+            let count = draw_text(buffer, area, "no changes");
             let comments = state.comments_of(&lane.id).iter().enumerate();
             comments.for_each(|(at, comment)| line_at(buffer, area, count + at, &comment_line(comment, diff)));
             return count;
         }
-        Some(Change::Missing(why)) => return says(buffer, area, why),
-        None => return says(buffer, area, "reading …"),
+        Some(Change::Missing(why)) => return draw_text(buffer, area, why),
+        None => return draw_text(buffer, area, "reading …"),
     };
     let comments: Vec<(usize, &Comment)> =
         state.comments_of(&lane.id).iter().map(|comment| (comment.shown_at(diff), comment)).collect();
@@ -48,7 +48,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, lane: &LaneHi
     diff.rows.len()
 }
 
-fn says(buffer: &mut Buffer, area: Rect, text: &str) -> usize {
+fn draw_text(buffer: &mut Buffer, area: Rect, text: &str) -> usize {
     let rows = styled::rows(text, area.width.into());
     rows.iter().enumerate().for_each(|(at, row)| line_at(buffer, area, at, row));
     rows.len()

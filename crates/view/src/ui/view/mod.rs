@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use super::board::Board;
 use super::layout::Panes;
 use super::material::Material;
-use super::scroll::around;
+use super::scroll::window_start;
 use super::state::{Dialog, Extent, Focus, State};
 use super::{keys, styled};
 
@@ -74,7 +74,7 @@ fn lanes(buffer: &mut Buffer, area: Rect, state: &State, board: &Board<'_>, mate
     // Below the title and the heading.
     let height = usize::from(area.height.saturating_sub(2));
     let selected = board.position(state.selected.as_ref());
-    let first = around(selected, height, board.lanes().len());
+    let first = window_start(selected, height, board.lanes().len());
     let rows = board.rows(first, height, usize::from(area.width), material);
     for (at, row) in rows.iter().enumerate() {
         line_at(buffer, area, at + 1, &styled::line(&styled::cells(row)));
