@@ -8,7 +8,7 @@ mod repository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lanewright_model::checkpoint::CommitId;
+use lanewright_model::CommitId;
 use lanewright_model::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
 use lanewright_model::{
     ChangeSize, Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::id::CommitId;
 use super::word_enum;
 
 word_enum! {
@@ -91,51 +92,5 @@ impl Checkpoint {
             max_retries: None,
             failure_context: Vec::new(),
         }
-    }
-}
-
-/// A commit's full object name in hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("pattern" = "^([0-9a-f]{40}|[0-9a-f]{64})$")))]
-#[serde(try_from = "String", into = "String")]
-pub struct CommitId(std::sync::Arc<str>);
-
-impl CommitId {
-    /// Checks that `text` is a full object name: 40 or 64 hexadecimal digits.
-    ///
-    /// # Errors
-    /// A message that names the text.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let whole = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if whole { Ok(Self(text.into())) } else { Err(format!("`{text}` is no full commit name")) }
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The first ten digits, for people.
-    pub fn short(&self) -> &str {
-        &self.0[..10]
-    }
-}
-
-impl TryFrom<String> for CommitId {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::new(&text)
-    }
-}
-
-impl From<CommitId> for String {
-    fn from(commit: CommitId) -> String {
-        commit.0.as_ref().to_owned()
-    }
-}
-
-impl std::fmt::Display for CommitId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{CheckpointStatus, CommitId, Stage};
-use super::id::{LaneId, PhaseId, RunId};
+use super::checkpoint::{CheckpointStatus, Stage};
+use super::id::{CommitId, LaneId, PhaseId, RunId};
 use super::time::Timestamp;
 
 /// The record in `checkpoints.json` of one stage of one lane (`docs/checkpoints.md`). Records of other writers may have

@@ -1,6 +1,6 @@
-//! Identifiers: the only strings of a plan that become part of paths and ref names.
+//! Identifiers: the only strings of a plan that become part of paths and ref names, and the names of commits.
 //!
-//! The rule is one for all of them (SPEC §13): `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` and no `..`. Two more
+//! The rule is one for all that a plan has (SPEC §13): `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` and no `..`. Two more
 //! names are refused because git refuses them as a part of a branch name: a trailing `.` and a trailing
 //! `.lock`. A run, which has files and directories of its name, cannot have that of a file of Lanewright's either.
 
@@ -52,21 +52,32 @@ fn check_run(text: &str) -> Result<(), InvalidId> {
     Ok(())
 }
 
+fn check_commit(text: &str) -> Result<(), InvalidId> {
+    let is_whole = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_whole { Ok(()) } else { Err(InvalidId(format!("`{text}` is no full commit name"))) }
+}
+
 /// The files and directories beside those of runs, in the state directory and below the worktree root, without what
 /// follows a dot. Logs, and what is made of a damaged one, have `.jsonl` in their names.
 const RESERVED: &[&str] = &["checkpoints", "errors", "slots", "trash"];
 
+#[cfg(feature = "schema")]
+const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
+
+#[cfg(feature = "schema")]
+const COMMIT_PATTERN: &str = "^([0-9a-f]{40}|[0-9a-f]{64})$";
+
 macro_rules! id_types {
-    ($($(#[$doc:meta])* $name:ident: $check:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $check:ident, $pattern:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")))]
+        #[cfg_attr(feature = "schema", schemars(extend("pattern" = $pattern)))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks `text` against the rule of this module.
+            /// Checks `text` against its rule.
             ///
             /// # Errors
             /// [`InvalidId`] names the first rule that `text` breaks.
@@ -116,15 +127,24 @@ macro_rules! id_types {
 
 id_types! {
     /// Names a phase, for example `P1`.
-    PhaseId: check;
+    PhaseId: check, NAME_PATTERN;
     /// Names a lane, unique in its plan, for example `SL-API`.
-    LaneId: check;
+    LaneId: check, NAME_PATTERN;
     /// Names an agent, unique in its lane, for example `engineer`.
-    AgentName: check;
+    AgentName: check, NAME_PATTERN;
     /// Names a task, unique in its lane.
-    TaskId: check;
+    TaskId: check, NAME_PATTERN;
     /// Names a run, unique in its repository.
-    RunId: check_run;
+    RunId: check_run, NAME_PATTERN;
+    /// A commit's full object name in hexadecimal.
+    CommitId: check_commit, COMMIT_PATTERN;
+}
+
+impl CommitId {
+    /// The first ten digits, for people.
+    pub fn short(&self) -> &str {
+        &self.0[..10]
+    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ mod word;
 
 pub use agent_options::AgentOptions;
 pub use change_size::ChangeSize;
-pub use checkpoint::{Checkpoint, CheckpointStatus, CommitId, Stage};
+pub use checkpoint::{Checkpoint, CheckpointStatus, Stage};
 pub use checkpoint_record::{CheckpointRecord, GitState};
 pub use command::CommandLine;
 pub use dag::{Dag, LaneIndex};
@@ -64,7 +64,7 @@ pub use executor::{ExecutorKind, ExecutorSettings, HERE, Resources};
 pub use failure::{Failure, FailureKind};
 pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
-pub use id::{AgentName, InvalidId, LaneId, PhaseId, RunId, TaskId};
+pub use id::{AgentName, CommitId, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use merge_choice::{MergeChoice, MergeMode, MergeStyle};
 pub use merged_plan::{MergedPlan, PlanningFiles};

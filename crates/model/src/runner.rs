@@ -63,23 +63,25 @@ impl RunnerText {
 
     /// What this description says, and what `other` says of the rest. Who names another command does not get the
     /// other's way to continue a session.
-    pub fn or(self, other: Self) -> Self {
-        let own_command = self.command.is_some();
-        let kept = |continuation: Option<Vec<String>>| continuation.filter(|_| !own_command);
+    pub fn or(self, mut other: Self) -> Self {
+        if self.command.is_some() {
+            (other.program, other.install, other.key, other.options) = (None, None, None, None);
+            (other.arguments, other.continuation, other.continue_command) = (None, None, None);
+        }
         Self {
             like: self.like,
             title: self.title.or(other.title),
-            program: self.program.or(other.program.filter(|_| !own_command)),
-            install: self.install.or(other.install.filter(|_| !own_command)),
+            program: self.program.or(other.program),
+            install: self.install.or(other.install),
             command: self.command.or(other.command),
-            arguments: self.arguments.or(other.arguments.filter(|_| !own_command)),
+            arguments: self.arguments.or(other.arguments),
             prompt: self.prompt.or(other.prompt),
-            continuation: self.continuation.or_else(|| kept(other.continuation)),
-            continue_command: self.continue_command.or_else(|| kept(other.continue_command)),
-            options: self.options.or(other.options.filter(|_| !own_command)),
+            continuation: self.continuation.or(other.continuation),
+            continue_command: self.continue_command.or(other.continue_command),
+            options: self.options.or(other.options),
             continue_anywhere: self.continue_anywhere.or(other.continue_anywhere),
             environment: self.environment.or(other.environment),
-            key: self.key.or(other.key.filter(|_| !own_command)),
+            key: self.key.or(other.key),
             event: self.event.or(other.event),
             text: self.text.or(other.text),
             outages: self.outages.or(other.outages),

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::CommitId;
-use super::id::{AgentName, PhaseId};
+use super::id::{AgentName, CommitId, PhaseId};
 use super::time::Timestamp;
 
 /// What `task.json` says. Every field is always written, so that an update leaves nothing stale behind.
