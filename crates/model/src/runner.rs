@@ -61,8 +61,8 @@ impl RunnerText {
         fields.into_iter().map(|(key, _)| key).collect()
     }
 
-    /// What this description says, and what `other` says of the rest. Who names another command does not get the
-    /// other's way to continue a session.
+    /// This description, with absent values taken from `other`. With a command of its own it does not inherit how the
+    /// other's command is installed, called and continued.
     pub fn or(self, mut other: Self) -> Self {
         if self.command.is_some() {
             (other.program, other.install, other.key, other.options) = (None, None, None, None);

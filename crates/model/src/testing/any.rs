@@ -108,10 +108,6 @@ fn any_agent() -> impl Strategy<Value = AgentName> {
     prop_oneof![Just("engineer"), Just("reviewer")].prop_map(agent)
 }
 
-fn any_stage() -> impl Strategy<Value = LaneStage> {
-    select(LaneStage::ALL)
-}
-
 fn any_job() -> BoxedStrategy<JobId> {
     let role = prop_oneof![
         any_agent().prop_map(|agent| JobRole::Attempt { agent, task: task("1") }),
@@ -267,7 +263,7 @@ fn any_job_event() -> impl Strategy<Value = Event> {
 
 fn any_lane_event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        4 => (any_lane(), any_stage(), any_stage()).prop_map(|(lane, from, to)| Event::LaneMoved { lane, from, to }),
+        4 => (any_lane(), select(LaneStage::ALL), select(LaneStage::ALL)).prop_map(|(lane, from, to)| Event::LaneMoved { lane, from, to }),
         1 => any_lane().prop_map(|lane| Event::LaneBased { lane, base: commit('1'), port: 1 }),
         1 => (any_lane(), option::of(any_agent())).prop_map(|(lane, agent)| {
             Event::WorktreeOpened { lane, agent, worktree: worktree(1, "lane/x", '2') }

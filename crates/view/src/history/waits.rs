@@ -1,6 +1,6 @@
 //! When lanes waited for something other than Lanewright.
 //!
-//! Whatever can be done is decided at once. So the time between the last event of a lane and the plan of an attempt is
+//! Everything that can start is started at once. So the time between the last event of a lane and the plan of an attempt is
 //! one in which it waited: for capacity, or for the moment of its retry.
 
 use std::collections::VecDeque;

@@ -305,7 +305,7 @@ fn reported(exit: &JobExit, report: Option<&AgentReport>) -> String {
     // What the supervisor wrote on the agent's behalf is the exit.
     let own = report.filter(|report| report.status != "ERROR" || !report.message.contains(&exit.command));
     let Some(report) = own else { return String::new() };
-    // Who is yet to decide has said nothing.
+    // A pending decision says no more than its status.
     let decision = if report.decision == "PENDING" { "" } else { &report.decision };
     let words: [&str; 5] = [&report.status, decision, &report.message, &report.feedback, &report.fault];
     let report: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();

@@ -57,7 +57,7 @@ impl Decoder {
             && matches!(self.pending.as_slice(), [ESCAPE] | [ESCAPE, b'[' | b'O' | b'P' | b'X' | b']'..=b'_'])
     }
 
-    /// Nothing has followed for a while: what is ambiguous is a key.
+    /// After a pause: what was ambiguous is the Escape key.
     pub fn flush(&mut self) -> Option<Message> {
         let is_escape = self.is_ambiguous() && std::mem::take(&mut self.pending).len() == 1;
         is_escape.then(|| Message::Key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)))

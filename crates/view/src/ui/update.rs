@@ -376,17 +376,7 @@ impl Updating<'_, '_> {
             Command::Reject => message(typed, &comments),
             Command::Approve | Command::Retry => typed.trim().to_owned(),
         };
-        if kind == Command::Reject && text.is_empty() {
-            let why = "a rejection needs a reason: type one, or comment on lines of the diff";
-            self.state.notice = Some(Notice::bad(why));
-            return None;
-        }
-        if text.len() > LONGEST_MESSAGE {
-            let why = format!(
-                "a message may have at most {} KiB; this one has {} KiB",
-                LONGEST_MESSAGE / 1024,
-                text.len() / 1024
-            );
+        if let Some(why) = message_fault(kind, &text) {
             self.state.notice = Some(Notice::bad(why));
             return None;
         }
@@ -395,10 +385,7 @@ impl Updating<'_, '_> {
         // A run without a process continues with the answer; a process that works on it hears of it.
         let resume = (!self.board.held()).then(|| ["--resume", "--progress=plain"].map(str::to_owned));
         let (name, rest): (_, Vec<String>) = match kind {
-            Command::Retry => {
-                let never_asks = ["--yes", "--progress=plain", "--on-lock-conflict=fail"].map(str::to_owned);
-                ("retry", message.into_iter().chain(never_asks).collect())
-            }
+            Command::Retry => ("retry", message.into_iter().chain(UNATTENDED.map(str::to_owned)).collect()),
             kind => {
                 let name = if kind == Command::Approve { "approve" } else { "reject" };
                 (name, gate.into_iter().chain(message).chain(resume.into_iter().flatten()).collect())
@@ -422,8 +409,7 @@ impl Updating<'_, '_> {
     }
 
     fn resume_with(&mut self, more: &[String]) {
-        let flags = ["--yes", "--progress=plain", "--on-lock-conflict=fail"].map(str::to_owned);
-        let flags: Vec<String> = flags.into_iter().chain(more.iter().cloned()).collect();
+        let flags: Vec<String> = UNATTENDED.map(str::to_owned).into_iter().chain(more.iter().cloned()).collect();
         self.call("resume", None, &flags, true);
     }
 
@@ -467,6 +453,17 @@ impl Updating<'_, '_> {
         self.state.filter.clear();
     }
 }
+
+fn message_fault(kind: Command, text: &str) -> Option<String> {
+    if kind == Command::Reject && text.is_empty() {
+        return Some("a rejection needs a reason: type one, or comment on lines of the diff".to_owned());
+    }
+    let (most, size) = (LONGEST_MESSAGE / 1024, text.len() / 1024);
+    (text.len() > LONGEST_MESSAGE).then(|| format!("a message may have at most {most} KiB; this one has {size} KiB"))
+}
+
+/// The flags of a command that has no terminal to ask on.
+const UNATTENDED: [&str; 3] = ["--yes", "--progress=plain", "--on-lock-conflict=fail"];
 
 const SHIFT: isize = 8;
 
