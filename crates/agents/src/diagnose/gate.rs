@@ -9,10 +9,10 @@ use lanewright_model::{Diagnosis, FailureClass, Finding};
 
 use super::rules::Rules;
 use super::scan::Hit;
-use super::{excerpt, place, scan};
+use super::{excerpt, scan};
 
 /// How many findings a diagnosis keeps at most; the others are only counted.
-pub const MAX_FINDINGS: usize = 50;
+const MAX_FINDINGS: usize = 50;
 
 /// What a gate's `output` says, read with the rules that are built in. Files below one of `roots`, the absolute names
 /// that the worktree has, are relative to it.
@@ -48,8 +48,20 @@ fn distinct(hits: &[Hit], roots: &[&Path]) -> Vec<Finding> {
     let better: HashSet<usize> = hits.iter().filter(is_better).map(|hit| hit.rule.tool).collect();
     let counts = |hit: &&Hit| !(hit.rule.fallback && better.contains(&hit.rule.tool));
     let findings = hits.iter().filter(counts).filter_map(|hit| hit.finding.clone());
+    let relative = |finding: Finding| Finding { file: finding.file.map(|file| relative_name(&file, roots)), ..finding };
     let mut seen = HashSet::new();
-    findings.map(|finding| place::relative(finding, roots)).filter(|finding| seen.insert(finding.clone())).collect()
+    findings.map(relative).filter(|finding| seen.insert(finding.clone())).collect()
+}
+
+/// `file` relative to the first of `roots` that it lies in.
+fn relative_name(file: &str, roots: &[&Path]) -> String {
+    let plain = file.strip_prefix("file://").unwrap_or(file);
+    let below = |root: &&Path| Path::new(plain).strip_prefix(root).ok().and_then(Path::to_str);
+    let mut name = roots.iter().find_map(below).unwrap_or(plain);
+    while let Some(rest) = name.strip_prefix("./") {
+        name = rest.trim_start_matches('/');
+    }
+    name.to_owned()
 }
 
 #[cfg(test)]

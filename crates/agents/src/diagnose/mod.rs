@@ -5,12 +5,10 @@ mod exports;
 mod gate;
 mod must_haves;
 mod outage;
-mod place;
-mod rule_text;
 mod rules;
 mod scan;
 
 pub use excerpt::LOOKED_AT;
-pub use gate::{MAX_FINDINGS, diagnose};
+pub use gate::diagnose;
 pub use must_haves::{FileText, MAX_FILE_BYTES, check as check_must_haves};
 pub use outage::{outage, outage_in};

@@ -1,13 +1,13 @@
 //! The rules by which the output of tools is read, as they stand in `templates/diagnosis`.
 
 use std::error::Error;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
 use lanewright_model::FailureClass;
 use regex::Regex;
 use regex::bytes::{RegexSet, RegexSetBuilder};
-
-use super::rule_text::{RegionText, RuleText, RulesText, ToolText};
+use serde::Deserialize;
 
 /// The built-in rules. They are tried in this order, so the file that matches any tool's lines is the last.
 const BUILT_IN: &[&str] = &[
@@ -39,30 +39,94 @@ pub(super) enum Sought {
     To(usize),
 }
 
-/// One rule; the keys are documented in `docs/diagnosis.md`.
-#[derive(Debug)]
+/// The rules as they are written in a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RulesText {
+    tool: Vec<ToolText>,
+}
+
+/// A tool; `docs/diagnosis.md` documents its keys and those of its rules.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolText {
+    name: String,
+    #[serde(default)]
+    alone: bool,
+    #[serde(default)]
+    captured: Vec<RegionText>,
+    rule: Vec<Rule>,
+}
+
+/// Lines between which a tool shows what others printed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegionText {
+    from: String,
+    to: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Rule {
     /// The number of its tool.
+    #[serde(skip)]
     pub(super) tool: usize,
     pub(super) class: FailureClass,
-    pub(super) line: Regex,
-    pub(super) above: Option<Regex>,
-    pub(super) below: Vec<Regex>,
-    pub(super) except: Option<Regex>,
-    /// Whether a blank line ends its message, because nothing else was said.
-    pub(super) until_blank: bool,
-    /// Whether something must stand in its message.
-    pub(super) needs_with: bool,
-    /// Whether something must stand somewhere in the output.
-    pub(super) needs_seen: bool,
+    pub(super) line: Pattern,
+    pub(super) above: Option<Pattern>,
+    #[serde(default)]
+    pub(super) below: Vec<Pattern>,
+    until: Option<String>,
+    with: Option<String>,
+    pub(super) except: Option<Pattern>,
+    seen: Option<String>,
+    #[serde(default)]
     pub(super) run: bool,
+    #[serde(default)]
     pub(super) fallback: bool,
+}
+
+/// A regular expression that is read from text.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Pattern(pub(super) Regex);
+
+impl TryFrom<String> for Pattern {
+    type Error = regex::Error;
+
+    fn try_from(text: String) -> Result<Self, regex::Error> {
+        Regex::new(&text).map(Self)
+    }
+}
+
+impl Deref for Pattern {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.0
+    }
 }
 
 impl Rule {
     /// Whether `line` is one that the rule does not mean.
     pub(super) fn excepts(&self, line: &str) -> bool {
         self.except.as_ref().is_some_and(|except| except.is_match(line))
+    }
+
+    /// Whether a blank line ends its message, because nothing else was said.
+    pub(super) fn is_until_blank(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// Whether something must stand in its message.
+    pub(super) fn needs_with(&self) -> bool {
+        self.with.is_some()
+    }
+
+    /// Whether something must stand somewhere in the output.
+    pub(super) fn needs_seen(&self) -> bool {
+        self.seen.is_some()
     }
 }
 
@@ -72,6 +136,7 @@ struct Tool {
     alone: bool,
 }
 
+#[derive(Default)]
 pub(super) struct Rules {
     tools: Vec<Tool>,
     /// In the order in which they are asked.
@@ -91,13 +156,38 @@ impl Rules {
     }
 
     fn parse(files: &[&str]) -> Result<Self, Box<dyn Error>> {
-        let mut building = Building::default();
+        let (mut rules, mut patterns) = (Self::default(), Vec::new());
         for file in files {
             let text: RulesText = toml::from_str(file)?;
-            text.tool.into_iter().try_for_each(|tool| building.add_tool(tool))?;
+            text.tool.into_iter().for_each(|tool| rules.add_tool(tool, &mut patterns));
         }
-        let Building { tools, rules, regions, patterns, sought } = building;
-        Ok(Self { tools, rules, regions, set: set_of(&patterns)?, sought })
+        // It reads megabytes quickly: it works on bytes, so that its classes are small, and may remember much.
+        rules.set = RegexSetBuilder::new(patterns).unicode(false).dfa_size_limit(SET_MEMORY).build()?;
+        Ok(rules)
+    }
+
+    fn add_tool(&mut self, text: ToolText, patterns: &mut Vec<String>) {
+        let (tool, sought) = (self.tools.len(), &mut self.sought);
+        self.tools.push(Tool { name: text.name, alone: text.alone });
+        let mut seek = |pattern: &str, what: Sought| {
+            patterns.push(pattern.to_owned());
+            sought.push(what);
+        };
+        for RegionText { from, to } in text.captured {
+            seek(&from, Sought::From(self.regions.len()));
+            seek(&to, Sought::To(self.regions.len()));
+            self.regions.push(tool);
+        }
+        for rule in text.rule {
+            let number = self.rules.len();
+            let above = rule.above.as_ref().map(|above| above.as_str());
+            seek(rule.line.as_str(), Sought::Line(number));
+            above.into_iter().for_each(|pattern| seek(pattern, Sought::Above(number)));
+            rule.with.iter().for_each(|pattern| seek(pattern, Sought::With(number)));
+            rule.until.iter().for_each(|pattern| seek(pattern, Sought::Until(number)));
+            rule.seen.iter().for_each(|pattern| seek(pattern, Sought::Seen(number)));
+            self.rules.push(Rule { tool, ..rule });
+        }
     }
 
     /// What is found in `line`, in the order of the rules.
@@ -112,69 +202,6 @@ impl Rules {
     /// Whether `rule` counts for nothing where rules of other tools apply.
     pub(super) fn counts_alone_only(&self, rule: &Rule) -> bool {
         self.tools[rule.tool].alone
-    }
-}
-
-/// A set that reads megabytes quickly: it works on bytes, so that its classes are small, and may remember much.
-fn set_of(patterns: &[String]) -> Result<RegexSet, regex::Error> {
-    RegexSetBuilder::new(patterns).unicode(false).dfa_size_limit(SET_MEMORY).build()
-}
-
-#[derive(Default)]
-struct Building {
-    tools: Vec<Tool>,
-    rules: Vec<Rule>,
-    regions: Vec<usize>,
-    patterns: Vec<String>,
-    sought: Vec<Sought>,
-}
-
-impl Building {
-    fn add_tool(&mut self, text: ToolText) -> Result<(), Box<dyn Error>> {
-        let tool = self.tools.len();
-        self.tools.push(Tool { name: text.name, alone: text.alone });
-        for RegionText { from, to } in text.captured {
-            let region = self.regions.len();
-            self.regions.push(tool);
-            self.seek(from, Sought::From(region));
-            self.seek(to, Sought::To(region));
-        }
-        text.rule.into_iter().try_for_each(|rule| self.add_rule(tool, rule))
-    }
-
-    fn add_rule(&mut self, tool: usize, text: RuleText) -> Result<(), Box<dyn Error>> {
-        let compile = |pattern: &Option<String>| pattern.as_deref().map(Regex::new).transpose();
-        let rule = Rule {
-            tool,
-            class: text.class,
-            line: Regex::new(&text.line)?,
-            above: compile(&text.above)?,
-            below: text.below.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>()?,
-            except: compile(&text.except)?,
-            until_blank: text.until.is_none(),
-            needs_with: text.with.is_some(),
-            needs_seen: text.seen.is_some(),
-            run: text.run,
-            fallback: text.fallback,
-        };
-        let number = self.rules.len();
-        self.rules.push(rule);
-        self.seek(text.line, Sought::Line(number));
-        let others = [
-            (text.above, Sought::Above(number)),
-            (text.with, Sought::With(number)),
-            (text.until, Sought::Until(number)),
-            (text.seen, Sought::Seen(number)),
-        ];
-        for (pattern, sought) in others {
-            pattern.into_iter().for_each(|pattern| self.seek(pattern, sought));
-        }
-        Ok(())
-    }
-
-    fn seek(&mut self, pattern: String, sought: Sought) {
-        self.patterns.push(pattern);
-        self.sought.push(sought);
     }
 }
 
@@ -197,7 +224,7 @@ mod tests {
     fn faulty_rules_are_refused() {
         let rule = |fields: &str| format!("[[tool]]\nname = 'x'\n[[tool.rule]]\nclass = 'style'\n{fields}");
         assert!(Rules::parse(&[&rule("line = 'a'")]).is_ok());
-        assert!(Rules::parse(&[&rule("line = '('")]).is_err_and(|error| error.is::<regex::Error>()));
+        assert!(Rules::parse(&[&rule("line = '('")]).is_err_and(|error| error.to_string().contains("unclosed group")));
         assert!(Rules::parse(&[&rule("line = 'a'\nbelwo = ['b']")]).is_err_and(|error| error.is::<toml::de::Error>()));
     }
 }

@@ -81,7 +81,7 @@ impl<'r, 'l> Scan<'r, 'l> {
     fn may_apply(&self, number: usize) -> bool {
         let rule = &self.rules.rules[number];
         self.region.is_none_or(|region| self.rules.regions[region] == rule.tool)
-            && (!rule.needs_seen || self.seen[number])
+            && (!rule.needs_seen() || self.seen[number])
     }
 
     fn apply(&mut self, number: usize, at: usize) -> Option<Hit<'r>> {
@@ -91,7 +91,7 @@ impl<'r, 'l> Scan<'r, 'l> {
         let applies = self.may_apply(number)
             && !rule.excepts(&message[0])
             && (rule.above.is_none() || self.above[number].is_some())
-            && (!rule.needs_with || self.sought[at..at + message.len()].iter().any(is_with));
+            && (!rule.needs_with() || self.sought[at..at + message.len()].iter().any(is_with));
         if !applies {
             return None;
         }
@@ -108,7 +108,7 @@ impl<'r, 'l> Scan<'r, 'l> {
 
     /// The lines from `at` until what ends the rule's message: a blank one, unless the rule says otherwise.
     fn message(&self, number: usize, at: usize) -> &'l [String] {
-        let until_blank = self.rules.rules[number].until_blank;
+        let until_blank = self.rules.rules[number].is_until_blank();
         let ends = |line: &usize| match until_blank {
             true => self.lines[*line].is_empty(),
             false => self.sought[*line].contains(&Sought::Until(number)),

@@ -35,6 +35,7 @@ pub fn with_literal_parentheses(text: &str) -> Option<String> {
     Some(edited(text, escapes.map(|at| (at..at, "\\".to_owned())).collect()))
 }
 
+#[derive(Default)]
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -54,18 +55,7 @@ const CLOSING: [&str; 9] = ["then", "do", "done", "fi", "else", "elif", "esac", 
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Option<Self> {
-        let parser = Self {
-            text,
-            at: 0,
-            depth: 0,
-            pending: Vec::new(),
-            escapes: None,
-            substituted: Vec::new(),
-            backticked: Vec::new(),
-            needs_bash: false,
-            end: 0,
-        };
-        (text.len() <= MAX_SCRIPT && !text.contains('\0')).then_some(parser)
+        (text.len() <= MAX_SCRIPT && !text.contains('\0')).then(|| Self { text, ..Self::default() })
     }
 
     fn rest(&self) -> &'a str {
@@ -140,9 +130,15 @@ impl<'a> Parser<'a> {
         words.contains(&self.reserved())
     }
 
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = self.reserved() == word;
+        self.at += if found { word.len() } else { 0 };
+        found
+    }
+
     fn expect_word(&mut self, word: &str) -> Option<()> {
         self.newlines();
-        (self.reserved() == word).then(|| self.at += word.len())
+        self.take_word(word).then_some(())
     }
 
     fn deeper(&mut self) -> Option<()> {
@@ -305,12 +301,10 @@ impl<'a> Parser<'a> {
             self.expect_word("then")?;
             bodies.push(self.script(&["elif", "else", "fi"])?);
             self.newlines();
-            if self.word_is(&["elif"]) {
-                self.at += "elif".len();
+            if self.take_word("elif") {
                 continue;
             }
-            if self.word_is(&["else"]) {
-                self.at += "else".len();
+            if self.take_word("else") {
                 bodies.push(self.script(&["fi"])?);
             }
             self.expect_word("fi")?;
@@ -335,8 +329,7 @@ impl<'a> Parser<'a> {
         } else {
             self.word()?;
             self.newlines();
-            if self.word_is(&["in"]) {
-                self.at += "in".len();
+            if self.take_word("in") {
                 loop {
                     self.blanks();
                     if self.peek().is_none_or(|c| c == ';' || c == '\n') {
@@ -359,8 +352,7 @@ impl<'a> Parser<'a> {
         let mut bodies = Vec::new();
         loop {
             self.newlines();
-            if self.word_is(&["esac"]) {
-                self.at += "esac".len();
+            if self.take_word("esac") {
                 return Some(Kind::Control { conditions: Vec::new(), bodies, is_loop: false });
             }
             self.take("(");

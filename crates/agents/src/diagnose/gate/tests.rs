@@ -161,3 +161,23 @@ fn part() -> impl Strategy<Value = String> {
     ];
     prop_oneof![proptest::sample::select(known.to_vec()).prop_map(str::to_owned), "\\PC{0,40}", ".{0,20}"]
 }
+
+#[test]
+fn files_of_the_worktree_are_relative_and_others_stay() {
+    let roots = [Path::new("/repo/slots/01"), Path::new("/repo/run/lane/code")];
+    let table = [
+        ("/repo/slots/01/src/lib.rs", "src/lib.rs"),
+        ("/repo/run/lane/code/src/lib.rs", "src/lib.rs"),
+        ("file:///repo/slots/01/a.mjs", "a.mjs"),
+        ("/repo/slots/011/src/lib.rs", "/repo/slots/011/src/lib.rs"),
+        ("/usr/include/stdio.h", "/usr/include/stdio.h"),
+        ("./src/a.go", "src/a.go"),
+        ("././/a.go", "a.go"),
+        ("../other/a.c", "../other/a.c"),
+        (r"C:\repo\src\a.cs", r"C:\repo\src\a.cs"),
+        (".\\a.cs", ".\\a.cs"),
+    ];
+    for (file, name) in table {
+        assert_eq!(relative_name(file, &roots), name);
+    }
+}
