@@ -227,13 +227,9 @@ impl Repair<'_> {
     }
 }
 
-/// A scalar as it is written: numbers keep their zeros.
+/// A scalar as it is written, unless it is blank.
 pub(super) fn scalar(node: &Node, faults: &Faults<'_>) -> Option<At<String>> {
-    let text = match &node.value {
-        Value::Text(text) => text.trim().to_owned(),
-        Value::Integer(_) | Value::Boolean(_) | Value::Other(_) => faults.source.slice(node.span).trim().to_owned(),
-        Value::Null | Value::List(_) | Value::Table(_) => return None,
-    };
+    let text = node.as_written(faults)?.trim().to_owned();
     (!text.is_empty()).then(|| At::new(text, node.span))
 }
 

@@ -8,6 +8,14 @@
 
 #![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
 
+/// A regular expression of this crate; one that is invalid fails every test that uses it.
+macro_rules! pattern {
+    ($pattern:expr) => {
+        std::sync::LazyLock::new(|| regex::Regex::new($pattern).expect("a regular expression"))
+    };
+}
+use pattern;
+
 mod automaton;
 mod before;
 mod command;
@@ -22,13 +30,12 @@ mod markdown;
 mod overlap;
 mod path;
 mod planning_files;
+mod raw;
 mod read;
 pub mod roadmap;
 pub mod settings;
-mod source;
 mod source_text;
 mod starter;
-pub mod tracking;
 mod tree;
 mod validate;
 mod yaml;
@@ -41,7 +48,6 @@ pub use formats::gsd::{PlanBeside as GsdPlanBeside, plans_beside as gsd_plans_be
 pub use formats::native::native_toml;
 pub use lanewright_model::PlanFormat;
 pub use planning_files::planning_files;
-pub use read::{Reading, read};
-pub use source::{Fallbacks, ReadOptions, Source, SourceFile};
+pub use read::{Fallbacks, ReadOptions, Reading, Source, SourceFile, read};
 pub use source_text::{MAX_TEXT, decode};
 pub use starter::starter_prompt;

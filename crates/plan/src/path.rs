@@ -1,10 +1,14 @@
 //! Paths as plans write them, in lists of files and in prose, and the globs that own them.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::command::is_in;
 use super::markdown::inline::{is_nothing, parts};
 use super::markdown::{lines, trim, without_marker};
+use super::pattern;
 use super::validate::glob_fault;
 
 /// Endings that tell a file from a symbol where there is no slash.
@@ -68,20 +72,15 @@ fn without_remark(text: &str) -> Option<&str> {
         let speaks = word.contains(|c: char| c.is_alphanumeric() || c == '*');
         return (speaks && (word.contains(['/', '.', '*', '\\']) || word.chars().all(simple))).then_some(word);
     }
-    if has_ending(word) && word.contains('/') {
+    if ENDING.is_match(word) && word.contains('/') {
         return Some(word);
     }
     // `My App/Main View.swift`: the whole is a path where it ends like one and reads like nothing else.
     let prose = [", ", ". ", ": ", " and ", " or ", " the ", " in ", " for "].iter().any(|part| text.contains(part));
-    (!prose && text.contains('/') && has_ending(text) && text.split_whitespace().count() <= 6).then_some(text)
+    (!prose && text.contains('/') && ENDING.is_match(text) && text.split_whitespace().count() <= 6).then_some(text)
 }
 
-fn has_ending(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').is_some_and(|(_, end)| {
-        (1..=10).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric() || c == '*')
-    })
-}
+static ENDING: LazyLock<Regex> = pattern!(r"\.[A-Za-z0-9*]{1,10}$");
 
 /// The path as git names it.
 ///
@@ -150,28 +149,18 @@ pub(super) fn in_prose(word: &str) -> Option<&str> {
     is_path.then_some(word)
 }
 
+/// `<run>` in `runs/<run>/a.json`.
+static PLACEHOLDER: LazyLock<Regex> = pattern!("<[^>]*>");
+
 /// The glob that owns a path: placeholders are any name, and brackets of routes stand for themselves.
 ///
 /// # Errors
 /// Why it cannot be owned.
 pub(super) fn as_glob(path: &str) -> Result<String, &'static str> {
-    let path = with_wildcards(&below_root(path)?);
+    let path = PLACEHOLDER.replace_all(&below_root(path)?, "*").into_owned();
     let path = if path.ends_with('/') { format!("{path}**") } else { path };
     let globs = [with_literal_names(&path), globset::escape(&path)];
     globs.into_iter().find(|glob| glob_fault(glob).is_none()).ok_or("it is not a valid glob, or too long")
-}
-
-/// `runs/<run>/a.json` as `runs/*/a.json`.
-fn with_wildcards(path: &str) -> String {
-    let mut filled = String::new();
-    let mut rest = path;
-    while let Some((before, behind)) = rest.split_once('<') {
-        let Some((_, after)) = behind.split_once('>') else { break };
-        filled.push_str(before);
-        filled.push('*');
-        rest = after;
-    }
-    filled + rest
 }
 
 /// Brackets and braces that are part of a name, like `[slug]` and `{id}`, as themselves.

@@ -4,16 +4,69 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use lanewright_model::{CommandLine, Plan, PlanFormat};
+use lanewright_model::{CommandLine, ExecutorKind, Plan, PlanFormat};
 use sha2::{Digest, Sha256};
 
 use super::diagnostic::Diagnostic;
 use super::draft::PlanDraft;
 use super::faults::Faults;
 use super::formats;
-use super::source::Source;
 use super::source_text::{MAX_TEXT, SourceText, Span, joined};
 use super::validate::{Context, Runners, validate};
+
+/// A plan whose files are read already.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Source<'a> {
+    /// Its files: one, or all plans of a GSD phase in the order of their names.
+    pub files: &'a [SourceFile<'a>],
+    /// The names of all files in the directory of the first one; a GSD plan with a SUMMARY beside it is done.
+    pub beside: &'a [String],
+    /// Its format; `None`: detected from the text.
+    pub format: Option<PlanFormat>,
+    /// What the settings say where the plan says nothing.
+    pub fallbacks: Fallbacks<'a>,
+    pub options: ReadOptions<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFile<'a> {
+    /// What diagnostics call the file.
+    pub path: &'a str,
+    /// Its text; see `decode`.
+    pub text: &'a str,
+}
+
+/// What a person asks for when a plan is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions<'a> {
+    /// Take lanes that are done already as well (`--redo`).
+    pub redo: bool,
+    /// Lanes that are not done although there is a SUMMARY, for their run stopped half-way.
+    pub unfinished: &'a [String],
+    /// What a plan should say and does not is an error (`--strict`).
+    pub strict: bool,
+    /// An open interface gate that no lane provides is an error (`--strict-gates`).
+    pub strict_gates: bool,
+    /// Take a plan that says it is retired (`--force`).
+    pub force: bool,
+    /// Keys of a native plan that are not known are ignored with a warning (`--allow-unknown`).
+    pub allow_unknown: bool,
+}
+
+/// What holds for agents and lanes of which the plan says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fallbacks<'a> {
+    /// The runner of agents that have neither a command nor a runner.
+    pub runner: Option<&'a str>,
+    /// Whether that runner also takes the place of those that the plan names.
+    pub runner_outranks_plan: bool,
+    /// The executor of lanes that name none.
+    pub executor: Option<&'a str>,
+    /// The executors that there are.
+    pub executors: &'a [(&'a str, ExecutorKind)],
+    /// How often lanes are tried again.
+    pub retries: Option<u32>,
+}
 
 /// What became of a plan file.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,10 +145,7 @@ fn no_format(text: &str, faults: &Faults<'_>) {
     } else {
         let names: Vec<&str> = PlanFormat::ALL.iter().map(|format| format.word()).collect();
         let help = format!("name it with --plan-format: {}", names.join(", "));
-        faults.error_with(
-            Span::default(),
-            "the plan format of this file cannot be detected from its first lines",
-            help,
-        );
+        let message = "the plan format of this file cannot be detected from its first lines";
+        faults.error_with(Span::default(), message, help);
     }
 }

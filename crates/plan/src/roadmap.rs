@@ -1,6 +1,11 @@
 //! Roadmaps: which phases follow each other. Every phase has a plan of its own; a roadmap says in which order.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::markdown::unfenced_lines;
+use super::pattern;
 
 /// A phase of a roadmap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,28 +38,21 @@ pub fn phases(text: &str) -> Vec<RoadmapPhase> {
     found
 }
 
+/// A heading or a list item with a box that names a phase: what the box holds, the number, and what follows it.
+static PHASE: LazyLock<Regex> = pattern!(r"^(?:##+|[-*] \[(.)\])\s*[*_]*[Pp]hase \s*([0-9][A-Za-z0-9.]*)[ :—–*-]*(.*)");
+
 /// The phase that a line names, and whether it has a box.
 fn phase(line: &str) -> Option<(RoadmapPhase, bool)> {
-    let heading = line.strip_prefix("##").map(|rest| rest.trim_start_matches('#'));
-    let item = line.strip_prefix("- [").or_else(|| line.strip_prefix("* ["));
-    let (text, done, boxed) = match (heading, item) {
-        (Some(text), _) => (text, false, false),
-        (None, Some(item)) => {
-            let mark = item.chars().next()?;
-            (item[mark.len_utf8()..].strip_prefix(']')?, mark.eq_ignore_ascii_case(&'x'), true)
-        }
-        (None, None) => return None,
+    let found = PHASE.captures(line)?;
+    let mark = found.get(1).map(|mark| mark.as_str());
+    let title = found[3].split("**").next().unwrap_or_default().trim();
+    let phase = RoadmapPhase {
+        number: found[2].trim_end_matches('.').to_owned(),
+        title: title.to_owned(),
+        alias: alias(title),
+        done: mark.is_some_and(|mark| mark.eq_ignore_ascii_case("x")),
     };
-    let text = text.trim_start().trim_start_matches(['*', '_']);
-    let rest = text.strip_prefix("Phase ").or_else(|| text.strip_prefix("phase "))?.trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
-    let number = rest[..end].trim_end_matches('.');
-    if !number.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let title = rest[end..].trim_start_matches([' ', ':', '-', '—', '–', '*']);
-    let title = title.split("**").next().unwrap_or_default().trim();
-    Some((RoadmapPhase { number: number.to_owned(), title: title.to_owned(), alias: alias(title), done }, boxed))
+    Some((phase, mark.is_some()))
 }
 
 /// A name that is the same in every spelling of its numbers: `1-2` and `01-02`, `02.1` and `2.1`.

@@ -37,6 +37,17 @@ impl Node {
             _ => vec![self],
         }
     }
+
+    /// A scalar as the text has it: numbers keep their zeros.
+    pub(super) fn as_written(&self, faults: &Faults<'_>) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Integer(_) | Value::Boolean(_) | Value::Other(_) => {
+                Some(faults.source.slice(self.span).trim().to_owned())
+            }
+            Value::Null | Value::List(_) | Value::Table(_) => None,
+        }
+    }
 }
 
 impl Value {

@@ -1,11 +1,10 @@
 //! YAML text into the tree; the only file that knows the YAML crate.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::faults::{Faults, quoted};
+use super::raw::Raw;
 use super::source_text::{At, Span};
 use super::tree::{Entry, MAX_DEPTH, Node, Value, last_entries, unique_entries};
 
@@ -34,7 +33,7 @@ struct Part<'a, 'f> {
 
 impl Part<'_, '_> {
     fn parse(&self) -> Result<Node, (Span, String)> {
-        match serde_saphyr::from_str_with_options::<Spanned<Raw>>(self.text, options()) {
+        match serde_saphyr::from_str_with_options::<Spanned<RawYaml>>(self.text, options()) {
             Ok(root) => Ok(self.convert(root)),
             Err(error) => {
                 let error = error.without_snippet();
@@ -62,9 +61,9 @@ impl Part<'_, '_> {
         }
     }
 
-    fn convert(&self, node: Spanned<Raw>) -> Node {
+    fn convert(&self, node: Spanned<RawYaml>) -> Node {
         let span = self.place(&node.defined);
-        let value = match node.value {
+        let value = match node.value.0 {
             Raw::Scalar(value) => value,
             Raw::List(items) => Value::List(items.into_iter().map(|item| self.convert(item)).collect()),
             Raw::Table(entries) => {
@@ -92,6 +91,11 @@ pub(super) fn repeated(key: &At<String>, faults: &Faults<'_>) {
     faults.warning(key.span, message, "keep one of them");
 }
 
+/// A value of YAML, whose parts have their places.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct RawYaml(Raw<Spanned<String>, Spanned<RawYaml>>);
+
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -118,66 +122,4 @@ fn message(error: &serde_saphyr::Error) -> String {
     let line = text.lines().next().unwrap_or("");
     let place = line.find(" at line ").or_else(|| line.find(" (line "));
     place.map_or(line, |at| &line[..at]).trim_end_matches(':').to_owned()
-}
-
-enum Raw {
-    Scalar(Value),
-    List(Vec<Spanned<Raw>>),
-    Table(Vec<(Spanned<String>, Spanned<Raw>)>),
-}
-
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RawVisitor)
-    }
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Scalar(Value::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Scalar(Value::Boolean(value)))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Scalar(Value::Integer(value)))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        Ok(Raw::Scalar(i64::try_from(value).map_or(Value::Other("a number out of range"), Value::Integer)))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Raw, E> {
-        Ok(Raw::Scalar(Value::Other("a fraction")))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Raw, E> {
-        Ok(Raw::Scalar(Value::Text(text.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Raw::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
-        let mut table = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            table.push(entry);
-        }
-        Ok(Raw::Table(table))
-    }
 }

@@ -1,14 +1,20 @@
-//! Which commands can judge work, and why the others cannot.
+//! Which commands can judge work as gates, and why the others cannot.
+
+use std::sync::LazyLock;
 
 use lanewright_agents::shell::{
     Command, Link, Pipeline, Script, cannot_fail, edited, has_letter, is_search, parse, seeks_failures,
     with_literal_parentheses, without_display_filters,
 };
+use regex::Regex;
 
 use super::classify::characters;
 use super::never_exits::never_exits;
+use super::rooted::relocated;
 use super::vocabulary::{CLEANERS, DANGERS, is_in};
-use crate::faults::quoted;
+use crate::faults::{Faults, quoted};
+use crate::pattern;
+use crate::source_text::Span;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Why {
@@ -37,8 +43,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// What a warning says of the command, and what to do about it.
-    pub(crate) fn explain(&self, command: &str) -> (String, String) {
+    pub(crate) fn warn(&self, command: &str, place: Span, faults: &Faults<'_>) {
         let (fault, help) = match self {
             Self::NoCommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
             Self::Endless => ("never ends by itself".to_owned(), "write a command that ends"),
@@ -61,7 +66,8 @@ impl Why {
             Self::Kept => ("looks at a file that Lanewright keeps".to_owned(), "check files of the lane"),
             Self::Turned => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
         };
-        (format!("{} {fault}", quoted(command)), format!("{help}; it is not a gate, and the agent is shown it"))
+        let help = format!("{help}; it is not a gate, and the agent is shown it");
+        faults.warning(place, format!("{} {fault}", quoted(command)), help);
     }
 }
 
@@ -128,19 +134,15 @@ fn is_for_windows(script: &str) -> bool {
     calls || (!own && names)
 }
 
+static IN_ANGLES: LazyLock<Regex> = pattern!(r"(?:^|[^<])<[A-Za-z](?:[A-Za-z0-9_ -]*[A-Za-z0-9_-])?>");
+
 /// `<phase>`, `path/to/file`, `YOUR_KEY`, `...` outside of quotes.
 fn has_placeholder(script: &str) -> bool {
     let (read, _) = characters(script, "\"'`");
     let visible: String = read.iter().map(|read| if read.quote.is_some() { '_' } else { read.c }).collect();
-    let in_angles = visible.match_indices('<').any(|(at, _)| {
-        let rest = &visible[at + 1..];
-        let name = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_- ".contains(c))).unwrap_or(rest.len());
-        let named = rest.starts_with(|c: char| c.is_ascii_alphabetic()) && !rest[..name].ends_with(' ');
-        named && rest[name..].starts_with('>') && !visible[..at].ends_with('<')
-    });
     let words = ["res://", "path/to/", "YOUR_", "your-", "{{", "<<phase", "{phase}", "{plan}", "{N}"];
     let dots = visible.split_whitespace().any(|word| matches!(word, "..." | "…" | "XXX"));
-    in_angles || dots || words.iter().any(|word| visible.contains(word))
+    IN_ANGLES.is_match(&visible) || dots || words.iter().any(|word| visible.contains(word))
 }
 
 /// `grep x a | wc -l`
@@ -225,8 +227,63 @@ fn is_dangerous(command: &Command) -> bool {
     }
 }
 
+/// Commands, separated by whether they can judge work.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Commands {
+    pub(crate) gates: Vec<String>,
+    /// Those that are no gates.
+    pub(crate) others: Vec<(String, Why)>,
+}
+
+impl Commands {
+    pub(crate) fn judged(commands: Vec<String>) -> Self {
+        let mut judged = Self::default();
+        for command in commands {
+            match script_gate(&command) {
+                Ok(gate) => judged.gates.push(gate),
+                Err(why) => judged.others.push((command, why)),
+            }
+        }
+        judged
+    }
+
+    /// Puts the lane's worktree in place of `root`; a gate that names other files of another machine is none. Whether any
+    /// gate was changed.
+    pub(crate) fn relocate(&mut self, root: Option<&str>) -> bool {
+        let mut any = false;
+        for gate in std::mem::take(&mut self.gates) {
+            match relocated(&gate, root) {
+                Some(moved) => {
+                    any |= moved != gate;
+                    self.gates.push(moved);
+                }
+                None => self.others.push((gate, Why::Elsewhere)),
+            }
+        }
+        any
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.gates.extend(other.gates);
+        self.others.extend(other.others);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gates.is_empty() && self.others.is_empty()
+    }
+
+    pub(crate) fn warn(&self, place: impl Into<Span>, faults: &Faults<'_>) {
+        let place = place.into();
+        for (command, why) in &self.others {
+            // `set -e` is Lanewright's own.
+            why.warn(command.strip_prefix("set -e\n").unwrap_or(command), place, faults);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::statement::commands_of_cell;
     use super::*;
 
     #[test]
@@ -302,5 +359,37 @@ mod tests {
             Ok("set -e\n! grep -q a b || exit 1\ntest -f a && test -f b || exit 1 # x\nnpm test")
         );
         assert_eq!(script_gate("echo a\nnpm test || true"), Err(Why::Harmless("|| true".to_owned())));
+    }
+
+    #[test]
+    fn cells_of_a_command_column() {
+        let cases: &[(&str, &[&str])] = &[
+            ("`npm run test -- tests/unit`", &["npm run test -- tests/unit"]),
+            ("pytest tests/a.py -v", &["pytest tests/a.py -v"]),
+            ("`npm run build && npx tool --help`", &["npm run build && npx tool --help"]),
+            ("`ruff check --all`, then `pytest -q`", &["ruff check --all", "pytest -q"]),
+            ("`pytest -q` (if there is none, say so)", &[]),
+            ("`ruff check src/`; there is no other linter here", &["ruff check src/"]),
+            ("Manual review", &[]),
+            ("test coverage is complete", &[]),
+            ("see `## Verification` step 2", &[]),
+            ("`src/cli/index.ts`", &[]),
+            ("—", &[]),
+            ("n/a", &[]),
+            ("`rg -n old src/` returns no matches", &[]),
+            ("`rg -n old src/`, which must fail", &[]),
+            ("`test ! -e old.txt || make check`", &["test ! -e old.txt || make check"]),
+            ("`TMPDIR=/var/tmp uv run pytest`", &["TMPDIR=/var/tmp uv run pytest"]),
+            ("`! rg -n old src/`", &["! rg -n old src/"]),
+            ("`./check.sh`", &["./check.sh"]),
+            ("`git status --short` shows owned paths only", &[]),
+            ("`pytest -q | tail -3`", &["pytest -q"]),
+            ("`python - <<'E'\n    print(1)\n    E`", &["python - <<'E'\nprint(1)\nE"]),
+            ("`pytest a\n    b`", &["pytest a b"]),
+            ("`python -c \"a\n    b\"`", &["python -c \"a\nb\""]),
+        ];
+        for (text, commands) in cases {
+            assert_eq!(Commands::judged(commands_of_cell(text)).gates, *commands, "{text}");
+        }
     }
 }

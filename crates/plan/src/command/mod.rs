@@ -5,7 +5,6 @@
 //! fails every attempt.
 
 mod classify;
-mod commands;
 mod judge;
 mod never_exits;
 mod rooted;
@@ -13,8 +12,7 @@ mod statement;
 mod vocabulary;
 
 pub(super) use classify::{is_syntax, may_be_call, may_be_command, without_remark};
-pub(super) use commands::Commands;
-pub(super) use judge::{Why, script_gate};
+pub(super) use judge::{Commands, Why, script_gate};
 pub(super) use rooted::root;
 pub(super) use statement::{commands, commands_of_cell, in_statement, is_turned, searches};
 pub(super) use vocabulary::is_in;

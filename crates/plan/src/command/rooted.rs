@@ -2,9 +2,13 @@
 //!
 //! Such a gate would judge another copy of the files than the lane's, or none.
 
+use std::sync::LazyLock;
+
 use lanewright_agents::shell::edited;
+use regex::Regex;
 
 use super::classify::characters;
+use crate::pattern;
 use crate::source_text::File;
 
 /// The directory of a worktree, for everything that its lane runs.
@@ -85,13 +89,8 @@ fn common<'a>(files: &[File<'a>]) -> Option<&'a str> {
 
 /// Whether `text` begins with a name below someone's home, or on a drive.
 fn is_abroad(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let drive = bytes.len() > 3
-        && bytes[0].is_ascii_uppercase()
-        && bytes[1] == b':'
-        && matches!(bytes[2], b'/' | b'\\')
-        && bytes[3].is_ascii_alphanumeric();
-    drive || ["/home/", "/Users/", "/root/", "/mnt/", "/Volumes/", "/c/"].iter().any(|home| text.starts_with(home))
+    static ABROAD: LazyLock<Regex> = pattern!(r"^(?:[A-Z]:[/\\][A-Za-z0-9]|/(?:home|Users|root|mnt|Volumes|c)/)");
+    ABROAD.is_match(text)
 }
 
 /// Every absolute directory that the text goes to (`cd`) before it goes on.
@@ -115,12 +114,10 @@ fn directories(text: &str) -> impl Iterator<Item = &str> + Clone {
 }
 
 fn is_foreign(directory: &str) -> bool {
-    let bytes = directory.as_bytes();
-    let drive =
-        bytes.len() > 3 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'/' | b'\\');
+    static DRIVE: LazyLock<Regex> = pattern!(r"(?s)^[A-Za-z]:[/\\].");
     let below = |root: &str| directory.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let absolute = directory.starts_with('/') && directory.len() > 1 && !ELSEWHERE.iter().any(|root| below(root));
-    (drive || absolute) && !directory.contains('$')
+    (DRIVE.is_match(directory) || absolute) && !directory.contains('$')
 }
 
 #[cfg(test)]

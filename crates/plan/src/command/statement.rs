@@ -235,21 +235,18 @@ fn affirms(behind: &str, search: bool) -> bool {
     rest.is_empty() || is_in(POSITIVE, &first) || is_state || found || !rest.starts_with(|c: char| c.is_alphanumeric())
 }
 
-static NO_ERRORS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static NO_ERRORS: LazyLock<Regex> = LazyLock::new(|| {
     let kinds = "type|types|typescript|ts|lint|linting|linter|compile|compiler|compilation|build|runtime|console|syntax|import|test";
     let what = "errors?|warnings?|failures?|issues?|regressions?|problems?|failed";
     let pattern =
         format!(r"\b(?:no|zero|0|without(?: any)?|free of)\s+(?:(?:{kinds})\s+)*(?:{what})\b(?:\s+or\s+(?:{what}))?");
-    Regex::new(&pattern).ok()
+    Regex::new(&pattern).expect("a regular expression")
 });
 
 /// Whether `said` of a command says that its success is not what is wanted, or not always.
 pub(crate) fn is_turned(said: &str, search: bool) -> bool {
     let said = said.to_lowercase().replace("non-zero", "nonzero");
-    let said = match NO_ERRORS.as_ref().filter(|_| !search) {
-        Some(pattern) => pattern.replace_all(&said, " "),
-        None => said.into(),
-    };
+    let said = if search { said.into() } else { NO_ERRORS.replace_all(&said, " ") };
     let mut words =
         said.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '\'')).filter(|word| !word.is_empty());
     words.any(|word| is_in(TURNING, word) || word.ends_with("n't") || (search && is_in(ABSENCE, word)))

@@ -90,24 +90,39 @@ impl<T: Table> FromNode for T {
 }
 
 /// The one key that fills a field.
-impl<T: FromNode> Field for Option<T> {
+impl<T: FromNode + Clone> Field for Option<T> {
     fn read(fields: &mut Fields<'_>, names: &[&'static str]) -> Self {
         fields.read(names.first()?)
     }
+
+    fn fill(&mut self, default: &Self) {
+        if self.is_none() {
+            self.clone_from(default);
+        }
+    }
 }
 
-impl<T> Field for Vec<T>
+impl<T: Clone> Field for Vec<T>
 where
     Self: FromNode,
 {
     fn read(fields: &mut Fields<'_>, names: &[&'static str]) -> Self {
         <Option<Self> as Field>::read(fields, names).unwrap_or_default()
     }
+
+    /// Of two entries of the same name the last counts, the field's own.
+    fn fill(&mut self, default: &Self) {
+        self.splice(..0, default.iter().cloned());
+    }
 }
 
-impl<T: Table + Default> Field for T {
+impl<T: Table + Clone + Default> Field for T {
     fn read(fields: &mut Fields<'_>, names: &[&'static str]) -> Self {
         <Option<Self> as Field>::read(fields, names).unwrap_or_default()
+    }
+
+    fn fill(&mut self, default: &Self) {
+        Table::fill(self, default);
     }
 }
 

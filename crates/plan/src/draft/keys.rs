@@ -1,8 +1,7 @@
 //! How a table of the native format is described: one line for each key says which field it fills, what it takes, and what
 //! editors say about it. The struct, the schema and the reader are made from it.
 
-use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use lanewright_model::{Approval, MergeChoice, Round, TaskKind};
+use lanewright_model::plan::{EdgeOrigin, Skipped};
 
 use super::fields::Fields;
 use crate::source_text::{At, Span};
@@ -52,11 +51,17 @@ pub(super) trait Table: Sized {
 
     /// Reads every key. Faults are noted, and what is at fault is left out.
     fn read(fields: &mut Fields<'_>) -> Self;
+
+    /// Takes from `defaults` the values of the fields that are not set.
+    fn fill(&mut self, defaults: &Self);
 }
 
 /// A field of a [`Table`], which the keys called `names` fill.
 pub(super) trait Field {
     fn read(fields: &mut Fields<'_>, names: &[&'static str]) -> Self;
+
+    /// Takes the value of `default` where none is set. A field whose keys have no default stays as it is.
+    fn fill(&mut self, _default: &Self) {}
 }
 
 impl Field for Span {
@@ -79,31 +84,6 @@ pub(super) use filled_by_no_key;
 
 filled_by_no_key! { Vec<Skipped>, Vec<(At<String>, EdgeOrigin)> }
 
-/// Words of which a key takes one.
-pub(super) trait Word: Copy + 'static {
-    const WORDS: &'static [Self];
-
-    fn text(self) -> &'static str;
-}
-
-pub(super) fn words<T: Word>() -> Vec<&'static str> {
-    T::WORDS.iter().map(|word| word.text()).collect()
-}
-
-macro_rules! words_of_keys {
-    ($($name:ident),*) => {$(
-        impl Word for $name {
-            const WORDS: &'static [Self] = Self::ALL;
-
-            fn text(self) -> &'static str {
-                self.word()
-            }
-        }
-    )*};
-}
-
-words_of_keys! { AgentWorktrees, Approval, MergeChoice, OwnershipRule, RetryFrom, Round, TaskKind }
-
 /// Describes how a struct is read from a table.
 macro_rules! table {
     ($name:ident = $owner:literal {
@@ -122,6 +102,10 @@ macro_rules! table {
 
             fn read(fields: &mut Fields<'_>) -> Self {
                 Self { $($field: <$type as Field>::read(fields, &[$($key),*]),)* }
+            }
+
+            fn fill(&mut self, defaults: &Self) {
+                $(Field::fill(&mut self.$field, &defaults.$field);)*
             }
         }
     };

@@ -92,7 +92,7 @@ fn axis(entry: Entry, faults: &Faults<'_>) -> Axis {
     }
     let mut values: Vec<String> = Vec::new();
     for item in entry.value.items() {
-        let Some(text) = scalar(&item, faults) else {
+        let Some(text) = item.as_written(faults) else {
             faults.error_with(item.span, format!("text is wanted here, not {}", item.value.kind()), HELP);
             continue;
         };
@@ -107,17 +107,6 @@ fn axis(entry: Entry, faults: &Faults<'_>) -> Axis {
         faults.error_with(span, format!("`{name}` has no values"), HELP);
     }
     Axis { name, values }
-}
-
-/// A value as it is written.
-fn scalar(node: &Node, faults: &Faults<'_>) -> Option<String> {
-    match &node.value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Integer(_) | Value::Boolean(_) | Value::Other(_) => {
-            Some(faults.source.slice(node.span).trim().to_owned())
-        }
-        Value::Null | Value::List(_) | Value::Table(_) => None,
-    }
 }
 
 /// The value as part of an id: `ubuntu:22.04` is `ubuntu-22.04`.
@@ -145,7 +134,7 @@ fn copy(lane: &Node, values: &Combination<'_>, faults: &Faults<'_>) -> Node {
         values.iter().map(|(_, value)| map(value)).collect::<Vec<_>>().join(between)
     };
     for entry in entries(&mut copy).into_iter().flatten() {
-        let own = scalar(&entry.value, faults);
+        let own = entry.value.as_written(faults);
         match (entry.key.value.as_str(), own) {
             ("id", Some(id)) if placeholders(&id).next().is_some() => {
                 let fitting: Vec<(&str, String)> = values.iter().map(|(name, value)| (*name, in_id(value))).collect();
@@ -216,7 +205,7 @@ fn each_text(node: &mut Node, act: &mut dyn FnMut(&mut String, Span)) {
 
 fn id_of(lane: &Node, faults: &Faults<'_>) -> Option<String> {
     let Value::Table(entries) = &lane.value else { return None };
-    scalar(&entries.iter().find(|entry| entry.key.value == "id")?.value, faults)
+    entries.iter().find(|entry| entry.key.value == "id")?.value.as_written(faults)
 }
 
 /// Replaces, in the lists of lanes, one that a matrix stands for by all that it stands for.
@@ -227,7 +216,7 @@ fn refer_to_all(lane: &mut Node, expanded: &BTreeMap<String, Vec<String>>, fault
         }
         let span = entry.value.span;
         let named = std::mem::replace(&mut entry.value, At::new(Value::Null, span)).items().into_iter();
-        let all = named.flat_map(|item| match scalar(&item, faults).and_then(|id| expanded.get(&id)) {
+        let all = named.flat_map(|item| match item.as_written(faults).and_then(|id| expanded.get(&id)) {
             Some(ids) => ids.iter().map(|id| At::new(Value::Text(id.clone()), item.span)).collect(),
             None => vec![item],
         });

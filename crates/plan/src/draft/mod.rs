@@ -11,6 +11,7 @@ mod values;
 
 use std::time::Duration;
 
+use crate::settings::value::words;
 use crate::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
@@ -18,7 +19,7 @@ use keys::Shape::{
     Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Matrix, Number, Pools,
     Table as Nested, Tables, Text, Texts, Word, Words,
 };
-use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
+use keys::{Field, Key, Table, draft, filled_by_no_key, table};
 use lanewright_model::AgentOptions;
 use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
 use lanewright_model::{
@@ -201,43 +202,9 @@ draft! {
 }
 
 impl LaneDraft {
-    /// Fills in what the lane leaves open and `defaults` give. `merge` is left to the check that all lanes agree in it.
+    /// Takes from `defaults` what the lane leaves open.
     pub(super) fn fill(&mut self, defaults: &Self) {
-        fn or<T: Clone>(own: &mut Option<T>, default: &Option<T>) {
-            if own.is_none() {
-                own.clone_from(default);
-            }
-        }
-        or(&mut self.owns, &defaults.owns);
-        or(&mut self.ownership, &defaults.ownership);
-        or(&mut self.tests, &defaults.tests);
-        or(&mut self.timeout, &defaults.timeout);
-        or(&mut self.retries, &defaults.retries);
-        or(&mut self.approval, &defaults.approval);
-        or(&mut self.uses, &defaults.uses);
-        or(&mut self.setup, &defaults.setup);
-        or(&mut self.copy, &defaults.copy);
-        or(&mut self.resume, &defaults.resume);
-        or(&mut self.agent_worktrees, &defaults.agent_worktrees);
-        or(&mut self.executor, &defaults.executor);
-        or(&mut self.cpus, &defaults.cpus);
-        or(&mut self.memory_mib, &defaults.memory_mib);
-        or(&mut self.gpus, &defaults.gpus);
-        or(&mut self.image, &defaults.image);
-        or(&mut self.job_time, &defaults.job_time);
-        or(&mut self.max_time, &defaults.max_time);
-        or(&mut self.allow_empty, &defaults.allow_empty);
-        or(&mut self.tasks, &defaults.tasks);
-        or(&mut self.agents, &defaults.agents);
-        if !self.program.is_given() {
-            self.program.clone_from(&defaults.program);
-        }
-        self.options.fill(&defaults.options);
-        if self.prompt.text.is_none() && self.prompt.file.is_none() {
-            self.prompt.clone_from(&defaults.prompt);
-        }
-        // Of variables of the same name the last counts.
-        self.env.splice(..0, defaults.env.iter().cloned());
+        Table::fill(self, defaults);
     }
 }
 
@@ -263,6 +230,12 @@ impl Field for ProgramDraft {
         let (command, runner) = (fields.read("command"), fields.read("runner"));
         Self { command, runner, faulty: fields.faults.errors() > before }
     }
+
+    fn fill(&mut self, default: &Self) {
+        if !self.is_given() {
+            self.clone_from(default);
+        }
+    }
 }
 
 /// Options of the agents' programs.
@@ -275,15 +248,6 @@ pub(super) struct OptionsDraft {
 }
 
 impl OptionsDraft {
-    /// Takes from `others` what is not set here.
-    fn fill(&mut self, others: &Self) {
-        let Self { model, effort, max_turns, budget } = others.clone();
-        self.model = self.model.take().or(model);
-        self.effort = self.effort.take().or(effort);
-        self.max_turns = self.max_turns.take().or(max_turns);
-        self.budget = self.budget.take().or(budget);
-    }
-
     /// These options, with those of `lane` for what is not set here.
     pub(super) fn within(&self, lane: &Self) -> AgentOptions {
         let mut all = self.clone();
@@ -305,6 +269,13 @@ impl Field for OptionsDraft {
             max_turns: fields.read("max_turns"),
             budget: fields.read("budget"),
         }
+    }
+
+    fn fill(&mut self, default: &Self) {
+        self.model.fill(&default.model);
+        self.effort.fill(&default.effort);
+        self.max_turns.fill(&default.max_turns);
+        self.budget.fill(&default.budget);
     }
 }
 
@@ -337,6 +308,12 @@ impl PromptDraft {
 impl Field for PromptDraft {
     fn read(fields: &mut Fields<'_>, _: &[&'static str]) -> Self {
         Self { text: fields.read("prompt"), file: fields.read("prompt_file") }
+    }
+
+    fn fill(&mut self, default: &Self) {
+        if self.text.is_none() && self.file.is_none() {
+            self.clone_from(default);
+        }
     }
 }
 

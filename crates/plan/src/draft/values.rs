@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use lanewright_model::{CommandLine, Dollars};
+use lanewright_model::plan::{AgentWorktrees, OwnershipRule, RetryFrom};
+use lanewright_model::{Approval, CommandLine, Dollars, MergeChoice, Round, TaskKind, Word};
 
-use super::keys::{Key, Shape, Word, words};
+use super::keys::{Key, Shape};
 use crate::faults::{Faults, nearest, quoted};
+use crate::settings::value::words;
 use crate::source_text::{At, Span};
 use crate::tree::{Node, Value};
 
@@ -84,11 +86,9 @@ fn full_text(node: Node, faults: &Faults<'_>) -> Option<At<String>> {
 
 /// Text, or a number or truth value as it is written: ids and environment variables.
 fn written(node: Node, faults: &Faults<'_>) -> Option<At<String>> {
-    match node.value {
-        Value::Integer(_) | Value::Boolean(_) | Value::Other(_) => {
-            Some(At::new(faults.source.slice(node.span).trim().to_owned(), node.span))
-        }
-        _ => text(node, faults),
+    match node.as_written(faults) {
+        Some(written) => Some(At::new(written, node.span)),
+        None => wrong_kind("text", &node.value, node.span, faults),
     }
 }
 
@@ -161,19 +161,29 @@ impl FromNode for At<Duration> {
     }
 }
 
-impl<T: Word> FromNode for At<T> {
-    fn from_node(node: Node, _: &Key, faults: &Faults<'_>) -> Option<Self> {
-        let text = written(node, faults)?;
-        if let Some(&word) = T::WORDS.iter().find(|word| word.text() == text.value) {
-            return Some(At::new(word, text.span));
+macro_rules! word_of_key {
+    ($($type:ty),*) => {$(
+        impl FromNode for At<$type> {
+            fn from_node(node: Node, _: &Key, faults: &Faults<'_>) -> Option<Self> {
+                word(node, faults)
+            }
         }
-        let help = match nearest(&text.value, words::<T>()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("one of: {}", words::<T>().join(", ")),
-        };
-        faults.error_with(text.span, format!("{} is not one of the words for this key", quoted(&text.value)), help);
-        None
+    )*};
+}
+
+word_of_key! { AgentWorktrees, Approval, MergeChoice, OwnershipRule, RetryFrom, Round, TaskKind }
+
+fn word<T: Word>(node: Node, faults: &Faults<'_>) -> Option<At<T>> {
+    let text = written(node, faults)?;
+    if let Some(&word) = T::all().iter().find(|word| word.word() == text.value) {
+        return Some(At::new(word, text.span));
     }
+    let help = match nearest(&text.value, words::<T>()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("one of: {}", words::<T>().join(", ")),
+    };
+    faults.error_with(text.span, format!("{} is not one of the words for this key", quoted(&text.value)), help);
+    None
 }
 
 /// A shell line, or the list of a program and its arguments.

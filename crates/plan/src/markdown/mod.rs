@@ -8,6 +8,11 @@ pub(super) mod inline;
 mod text;
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::pattern;
 
 pub(super) use document::{Document, section_title};
 pub(super) use text::{as_code, clean, first_words, list_items, paragraph, section};
@@ -144,27 +149,14 @@ pub(super) fn unfenced_lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     fenced_lines(text, 0).into_iter().filter(|(_, fence)| *fence == Fence::Outside).map(|(line, _)| line)
 }
 
+static ITEM: LazyLock<Regex> = pattern!(r"^(?:[-*+•]|[0-9]{1,9}[.)])[ \t]\s*(?:\[([ xX])\])?");
+
 /// A list item without its marker, its check box and white space, and whether the box is ticked.
 pub(super) fn list_item(text: &str, range: Range<usize>) -> Option<(Range<usize>, Option<bool>)> {
     let range = trim(text, range);
-    let line = &text[range.clone()];
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let marker = match line.as_bytes() {
-        [b'-' | b'*' | b'+', ..] => 1,
-        bytes if (1..10).contains(&digits) && matches!(bytes.get(digits), Some(b'.' | b')')) => digits + 1,
-        _ if line.starts_with('•') => '•'.len_utf8(),
-        _ => return None,
-    };
-    if !line[marker..].starts_with([' ', '\t']) {
-        return None;
-    }
-    let item = trim(text, range.start + marker..range.end);
-    let ticked = match text[item.clone()].as_bytes() {
-        [b'[', b' ', b']', ..] => Some(false),
-        [b'[', b'x' | b'X', b']', ..] => Some(true),
-        _ => return Some((item, None)),
-    };
-    Some((trim(text, item.start + 3..item.end), ticked))
+    let found = ITEM.captures(&text[range.clone()])?;
+    let ticked = found.get(1).map(|mark| mark.as_str() != " ");
+    Some((trim(text, range.start + found[0].len()..range.end), ticked))
 }
 
 /// A line without the marker of a list, if it has one.

@@ -58,6 +58,9 @@ fn position(fault: &Fault) -> (usize, usize) {
     }
 }
 
+/// How the kind of an executor is written.
+const KINDS: &str = "`kind = \"slurm\"` or `kind = \"kubernetes\"`";
+
 type SpannedKey<'i> = Spanned<Cow<'i, str>>;
 type SpannedValue<'i> = Spanned<DeValue<'i>>;
 
@@ -72,9 +75,9 @@ impl Reader<'_> {
     fn entry(&mut self, name: &SpannedKey<'_>, value: &SpannedValue<'_>) {
         let text = name.get_ref().as_ref();
         if text == "runners" {
-            self.runners(value);
+            self.tables("runner", value, value::runner, Self::runner);
         } else if text == "executors" {
-            self.executors(value);
+            self.tables("executor", value, value::executor, Self::executor);
         } else if NOT_IN_FILES.contains(&text) {
             self.error(name.span(), format!("`{text}` cannot be set in a file"));
         } else if let Some(key) = KEYS.iter().find(|key| key.name == text) {
@@ -109,16 +112,32 @@ impl Reader<'_> {
         }
     }
 
-    fn runners(&mut self, value: &SpannedValue<'_>) {
-        let Some(runners) = value.get_ref().as_table() else {
-            return self.error(value.span(), "`runners` holds tables: write `[runners.NAME]`");
+    /// The tables below `[runners]` or `[executors]`: `what` of each, whose name `check` reads.
+    fn tables(
+        &mut self,
+        what: &str,
+        value: &SpannedValue<'_>,
+        check: fn(&str) -> Result<String, String>,
+        read: fn(&mut Self, String, &SpannedKey<'_>, &SpannedValue<'_>),
+    ) {
+        let Some(tables) = value.get_ref().as_table() else {
+            return self.error(value.span(), format!("`{what}s` holds tables: write `[{what}s.NAME]`"));
         };
-        for (name, description) in runners {
-            match value::runner(name.get_ref()) {
-                Ok(text) => self.runner(text, name, description),
-                Err(message) => self.error(name.span(), format!("`{}` is no runner's name: {message}", name.get_ref())),
+        for (name, description) in tables {
+            match check(name.get_ref()) {
+                Ok(text) => read(self, text, name, description),
+                Err(message) => self.error(name.span(), format!("`{}` is no {what}'s name: {message}", name.get_ref())),
             }
         }
+    }
+
+    /// The entries of `table` whose keys are `known`; the others are reported.
+    fn known<'i>(&mut self, table: &DeTable<'i>, known: &[&str]) -> DeTable<'i> {
+        let is_known = |key: &SpannedKey<'i>| known.contains(&key.get_ref().as_ref());
+        for key in table.keys().filter(|key| !is_known(key)) {
+            self.unknown(key, known.iter().copied());
+        }
+        table.clone().into_iter().filter(|(key, _)| is_known(key)).collect()
     }
 
     fn runner(&mut self, text: String, name: &SpannedKey<'_>, description: &SpannedValue<'_>) {
@@ -126,11 +145,7 @@ impl Reader<'_> {
             return self.error(description.span(), format!("write `[runners.{text}]` and `command = […]` below it"));
         };
         let keys = RunnerText::keys();
-        let (known, unknown): (DeTable<'_>, DeTable<'_>) =
-            entries.clone().into_iter().partition(|(key, _)| keys.iter().any(|known| known == key.get_ref()));
-        for key in unknown.keys() {
-            self.unknown(key, keys.iter().map(String::as_str));
-        }
+        let known = self.known(entries, &keys.iter().map(String::as_str).collect::<Vec<_>>());
         let (read, command) = (runner_text(description.span(), known), entries.get("command"));
         match (read, command, command.map(|value| command_line(value.get_ref()))) {
             (_, Some(value), Some(None)) => {
@@ -153,35 +168,13 @@ impl Reader<'_> {
         }
     }
 
-    fn executors(&mut self, value: &SpannedValue<'_>) {
-        let Some(executors) = value.get_ref().as_table() else {
-            return self.error(value.span(), "`executors` holds tables: write `[executors.NAME]`");
-        };
-        for (name, description) in executors {
-            match value::executor(name.get_ref()) {
-                Ok(text) => self.executor(text, name, description),
-                Err(message) => {
-                    self.error(name.span(), format!("`{}` is no executor's name: {message}", name.get_ref()));
-                }
-            }
-        }
-    }
-
     fn executor(&mut self, text: String, name: &SpannedKey<'_>, description: &SpannedValue<'_>) {
         let Some(entries) = description.get_ref().as_table() else {
-            let message =
-                format!("write `[executors.{text}]` and `kind = \"slurm\"` or `kind = \"kubernetes\"` below it");
-            return self.error(description.span(), message);
+            return self.error(description.span(), format!("write `[executors.{text}]` and {KINDS} below it"));
         };
-        let (known, unknown): (DeTable<'_>, DeTable<'_>) =
-            entries.clone().into_iter().partition(|(key, _)| ExecutorSettings::KEYS.contains(&key.get_ref().as_ref()));
-        for key in unknown.keys() {
-            self.unknown(key, ExecutorSettings::KEYS.iter().copied());
-        }
+        let known = self.known(entries, ExecutorSettings::KEYS);
         if entries.get("kind").is_none() {
-            let message =
-                format!("the executor `{text}` has no `kind`; write `kind = \"slurm\"` or `kind = \"kubernetes\"`");
-            return self.error(name.span(), message);
+            return self.error(name.span(), format!("the executor `{text}` has no `kind`; write {KINDS}"));
         }
         let value = ValueDeserializer::from(Spanned::new(description.span(), DeValue::Table(known)));
         match ExecutorSettings::deserialize(value) {

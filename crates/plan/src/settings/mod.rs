@@ -3,7 +3,6 @@
 //! Pure: the texts of the files and the environment come in as data. [`Layers::read`] checks everything that was
 //! written anywhere and answers with every fault at once; what it returns can no longer fail.
 
-mod conflict;
 pub mod environment;
 mod fault;
 mod file;
@@ -16,7 +15,6 @@ mod table;
 mod template;
 pub mod value;
 
-pub use conflict::{OnConflict, OnLockConflict};
 pub use fault::{Fault, Faults, Place, Severity, nearest};
 pub use file::ConfigFile;
 pub use key::Key;
@@ -27,7 +25,7 @@ pub use render::{json, table};
 pub use surroundings::{Environment, Surroundings, absolute};
 pub use table::{KEYS, Layer, Settings};
 pub use template::template;
-pub use value::Webhook;
+pub use value::{OnConflict, OnLockConflict, Webhook};
 
 #[cfg(test)]
 mod tests;

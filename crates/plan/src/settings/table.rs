@@ -14,14 +14,14 @@ use lanewright_model::{
     Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts,
 };
 
-use super::key::{Key, Kind};
+use super::key::Key;
 use super::render::Row;
-use super::value::{self, ToJson, Webhook, words};
+use super::value::{self, SettingValue, Webhook};
 use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
-        $kind:expr, $read:expr, $(flags [$($flag:literal),+],)? $(aliases [$($alias:literal),+],)?
+        $read:expr, $(flags [$($flag:literal),+],)? $(aliases [$($alias:literal),+],)?
         default $default:literal = $value:expr
     })*) => {
         /// Every setting, resolved.
@@ -47,7 +47,7 @@ macro_rules! settings {
         /// Every setting but the runners and the executors, in the order in which they are shown.
         pub const KEYS: &[Key] = &[$(Key {
             name: stringify!($name),
-            kind: $kind,
+            kind: <$type as SettingValue>::KIND,
             aliases: &[$($($alias),+)?],
             flags: &[$($($flag),+)?],
             default: $default,
@@ -109,203 +109,128 @@ macro_rules! settings {
 
 settings! {
     /// The integration branch: lanes start from it and are merged into it.
-    base: Option<String> {
-        Kind::Text, some(value::branch), flags ["--base"], default "the current branch" = |_| None
-    }
+    base: Option<String> { some(value::branch), flags ["--base"], default "the current branch" = |_| None }
     /// How many agents may work at once.
     max_parallel: NonZeroU32 {
-        Kind::Count, value::count, flags ["--max-parallel"],
+        value::count, flags ["--max-parallel"],
         default "twice the number of processors, at least 4" = Surroundings::agents_at_once
     }
     /// The runner of agents for which the plan names neither a runner nor a command. As a flag or a variable: of all
     /// agents without a command of their own.
-    runner: Option<String> {
-        Kind::Text, some(value::runner), flags ["--runner"], default "the plan's" = |_| None
-    }
+    runner: Option<String> { some(value::runner), flags ["--runner"], default "the plan's" = |_| None }
     /// How often a failed attempt is repeated. As a flag or a variable it overrides what the lanes say.
-    retries: Option<u32> {
-        Kind::Count, some(value::number), flags ["--retries"], default "each lane's own" = |_| None
-    }
+    retries: Option<u32> { some(value::number), flags ["--retries"], default "each lane's own" = |_| None }
     /// Whether the implementation agents of all plans may change no file.
-    allow_empty: bool {
-        Kind::Boolean, value::boolean, default "false" = |_| false
-    }
+    allow_empty: bool { value::boolean, default "false" = |_| false }
     /// How a finished lane reaches the integration branch.
-    merge: MergeChoice {
-        Kind::Choice(words::<MergeChoice>), value::choice, flags ["--merge"], default "local" = |_| MergeChoice::Local
-    }
+    merge: MergeChoice { value::choice, flags ["--merge"], default "local" = |_| MergeChoice::Local }
     /// The template of messages of commits that are made of agents' work.
     commit_message: Option<String> {
-        Kind::Text, some(value::commit_message), default "the lane's id and the task's name" = |_| None
+        some(value::commit_message), default "the lane's id and the task's name" = |_| None
     }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
-        Kind::Path, value::path, flags ["--worktree-root"],
+        value::path, flags ["--worktree-root"],
         default "`<repository>.lanes`, beside the repository" = |at| at.sibling(".lanes")
     }
     /// The directory that holds the repository's own templates of prompts.
-    prompts: PathBuf {
-        Kind::Path, value::path, default "`.lanewright/prompts`" = |at| at.repository.join(".lanewright/prompts")
-    }
+    prompts: PathBuf { value::path, default "`.lanewright/prompts`" = |at| at.repository.join(".lanewright/prompts") }
     /// The file that holds the checkpoint records.
     checkpoint_path: PathBuf {
-        Kind::Path, value::path, flags ["--checkpoint-path"],
+        value::path, flags ["--checkpoint-path"],
         default "`.claude/ai-dev-kit/run-logs/checkpoints.json`"
             = |at| at.repository.join(RUN_LOG_DIRECTORY).join("checkpoints.json")
     }
     /// The file that is the run log.
     log_path: Option<PathBuf> {
-        Kind::Path, some(value::path), flags ["--log-path"],
-        default "`.claude/ai-dev-kit/run-logs/<run-id>.jsonl`" = |_| None
+        some(value::path), flags ["--log-path"], default "`.claude/ai-dev-kit/run-logs/<run-id>.jsonl`" = |_| None
     }
     /// How a run shows its progress.
-    progress: Progress {
-        Kind::Choice(words::<Progress>), value::choice, flags ["--progress"], default "auto" = |_| Progress::Auto
-    }
+    progress: Progress { value::choice, flags ["--progress"], default "auto" = |_| Progress::Auto }
     /// Whether the first failed lane stops all others; otherwise independent lanes continue.
-    fail_fast: bool {
-        Kind::Boolean, value::boolean, flags ["--fail-fast", "--keep-going"], default "false" = |_| false
-    }
+    fail_fast: bool { value::boolean, flags ["--fail-fast", "--keep-going"], default "false" = |_| false }
     /// Whether the merge that broke a lane's tests or the final gate is searched, by running them on earlier merges.
-    bisect_merges: bool {
-        Kind::Boolean, value::boolean, flags ["--bisect-merges"], default "false" = |_| false
-    }
+    bisect_merges: bool { value::boolean, flags ["--bisect-merges"], default "false" = |_| false }
     /// What becomes of a lane whose work lacks what the plan says it must have.
-    must_haves: MustHavesRule {
-        Kind::Choice(words::<MustHavesRule>), value::choice, default "report" = |_| MustHavesRule::Report
-    }
+    must_haves: MustHavesRule { value::choice, default "report" = |_| MustHavesRule::Report }
     /// How long the whole run may take, or `none`.
-    timeout: Option<Duration> {
-        Kind::Duration, value::limit, flags ["--timeout"], default "none" = |_| None
-    }
+    timeout: Option<Duration> { value::limit, flags ["--timeout"], default "none" = |_| None }
     /// How many US dollars the agents of a run may cost before no more are started, or `none`.
-    max_cost: Option<Dollars> {
-        Kind::Dollars, value::dollars_limit, flags ["--max-cost"], default "none" = |_| None
-    }
+    max_cost: Option<Dollars> { value::dollars_limit, flags ["--max-cost"], default "none" = |_| None }
     /// How many tokens the agents of a run may use before no more are started, or `none`.
-    max_tokens: Option<u64> {
-        Kind::CountLimit, value::count_limit, flags ["--max-tokens"], default "none" = |_| None
-    }
+    max_tokens: Option<u64> { value::count_limit, flags ["--max-tokens"], default "none" = |_| None }
     /// How long a program has from SIGTERM to SIGKILL.
-    kill_after: Duration {
-        Kind::Duration, value::duration, default "10s" = |_| Timeouts::default().kill_after
-    }
+    kill_after: Duration { value::duration, default "10s" = |_| Timeouts::default().kill_after }
     /// How long the first retry waits; the wait doubles with each further one.
-    backoff: Duration {
-        Kind::Duration, value::duration, default "1s" = |_| Duration::from_secs(1)
-    }
+    backoff: Duration { value::duration, default "1s" = |_| Duration::from_secs(1) }
     /// How long a network or a service's quota may be out before the lane fails; meanwhile it is tried again and again.
-    outage_limit: Duration {
-        Kind::Duration, value::duration, default "1h" = |_| OUTAGE_LIMIT
-    }
+    outage_limit: Duration { value::duration, default "1h" = |_| OUTAGE_LIMIT }
     /// How long one attempt at a task may take where the plan does not say, in the implementation round.
-    task_timeout: Duration {
-        Kind::Duration, value::positive_duration, default "30m" = |_| TASK_TIME_LIMIT
-    }
+    task_timeout: Duration { value::positive_duration, default "30m" = |_| TASK_TIME_LIMIT }
     /// How long an agent of the requirements or the review round may take where the plan does not say.
     specialist_timeout: Duration {
-        Kind::Duration, value::positive_duration, aliases ["SPECIALIST_TIMEOUT"],
-        default "5m" = |_| SPECIALIST_TIME_LIMIT
+        value::positive_duration, aliases ["SPECIALIST_TIMEOUT"], default "5m" = |_| SPECIALIST_TIME_LIMIT
     }
     /// What becomes of running agents when Lanewright dies.
-    on_orphan: OnOrphan {
-        Kind::Choice(words::<OnOrphan>), value::choice, default "continue" = |_| OnOrphan::Continue
-    }
+    on_orphan: OnOrphan { value::choice, default "continue" = |_| OnOrphan::Continue }
     /// Whether the worktrees of the pool outlive the run.
-    keep_pool: bool {
-        Kind::Boolean, value::boolean, default "false" = |_| false
-    }
+    keep_pool: bool { value::boolean, default "false" = |_| false }
     /// Whether ignored files, such as build caches, stay in a worktree that is reused.
-    keep_caches: bool {
-        Kind::Boolean, value::boolean, default "false" = |_| false
-    }
+    keep_caches: bool { value::boolean, default "false" = |_| false }
     /// Whether snapshots are tags `checkpoint/…` instead of refs that `git tag` does not list.
-    checkpoint_tags: bool {
-        Kind::Boolean, value::boolean, default "false" = |_| false
-    }
+    checkpoint_tags: bool { value::boolean, default "false" = |_| false }
     /// How often an agent's worktree is kept in a snapshot while the agent works, or `none`.
-    checkpoint_every: Option<Duration> {
-        Kind::Duration, value::limit, default "15m" = |_| Some(SnapshotRules::INTERVAL)
-    }
+    checkpoint_every: Option<Duration> { value::limit, default "15m" = |_| Some(SnapshotRules::INTERVAL) }
     /// After how many tool calls of an agent its worktree is kept in a snapshot, where they are reported; 0: never.
-    checkpoint_every_tool_calls: u32 {
-        Kind::Count, value::number, default "10" = |_| SnapshotRules::TOOL_CALLS
-    }
+    checkpoint_every_tool_calls: u32 { value::number, default "10" = |_| SnapshotRules::TOOL_CALLS }
     /// Regular expressions of risky operations, in capitals or not: a tool call that one matches has the worktree kept.
     checkpoint_before: Option<Vec<String>> {
-        Kind::List, some(value::patterns),
-        default "deletions, hard resets, forced pushes, dropped tables, migrations" = |_| None
+        some(value::patterns), default "deletions, hard resets, forced pushes, dropped tables, migrations" = |_| None
     }
     /// How many snapshots of a lane `checkpoints prune` leaves.
-    checkpoint_keep: Option<NonZeroU32> {
-        Kind::Count, some(value::count), default "all" = |_| None
-    }
+    checkpoint_keep: Option<NonZeroU32> { some(value::count), default "all" = |_| None }
     /// Whether Lanewright writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
-    gsd_tracking: bool {
-        Kind::Boolean, value::boolean, default "false" = |_| false
-    }
+    gsd_tracking: bool { value::boolean, default "false" = |_| false }
     /// Regular expressions of secrets, which are kept out of everything that is stored.
-    redact: Option<Vec<String>> {
-        Kind::List, some(value::patterns), default "none" = |_| None
-    }
+    redact: Option<Vec<String>> { some(value::patterns), default "none" = |_| None }
     /// How often a supervisor writes a sign of life.
-    heartbeat: Duration {
-        Kind::Duration, value::positive_duration, default "5s" = |_| Duration::from_secs(5)
-    }
+    heartbeat: Duration { value::positive_duration, default "5s" = |_| Duration::from_secs(5) }
     /// Whether keys that are not known, in native plans and in configuration files, are ignored with a warning.
-    allow_unknown: bool {
-        Kind::Boolean, value::boolean, flags ["--allow-unknown"], default "false" = |_| false
-    }
+    allow_unknown: bool { value::boolean, flags ["--allow-unknown"], default "false" = |_| false }
     /// The session that owns what is started.
     session_id: Option<String> {
-        Kind::Text, some(value::session), flags ["--session-id"],
-        aliases ["CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID"],
+        some(value::session), flags ["--session-id"], aliases ["CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID"],
         default "a new UUID" = |_| None
     }
     /// What to do when a live session holds the run, the lane or the plan.
     on_lock_conflict: OnLockConflict {
-        Kind::Choice(words::<OnLockConflict>), value::choice, flags ["--on-lock-conflict"],
-        default "fail" = |_| OnLockConflict::Fail
+        value::choice, flags ["--on-lock-conflict"], default "fail" = |_| OnLockConflict::Fail
     }
     /// The remote that the run's state is pushed to while it is worked on.
-    state_remote: Option<String> {
-        Kind::Text, some(value::remote), flags ["--state-remote"], default "none" = |_| None
-    }
+    state_remote: Option<String> { some(value::remote), flags ["--state-remote"], default "none" = |_| None }
     /// The executor of lanes that name none.
     executor: Option<String> {
-        Kind::Text, some(value::runner), flags ["--executor"], default "none, they are worked on here" = |_| None
+        some(value::runner), flags ["--executor"], default "none, they are worked on here" = |_| None
     }
     /// The git remote, by name or address, through which runs reach executors and return.
     exchange: Option<String> {
-        Kind::Text, some(value::exchange), flags ["--exchange"], default "that of `state_remote`" = |_| None
+        some(value::exchange), flags ["--exchange"], default "that of `state_remote`" = |_| None
     }
     /// The CI service that a run tells of itself when it ends.
-    ci: Ci {
-        Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], default "auto" = |_| Ci::Auto
-    }
+    ci: Ci { value::choice, flags ["--ci"], default "auto" = |_| Ci::Auto }
     /// The program and its arguments that get each notification, as JSON on standard input.
-    notify_command: Option<Vec<String>> {
-        Kind::List, some(value::arguments), default "none" = |_| None
-    }
+    notify_command: Option<Vec<String>> { some(value::arguments), default "none" = |_| None }
     /// The address that each notification is posted to as JSON, or `$NAME`, the variable that holds it.
-    notify_webhook: Option<Webhook> {
-        Kind::Text, some(value::webhook), default "none" = |_| None
-    }
+    notify_webhook: Option<Webhook> { some(value::webhook), default "none" = |_| None }
     /// Whether notifications are shown on the desktop.
-    notify_desktop: bool {
-        Kind::Boolean, value::boolean, default "false" = |_| false
-    }
+    notify_desktop: bool { value::boolean, default "false" = |_| false }
     /// What opens pull requests with `merge = "pr"`.
-    forge: ForgeChoice {
-        Kind::Choice(words::<ForgeChoice>), value::choice, default "auto" = |_| ForgeChoice::Auto
-    }
+    forge: ForgeChoice { value::choice, default "auto" = |_| ForgeChoice::Auto }
     /// The program and its arguments that open pull requests instead of `gh` and `glab`.
-    pull_request_command: Option<Vec<String>> {
-        Kind::List, some(value::arguments), default "none" = |_| None
-    }
+    pull_request_command: Option<Vec<String>> { some(value::arguments), default "none" = |_| None }
     /// The remote that branches are pushed to with `merge = "pr"`.
     remote: Option<String> {
-        Kind::Text, some(value::remote), default "the remote that the base branch follows, else `origin`" = |_| None
+        some(value::remote), default "the remote that the base branch follows, else `origin`" = |_| None
     }
 }
 

@@ -9,7 +9,32 @@ use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, Word};
 use serde_json::{Value, json};
 
-use super::{OnLockConflict, Progress, nearest};
+use super::key::Kind;
+use super::{Progress, nearest};
+
+lanewright_model::word_enum! {
+    /// What to do when a live session holds the run, the lane or the plan.
+    OnLockConflict {
+        /// Report who holds it and exit with 4.
+        Fail = "fail",
+        /// `execute-lane`: work on another lane that is ready; everywhere else as `fail`.
+        Next = "next",
+        /// Wait until it is free.
+        Wait = "wait",
+    }
+}
+
+lanewright_model::word_enum! {
+    /// What a resume does about files that were changed while nothing of the run was at work.
+    #[derive(Default)]
+    OnConflict {
+        /// Refuse, and list them.
+        #[default]
+        Fail = "fail",
+        /// Save them as snapshots and resume with them.
+        Override = "override",
+    }
+}
 
 /// The words of a choice.
 pub fn words<T: Word>() -> Vec<&'static str> {
@@ -26,10 +51,13 @@ pub fn choice<T: Word>(text: &str) -> Result<T, String> {
 
 /// Reads a branch name. Whether git takes it is for git to say, except that none begins with `-` (SPEC §13).
 pub fn branch(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(format!("{text:?} is no branch name"));
-    }
-    Ok(text.to_owned())
+    one_word(text).ok_or_else(|| format!("{text:?} is no branch name"))
+}
+
+/// A word that no program takes for an option.
+fn one_word(text: &str) -> Option<String> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    (!text.is_empty() && !text.starts_with('-') && !text.contains(is_odd)).then(|| text.to_owned())
 }
 
 /// Reads a template of commit messages.
@@ -39,28 +67,23 @@ pub fn commit_message(text: &str) -> Result<String, String> {
 
 /// Reads the name of a git remote. Whether there is one of that name is for git to say.
 pub fn remote(text: &str) -> Result<String, String> {
-    branch(text).map_err(|_| format!("{text:?} is no name of a remote"))
+    one_word(text).ok_or_else(|| format!("{text:?} is no name of a remote"))
 }
 
 /// Reads an executor's name.
 pub fn executor(text: &str) -> Result<String, String> {
     match text {
         HERE => Err("it stands for this machine".to_owned()),
-        _ => AgentName::new(text).map(String::from).map_err(|error| error.to_string()),
+        _ => runner(text),
     }
 }
 
 /// Reads a git repository that others reach, too: the name of a remote, a URL or a path.
 pub fn exchange(text: &str) -> Result<String, String> {
-    let is_odd =
-        text.is_empty() || text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control());
-    if is_odd {
-        return Err(format!("{text:?} is neither a remote nor an address"));
+    if has_password(text) && one_word(text).is_some() {
+        return Err("it has a password in it; use ssh or a credential helper instead".to_owned());
     }
-    match has_password(text) {
-        true => Err("it has a password in it; use ssh or a credential helper instead".to_owned()),
-        false => Ok(text.to_owned()),
-    }
+    one_word(text).ok_or_else(|| format!("{text:?} is neither a remote nor an address"))
 }
 
 /// Whether a repository's address has a password in it.
@@ -99,12 +122,10 @@ impl fmt::Debug for Webhook {
 }
 
 pub fn webhook(text: &str) -> Result<Webhook, String> {
-    let valid = !text.is_empty() && !text.contains(char::is_whitespace);
-    if valid {
-        Ok(Webhook(text.to_owned()))
-    } else {
-        Err("an address, or `$NAME` for a variable with one, is needed".to_owned())
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err("an address, or `$NAME` for a variable with one, is needed".to_owned());
     }
+    Ok(Webhook(text.to_owned()))
 }
 
 pub fn session(text: &str) -> Result<String, String> {
@@ -161,11 +182,10 @@ pub fn dollars_limit(text: &str) -> Result<Option<Dollars>, String> {
 
 /// Reads a number that is not to be passed, or `none`.
 pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
-    let digits = text.replace('_', "");
-    if text == "none" {
-        Ok(None)
-    } else {
-        digits.parse().map(Some).map_err(|_| format!("`{text}` is not a whole number"))
+    match text.replace('_', "").parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) if text == "none" => Ok(None),
+        Err(_) => Err(format!("`{text}` is not a whole number")),
     }
 }
 
@@ -183,42 +203,54 @@ pub fn patterns(text: &str) -> Result<Vec<String>, String> {
 /// Reads a program and its arguments, one a line.
 pub fn arguments(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
-    match words.first().is_some_and(|program| !program.is_empty()) {
-        true => Ok(words),
-        false => Err("it names no program".to_owned()),
-    }
+    let has_program = words.first().is_some_and(|program| !program.is_empty());
+    has_program.then_some(words).ok_or_else(|| "it names no program".to_owned())
 }
 
-/// A value as JSON shows it; `null` where there is none.
-pub(super) trait ToJson {
+/// A type of settings: what may be written for it, and how it is shown.
+pub(super) trait SettingValue {
+    const KIND: Kind;
+
+    /// `null` where there is none.
     fn to_json(&self) -> Value;
 }
 
-macro_rules! shown_as_serialized {
-    ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { json!(self) } })*};
-}
-shown_as_serialized! { bool u32 u64 NonZeroU32 Dollars String Vec<String> }
-shown_as_serialized! { Ci ForgeChoice MergeChoice MustHavesRule OnLockConflict OnOrphan Progress }
+macro_rules! setting_values {
+    ($($name:ty = $kind:expr, |$value:ident| $json:expr;)*) => {$(
+        impl SettingValue for $name {
+            const KIND: Kind = $kind;
 
-impl ToJson for Webhook {
-    fn to_json(&self) -> Value {
-        self.shown().into()
-    }
-}
-
-impl ToJson for PathBuf {
-    fn to_json(&self) -> Value {
-        self.to_string_lossy().into()
-    }
+            fn to_json(&self) -> Value {
+                let $value = self;
+                $json
+            }
+        }
+    )*};
 }
 
-impl ToJson for Duration {
-    fn to_json(&self) -> Value {
-        humantime::format_duration(*self).to_string().into()
-    }
+setting_values! {
+    bool = Kind::Boolean, |value| json!(value);
+    u32 = Kind::Count, |value| json!(value);
+    NonZeroU32 = Kind::Count, |value| json!(value);
+    u64 = Kind::CountLimit, |value| json!(value);
+    Dollars = Kind::Dollars, |value| json!(value);
+    Duration = Kind::Duration, |value| humantime::format_duration(*value).to_string().into();
+    String = Kind::Text, |value| json!(value);
+    Webhook = Kind::Text, |value| value.shown().into();
+    PathBuf = Kind::Path, |value| value.to_string_lossy().into();
+    Vec<String> = Kind::List, |value| json!(value);
+    Ci = Kind::Choice(words::<Self>), |value| json!(value);
+    ForgeChoice = Kind::Choice(words::<Self>), |value| json!(value);
+    MergeChoice = Kind::Choice(words::<Self>), |value| json!(value);
+    MustHavesRule = Kind::Choice(words::<Self>), |value| json!(value);
+    OnLockConflict = Kind::Choice(words::<Self>), |value| json!(value);
+    OnOrphan = Kind::Choice(words::<Self>), |value| json!(value);
+    Progress = Kind::Choice(words::<Self>), |value| json!(value);
 }
 
-impl<T: ToJson> ToJson for Option<T> {
+impl<T: SettingValue> SettingValue for Option<T> {
+    const KIND: Kind = T::KIND;
+
     fn to_json(&self) -> Value {
         self.as_ref().map_or(Value::Null, T::to_json)
     }

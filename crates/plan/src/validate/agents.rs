@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::{Agent, AgentName, CommandLine, Round, Task, TaskId, TaskKind, UNSET_RUNNER};
+use lanewright_model::{Agent, AgentName, CommandLine, Round, Task, TaskId, UNSET_RUNNER};
 
 use super::lane::env;
 use super::names::{id, unique, unknown};
@@ -260,18 +260,8 @@ fn only_task(
     max_time: Option<Duration>,
     around: &LaneContext<'_>,
 ) -> Option<Task> {
-    Some(Task {
-        id: TaskId::new(id).ok()?,
-        name: None,
-        kind: TaskKind::Auto,
-        prompt: prompt_text.unwrap_or_else(|| around.prompt.clone()),
-        verify: Vec::new(),
-        max_time,
-        files: Vec::new(),
-        interfaces: Vec::new(),
-        acceptance_criteria: Vec::new(),
-        allow_empty: false,
-    })
+    let plain = task(&At::new(id.to_owned(), around.lane.span), &TaskDraft::default(), around)?;
+    Some(Task { prompt: prompt_text.unwrap_or_else(|| around.prompt.clone()), max_time, ..plain })
 }
 
 /// Checks that every task has an agent that does it, and an id that is not one of a specialist's task.

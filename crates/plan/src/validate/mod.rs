@@ -28,10 +28,9 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
     }
     let merge = merge(&draft, faults);
     let defaults = std::mem::take(&mut draft.defaults);
-    draft.lanes.iter_mut().for_each(|lane| lane.fill(&defaults));
     for lane in &mut draft.lanes {
-        let own = lane.merge.take().or_else(|| defaults.merge.clone());
-        lane.merge = own.filter(|own| Some(own.value.style()) != merge.map(MergeChoice::style));
+        lane.fill(&defaults);
+        lane.merge = lane.merge.take().filter(|own| Some(own.value.style()) != merge.map(MergeChoice::style));
     }
     let draft = &draft;
     let phase = draft.phase.as_ref().and_then(|phase| names::id(phase, PhaseId::new, "a phase", faults));
@@ -133,11 +132,8 @@ fn different_merge(choice: &At<MergeChoice>, faults: &Faults<'_>) {
 fn commit_message(template: &At<String>, faults: &Faults<'_>) -> String {
     if let Err(error) = check_commit_message(&template.value) {
         let message = format!("this is no template of a commit's message: {}", error.reason);
-        faults.error_with(
-            template.span,
-            message,
-            "write for example `{{ lane }}: {{ task_name }}`; see docs/prompts.md",
-        );
+        let help = "write for example `{{ lane }}: {{ task_name }}`; see docs/prompts.md";
+        faults.error_with(template.span, message, help);
     }
     template.value.clone()
 }

@@ -103,11 +103,8 @@ pub(super) fn check_waves(lanes: &[LaneDraft], dag: &Dag, faults: &Faults<'_>) {
         if let Some(declared) = lane.wave.as_ref().filter(|declared| declared.value != wave) {
             let own = called(lane);
             let message = format!("lane {own} is in wave {wave} by its dependencies, not in wave {}", declared.value);
-            faults.warning(
-                declared.span,
-                message,
-                "waves order nothing: add the missing `depends_on`, or leave it out",
-            );
+            let help = "waves order nothing: add the missing `depends_on`, or leave it out";
+            faults.warning(declared.span, message, help);
         }
     }
 }

@@ -132,11 +132,8 @@ fn key_link(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
             let text = clean(&text.value);
             let Some((from, to)) = text.split_once("->").or_else(|| text.split_once('→')) else {
                 let message = format!("must_haves: {} cannot be checked as a key link", quoted(&text));
-                faults.warning(
-                    item.span,
-                    message,
-                    "write `from`, `to` and `pattern`; otherwise it is only shown to the agent",
-                );
+                let help = "write `from`, `to` and `pattern`; otherwise it is only shown to the agent";
+                faults.warning(item.span, message, help);
                 return found.truths.push(text);
             };
             KeyLink { from: from.trim().to_owned(), to: to.trim().to_owned(), via: None, pattern: None }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::ids::as_id;
+use crate::pattern;
 use crate::roadmap::normal;
 
 /// Whether a file of a phase's directory is one of its plans, by its name.
@@ -57,10 +58,8 @@ pub(super) fn file_and_directory(path: &str) -> (&str, Option<&str>) {
 }
 
 /// `01-02` of `01-02-setup`: numbers like `07`, `07.1` and `07a`. A date is no phase: `2026-04-11-cleanup`.
-static CANONICAL: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r"^([0-9]{1,3}(?:\.[0-9]+)*[A-Za-z]?-[0-9]+(?:\.[0-9]+)*[A-Za-z]?)(?:[-_]|$)";
-    Regex::new(pattern).expect("a regular expression")
-});
+static CANONICAL: LazyLock<Regex> =
+    pattern!(r"^([0-9]{1,3}(?:\.[0-9]+)*[A-Za-z]?-[0-9]+(?:\.[0-9]+)*[A-Za-z]?)(?:[-_]|$)");
 
 /// The number of a plan in a stem: `01-02` for `01-02-setup`. `None`: the stem as a whole is the plan's name.
 pub(super) fn canonical(stem: &str) -> Option<&str> {

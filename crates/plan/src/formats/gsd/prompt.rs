@@ -6,6 +6,7 @@ use regex::Regex;
 
 use crate::markdown::inline::dedent;
 use crate::markdown::{as_code, clean, paragraph, section};
+use crate::pattern;
 use crate::source_text::File;
 
 use super::task::ReadTask;
@@ -136,8 +137,7 @@ pub(super) fn for_person(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, p
 }
 
 /// An option of a decision: its attributes, and what it holds.
-static OPTION: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?s)<option([^>]*)>(.*?)(?:</option>|\z)").expect("a regular expression"));
+static OPTION: LazyLock<Regex> = pattern!(r"(?s)<option([^>]*)>(.*?)(?:</option>|\z)");
 
 /// `<option>` elements as a list; anything else stays as it is.
 fn options(content: &str) -> String {

@@ -2,9 +2,13 @@
 
 use std::iter;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 
 use crate::command::is_in;
 use crate::markdown::{Line, unfenced_lines};
+use crate::pattern;
 
 use super::tokens::{Kind, Token};
 
@@ -229,28 +233,16 @@ impl<'a> Tags<'_, 'a> {
     }
 }
 
+static ATTRIBUTE: LazyLock<Regex> =
+    pattern!(r#"([\p{Alphabetic}\p{N}][^=\s]*)(?:\s*=\s*(?:"([^"]*)"?|'([^']*)'?|(\S*)))?"#);
+
 /// The attributes of a tag, in order: `type="auto" tdd="true"`.
 pub(super) fn attributes(inside: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut rest = inside.trim_end_matches('/').trim();
-    while let Some(start) = rest.find(|c: char| c.is_alphanumeric()) {
-        rest = &rest[start..];
-        let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
-        let (name, behind) = rest.split_at(end);
-        let Some(value) = behind.trim_start().strip_prefix('=') else {
-            found.push((name.to_ascii_lowercase(), String::new()));
-            rest = behind;
-            continue;
-        };
-        let value = value.trim_start();
-        let (value, after) = match value.chars().next().filter(|quote| matches!(quote, '"' | '\'')) {
-            Some(quote) => value[1..].split_once(quote).unwrap_or((&value[1..], "")),
-            None => value.split_at(value.find(char::is_whitespace).unwrap_or(value.len())),
-        };
-        found.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        rest = after;
-    }
-    found
+    let attribute = |found: Captures<'_>| {
+        let value = (2..=4).find_map(|way| found.get(way)).map_or("", |value| value.as_str().trim());
+        (found[1].to_ascii_lowercase(), value.to_owned())
+    };
+    ATTRIBUTE.captures_iter(inside.trim_end_matches('/').trim()).map(attribute).collect()
 }
 
 #[cfg(test)]

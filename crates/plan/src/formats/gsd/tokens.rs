@@ -10,6 +10,7 @@ use regex::{Captures, Regex};
 
 use crate::command::is_in;
 use crate::markdown::{Closers, FenceMark, Line, lines};
+use crate::pattern;
 
 const NAMES: &str = "\
     task tasks feature objective execution-context context verification success-criteria output threat-model name files \
@@ -19,7 +20,7 @@ const NAMES: &str = "\
 /// Elements that hold others on the line of their own tag.
 const CONTAINERS: &str = "task tasks feature";
 
-/// The most tokens that are read.
+/// The most tasks of a plan.
 pub(super) const MAX_TASKS: usize = 1_000;
 
 /// The most marks of a plan; what comes behind them is text.
@@ -62,12 +63,12 @@ impl Token<'_> {
 }
 
 /// A tag up to its `>`, also a few lines further; one that nothing closes ends with its line.
-static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    let attributes = r#"(?:\s(?:"[^"]*"|'[^']*'|[^<>"'])*)?/?>|(?:\s[^>\n]*)?>|(?:[\s/][^\n]*)?$"#;
-    Regex::new(&format!(r"(?m)\A<(/?)([A-Za-z0-9_-]+)({attributes})")).expect("a regular expression")
-});
+static TAG: LazyLock<Regex> = pattern!(concat!(
+    r"(?m)\A<(/?)([A-Za-z0-9_-]+)",
+    r#"((?:\s(?:"[^"]*"|'[^']*'|[^<>"'])*)?/?>|(?:\s[^>\n]*)?>|(?:[\s/][^\n]*)?$)"#
+));
 
-static CLOSE: LazyLock<Regex> = LazyLock::new(|| Regex::new("</([A-Za-z0-9_-]+)>").expect("a regular expression"));
+static CLOSE: LazyLock<Regex> = pattern!("</([A-Za-z0-9_-]+)>");
 
 pub(super) fn tokens(text: &str, body: Range<usize>) -> Vec<Token<'_>> {
     let closers = Closers::new(text);
@@ -213,7 +214,7 @@ fn heading(text: &str, at: usize, end: usize) -> Option<Token<'_>> {
     let level = line.bytes().take_while(|&byte| byte == b'#').count();
     let words = line[level..].strip_prefix([' ', '\t'])?.trim();
     let kind = match level {
-        1..=6 if is_task_heading(words) => Kind::TaskHeading(level),
+        1..=6 if TASK_HEADING.is_match(words) => Kind::TaskHeading(level),
         1..=6 => Kind::Heading(level),
         _ => return None,
     };
@@ -221,21 +222,8 @@ fn heading(text: &str, at: usize, end: usize) -> Option<Token<'_>> {
 }
 
 /// `Task 1: …`, `**Task 2** …`, `Task A - …`, `T-01-02: …`.
-fn is_task_heading(words: &str) -> bool {
-    let words = words.trim_start_matches(['*', '_', '[', ' ', ']', '`']);
-    if let Some(number) = words.strip_prefix("T-") {
-        let length = number.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
-        return number.starts_with(|c: char| c.is_ascii_digit()) && number[length..].starts_with([' ', ':', '`', '*']);
-    }
-    let Some(word) = words.get(..4).filter(|word| word.eq_ignore_ascii_case("task")) else { return false };
-    let rest = &words[word.len()..];
-    let number = rest.trim_start_matches([' ', '#', '-']);
-    let counted = number.starts_with(|c: char| c.is_ascii_digit());
-    let lettered = number.starts_with(|c: char| c.is_ascii_uppercase())
-        && number[1..].starts_with([':', '.', ')', '—'])
-        && rest.starts_with(' ');
-    (counted || lettered) && rest.len() > number.len()
-}
+static TASK_HEADING: LazyLock<Regex> =
+    pattern!(r"^[*_\[ \]`]*(?:T-[0-9][0-9-]*[ :`*]|(?i-u:task)(?:[ #-]+[0-9]| [ #-]*[A-Z][:.)—]))");
 
 #[cfg(test)]
 mod tests {

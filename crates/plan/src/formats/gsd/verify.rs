@@ -11,7 +11,8 @@ use crate::command::{
 use crate::faults::Faults;
 use crate::markdown::inline::{dedent, one_line};
 use crate::markdown::{clean, without_marker};
-use crate::source_text::{File, Span};
+use crate::pattern;
+use crate::source_text::File;
 
 use super::names::is_kept_by_lanewright;
 
@@ -24,8 +25,7 @@ pub(super) struct Checks {
     pub(super) prose: String,
 }
 
-static AUTOMATED: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?s)<automated[^>]*>(.*?)(?:</automated>|\z)").expect("a regular expression"));
+static AUTOMATED: LazyLock<Regex> = pattern!(r"(?s)<automated[^>]*>(.*?)(?:</automated>|\z)");
 
 /// Reads the part of a file that says how a task is verified.
 pub(super) fn read(file: &File<'_>, content: Range<usize>, faults: &Faults<'_>) -> Checks {
@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
                 self.prose(remark);
             }
             Err(why) => {
-                self.warn(span, whole, &why);
+                why.warn(whole, span, self.faults);
                 self.prose(whole);
             }
         }
@@ -107,18 +107,13 @@ impl Reader<'_, '_> {
                 Ok(gate) => self.checks.gates.push(gate),
                 Err(why) => {
                     says_more = true;
-                    self.warn(span, &command, &why);
+                    why.warn(&command, span, self.faults);
                 }
             }
         }
         if !says_more {
             self.checks.prose.clear();
         }
-    }
-
-    fn warn(&self, span: Span, command: &str, why: &Why) {
-        let (message, help) = why.explain(command);
-        self.faults.warning(span, message, help);
     }
 }
 

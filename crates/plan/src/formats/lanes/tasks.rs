@@ -12,6 +12,7 @@ use super::table::{Cell, Column, Row, Table, is_task_header, table};
 use crate::command::{Commands, commands_of_cell, in_statement};
 use crate::markdown::inline::{bare, dedent, is_nothing, one_line};
 use crate::markdown::{Fence, fenced_lines, indent, list_item, trim};
+use crate::pattern;
 use crate::source_text::At;
 
 /// What a task is about; the order of a lane's work.
@@ -196,9 +197,7 @@ fn bullet(text: &str, range: Range<usize>, ticked: bool) -> RawTask {
 }
 
 /// `test:`, `(impl) -`, `**verify**:`, `[docs] `: what encloses the word, the word, what closes it, and what ends it.
-static KIND: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^([(\[*`_]*)([A-Za-z/+]+)([*`_)\]]*)(:| - | — | – | -- | )").expect("a regular expression")
-});
+static KIND: LazyLock<Regex> = pattern!(r"^([(\[*`_]*)([A-Za-z/+]+)([*`_)\]]*)(:| - | — | – | -- | )");
 
 /// The id and the kind that a bullet begins with, and where its text begins: `P1-SL-1-01 (impl) - text`, `test: text`,
 /// `**SL-1.2** impl — text`.

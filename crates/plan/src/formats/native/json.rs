@@ -2,12 +2,10 @@
 //!
 //! Each level is read as raw slices of the text, so that a value's place is where its slice begins.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::faults::Faults;
+use crate::raw::Raw;
 use crate::source_text::{At, Span};
 use crate::tree::{Entry, MAX_DEPTH, Node, Value, unique_entries};
 
@@ -40,28 +38,23 @@ fn convert(raw: &RawValue, depth: usize, faults: &Faults<'_>) -> Option<Node> {
 }
 
 fn read_level(raw: &RawValue, depth: usize, faults: &Faults<'_>) -> serde_json::Result<Option<Value>> {
-    let text = raw.get();
-    Ok(match text.as_bytes().first() {
-        Some(b'{') => {
-            let members: Members<'_> = serde_json::from_str(text)?;
+    if raw.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        return Ok(Some(number(raw.get())));
+    }
+    let below = |value: &RawValue| convert(value, depth + 1, faults);
+    Ok(match serde_json::from_str::<Raw<&RawValue, &RawValue>>(raw.get())? {
+        Raw::Scalar(value) => Some(value),
+        Raw::List(items) => items.into_iter().map(below).collect::<Option<_>>().map(Value::List),
+        Raw::Table(members) => {
             let mut entries = Vec::new();
-            for (key, value) in members.0 {
+            for (key, value) in members {
                 let span = span_of(key.get(), faults);
                 let key = At::new(serde_json::from_str(key.get())?, Span::new(span.start + 1, span.end - 1));
-                let Some(value) = convert(value, depth + 1, faults) else { return Ok(None) };
+                let Some(value) = below(value) else { return Ok(None) };
                 entries.push(Entry { key, value });
             }
             Some(unique_entries(entries, faults))
         }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(text)?;
-            let items = items.into_iter().map(|item| convert(item, depth + 1, faults)).collect::<Option<_>>();
-            items.map(Value::List)
-        }
-        Some(b'"') => Some(Value::Text(serde_json::from_str(text)?)),
-        Some(b'n') => Some(Value::Null),
-        Some(b't' | b'f') => Some(Value::Boolean(text == "true")),
-        _ => Some(number(text)),
     })
 }
 
@@ -77,31 +70,4 @@ fn number(text: &str) -> Value {
 fn span_of(part: &str, faults: &Faults<'_>) -> Span {
     let start = (part.as_ptr() as usize).saturating_sub(faults.source.text.as_ptr() as usize);
     Span::new(start, start + part.len())
-}
-
-/// An object's members in order, repeated ones too.
-struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Members<'de>, A::Error> {
-        let mut list = Vec::new();
-        while let Some(member) = members.next_entry()? {
-            list.push(member);
-        }
-        Ok(Members(list))
-    }
 }
