@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_transitive_whatever_the_order_of_the_text() {
+    fn reachability_is_transitive_in_any_order() {
         let mut before = Before::new(&[vec![1], vec![2], vec![], vec![]]);
         assert!(before.waits(0, 2) && !before.waits(2, 0) && !before.ordered(3, 0));
         before.add(2, 3);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_ends() {
+    fn reachability_terminates_on_cycles() {
         let before = Before::new(&[vec![1], vec![0], vec![0]]);
         assert!(before.waits(0, 1) && before.waits(1, 0));
     }

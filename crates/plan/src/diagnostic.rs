@@ -168,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_shows_place_line_caret_and_help() {
+    fn diagnostic_shows_position_line_caret_and_help() {
         let shown = diagnostic("\tkey = x", 7).to_string();
         assert_eq!(shown, "p.toml:3:8: error: no `x`\n    \tkey = x\n    \t      ^\n  help: try `y`");
     }
 
     #[test]
-    fn long_lines_are_cut_around_the_place() {
+    fn excerpt_is_cut_around_the_caret() {
         let line = format!("{}X{}", "a".repeat(500), "b".repeat(500));
         let excerpt = Excerpt::new(&line, 500);
         assert_eq!(excerpt.text.chars().nth(excerpt.caret), Some('X'));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_plan_cannot_write_to_the_terminal() {
+    fn diagnostic_escapes_control_characters() {
         let shown = diagnostic("a\u{202e}me = \u{1b}[2J", 4).to_string();
         assert!(shown.contains("\n    a⟨U+202E⟩me = ␛[2J\n               ^\n"), "{shown:?}");
     }

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_are_found_and_far_ones_are_not() {
+    fn nearest_suggests_only_close_names() {
         let known = ["depends_on", "owns", "tests"];
         assert_eq!(nearest("depend_on", known), Some("depends_on"));
         assert_eq!(nearest("Owns", known), Some("owns"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_warnings_hides_no_error() {
+    fn many_warnings_do_not_hide_an_error() {
         let faults = Faults::new(SourceText::new("p", "text"));
         (0..1000).for_each(|at| faults.warning(Span::default(), format!("w{at}"), "h"));
         faults.error(Span::default(), "e");

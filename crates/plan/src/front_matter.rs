@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_is_found_where_people_put_it() {
+    fn front_matter_is_found_in_usual_positions() {
         let cases = [
             ("---\nphase: 1\n---\nx", Some("phase: 1\n")),
             ("---\r\nphase: 1\r\n---\r\nx", Some("phase: 1\r\n")),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn rulers_and_code_are_no_front_matter() {
+    fn rulers_and_code_are_not_front_matter() {
         let cases = [
             "# Plan\n\n---\n\nSome text: with a colon\n\n---\n",
             "# Plan\n\n```yaml\nservices: 1\nports: 2\n```\n",
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_place_spoils_nothing_else() {
+    fn invalid_yaml_value_keeps_other_values() {
         let cases = [
             ("plan: 01\nwave: 2\n", "{plan: 01, wave: 2}", 0),
             (
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_front_matter_is_read_in_bounded_time() {
+    fn invalid_front_matter_is_read_in_bounded_time() {
         let broken = format!("{}x: [\n", "a: \"\n".repeat(50_000));
         assert!(shown(&broken).1 > 0);
         let deep = (0..2_000).map(|depth| format!("{}- \"\n", " ".repeat(depth))).collect::<String>();

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_made_of_anything_that_holds_a_letter() {
+    fn id_is_made_from_any_text() {
         assert_eq!(as_id("P1/SL 1..x").as_deref(), Some("P1-SL-1.x"));
         assert_eq!(as_id("ä-b.lock").as_deref(), Some("b"));
         assert_eq!(as_id("—"), None);

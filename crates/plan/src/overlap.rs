@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_that_meet_are_found_with_a_path() {
+    fn overlapping_globs_give_an_example() {
         let pairs = [
             ("src/**", "src/a.rs", "src/a.rs"),
             ("src", "src/a/*.rs", "src/a/a.rs"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_that_never_meet_are_recognized() {
+    fn disjoint_globs_do_not_overlap() {
         let pairs = [
             ("src/ledger/**", "src/ledger2/**"),
             ("src/*", "src/a/b"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_wildcards_cost_no_search() {
+    fn many_wildcards_stay_within_fuel() {
         let globs: Vec<String> =
             (0..1000).flat_map(|at| [format!("**/file_{at}_x.rs"), format!("docs/{at}.md")]).collect();
         let owned: Vec<Owned<'_>> = globs.iter().enumerate().map(|(at, glob)| Owned { lane: at / 2, glob }).collect();
@@ -246,7 +246,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
         #[test]
-        fn the_answer_agrees_with_trying_all_paths(one in any_glob(), other in any_glob()) {
+        fn overlap_agrees_with_brute_force(one in any_glob(), other in any_glob()) {
             prop_assume!(glob(&one).is_ok() && glob(&other).is_ok());
             let (left, right) = (owner(&one, &other), owner(&other, &one));
             match example(&one, &other) {

@@ -203,7 +203,7 @@ mod tests {
     use lanewright_model::ownership::Ownership;
 
     #[test]
-    fn items_of_lists_are_paths_nothing_or_unusable() {
+    fn listed_items_are_paths_none_or_errors() {
         let cases = [
             ("src/a.rs", "src/a.rs"),
             ("src/a.rs (new)", "src/a.rs"),
@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_split_at_commas_outside_of_brackets() {
+    fn lists_split_at_commas_outside_brackets() {
         let texts = |text| items(text).into_iter().map(|(_, item)| item).collect::<Vec<_>>();
         assert_eq!(texts("a.rs, b.rs (new, small)\n  - src/{x,y}.ts"), ["a.rs", "b.rs (new, small)", "- src/{x,y}.ts"]);
         assert_eq!(texts("a.rs (never closed, b.rs"), ["a.rs (never closed", "b.rs"]);
     }
 
     #[test]
-    fn words_of_prose_are_paths_or_symbols() {
+    fn prose_words_are_paths_or_symbols() {
         for word in
             ["src/a.ts", "README.md", ".gitignore", ".eslintrc.json", "Makefile", "app/(x)/p.tsx", "docs/", "*.rs"]
         {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_own_what_is_meant() {
+    fn as_glob_matches_intended_files() {
         let cases = [
             ("app/[slug]/page.tsx", "app/[slug]/page.tsx", "app/s/page.tsx"),
             ("app/[[...rest]]/a.ts", "app/[[...rest]]/a.ts", "app/./a.ts"),

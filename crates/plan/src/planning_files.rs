@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_roadmap_gets_the_plan_and_at_the_end_the_phase_ticked() {
+    fn roadmap_ticks_plan_and_completed_phase() {
         let text = "- [ ] **Phase 1: Base** - x\n- [ ] Phase 10: Y\n  - [ ] 01-02-PLAN.md — z\r\n- [ ] 01-021: no\n\
                     - [ ] 01-02: short\n| 1. Base | 1/2 | In Progress | - |\n| 2. Next | 0/2 | - | - |\n";
         let half = "- [ ] **Phase 1: Base** - x\n- [ ] Phase 10: Y\n  - [x] 01-02-PLAN.md — z\r\n- [ ] 01-021: no\n\
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_the_directory_says_which_phase_and_which_plan() {
+    fn directory_number_selects_roadmap_lines() {
         let text = "- [ ] Phase 7: Q\n- [ ] Phase 1: A\n- [ ] 07-01-PLAN.md\n- [ ] 07-01.1-PLAN.md\n- [ ] 01-PLAN.md\n\
                     - [ ] 07-PLAN.md\n- [ ] 01-03-PLAN.md\n| 7. Q | 0/2 | - | - |\n| 7.1. R | 0/2 | - | - |\n";
         type Case = (&'static str, Option<&'static str>, Option<(usize, usize)>, &'static [usize]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_gets_the_last_activity_and_the_count_of_its_own_phase() {
+    fn state_gets_last_activity_and_plan_count() {
         let text = "Phase: 1 of 6 (Base)\nPlan: 1 of ? in current phase\nLast activity: 2025 -- old";
         let new = "Phase: 1 of 6 (Base)\nPlan: 2 of 2 in current phase\nLast activity: 2026-01-31 — plan 01-02 is done";
         assert_eq!(done(2).in_state(text), new);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_headings_or_items_with_a_box() {
+    fn roadmap_phases_are_headings_or_boxes() {
         let list =
             "# Roadmap: X\n- [x] **Phase 1: Base** - all of it\n- [ ] Phase 2.1: More (1/2 plans)\n- Phase 3: no\n";
         assert_eq!(phases_of(list), ["1 Base - done", "2.1 More (1/2 plans) - open"]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_before_a_number_do_not_count() {
+    fn leading_zeros_are_normalized() {
         for (one, other) in
             [("01-02", "1-2"), ("07.1-01", "7.1-1"), ("AUTH-02b", "auth-2B"), ("00", "0"), ("010", "10")]
         {
@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_is_named_twice_counts_once_as_its_last_box_says() {
+    fn repeated_phase_counts_once_with_last_box() {
         let text = "# Roadmap\n- [ ] Phase 1: A\n- [x] **Phase 1: B**\n### Phase 1: C (ALIAS)\n";
         assert_eq!(phases_of(text), ["1 B ALIAS done"]);
     }
 
     #[test]
-    fn a_directory_tells_its_number_and_what_it_is_called() {
+    fn resemblance_compares_directory_with_title() {
         let numbers = ["07-q", "02.1-x", "3", "12_a", "4a-x", "5.-x", "x-1", ""].map(number_of);
         let expected = [Some("07"), Some("02.1"), Some("3"), Some("12"), Some("4a"), Some("5"), None, None];
         assert_eq!(numbers, expected);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_roadmap_or_stands_in_a_fence_names_none() {
+    fn fenced_or_foreign_text_names_no_phase() {
         assert!(phases("# P1: Name\n### Phase 1: A\n").is_empty());
         assert!(phases("# Roadmap\n```\n## Phase 1: A\n```\n").is_empty());
         assert!(phases("# Roadmap\n- [").is_empty() && phases("# Roadmap\n- [é").is_empty());

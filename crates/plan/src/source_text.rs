@@ -144,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_characters_and_lines_end_before_cr() {
+    fn columns_count_characters_without_cr() {
         let source = SourceText::new("p", "a\r\nöö x\r\n");
         let found = source.diagnostic(Severity::Error, Span::new(8, 9), "m", None);
         assert_eq!((found.line, found.column, found.excerpt.text.as_str()), (2, Some(4), "öö x"));
     }
 
     #[test]
-    fn lines_of_a_later_file_count_from_its_own_beginning() {
+    fn lines_count_from_start_of_each_file() {
         let text = joined(["1\n2\n", "", "3\n4\n"].into_iter());
         let source = SourceText::of_files(&[("a", 4), ("b", 0), ("c", 4)], &text);
         let at = |offset| {
@@ -164,20 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn a_place_behind_the_end_is_the_end() {
+    fn offset_beyond_end_is_clamped() {
         let found = SourceText::new("p", "ab").diagnostic(Severity::Error, Span::new(99, 99), "m", None);
         assert_eq!((found.line, found.column), (1, Some(3)));
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_named_with_their_line() {
+    fn invalid_utf8_is_reported_with_its_line() {
         let error = decode("p.toml", b"phase = \"P1\"\nx = \"\xff\"\n").unwrap_err();
         assert_eq!((error.line, error.column), (2, Some(6)));
         assert!(error.message.contains("0xff"), "{error}");
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_text() {
+    fn byte_order_mark_is_stripped() {
         assert_eq!(decode("p", b"\xef\xbb\xbfphase"), Ok("phase"));
     }
 }

@@ -35,13 +35,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_and_carriage_returns_are_gone() {
+    fn excerpt_has_no_colours_or_carriage_returns() {
         let text = "\u{1b}[1m\u{1b}[31merror\u{1b}[0m: x  \r\n10%\r100%\r\n\u{1b}(B\u{1b}[ma";
         assert_eq!(sections(text), [["error: x", "100%", "a"]]);
     }
 
     #[test]
-    fn of_long_output_both_ends_are_kept_in_whole_lines() {
+    fn long_output_keeps_whole_lines_of_both_ends() {
         let text = (0..400_000).map(|number| format!("ä{number}\n")).collect::<String>();
         let [head, tail] = &sections(&text)[..] else { panic!("two sections") };
         assert_eq!((head[0].as_str(), tail.last().unwrap().as_str()), ("ä0", "ä399999"));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_cut() {
+    fn long_line_is_truncated() {
         let text = "ä".repeat(3_000_000);
         assert!(sections(&text).concat().iter().all(|line| line.len() <= LINE_BYTES));
     }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_of_many_languages_are_seen() {
+    fn exports_are_found_in_many_languages() {
         let table = [
             ("save", "a.ts", "export async function save(x: number) {"),
             ("save", "a.ts", "export const save = async () => {"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_a_comment_or_a_longer_name_is_no_declaration() {
+    fn use_comment_or_longer_name_is_not_an_export() {
         let table = [
             ("save", "a.ts", "import { save } from './disk'\nsave(1)\nreturn save(2)"),
             ("save", "a.ts", "import {\n  load,\n  save,\n} from './disk'"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_and_prose_are_no_names() {
+    fn routes_and_prose_are_not_export_names() {
         for wanted in ["POST /login", "scaffold test suite", "", "42", "()"] {
             assert_eq!(answer(wanted, "a.ts", "anything"), Exported::NoName, "{wanted}");
         }

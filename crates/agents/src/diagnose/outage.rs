@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_compiles() {
+    fn outage_patterns_compile() {
         assert_eq!(patterns(NETWORK).len() + patterns(QUOTA).len(), NETWORK.len() + QUOTA.len());
         assert!(WAIT.is_some());
     }
 
     #[test]
-    fn what_programs_say_when_something_is_out_is_known() {
+    fn known_outage_messages_are_recognized() {
         let network = |wait| Some((OutageKind::Network, wait));
         let quota = |wait| Some((OutageKind::Quota, wait));
         for (text, expected) in [
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_error_is_over() {
+    fn outage_before_reported_error_is_ignored() {
         let tail = ["connection refused", "trying again", "error: invalid key", "see the manual"];
         let reported = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
         let kind = |exit: &JobExit, reported: &Transcript| {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ran_out_of_time_says_so_with_the_trouble_it_had_to_the_last() {
+    fn timed_out_agent_reports_last_warning_as_outage() {
         let waiting = Transcript { warning: "waiting: connection refused".into(), ..Transcript::default() };
         let late = exit(ExitCause::TimedOut, 124, &["connection refused"]);
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runners_own_words_count_before_those_of_all_programs() {
+    fn runner_outage_patterns_take_precedence() {
         let more = OutagePatterns { quota: vec!["come back tomorrow".into()], network: vec!["429".into()] };
         let kind = |line: &str| said_in(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
         assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_agents_own_are_no_outage() {
+    fn agent_failures_are_not_outages() {
         for text in [
             "test rate_limiter_allows_429_requests ... FAILED",
             "assertion failed: quota == 3",

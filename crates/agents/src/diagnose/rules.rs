@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_rules_can_be_used_and_name_only_known_groups() {
+    fn built_in_rules_compile_with_known_groups() {
         let rules = Rules::parse(BUILT_IN).unwrap();
         let known = ["file", "line", "column", "message", "count"];
         for rule in &rules.rules {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn faulty_rules_are_refused() {
+    fn invalid_rules_are_refused() {
         let rule = |fields: &str| format!("[[tool]]\nname = 'x'\n[[tool.rule]]\nclass = 'style'\n{fields}");
         assert!(Rules::parse(&[&rule("line = 'a'")]).is_ok());
         assert!(Rules::parse(&[&rule("line = '('")]).is_err_and(|error| error.to_string().contains("unclosed group")));

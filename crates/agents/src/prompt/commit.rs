@@ -69,7 +69,7 @@ mod tests {
     use super::check_commit_message;
 
     #[test]
-    fn a_template_is_checked_before_anything_is_committed() {
+    fn commit_message_template_is_checked() {
         let told = |template: &str| check_commit_message(template).map_err(|error| error.reason);
         assert_eq!(told("{{ lane }}: {{ task_name }}{% if files %} ({{ files | length }}){% endif %}"), Ok(()));
         let unknown = told("{% if false %}{{ lame }}{% endif %}x").unwrap_err();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_as_they_are_below_what_failed() {
+    fn failure_log_lines_are_kept_verbatim() {
         let failed = failure("exited with code 2", &["0", "fn a() {", "", "    - b", "}", "^"]);
         let past = PastFailures::new(&[(1, &failed)], vec!["said".to_owned()]);
         let expected = "Attempt 1: exited with code 2\n\n      fn a() {\n\n          - b\n      }\n      ^";
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_failure_and_the_same_output_are_shown_once() {
+    fn repeated_failure_and_output_are_shown_once() {
         let (one, other) = (failure("no", &["x", "y"]), failure("gate", &["z"]));
         let words = ["w", "x", "y"].map(str::to_owned).to_vec();
         let past = PastFailures::new(&[(1, &one), (2, &other), (3, &one), (4, &one)], words);

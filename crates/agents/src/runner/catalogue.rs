@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_runner_that_comes_along_can_be_used() {
+    fn built_in_runners_are_complete() {
         for (name, text) in TEMPLATES {
             let text: RunnerText = toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             check(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_may_be_like_another_and_never_like_itself_for_ever() {
+    fn like_chain_of_runners_is_bounded() {
         let text = |text: &str| toml::from_str::<RunnerText>(text).unwrap();
         let catalogue = Catalogue::new([
             ("opus".to_owned(), text("like = 'claude'\narguments = ['--model', 'opus']")),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_an_error() {
+    fn invalid_pointer_or_pattern_is_an_error() {
         let error = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
         assert_eq!(error("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
         assert_eq!(error("[outages]\nquota = ['(']"), "`(` is no regular expression");

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_every_failure_is_named() {
+    fn cannot_fail_names_the_hiding_part() {
         let cases = [
             ("npm test || true", Some("|| true")),
             ("npm test || echo 'none yet'", Some("|| echo 'none yet'")),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_that_only_show_are_left_out() {
+    fn display_filters_are_removed() {
         let cases = [
             ("pytest -q | tail -20", "pytest -q"),
             ("pytest 2>&1 | head -n 5 | cat", "pytest 2>&1"),

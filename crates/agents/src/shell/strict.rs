@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_anywhere_in_a_pipeline_is_one() {
+    fn strict_pipeline_fails_with_any_of_its_programs() {
         let cases = [
             ("false | tail -1", 1),
             ("(exit 7) | cat | cat", 7),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_pipeline_stay_as_they_are() {
+    fn lines_without_pipeline_are_unchanged() {
         for script in ["make", "a || b", "grep 'a | b' c", "# a | b\nls", "not ( shell"] {
             assert_eq!(strict(script), script);
         }

@@ -52,7 +52,7 @@ fn agrees(diagnosis: &Diagnosis, expected: &str) -> bool {
 }
 
 #[test]
-fn real_outputs_are_understood_as_a_person_would() {
+fn recorded_outputs_give_expected_diagnosis() {
     let mut wrong = String::new();
     for path in outputs() {
         let diagnosis = diagnose(&fs::read_to_string(&path).unwrap(), &[Path::new(ROOT)]);

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_is_what_can_judge() {
+    fn gate_refuses_commands_that_cannot_judge() {
         let gates = [
             ("npm test", "npm test"),
             ("jq . a.json", "jq . a.json"),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lines_of_a_script_must_succeed() {
+    fn script_gate_requires_every_line() {
         assert_eq!(script_gate("cd web\nnpm test\n").as_deref(), Ok("set -e\ncd web\nnpm test"));
         assert_eq!(script_gate("npm test \\\n  --all").as_deref(), Ok("npm test \\\n  --all"));
         assert_eq!(script_gate("cat <<E | grep -q x\nx\nE").as_deref(), Ok("cat <<E | grep -q x\nx\nE"));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_a_command_column() {
+    fn command_column_cells_become_gates() {
         let cases: &[(&str, &[&str])] = &[
             ("`npm run test -- tests/unit`", &["npm run test -- tests/unit"]),
             ("pytest tests/a.py -v", &["pytest tests/a.py -v"]),

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_and_watchers_never_end() {
+    fn servers_and_watchers_never_exit() {
         let endless = [
             "tail -f x",
             "tail -n5f x | grep a",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_is_not_taken_for_a_server() {
+    fn finite_commands_are_not_servers() {
         let ends = [
             "tail -5 x",
             "tail --lines=5 f",

@@ -126,7 +126,7 @@ mod tests {
     use crate::source_text::SourceText;
 
     #[test]
-    fn the_root_of_another_machine_is_the_lanes_worktree() {
+    fn foreign_root_becomes_worktree() {
         let text = "cd /home/x/app && make && cd /home/x/app/web && npm test\n(cd '/home/x/app/a b' && ls)";
         let source = SourceText::new("p", text);
         assert_eq!(root(source.files(), &[]), Some("/home/x/app"));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn owned_files_say_where_the_repository_begins() {
+    fn owned_files_locate_repository_root() {
         let cases: &[(&str, &[&str], &str)] = &[
             ("cd /u/x/invest/app && npm test", &["app/src/a.ts", "app/b.ts", "README.md"], "/u/x/invest"),
             ("cd /u/x/invest/web/app && npm test", &["web/app/a.ts", "web/app/b.ts"], "/u/x/invest"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn names_on_another_machine_are_moved_or_refused() {
+    fn foreign_paths_are_relocated_or_refused() {
         let root = Some("/home/x/app");
         let cases = [
             ("ls /home/x/app/src/a.rs", root, Some("ls src/a.rs")),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn other_directories_stay() {
+    fn unrelated_directories_are_not_relocated() {
         for text in ["cd web && make", "cd /tmp/x && make", "abcd /a/b && make", "cd /home/x", "cd /a && x; cd /b && y"]
         {
             assert_eq!(root(SourceText::new("p", text).files(), &[]), None, "{text}");

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_has_a_command_run_or_speaks_of_it() {
+    fn statement_runs_or_only_mentions_a_command() {
         let cases: &[(&str, &[&str])] = &[
             ("`npm test`", &["npm test"]),
             ("`npx tsc --noEmit` passes", &["npx tsc --noEmit"]),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_belongs_to_the_command_before_it() {
+    fn expectation_belongs_to_preceding_command() {
         let text = "test -f a\nmake b passes\n1. Run `a`\n   and more\n2. `grep x y`\n   Expected: none\n\nAll of it\n```bash\nls a\n```\n```ts\nlet\n```\nmake \\\n  b";
         let statement = |text: &str| Part::Statement(text.to_owned());
         let expected = [
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_go_line_by_line_unless_lines_depend_on_each_other() {
+    fn independent_script_lines_are_separate_commands() {
         let cases: &[(&str, &[&str])] = &[
             ("# it is there\ntest -f a\n\ngrep -q b a", &["test -f a", "grep -q b a"]),
             (

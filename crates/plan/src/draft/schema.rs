@@ -87,7 +87,7 @@ mod tests {
     use lanewright_model::Gates;
 
     #[test]
-    fn every_key_is_in_the_documentation() {
+    fn every_plan_key_is_documented() {
         let text = include_str!("../../../../docs/plans.md");
         let tables = [
             PlanDraft::keys(),

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_that_says_something_decides() {
+    fn native_format_is_detected_from_first_line() {
         let cases = [
             ("# a\n\nphase = \"P1\"", Some(PlanFormat::Toml)),
             ("[defaults]\n", Some(PlanFormat::Toml)),

@@ -146,19 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_heading_in_a_fence_is_none() {
+    fn headings_in_a_fence_are_ignored() {
         let text = "# A\n```bash\n# no\n```\n## B ##\n~~~~\n# no\n~~~\n# no\n~~~~\n### C\n#no\n";
         assert_eq!(titles(text), ["A", "B", "C"]);
     }
 
     #[test]
-    fn an_unclosed_fence_hides_nothing() {
+    fn unclosed_fence_hides_no_heading() {
         assert_eq!(titles("# A\n```bash\nls\n## B\n"), ["A", "B"]);
         assert_eq!(titles("````\n# no\n```\n````\n## B\n```\n## C\n"), ["B", "C"]);
     }
 
     #[test]
-    fn front_matter_holds_no_heading() {
+    fn headings_in_front_matter_are_ignored() {
         let document = Document::new("---\n# comment\nphase: P1\n---\r\n# P1: A\r\n");
         assert_eq!(document.front_matter, 4);
         assert_eq!(document.headings.len(), 1);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_lose_their_numbers() {
+    fn section_title_drops_numbering() {
         for (title, plain) in [
             ("D. Swim Lanes", "swim lanes"),
             ("4. Lanes", "lanes"),

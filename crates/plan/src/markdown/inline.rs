@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_common_indent_goes_and_the_rest_stays() {
+    fn dedent_removes_common_indent() {
         assert_eq!(dedent("\n    a\n      b\n\n    c\n  "), "a\n  b\n\nc");
         assert_eq!(dedent("a\n    b\r\n    c"), "a\nb\nc");
         assert_eq!(dedent("  \n \n"), "");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn parentheses_go_with_what_they_hold_but_not_in_code() {
+    fn parentheses_in_code_are_kept() {
         assert_eq!(without_parentheses("a (b (c) d) e").split_whitespace().collect::<Vec<_>>(), ["a", "e"]);
         assert_eq!(without_parentheses("`f(x)` (y)").trim_end(), "`f(x)`");
         assert_eq!(without_parentheses("a (b"), "a (b");
@@ -189,21 +189,21 @@ mod tests {
     }
 
     #[test]
-    fn a_blanked_text_keeps_its_length() {
+    fn blanked_text_keeps_its_length() {
         for text in ["ä (ö) `ü` (", "(`)`)", "((((", "`(`)`"] {
             assert_eq!(without_parentheses(text).len(), text.len());
         }
     }
 
     #[test]
-    fn separators_in_code_and_parentheses_separate_nothing() {
+    fn separators_in_code_or_parentheses_do_not_split() {
         let text = "a; `b;c` (d; e); f";
         let found: Vec<&str> = parts(text, &[';']).into_iter().map(|range| text[range].trim()).collect();
         assert_eq!(found, ["a", "`b;c` (d; e)", "f"]);
     }
 
     #[test]
-    fn nothing_is_said_in_many_ways() {
+    fn is_nothing_accepts_all_spellings() {
         for text in [
             "",
             "none",

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_reaches_to_the_line_that_closes_it() {
+    fn fence_ends_at_its_closing_line() {
         let marks = |text: &str| -> String {
             let letter = |(_, fence): &(Line<'_>, Fence)| match fence {
                 Fence::Outside => '.',

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_items_keep_the_lines_that_belong_to_them() {
+    fn list_items_include_continuation_lines() {
         assert_eq!(list_items("  - a\n    more\n  - [ ] b\n  1. c"), ["a\n  more", "b", "c"]);
         assert_eq!(list_items("It works.\nReally."), ["It works.\nReally."]);
         assert_eq!(list_items("- a\n  ```\n- no\n  ```\n- b"), ["a\n  ```\n- no\n  ```", "b"]);

@@ -73,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn as_it_is_it_changes_nothing() {
+    fn template_sets_nothing() {
         let layers = read(template());
         assert!(layers.warnings.is_empty());
         assert!(layers.resolve(None).rows().iter().all(|row| row.origin == Origin::Default));
     }
 
     #[test]
-    fn what_can_be_uncommented_says_what_holds_anyway() {
+    fn uncommented_template_equals_defaults() {
         let sets = |line: &&str| {
             let name = line.split_once(" = ").map_or("", |(name, _)| name);
             KEYS.iter().any(|key| key.name == name) && !line.contains("default:")
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_files_is_in_it_and_no_other() {
+    fn template_lists_every_file_setting() {
         let named = |key: &&Key| template().contains(&format!("\n# {} = ", key.name));
         let missing: Vec<&str> = KEYS.iter().filter(|key| !named(key)).map(|key| key.name).collect();
         assert_eq!(missing, NOT_IN_FILES);

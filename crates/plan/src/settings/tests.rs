@@ -86,7 +86,7 @@ fn every_combination() -> impl Iterator<Item = [bool; 4]> {
 }
 
 #[test]
-fn the_strongest_layer_that_says_something_wins_for_every_setting() {
+fn strongest_layer_wins_for_every_setting() {
     for key in KEYS {
         for [flag, variable, repository, user] in every_combination() {
             let in_files = goes_into_files(key);
@@ -149,7 +149,7 @@ fn plan() -> Plan {
 }
 
 #[test]
-fn a_plan_is_stronger_than_files_and_weaker_than_variables_and_flags() {
+fn plan_layer_is_between_files_and_variables() {
     let text = "base = 'file'\nmax_parallel = 9\nmerge = 'local'\nkill_after = '1m'\nbackoff = '7s'";
     let said = [("base", "plans-base"), ("max_parallel", "5"), ("merge", "none"), ("kill_after", "3s")];
     let resolved = read_file(text).unwrap().resolve(Some(&plan()));
@@ -172,7 +172,7 @@ fn a_plan_is_stronger_than_files_and_weaker_than_variables_and_flags() {
 }
 
 #[test]
-fn the_documented_defaults_are_the_real_ones() {
+fn documented_defaults_match() {
     let defaults = Settings::defaults(&surroundings());
     let worked_out = ["max_parallel", "worktree_root", "prompts", "checkpoint_path"];
     for (key, row) in KEYS.iter().zip(defaults.rows()).filter(|(key, _)| !worked_out.contains(&key.name)) {
@@ -187,7 +187,7 @@ fn the_documented_defaults_are_the_real_ones() {
 }
 
 #[test]
-fn a_processor_serves_two_agents_and_any_machine_four() {
+fn default_parallelism_is_twice_cores_at_least_four() {
     for (cores, expected) in [(0, 4), (1, 4), (2, 4), (3, 6), (16, 32), (u32::MAX, u32::MAX)] {
         let defaults = Settings::defaults(&Surroundings { cores, ..surroundings() });
         assert_eq!(defaults.max_parallel.value.get(), expected);
@@ -195,7 +195,7 @@ fn a_processor_serves_two_agents_and_any_machine_four() {
 }
 
 #[test]
-fn every_fault_is_reported_at_once_with_its_place() {
+fn all_setting_faults_are_reported_with_position() {
     let text = "max_paralel = 3\nmerge = \"locl\"\n\nretries = \"two\"\nprogress = 7\ntimeout = \"0s\"\n\
                 session_id = \"x\"\nmax_parallel = -1\nworktree_root = \"\"\nkeep-pool = true\n";
     assert_eq!(
@@ -215,7 +215,7 @@ fn every_fault_is_reported_at_once_with_its_place() {
 }
 
 #[test]
-fn a_syntax_error_does_not_hide_the_faults_behind_it() {
+fn syntax_error_does_not_hide_later_faults() {
     let faults = faults("base = \nmerge = 3\n");
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(faults[0].starts_with("1:"), "{faults:?}");
@@ -223,12 +223,12 @@ fn a_syntax_error_does_not_hide_the_faults_behind_it() {
 }
 
 #[test]
-fn a_repeated_key_is_an_error() {
+fn duplicate_setting_is_an_error() {
     assert!(faults("retries = 1\nretries = 2\n").iter().any(|fault| fault.starts_with("2:1: duplicate")));
 }
 
 #[test]
-fn columns_count_characters_and_no_byte_order_mark() {
+fn setting_columns_count_characters() {
     let comment = "# ä";
     let with_mark = format!("\u{feff}nonsense = 1 {comment}\r\n\"äöü\" = 1\n");
     let newer = "(--allow-unknown ignores keys of newer versions)";
@@ -240,7 +240,7 @@ fn columns_count_characters_and_no_byte_order_mark() {
 }
 
 #[test]
-fn unknown_keys_are_ignored_where_that_is_asked_for_and_keys_of_the_users_own_always() {
+fn allow_unknown_ignores_unknown_settings() {
     let text = "max_paralel = 3\nx-team = \"core\"\n[runners.mine]\ncommand = \"a\"\nx-note = 1\ncolour = 2\n";
     assert_eq!(faults(text).len(), 2, "{:?}", faults(text));
     let flag = Layer { allow_unknown: Some(Setting::new(true, Origin::Flag("--allow-unknown"))), ..Layer::default() };
@@ -253,7 +253,7 @@ fn unknown_keys_are_ignored_where_that_is_asked_for_and_keys_of_the_users_own_al
 }
 
 #[test]
-fn relative_paths_are_seen_from_where_they_were_said() {
+fn relative_paths_resolve_from_their_source() {
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Path)) {
         let variables = environment_of(&[(&key.variables()[0], "../x/../y")]);
         let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
@@ -272,7 +272,7 @@ fn relative_paths_are_seen_from_where_they_were_said() {
 }
 
 #[test]
-fn an_empty_variable_counts_as_absent_and_the_first_name_of_two_wins() {
+fn empty_variable_counts_as_absent() {
     let cases = [
         ([("LANEWRIGHT_SESSION_ID", ""), ("CLAUDE_SESSION_ID", "c")], "c", "CLAUDE_SESSION_ID"),
         ([("LANEWRIGHT_SESSION_ID", "l"), ("CLAUDE_SESSION_ID", "c")], "l", "LANEWRIGHT_SESSION_ID"),
@@ -285,7 +285,7 @@ fn an_empty_variable_counts_as_absent_and_the_first_name_of_two_wins() {
 }
 
 #[test]
-fn seed_002s_specialist_timeout_is_in_seconds() {
+fn specialist_timeout_variable_is_in_seconds() {
     let variables = environment_of(&[("SPECIALIST_TIMEOUT", "10")]);
     let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
     let setting = layers.resolve(None).specialist_timeout;
@@ -294,7 +294,7 @@ fn seed_002s_specialist_timeout_is_in_seconds() {
 }
 
 #[test]
-fn a_wrong_variable_is_named() {
+fn invalid_variable_is_named() {
     let variables = environment_of(&[("LANEWRIGHT_MERGE", "octopus"), ("LANEWRIGHT_KEEP_POOL", "maybe")]);
     let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap_err();
     let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
@@ -308,14 +308,14 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
-fn a_variable_that_is_no_text_is_a_fault_and_no_panic() {
+fn non_utf8_variable_is_an_error() {
     use std::os::unix::ffi::OsStringExt;
     let variables = Environment::from([("LANEWRIGHT_BASE".to_owned(), OsString::from_vec(vec![0xff]))]);
     assert!(Layers::read(Layer::default(), &variables, &[], &surroundings()).is_err());
 }
 
 #[test]
-fn a_misspelt_variable_is_a_warning_but_a_variable_for_agents_is_not() {
+fn misspelt_variable_is_a_warning() {
     let misspelt = environment_of(&[("LANEWRIGHT_MAX_PARALELL", "3")]);
     let layers = Layers::read(Layer::default(), &misspelt, &[], &surroundings()).unwrap();
     assert_eq!(layers.warnings[0].help.as_deref(), Some("did you mean `LANEWRIGHT_MAX_PARALLEL`?"));
@@ -328,7 +328,7 @@ fn a_misspelt_variable_is_a_warning_but_a_variable_for_agents_is_not() {
 }
 
 #[test]
-fn only_flags_and_variables_outrank_what_a_plan_says_of_a_lane() {
+fn only_flags_and_variables_outrank_plan() {
     let layers = read_file("retries = 1").unwrap();
     assert!(!layers.resolve(None).retries.origin.outranks_plan());
     let variables = environment_of(&[("LANEWRIGHT_RETRIES", "1")]);
@@ -337,14 +337,14 @@ fn only_flags_and_variables_outrank_what_a_plan_says_of_a_lane() {
 }
 
 #[test]
-fn a_limit_can_be_taken_off() {
+fn none_removes_a_limit() {
     let variables = environment_of(&[("LANEWRIGHT_TIMEOUT", "none")]);
     let layers = Layers::read(Layer::default(), &variables, &[file("timeout = 60")], &surroundings()).unwrap();
     assert_eq!(layers.resolve(None).timeout.value, None);
 }
 
 #[test]
-fn the_table_and_its_json_show_values_and_origins() {
+fn settings_table_shows_values_and_origins() {
     let settings = read_file("retries = 3\n[runners.x]\ncommand = [\"a\", \"b c\"]").unwrap().resolve(None);
     let table = table(&settings);
     let line = |key: &str| {
@@ -366,7 +366,7 @@ fn the_table_and_its_json_show_values_and_origins() {
 }
 
 #[test]
-fn patterns_are_a_list_that_may_be_empty_and_each_must_be_one() {
+fn patterns_must_be_regular_expressions() {
     let rules = |text: &str| read_file(text).unwrap().resolve(None).checkpoint_before.value.unwrap();
     assert_eq!(rules("checkpoint_before = []"), [""; 0]);
     assert_eq!(rules("checkpoint_before = ['a+', 'b c']"), ["a+", "b c"]);
@@ -379,7 +379,7 @@ fn patterns_are_a_list_that_may_be_empty_and_each_must_be_one() {
 }
 
 #[test]
-fn the_documentation_has_every_setting_and_every_variable() {
+fn every_setting_and_variable_is_documented() {
     let page = include_str!("../../../../docs/settings.md");
     for key in KEYS {
         let named = |line: &&str| line.starts_with(&format!("| `{}` |", key.name));
@@ -400,7 +400,7 @@ fn the_documentation_has_every_setting_and_every_variable() {
 
 proptest! {
     #[test]
-    fn no_file_makes_the_reader_panic(text in "(?s)([a-z_]{0,9}[ =\\[\\]{}\"'.,\n#ä\u{feff}-]{0,4}[0-9]{0,3}){0,12}") {
+    fn settings_reader_never_panics(text in "(?s)([a-z_]{0,9}[ =\\[\\]{}\"'.,\n#ä\u{feff}-]{0,4}[0-9]{0,3}){0,12}") {
         let _ = read_file(&text);
     }
 

@@ -152,7 +152,7 @@ fn prompts(lane: &Lane) -> Vec<String> {
 }
 
 #[test]
-fn counts_agree_with_those_of_another_method() {
+fn task_counts_match_crude_scan() {
     let (mut files, mut edges, mut tasks, mut fenced) = (0, 0, 0, Vec::new());
     for phase in phases() {
         let plan = whole(&phase);
@@ -184,7 +184,7 @@ fn counts_agree_with_those_of_another_method() {
 }
 
 #[test]
-fn every_action_reaches_one_task_and_every_line_some() {
+fn every_action_reaches_exactly_one_task() {
     for phase in phases() {
         let plan = whole(&phase);
         for (lane, (name, text)) in plan.lanes.iter().zip(&phase.plans) {
@@ -207,7 +207,7 @@ fn every_action_reaches_one_task_and_every_line_some() {
 }
 
 #[test]
-fn owned_files_are_those_of_the_front_matter() {
+fn owned_files_come_from_front_matter() {
     let mut compared = 0;
     for phase in phases() {
         let plan = whole(&phase);
@@ -247,7 +247,7 @@ const COUNTED: [(&str, &str, [usize; 6]); 11] = [
 ];
 
 #[test]
-fn a_person_counts_the_same() {
+fn task_counts_match_manual_counts() {
     let mut counts = BTreeMap::new();
     for phase in phases() {
         let plan = whole(&phase);
@@ -275,7 +275,7 @@ fn a_person_counts_the_same() {
 }
 
 #[test]
-fn each_plan_alone_is_recognized_as_one() {
+fn single_plans_are_detected_as_gsd() {
     for phase in phases() {
         for plan in &phase.plans {
             let directory = phase.directory.to_string_lossy();
@@ -295,7 +295,7 @@ fn each_plan_alone_is_recognized_as_one() {
 }
 
 #[test]
-fn plans_with_a_summary_beside_them_are_skipped() {
+fn plans_with_summary_are_skipped() {
     for phase in phases() {
         let reading = read_plans(&phase.directory.to_string_lossy(), &phase.plans, &phase.names, false);
         let done = |plan: &str| {
@@ -364,7 +364,7 @@ fn mutated(text: &str, chance: &mut Chance) -> String {
 }
 
 #[test]
-fn mutated_plans_are_read_without_panic() {
+fn mutated_gsd_plans_never_panic() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/gsd");
     let seeds: Vec<Phase> = phases_in(&own).into_iter().chain(phases()).collect();
     let seconds = std::env::var("LANEWRIGHT_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());

@@ -158,7 +158,7 @@ fn only_tested(plan: &Plan) -> usize {
 }
 
 #[test]
-fn lanes_edges_and_tasks_are_those_that_a_scan_of_the_lines_finds() {
+fn lanes_edges_and_tasks_match_line_scan() {
     let Some(corpus) = corpus() else { return };
     let plans = plans(&corpus);
     assert!(plans.len() >= 40, "{}", plans.len());
@@ -192,7 +192,7 @@ fn crude_owned(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_declared_file_is_owned_and_nothing_else_but_what_tasks_make() {
+fn owned_files_are_declared_or_task_files() {
     let Some(corpus) = corpus() else { return };
     for (name, text) in plans(&corpus) {
         let plan = plan(&name, &text);
@@ -210,7 +210,7 @@ fn every_declared_file_is_owned_and_nothing_else_but_what_tasks_make() {
 }
 
 #[test]
-fn an_agent_may_make_every_file_that_its_task_names() {
+fn task_files_are_owned_by_the_lane() {
     let Some(corpus) = corpus() else { return };
     for (name, text) in plans(&corpus) {
         for lane in &plan(&name, &text).lanes {
@@ -243,7 +243,7 @@ const BY_HAND: &[(&str, &str, usize, usize, usize, usize, usize)] = &[
 ];
 
 #[test]
-fn plans_hold_what_a_person_counted() {
+fn lane_counts_match_manual_counts() {
     let Some(corpus) = corpus() else { return };
     for &(file, phase, lanes, edges, tasks, commands, gates) in BY_HAND {
         let (name, text) = plans(&corpus).into_iter().find(|(name, _)| name.ends_with(file)).unwrap();
@@ -262,7 +262,7 @@ fn plans_hold_what_a_person_counted() {
 }
 
 #[test]
-fn every_task_reaches_one_agent_once() {
+fn every_task_reaches_exactly_one_agent() {
     let Some(corpus) = corpus() else { return };
     for (name, text) in plans(&corpus) {
         let plan = plan(&name, &text);
@@ -289,7 +289,7 @@ fn flat(text: &str) -> String {
 }
 
 #[test]
-fn what_is_no_plan_gets_one_error_that_names_the_remedy() {
+fn non_plan_gets_one_error_with_help() {
     let Some(corpus) = corpus() else { return };
     let plans: BTreeSet<String> = plans(&corpus).into_iter().map(|(name, _)| name).collect();
     let others: Vec<_> = documents(&corpus).into_iter().filter(|(name, _)| !plans.contains(name)).collect();
@@ -377,7 +377,7 @@ impl Chance {
 }
 
 #[test]
-fn mutated_plans_neither_panic_nor_hang() {
+fn mutated_lane_plans_never_panic_or_hang() {
     let mut seeds: Vec<String> =
         corpus().map(|corpus| plans(&corpus)).unwrap_or_default().into_iter().map(|(_, text)| text).collect();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/lanes");

@@ -101,7 +101,7 @@ fn show_lane(plan: &Plan, lane: &Lane, text: &mut String) {
 }
 
 #[test]
-fn every_phase_reads_as_the_file_beside_it_says() {
+fn gsd_phases_match_expected_files() {
     let mut count = 0;
     for phase in names_in(&fixtures()) {
         count += 1;
@@ -122,7 +122,7 @@ fn prompts(reading: Reading) -> Vec<String> {
 }
 
 #[test]
-fn every_task_gets_what_it_needs_and_the_last_one_the_rest() {
+fn last_task_prompt_gets_the_closing_text() {
     let plan = good(read_phase("01-ledger", ReadOptions::default()));
     let tasks = &lane(&plan, "01-01").agents[0].tasks;
     for task in tasks {
@@ -153,7 +153,7 @@ fn every_task_gets_what_it_needs_and_the_last_one_the_rest() {
 }
 
 #[test]
-fn nothing_of_a_task_is_lost_however_it_is_written() {
+fn task_text_is_never_lost() {
     let tasks = prompts(read_phase("06-tasks", ReadOptions::default()));
     let page = &tasks[0];
     for told in ["First the page", "<name>Not a task</name>", "<b>bold</b> && <i>more</i>", "owner: web", "npm test"] {
@@ -177,7 +177,7 @@ fn nothing_of_a_task_is_lost_however_it_is_written() {
 }
 
 #[test]
-fn people_read_in_plain_text_what_is_asked_of_them() {
+fn checkpoint_prompt_is_plain_text() {
     let tasks = prompts(read_phase("08-people", ReadOptions::default()));
     let look = "Look\n\nWhat was built:\n\nA page with a table.\n\nHow to verify:\n\n1. Open the page.\n\
                 2. Look at the table.\n\nHow to verify:\n\nnpm test\n\nHow to answer:\n\nSay \"approved\".";
@@ -193,7 +193,7 @@ const SMALL: &str = "---\nphase: 05-web\nplan: 01\nwave: 1\ndepends_on: []\nfile
                      Write a.\n  </action>\n  <verify>\n    <automated>test -f src/a.rs</automated>\n  </verify>\n</task>\n";
 
 #[test]
-fn line_ends_byte_order_marks_and_nul_bytes_change_nothing() {
+fn gsd_ignores_line_ends_bom_and_nul() {
     let plan = good(read_text(SMALL));
     let crlf = SMALL.replace('\n', "\r\n");
     assert_eq!(good(read_text(&crlf)), plan);
@@ -208,7 +208,7 @@ fn line_ends_byte_order_marks_and_nul_bytes_change_nothing() {
 }
 
 #[test]
-fn a_plan_with_a_summary_is_done_unless_it_is_asked_for() {
+fn plan_with_summary_is_skipped_unless_redo() {
     let lanes =
         |options| good(read_phase("10-done", options)).lanes.iter().map(|lane| lane.id.to_string()).collect::<Vec<_>>();
     assert_eq!(lanes(ReadOptions::default()), ["10-03"]);
@@ -220,7 +220,7 @@ fn a_plan_with_a_summary_is_done_unless_it_is_asked_for() {
 }
 
 #[test]
-fn where_all_plans_are_done_the_help_says_how_to_run_them_again() {
+fn all_done_phase_suggests_redo() {
     let files = [("05-web/05-01-PLAN.md".to_owned(), SMALL.to_owned())];
     for summary in ["05-01-SUMMARY.md", "05-01-Summary.md"] {
         let reading = read_plans(&files, &[summary.to_owned()], ReadOptions::default());
@@ -237,7 +237,7 @@ fn where_all_plans_are_done_the_help_says_how_to_run_them_again() {
 }
 
 #[test]
-fn one_plan_alone_gets_a_note_of_its_missing_dependencies() {
+fn single_plan_warns_about_missing_dependencies() {
     let text = SMALL.replace("depends_on: []", "depends_on: [05-02, 05-03, 02, 04-01]").replace("wave: 1", "wave: 4");
     let files = [("05-web/05-01-PLAN.md".to_owned(), text)];
     let beside = ["05-02-PLAN.md", "05-02-SUMMARY.md", "05-03-PLAN.md"].map(str::to_owned);
@@ -250,7 +250,7 @@ fn one_plan_alone_gets_a_note_of_its_missing_dependencies() {
 }
 
 #[test]
-fn a_phase_is_called_by_its_directory_else_by_what_the_plan_says() {
+fn phase_is_named_after_directory_or_header() {
     let phase = |path: &str, text: &str| {
         let plan = good(read_plans(&[(path.to_owned(), text.to_owned())], &[], ReadOptions::default()));
         plan.phase.to_string()
@@ -269,7 +269,7 @@ fn format_of(path: &str, text: &str) -> Option<PlanFormat> {
 }
 
 #[test]
-fn plans_are_recognized_by_what_they_hold() {
+fn gsd_is_detected_by_content() {
     let task = "<objective>\nx\n</objective>\n<task>\n<action>y</action>\n</task>\n";
     let headings = "# Fix\n\n## Task 1: a\n\nDo a.\n\n## Task 2: b\n\nDo b.\n";
     let plans = [
@@ -337,7 +337,7 @@ fn monsters() -> Vec<(&'static str, String)> {
 const LONGEST: Duration = Duration::from_secs(60);
 
 #[test]
-fn every_monster_is_read_in_bounded_time() {
+fn huge_gsd_plans_are_read_in_bounded_time() {
     for (name, text) in monsters() {
         let start = Instant::now();
         let reading = read_text(&text);
@@ -347,7 +347,7 @@ fn every_monster_is_read_in_bounded_time() {
 }
 
 #[test]
-fn what_all_tasks_get_is_not_repeated_without_end() {
+fn repeated_common_text_is_limited() {
     let long = "x".repeat(1 << 20);
     let text = format!("<objective>\n{long}\n</objective>\n{}", "<task><action>a</action></task>\n".repeat(500));
     let plan = good(read_text(&text));
@@ -356,7 +356,7 @@ fn what_all_tasks_get_is_not_repeated_without_end() {
 }
 
 #[test]
-fn gates_that_never_end_or_name_another_machine_are_only_texts() {
+fn unusable_gates_stay_in_the_prompt() {
     let checks = ["tail -f log", "ls /Users/someone/app/a", "ls app/(group)/page.tsx", "dune build"];
     let checks: String = checks.iter().map(|check| format!("<automated>{check}</automated>\n")).collect();
     let text = format!("<task type=\"auto\">\n<name>A</name>\n<verify>\n{checks}</verify>\n</task>\n");
@@ -370,7 +370,7 @@ fn gates_that_never_end_or_name_another_machine_are_only_texts() {
 }
 
 #[test]
-fn a_task_that_says_that_it_has_no_files_may_change_none() {
+fn task_without_files_may_be_empty() {
     let cases = [("", true), ("None (testing only)", true), ("(none)", true), ("n/a", true), ("src/a.ts", false)];
     for (files, expected) in cases {
         let plan = good(read_text(&format!("<task type=\"auto\"><name>A</name><files>{files}</files></task>\n")));
@@ -381,7 +381,7 @@ fn a_task_that_says_that_it_has_no_files_may_change_none() {
 }
 
 #[test]
-fn lanes_that_own_the_same_file_are_named_together() {
+fn lanes_sharing_a_file_are_reported_together() {
     let plan = |number: u32, name: &str| {
         let text =
             format!("---\nfiles_modified: [src/shared.ts, src/{name}.ts]\n---\n<task><name>{name}</name></task>\n");
@@ -395,7 +395,7 @@ fn lanes_that_own_the_same_file_are_named_together() {
 }
 
 #[test]
-fn fields_full_of_marks_are_read_in_bounded_time() {
+fn marker_floods_are_read_in_bounded_time() {
     for (mark, count) in [("a -- b ", 20_000), ("node -e 'x — y ", 40_000), ("( ", 80_000), ("([{", 40_000)] {
         let field = mark.repeat(count);
         let start = Instant::now();

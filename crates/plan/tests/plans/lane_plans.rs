@@ -89,7 +89,7 @@ fn fixtures() -> Vec<PathBuf> {
 }
 
 #[test]
-fn plans_are_read_as_a_person_reads_them() {
+fn lane_plans_match_expected_files() {
     for path in fixtures() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let reading = read_with(name, &text(name), None, ReadOptions::default());
@@ -104,7 +104,7 @@ fn plans_are_read_as_a_person_reads_them() {
 }
 
 #[test]
-fn every_diagnostic_says_what_to_do() {
+fn lane_plan_diagnostics_have_help() {
     for path in fixtures() {
         let reading = read_text(&fs::read_to_string(&path).unwrap());
         for fault in reading.diagnostics {
@@ -116,7 +116,7 @@ fn every_diagnostic_says_what_to_do() {
 }
 
 #[test]
-fn lines_and_columns_are_those_of_the_word_that_is_at_fault() {
+fn diagnostics_point_to_the_faulty_word() {
     let reading = read_text(&text("traps.md"));
     let at = |part: &str| {
         let found = reading.diagnostics.iter().find(|fault| fault.message.contains(part));
@@ -129,7 +129,7 @@ fn lines_and_columns_are_those_of_the_word_that_is_at_fault() {
 }
 
 #[test]
-fn line_ends_and_marks_of_other_systems_change_nothing() {
+fn lane_plans_ignore_line_ends_and_bom() {
     for name in ["one-line.md", "stanzas.md", "nested.md"] {
         let plan = in_short(&good(&text(name)));
         let crlf = text(name).replace('\n', "\r\n");
@@ -141,7 +141,7 @@ fn line_ends_and_marks_of_other_systems_change_nothing() {
 }
 
 #[test]
-fn every_task_is_mentioned_once_and_in_its_own_prompt() {
+fn task_text_is_in_its_own_prompt_only() {
     let plan = good(&text("one-line.md"));
     let prompts: Vec<&str> = tasks(&plan).map(|task| task.prompt.as_str()).collect();
     for told in [
@@ -167,7 +167,7 @@ fn every_task_is_mentioned_once_and_in_its_own_prompt() {
 }
 
 #[test]
-fn notes_reach_the_lanes_that_they_are_about() {
+fn notes_reach_their_lanes() {
     let plan = good(&text("stanzas.md"));
     let prompt = |lane: usize| plan.lanes[lane].agents[0].tasks[0].prompt.as_str();
     assert!(prompt(1).contains("SL-1 alone may be slow.") && prompt(1).contains("SL-1.2 builds lazily."));
@@ -184,7 +184,7 @@ fn tasks(plan: &Plan) -> impl Iterator<Item = &lanewright_model::Task> {
 }
 
 #[test]
-fn strictness_turns_what_lacks_into_errors() {
+fn strict_turns_missing_parts_into_errors() {
     let strict = |name: &str, options: ReadOptions<'_>| {
         let reading = read_with(name, &text(name), None, options);
         reading.diagnostics.into_iter().filter(|fault| fault.is_error()).map(|fault| fault.message).collect::<Vec<_>>()
@@ -202,14 +202,14 @@ fn strictness_turns_what_lacks_into_errors() {
 }
 
 #[test]
-fn a_retired_plan_is_run_by_force_only() {
+fn retired_plan_needs_force() {
     let force = ReadOptions { force: true, ..ReadOptions::default() };
     assert!(read_with("retired.md", &text("retired.md"), None, force).plan.is_some());
     assert!(read_text(&text("retired.md")).plan.is_none());
 }
 
 #[test]
-fn a_document_that_is_no_plan_says_what_it_is_even_when_the_format_is_named() {
+fn non_plan_is_explained_with_forced_format() {
     for (name, words) in [("roadmap.md", "roadmap"), ("detailed.md", "detailed plan"), ("readme.md", "without lanes")] {
         for format in [None, Some(PlanFormat::Lanes)] {
             let reading = read_with(name, &text(name), format, ReadOptions::default());
@@ -220,7 +220,7 @@ fn a_document_that_is_no_plan_says_what_it_is_even_when_the_format_is_named() {
 }
 
 #[test]
-fn plans_survive_conversion() {
+fn lane_plans_survive_conversion() {
     for name in ["one-line.md", "stanzas.md", "nested.md", "no-index.md"] {
         let plan = good(&text(name));
         let converted = native_toml::write(&plan, &runners);
@@ -239,7 +239,7 @@ fn one_lane(index: &str, section: &str) -> String {
 }
 
 #[test]
-fn what_parentheses_say_orders_nothing() {
+fn parenthesized_lanes_add_no_edges() {
     for value in ["(none)", "(none — disjoint from SL-2's files)", "None (see SL-2)", "(Phase 2)", "—", "n/a"] {
         let index = format!(
             "- SL-1 - One; Depends on: {value}; Blocks: {value}; Parallel-safe: yes\n- SL-2 - Two; Depends on: none; Blocks: none; Parallel-safe: yes"
@@ -254,7 +254,7 @@ fn what_parentheses_say_orders_nothing() {
 }
 
 #[test]
-fn a_command_that_is_not_unmistakable_is_never_run() {
+fn ambiguous_commands_are_not_gates() {
     for value in
         ["Review the docs", "see `## Verification`", "`README.md`", "`rg -n x src` returns no matches", "tests pass"]
     {
@@ -264,7 +264,7 @@ fn a_command_that_is_not_unmistakable_is_never_run() {
 }
 
 #[test]
-fn tests_that_are_red_as_yet_gate_nothing() {
+fn test_task_commands_are_not_gates() {
     let table = "| Task ID | Type | Depends on | Files in scope | Tests owned | Test command |\n|---|---|---|---|---|---|\n| A | impl | - | `a.rs` | - | `cargo check` |\n| B | test | - | `b.rs` | - | `cargo test` |\n| C | verify | - | - | - | `cargo test --all` |\n";
     let plan = good(&one_lane("- SL-1 - One; Depends on: none", table));
     let found: Vec<(String, usize)> = tasks(&plan).map(|task| (task.id.to_string(), task.verify.len())).collect();
@@ -274,7 +274,7 @@ fn tests_that_are_red_as_yet_gate_nothing() {
 }
 
 #[test]
-fn nothing_makes_the_reader_panic_or_crawl() {
+fn lane_plan_reader_never_panics_or_hangs() {
     let big = 60_000;
     let texts = [
         "SL-".repeat(big / 3),
@@ -314,7 +314,7 @@ fn nothing_makes_the_reader_panic_or_crawl() {
 }
 
 #[test]
-fn what_the_phase_is_about_and_what_is_agreed_reach_the_agents() {
+fn phase_context_and_interfaces_reach_prompts() {
     let text = "# P1: A\n\n## Context\n\nThe ledger is new.\n\n## Interface Freeze Gates\n\n\
         - [ ] IF-0-P1-L: entries are never changed\n- [ ] IF-0-P1-X: something else\n\n## Lane Index & Dependencies\n\n\
         - SL-1 - One; Depends on: none\n- SL-2 - Two; Depends on: SL-1\n\n## Lanes\n\n### SL-1 - One\n\n\
@@ -335,7 +335,7 @@ fn what_the_phase_is_about_and_what_is_agreed_reach_the_agents() {
 }
 
 #[test]
-fn commands_with_lines_of_their_own_keep_them() {
+fn multi_line_commands_keep_line_breaks() {
     let section = "- **Tasks**:\n  - impl: it\n  - verify: `python - <<'END'\n    print(1)\n    END`\n  - verify: `pytest a\n    b`\n  \
         - verify: `make check | tail -5`\n  - verify: `make try || true`";
     let reading = read_text(&one_lane("- SL-1 - One; Depends on: none", section));

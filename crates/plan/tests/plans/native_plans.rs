@@ -61,7 +61,7 @@ fn shown(reading: &Reading) -> String {
 }
 
 #[test]
-fn good_plans_read_without_a_word() {
+fn good_plans_have_no_diagnostics() {
     for path in fixtures("ok") {
         let reading = read_file(&path);
         assert_eq!(shown(&reading), "", "{}", path.display());
@@ -70,14 +70,14 @@ fn good_plans_read_without_a_word() {
 }
 
 #[test]
-fn the_same_plan_in_three_formats_is_the_same_model() {
+fn toml_yaml_and_json_give_the_same_plan() {
     let plan = good("billing.toml");
     assert_eq!(good("billing.yaml"), plan);
     assert_eq!(good("billing.json"), plan);
 }
 
 #[test]
-fn bad_plans_get_exactly_the_diagnostics_beside_them() {
+fn bad_plans_get_expected_diagnostics() {
     for path in fixtures("bad") {
         let reading = read_file(&path);
         let beside = PathBuf::from(format!("{}.expected", path.display()));
@@ -91,7 +91,7 @@ fn bad_plans_get_exactly_the_diagnostics_beside_them() {
 }
 
 #[test]
-fn a_misspelt_key_is_an_error_everywhere_and_a_key_of_the_users_own_nowhere() {
+fn misspelt_key_is_an_error_unless_x_prefixed() {
     let text = |key: &str| {
         let tables = ["[timeouts]", "[gates]", "[defaults]", "[[interface]]\nid = 'I'"];
         let of_lane = ["[[lane.task]]", "[[lane.agent]]\ncommand = 'x'", "[lane.must_haves]"];
@@ -111,7 +111,7 @@ fn a_misspelt_key_is_an_error_everywhere_and_a_key_of_the_users_own_nowhere() {
 }
 
 #[test]
-fn unknown_keys_are_ignored_with_a_warning_where_that_is_asked_for() {
+fn allow_unknown_turns_unknown_keys_into_warnings() {
     let text = "phase = 'P'\n[[lane]]\nid = 'A'\ncommand = 'x'\naproval = ['changes']\n";
     let options = ReadOptions { allow_unknown: true, ..ReadOptions::default() };
     let files = [SourceFile { path: "p.toml", text }];
@@ -122,7 +122,7 @@ fn unknown_keys_are_ignored_with_a_warning_where_that_is_asked_for() {
 }
 
 #[test]
-fn an_image_that_no_pod_gets_is_warned_about() {
+fn unused_image_is_a_warning() {
     let warned = |executor: &str| {
         let text = format!("[[lane]]\nid = 'A'\ncommand = 'x'\nimage = 'node:2'\n{executor}");
         let reading = read_text("p.toml", &format!("phase = 'P'\n{text}"), None);
@@ -162,7 +162,7 @@ fn validator() -> impl Fn(&serde_json::Value) -> Result<(), String> {
 }
 
 #[test]
-fn the_schema_accepts_every_good_plan() {
+fn schema_accepts_good_plans() {
     let accepts = validator();
     for path in fixtures("ok") {
         let plan = as_json(&path).unwrap();
@@ -171,7 +171,7 @@ fn the_schema_accepts_every_good_plan() {
 }
 
 #[test]
-fn the_schema_refuses_every_plan_whose_fault_is_in_its_shape() {
+fn schema_rejects_malformed_plans() {
     let accepts = validator();
     let of_shape = [
         "defaults.toml",
@@ -209,7 +209,7 @@ fn every_good_plan_survives_conversion() {
 }
 
 #[test]
-fn a_converted_plan_says_no_more_than_it_must() {
+fn converted_plan_omits_defaults() {
     let text = native_toml::write(&good("flow.yaml"), &runners);
     let expected = r#"phase = "P6"
 
@@ -226,7 +226,7 @@ runner = "codex"
 }
 
 #[test]
-fn the_digest_covers_the_text_and_every_prompt_file() {
+fn digest_covers_text_and_prompt_files() {
     let text = "phase = 'P'\n[[lane]]\nid = 'A'\ncommand = 'x'\nprompt_file = 'p.md'\n";
     let digest = |text: &str, prompt: &str| {
         let load = |_: &str| Ok(prompt.to_owned());
@@ -241,7 +241,7 @@ fn the_digest_covers_the_text_and_every_prompt_file() {
 }
 
 #[test]
-fn the_format_can_be_given_instead_of_guessed() {
+fn given_format_overrides_detection() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/plans/ok/billing.json");
     let text = fs::read_to_string(path).unwrap().replace('\t', " ");
     let as_yaml = read_text("p", &text, Some(PlanFormat::Yaml));
@@ -250,20 +250,20 @@ fn the_format_can_be_given_instead_of_guessed() {
 }
 
 #[test]
-fn a_key_without_value_is_as_good_as_none() {
+fn key_without_value_counts_as_absent() {
     let reading = read_text("p", "phase: P\ntitle:\nlane: [{id: A, command: x, owns: , task: ~}]", None);
     assert_eq!(shown(&reading), "");
     assert_eq!(reading.plan.unwrap().title, None);
 }
 
 #[test]
-fn a_text_beyond_the_limit_is_refused_unread() {
+fn oversized_plan_is_refused() {
     let text = format!("phase = 'P' #{}", " ".repeat(MAX_TEXT));
     assert!(shown(&read_text("p", &text, None)).contains("a plan has at most"));
 }
 
 #[test]
-fn diagnostics_are_data_too() {
+fn diagnostics_serialize_to_json() {
     let reading = read_text("p.toml", "phase = 'P'\nlane = [{ id = 'A', runner = 'x' }]", None);
     let json = serde_json::to_value(&reading.diagnostics).unwrap();
     assert_eq!(json[0]["severity"], "error");
@@ -272,7 +272,7 @@ fn diagnostics_are_data_too() {
 }
 
 #[test]
-fn a_lane_has_the_agents_and_tasks_that_the_plan_means() {
+fn lane_agents_and_tasks_are_resolved() {
     let plan = good("billing.toml");
     let api = plan.find(&"SL-API".parse().unwrap()).map(|lane| plan.lane(lane)).unwrap();
     let staff = api.agents.iter().map(|agent| {
@@ -297,7 +297,7 @@ fn a_lane_has_the_agents_and_tasks_that_the_plan_means() {
 }
 
 #[test]
-fn a_plan_is_shown_with_what_follows_from_it() {
+fn explanation_shows_derived_facts() {
     insta::assert_snapshot!(explain(&good("billing.toml")), @r##"
     P1: Billing
     3 lanes, 2 waves, onto main, merge local, at most 4 agents at once
@@ -413,7 +413,7 @@ fn a_plan_is_shown_with_what_follows_from_it() {
 }
 
 #[test]
-fn a_matrix_is_a_lane_for_each_combination() {
+fn matrix_makes_a_lane_per_combination() {
     let plan = good("matrix.toml");
     let ids: Vec<&str> = plan.lanes.iter().map(|lane| lane.id.as_str()).collect();
     let builds = ["BUILD-linux-pg-16", "BUILD-linux-my", "BUILD-mac-pg-16", "BUILD-mac-my"];
@@ -434,7 +434,7 @@ fn a_matrix_is_a_lane_for_each_combination() {
 }
 
 #[test]
-fn an_id_may_name_the_values_of_its_matrix() {
+fn matrix_values_may_be_placed_in_id() {
     let text = "phase: P\nlane: [{id: 'ON-{{ matrix.os }}-CI', matrix: {os: ['ubuntu:22', mac]}, command: x}]\n";
     let plan = read_text("p.yaml", text, None).plan.unwrap();
     assert_eq!(plan.lanes.iter().map(|lane| lane.id.as_str()).collect::<Vec<_>>(), ["ON-ubuntu-22-CI", "ON-mac-CI"]);
@@ -471,12 +471,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), format in any_format()) {
+    fn plan_reader_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), format in any_format()) {
         read_bytes(&bytes, format);
     }
 
     #[test]
-    fn no_damaged_plan_makes_the_reader_panic_or_fall_silent(bytes in mutated(), format in any_format()) {
+    fn damaged_plan_never_panics_or_passes_silently(bytes in mutated(), format in any_format()) {
         let reading = read_bytes(&bytes, format);
         let any_error = reading.diagnostics.iter().any(|diagnostic| diagnostic.is_error());
         prop_assert_eq!(reading.plan.is_none(), any_error);

@@ -15,7 +15,7 @@ fn files(diagnosis: &Diagnosis) -> Vec<&str> {
 }
 
 #[test]
-fn words_that_only_look_like_failures_say_nothing() {
+fn harmless_words_are_not_failures() {
     let harmless = [
         "test errors::compilation_error_is_reported ... ok",
         "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
@@ -48,7 +48,7 @@ fn words_that_only_look_like_failures_say_nothing() {
 }
 
 #[test]
-fn what_does_not_compile_outweighs_tests_and_tests_outweigh_style() {
+fn compilation_outranks_tests_outrank_style() {
     let style = "would reformat /repo/a.py\n";
     let test = "FAILED tests/test_a.py::test_a - assert 1 == 2\n";
     let compilation = "src/a.ts(1,25): error TS2307: Cannot find module './b'.\n";
@@ -61,7 +61,7 @@ fn what_does_not_compile_outweighs_tests_and_tests_outweigh_style() {
 }
 
 #[test]
-fn captured_output_counts_for_nothing_and_what_follows_it_does() {
+fn captured_output_is_ignored() {
     let printed = "src/fake.c:3:5: error: printed\nfake.ts(1,2): error TS1: printed\n";
     let tests = format!("running 1 test\n{printed}test result: FAILED. 0 passed; 1 failed; 0 ignored\n");
     assert_eq!(diagnosed(&tests).class, FailureClass::Test);
@@ -70,7 +70,7 @@ fn captured_output_counts_for_nothing_and_what_follows_it_does() {
 }
 
 #[test]
-fn line_ends_and_names_of_windows_are_read() {
+fn windows_paths_and_line_ends_are_read() {
     let output =
         "Build\r\nC:\\repo\\src\\a.ts(3,5): error TS2304: Cannot find name 'x'.\r\n\r\n./b.ts(1,1): error TS1: y\r\n";
     let diagnosis = diagnosed(output);
@@ -79,14 +79,14 @@ fn line_ends_and_names_of_windows_are_read() {
 }
 
 #[test]
-fn a_blank_line_ends_what_a_heading_is_about() {
+fn blank_line_ends_scope_of_heading() {
     let lint = |between: &str| diagnosed(&format!("/repo/src/a.ts\n{between}  1:2  error  Missing semicolon  semi\n"));
     assert_eq!(files(&lint("")), ["src/a.ts"]);
     assert_eq!(lint("\n"), diagnosed(""));
 }
 
 #[test]
-fn an_unknown_tool_is_read_only_where_no_known_one_speaks() {
+fn generic_rules_apply_only_without_known_tool() {
     let zig = "src/main.zig:4:12: error: expected type 'u8'\n";
     let alone = diagnosed(zig);
     assert_eq!((alone.class, alone.tool.as_deref()), (FailureClass::Compilation, Some("other")));
@@ -97,7 +97,7 @@ fn an_unknown_tool_is_read_only_where_no_known_one_speaks() {
 }
 
 #[test]
-fn both_ends_of_long_output_are_read_and_not_its_middle() {
+fn diagnose_reads_both_ends_of_long_output() {
     let noise = "Compiling something that takes long\n".repeat(150_000);
     let error = |file: &str| format!("{file}:1:1: error: x\n");
     let output = [error("first.c"), noise.clone(), error("middle.c"), noise, error("last.c")].concat();
@@ -106,13 +106,13 @@ fn both_ends_of_long_output_are_read_and_not_its_middle() {
 }
 
 #[test]
-fn a_wall_of_unfinished_messages_is_read_too() {
+fn many_unfinished_messages_are_read_in_bounded_time() {
     let wall = "error: x\nE   x\npanic: x\n".repeat(8_000);
     assert_eq!(files(&diagnosed(&format!("{wall}\nsrc/a.c:1:1: error: x\n"))), ["src/a.c"]);
 }
 
 #[test]
-fn what_a_rule_wants_somewhere_may_stand_at_the_other_end() {
+fn seen_pattern_matches_at_other_end_of_output() {
     let noise = "  2:1  info  nothing  x\n".repeat(60_000);
     let output = format!(
         "/repo/src/a.ts\n  1:1  warning  Unexpected console  no-console\n\n{noise}\nESLint found too many warnings (maximum: 0).\n"
@@ -121,7 +121,7 @@ fn what_a_rule_wants_somewhere_may_stand_at_the_other_end() {
 }
 
 #[test]
-fn many_findings_are_counted_whole_and_kept_in_part() {
+fn findings_beyond_limit_are_only_counted() {
     let output: String = (1..=70).map(|line| format!("a.py:{line}:1: E501 line too long\n")).collect();
     let diagnosis = diagnosed(&format!("{output}{output}"));
     assert_eq!((diagnosis.findings.len(), diagnosis.count), (MAX_FINDINGS, 70));
@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_is_read_without_a_panic(parts in proptest::collection::vec(part(), 0..12)) {
+    fn diagnose_never_panics(parts in proptest::collection::vec(part(), 0..12)) {
         let diagnosis = diagnosed(&parts.join("\n"));
         prop_assert!(diagnosis.findings.len() <= diagnosis.count);
     }
@@ -163,7 +163,7 @@ fn part() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn files_of_the_worktree_are_relative_and_others_stay() {
+fn worktree_files_become_relative() {
     let roots = [Path::new("/repo/slots/01"), Path::new("/repo/run/lane/code")];
     let table = [
         ("/repo/slots/01/src/lib.rs", "src/lib.rs"),

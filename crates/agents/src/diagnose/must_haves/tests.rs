@@ -42,7 +42,7 @@ fn link(from: &str, pattern: Option<&str>) -> (Option<bool>, String) {
 }
 
 #[test]
-fn a_path_is_a_file_a_directory_or_a_glob_and_may_carry_a_remark() {
+fn artifact_path_may_be_file_directory_or_glob() {
     let there = [
         "Makefile",
         "./src/pay.ts",
@@ -74,7 +74,7 @@ fn a_path_is_a_file_a_directory_or_a_glob_and_may_carry_a_remark() {
 }
 
 #[test]
-fn lines_are_counted_and_named() {
+fn min_lines_reports_line_count() {
     let lines = |at: &str, wanted| artifact(Artifact { min_lines: Some(wanted), ..path(at) });
     assert_eq!(lines("src/cart/sum.ts", 4), (Some(true), String::new()));
     assert_eq!(lines("src/cart/sum.ts", 30), (Some(false), "4 of 30 lines".to_owned()));
@@ -85,7 +85,7 @@ fn lines_are_counted_and_named() {
 }
 
 #[test]
-fn what_a_file_contains_is_words_or_a_regular_expression() {
+fn contains_matches_text_or_regex() {
     let contains = |pattern: &str| artifact(Artifact { contains: Some(pattern.to_owned()), ..path("src/pay.ts") });
     let in_it = ["fetch\\('/api/\\w+'\\)", "^fetch", "a.b(c)", "${BASE}", "run(", "fetch('/api", "nothing\\|fetch", ""];
     for pattern in in_it {
@@ -98,7 +98,7 @@ fn what_a_file_contains_is_words_or_a_regular_expression() {
 }
 
 #[test]
-fn exports_are_declared_names_and_prose_is_not_looked_for() {
+fn prose_in_exports_is_not_searched() {
     let exports = |at: &str, name: &str| artifact(Artifact { exports: vec![name.to_owned()], ..path(at) });
     assert_eq!(exports("src/cart/sum.ts", "sum"), (Some(true), String::new()));
     assert_eq!(exports("src/cart/sum.ts", "price"), (Some(false), "export `price` not found".to_owned()));
@@ -108,7 +108,7 @@ fn exports_are_declared_names_and_prose_is_not_looked_for() {
 }
 
 #[test]
-fn a_key_link_is_looked_for_where_it_begins() {
+fn key_link_pattern_is_searched_in_from_file() {
     assert_eq!(link("src/pay.ts", Some("/api/pay")), (Some(true), String::new()));
     assert_eq!(link("pay.ts run()", Some("run")), (Some(true), String::new()));
     assert_eq!(link("src/pay.ts", Some("sum")), (Some(false), "`sum` not found in src/pay.ts".to_owned()));
@@ -121,7 +121,7 @@ fn a_key_link_is_looked_for_where_it_begins() {
 }
 
 #[test]
-fn verdicts_stand_in_the_order_of_the_plan_and_say_what_was_asked() {
+fn verdicts_keep_order_of_plan() {
     let asked = MustHaves {
         truths: vec!["A customer can pay".into()],
         artifacts: vec![

@@ -53,7 +53,7 @@ fn read(runner: &Runner, lines: &[&str], passed: bool) -> (Vec<String>, Transcri
 }
 
 #[test]
-fn lines_from_the_middle_of_a_stream_are_read_in_words_and_parts_of_events_left_out() {
+fn partial_events_are_left_out_of_readable_lines() {
     let runner = runner(RULES);
     let lines: Vec<String> = STEPS.iter().map(|line| (*line).to_owned()).collect();
     let part = r#""name":"Write","input":{"path":"cut off"}}]}"#.to_owned();
@@ -63,7 +63,7 @@ fn lines_from_the_middle_of_a_stream_are_read_in_words_and_parts_of_events_left_
 }
 
 #[test]
-fn a_stream_says_what_its_rules_find_in_it() {
+fn stream_rules_extract_messages_and_calls() {
     let runner = runner(RULES);
     let (said, transcript) = read(&runner, STEPS, false);
     assert_eq!(said, ["a warning", "[Write] a.txt", "I write.", "Now.", "[Bash] rm -rf x"]);
@@ -74,7 +74,7 @@ fn a_stream_says_what_its_rules_find_in_it() {
 }
 
 #[test]
-fn the_totals_at_the_end_stand_for_all_parts() {
+fn totals_at_the_end_replace_sum_of_parts() {
     let runner = runner(RULES);
     let end = r#"{"type":"result","out":70,"usd":0.25,"failed":false,"why":"none"}"#;
     let (_, transcript) = read(&runner, &[STEPS, &[end]].concat(), true);
@@ -83,7 +83,7 @@ fn the_totals_at_the_end_stand_for_all_parts() {
 }
 
 #[test]
-fn who_exits_with_zero_and_never_came_to_an_end_has_not_succeeded() {
+fn truncated_stream_with_exit_zero_is_a_failure() {
     let runner = runner(RULES);
     assert_eq!(read(&runner, STEPS, true).1.error, "its output broke off before the end");
     assert_eq!(read(&runner, &[], true).1.error, "its output broke off before the end");
@@ -95,7 +95,7 @@ fn who_exits_with_zero_and_never_came_to_an_end_has_not_succeeded() {
 }
 
 #[test]
-fn what_a_session_used_before_is_not_counted_again() {
+fn resumed_session_usage_is_not_counted_twice() {
     let runner = runner(
         "[[event]]\nsession = '/id'\ntotals = 'session'\ninput_tokens = '/in'\ncost = '/usd'\n[[event]]\ntotals = true\noutput_tokens = '/out'",
     );
@@ -114,7 +114,7 @@ fn what_a_session_used_before_is_not_counted_again() {
 }
 
 #[test]
-fn trouble_counts_until_the_work_goes_on() {
+fn warning_is_cleared_when_work_continues() {
     let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
     let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
     assert_eq!((said, transcript.warning.as_str()), (vec!["warning: 429".to_owned()], "429"));
@@ -122,7 +122,7 @@ fn trouble_counts_until_the_work_goes_on() {
 }
 
 #[test]
-fn pieces_make_one_message() {
+fn message_pieces_are_joined() {
     let runner =
         runner("[[event]]\nwhen = { '/t' = 'p' }\nmessage = '/c'\npieces = true\n[[event]]\nwhen = { '/t' = 'x' }");
     let piece = |text: &str| serde_json::json!({"t": "p", "c": text}).to_string();
@@ -142,7 +142,7 @@ fn pieces_make_one_message() {
 }
 
 #[test]
-fn text_is_read_by_patterns_and_stays_what_it_is() {
+fn text_rules_match_plain_lines() {
     let rules = r"
 [[text]]
 pattern = 'Tokens: (?<input_tokens>[\d.,kM]+) sent, (?<output_tokens>[\d.,kM]+) received(?:.* \$(?<cost>[\d.]+) message)?'
@@ -158,7 +158,7 @@ pattern = 'Tokens: (?<input_tokens>[\d.,kM]+) sent, (?<output_tokens>[\d.,kM]+) 
 }
 
 #[test]
-fn a_session_that_could_be_a_flag_is_none() {
+fn session_id_that_looks_like_a_flag_is_ignored() {
     let runner = runner(RULES);
     for id in ["--dangerous", "a b", "", "x;y", "$(id)"] {
         let line = serde_json::json!({"type": "begin", "id": id}).to_string();
@@ -168,7 +168,7 @@ fn a_session_that_could_be_a_flag_is_none() {
 
 proptest::proptest! {
     #[test]
-    fn no_line_is_too_odd_to_be_read(lines in proptest::collection::vec(".{0,80}", 0..8)) {
+    fn stream_reader_never_panics(lines in proptest::collection::vec(".{0,80}", 0..8)) {
         let runner = runner(RULES);
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         read(&runner, &lines, true);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn scripts_that_a_shell_takes_are_taken_apart() {
+fn valid_scripts_are_parsed() {
     let scripts = [
         "",
         "a",
@@ -39,7 +39,7 @@ fn scripts_that_a_shell_takes_are_taken_apart() {
 }
 
 #[test]
-fn what_no_shell_takes_is_none() {
+fn invalid_scripts_are_rejected() {
     let scripts = [
         "a 'b",
         "a \"b",
@@ -73,7 +73,7 @@ fn what_no_shell_takes_is_none() {
 }
 
 #[test]
-fn bash_agrees_about_what_a_script_is() {
+fn parser_agrees_with_bash() {
     let pieces = [
         "a",
         " ",
@@ -136,7 +136,7 @@ fn bash_agrees_about_what_a_script_is() {
 }
 
 #[test]
-fn nothing_takes_long_or_nests_too_deep() {
+fn parser_bounds_time_and_nesting() {
     let begun = std::time::Instant::now();
     for part in [
         "(",
@@ -163,7 +163,7 @@ fn nothing_takes_long_or_nests_too_deep() {
 }
 
 #[test]
-fn parentheses_of_paths_are_escaped() {
+fn parentheses_in_paths_are_escaped() {
     let cases = [
         ("test -f apps/web/app/(protected)/page.tsx", Some("test -f apps/web/app/\\(protected\\)/page.tsx")),
         ("ls app/(a)/(b)/*.ts && ls x", Some("ls app/\\(a\\)/\\(b\\)/*.ts && ls x")),
@@ -178,7 +178,7 @@ fn parentheses_of_paths_are_escaped() {
 }
 
 #[test]
-fn all_commands_are_found_with_those_in_the_background() {
+fn commands_lists_nested_and_background_commands() {
     let script = parse("a & b \"$(c `d`)\" | (e; f &)\nif g; then h; fi").unwrap();
     let found: Vec<(&str, bool)> = script
         .commands()

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn plain_lines_are_commands_only_beyond_doubt() {
+fn ambiguous_plain_line_is_not_a_command() {
     let commands = [
         "cargo test --lib ledger",
         "npm test",
@@ -57,7 +57,7 @@ fn plain_lines_are_commands_only_beyond_doubt() {
 }
 
 #[test]
-fn what_is_marked_as_a_command_is_believed_unless_it_is_none() {
+fn marked_text_is_a_command_unless_prose() {
     let commands = [
         "npm test",
         "foo --bar",
@@ -96,7 +96,7 @@ fn what_is_marked_as_a_command_is_believed_unless_it_is_none() {
 }
 
 #[test]
-fn remarks_behind_a_command_are_cut_off() {
+fn remark_after_command_is_cut_off() {
     let cases = [
         ("npx tsc --noEmit — no errors", ("npx tsc --noEmit", "no errors")),
         ("grep ' — ' a.md", ("grep ' — ' a.md", "")),
@@ -111,7 +111,7 @@ fn remarks_behind_a_command_are_cut_off() {
 }
 
 #[test]
-fn calls_of_unknown_programs_differ_from_prose() {
+fn unknown_program_call_is_not_prose() {
     let calls = [
         "forge test",
         "dune build",
@@ -148,7 +148,7 @@ fn calls_of_unknown_programs_differ_from_prose() {
 }
 
 #[test]
-fn verdicts_and_check_boxes_are_no_commands() {
+fn verdicts_and_check_boxes_are_not_commands() {
     for line in [
         "grep \"x\" file confirms export",
         "grep x a OR grep y a confirms integration",
@@ -167,7 +167,7 @@ fn verdicts_and_check_boxes_are_no_commands() {
 }
 
 #[test]
-fn lines_too_long_are_no_commands() {
+fn overlong_line_is_not_a_command() {
     for part in ["a -- b ", "node -e 'x — y ", "a — b ' ", "npx npm ", "a & b ", "[ "] {
         for length in [2_000, 8_000, 64_000, 1_000_000] {
             let line = part.repeat(length / part.len());

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_only_one_file_ends_with_is_that_file() {
+    fn unambiguous_file_name_gets_its_full_path() {
         let files = ["web/src/Page.tsx", "web/a/index.ts", "web/b/index.ts", "app.ts", "web/app.ts"].map(str::to_owned);
         let cases = [
             ("Page.tsx", "web/src/Page.tsx"),

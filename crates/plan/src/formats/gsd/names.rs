@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_say_which_plan_they_are() {
+    fn plan_stem_is_read_from_file_name() {
         let cases = [
             ("01-02-PLAN.md", Some("01-02")),
             ("07.1-01-PLAN.md", Some("07.1-01")),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_get_ids_that_are_short_valid_and_different() {
+    fn lane_ids_are_short_valid_and_unique() {
         let ids = |names: &[&str]| lane_ids(names);
         assert_eq!(ids(&["01-01-setup-PLAN.md", "01-02-PLAN.md"]), ["01-01", "01-02"]);
         assert_eq!(ids(&["01-01-a-PLAN.md", "01-01-b-PLAN.md"]), ["01-01-a", "01-01-b"]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_done_by_a_summary_under_its_name_or_its_id() {
+    fn summary_by_name_or_id_marks_plan_done() {
         let cases: &[(&str, &[&str], bool)] = &[
             ("01-01-PLAN.md", &["01-01-SUMMARY.md"], true),
             ("01-01-plan.md", &[], false),

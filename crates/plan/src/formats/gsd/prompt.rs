@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_laid_out_as_a_list() {
+    fn decision_options_become_a_list() {
         let text = "\n <option id=\"a\">\n  <name>Left</name>\n  <pros>Fast</pros>\n  <cons>- Dear\n  - Loud</cons>\n </option>\n <option id=\"b\"><name>b: right</name></option>\n";
         assert_eq!(options(text), "- a: Left\n  For: Fast\n  Against:\n    - Dear\n    - Loud\n\n- b: right");
         assert_eq!(options("left or right"), "left or right");

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_reaches_to_the_next_one() {
+    fn label_text_ends_at_next_label() {
         let text = "intro\n**Files:** `a.rs`\n\n- **Verify**: `make`\n```\n**No:** x\n```\n**bold** text\n\n## More\ny";
         let found: Vec<(String, &str)> =
             labels(text).into_iter().map(|(name, range)| (name, text[range].trim())).collect();

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_ends_where_the_next_begins() {
+    fn unclosed_element_ends_at_next_tag() {
         let cases: [(&str, &[&str]); 7] = [
             ("<task>\n<name>a</name>\n<task>\n<name>b</name>\n</task>", &["name=a !task", "name=b"]),
             (
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_begin_tasks_where_there_are_no_tags() {
+    fn task_headings_count_without_tags() {
         let text = "# P\n## Task 1: a\nx\n### Task 1.1\ny\n## Task 2: b\nz\n## Verification\nv";
         assert_eq!(read(text), ["[x\n### Task 1.1\ny]", "[z]"]);
         let text = "# P\n### T-23-01-01: a\nx\n### T-23-01-02 — b\ny\n### T-shirts\nz";
@@ -293,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_below_a_heading_begin_tasks_where_nothing_else_does() {
+    fn numbered_items_are_tasks_as_last_resort() {
         let text = "# P\n1. no\n## Tasks\nfirst:\n1. **a**\n   x\n```\n2. no\n```\n2. b\n## Checks\n1. no";
         assert_eq!(read(text), ["[x\n```\n2. no\n```]", "[]"]);
         assert_eq!(read("## Tasks\n### Task 1: a\n1. no"), ["[1. no]"]);
     }
 
     #[test]
-    fn attributes_are_read_however_they_are_quoted() {
+    fn tag_attributes_allow_any_quoting() {
         let pairs =
             |text| attributes(text).into_iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>();
         assert_eq!(pairs(" type=\"auto\" tdd='true' id=T1 bare"), ["type:auto", "tdd:true", "id:T1", "bare:"]);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_count_at_the_ends_of_lines_and_outside_of_fences() {
+    fn tags_count_outside_fences_at_line_ends() {
         let cases: [(&str, &[&str]); 14] = [
             ("<task type=\"auto\">\n  <name>A</name>\n</task>", &["task", "name", "/name", "/task"]),
             ("<task><name>A</name><done>b</done></task>", &["task", "name", "/name", "done", "/done", "/task"]),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_of_tasks_differ_from_others() {
+    fn task_heading_is_recognized() {
         let cases = [
             ("## Task 1: Do it", "task heading 2"),
             ("### **Task 2** — more", "task heading 3"),

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_become_gates_and_prose_stays() {
+    fn verify_separates_gates_from_prose() {
         let cases: [(&str, &[&str], &str, usize); 31] = [
             ("<automated>npm test</automated>", &["npm test"], "", 0),
             ("<automated>cd a &amp;&amp; make 2>&amp;1 | tail</automated>", &["cd a && make 2>&1"], "", 0),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_shell_are_taken_line_by_line_or_whole() {
+    fn shell_blocks_are_split_or_kept_whole() {
         let (commands, ..) = checks("```bash\n# it is there\ntest -f a\n\ngrep -q b a\n```");
         assert_eq!(commands, ["test -f a", "grep -q b a"]);
         let (commands, ..) = checks("```bash\ncd web\nnpm test\n```");

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_bold_or_not_with_the_colon_anywhere() {
+    fn labels_may_be_bold_or_plain() {
         for form in [
             "**Scope**: x",
             "**Scope:** x",
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_ends_where_its_paragraph_or_list_does() {
+    fn field_ends_with_its_paragraph_or_list() {
         let (fields, notes) = read(
             "- **Scope**: one\n  two\n- **Owned files**: `a`,\n  `b`\n\nWhy so.\n\n- **Tasks**:\n\n| Task ID | Type |\n|---|---|\n| 1 | test |\n\nBecause.\n1. of\n2. that",
         );
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_list_belongs_to_the_label_before_it() {
+    fn list_after_label_is_its_value() {
         let (fields, notes) = read(
             "**Owned files**:\n- a.rs\n- b.rs\n\n**Interfaces provided**: f\n\n**Tasks**:\n- [ ] P1-SL-1-01 (test) - text\n  more\n\n---",
         );
@@ -240,13 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_tasks_needs_no_label() {
+    fn task_table_needs_no_label() {
         let (fields, _) = read("- **Parallel-safe**: no\n\n| Task ID | Type |\n| --- | --- |\n| SL-1-T1 | test |");
         assert_eq!(fields[1].0, Label::Tasks);
     }
 
     #[test]
-    fn labels_in_a_fence_are_text() {
+    fn labels_in_a_fence_are_ignored() {
         let (fields, notes) = read("- **Scope**: x\n\n```md\n- **Owned files**: `a`\n# SL-2 — no\n```\n");
         assert_eq!(fields.len(), 1);
         assert_eq!(notes.len(), 1);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_come_in_many_forms() {
+    fn interface_gates_are_read_in_all_forms() {
         let forms = [
             "- [ ] IF-0-P1-A: text",
             "- [ ] IF-0-P1-A - text",
@@ -138,20 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn gates_of_tests_are_gates() {
+    fn test_gates_are_interface_gates() {
         let gates = read("- [ ] **TG-P1-0 — Tests first.** No lane writes it.");
         assert_eq!(gates.list[0].id.value, "TG-P1-0");
     }
 
     #[test]
-    fn a_gate_keeps_its_wrapped_and_nested_lines() {
+    fn gate_text_includes_nested_lines() {
         let gates = read("- [x] IF-0-P1-A: one\n  two\n  - three\n- [ ] IF-0-P1-B: four\nfive\n\nsix");
         let texts: Vec<_> = gates.list.iter().map(|gate| (gate.text.as_str(), gate.closed)).collect();
         assert_eq!(texts, [("one\ntwo\n- three", true), ("four\nfive", false)]);
     }
 
     #[test]
-    fn a_part_of_a_gate_is_the_gate_and_a_longer_name_is_another() {
+    fn gate_part_resolves_to_its_gate() {
         let gates = read("- [ ] IF-0-P1: a\n- [ ] IF-0-P1-2: b\n- [ ] IF-0-P1: again");
         assert_eq!(gates.find("IF-0-P1-2a"), Some(1));
         assert_eq!(gates.find("IF-0-P1-2.1"), Some(1));

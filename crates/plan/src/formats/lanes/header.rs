@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phase_comes_from_title_front_matter_or_file_name() {
+    fn phase_id_comes_from_title_header_or_file_name() {
         let cases = [
             ("# P1: Name", "P1", Some("Name")),
             ("# P1 — Name: more", "P1", Some("Name: more")),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_branch_is_a_branch_and_stands_in_the_head() {
+    fn base_branch_is_read_from_the_head() {
         assert_eq!(read("# P1: A\n> **Base Branch**: `main` (today)\n").base_branch.unwrap().value, "main");
         assert_eq!(read("# P1: A\n- Base branch: the usual one\n").base_branch, None);
         assert_eq!(read("# P1: A\n## B\nBase branch: main\n").base_branch, None);

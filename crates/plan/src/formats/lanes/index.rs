@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_forms_say_the_same() {
+    fn three_index_forms_give_the_same_lanes() {
         let forms = [
             "- SL-A -- one - a\n  - Depends on: (none)\n  - Blocks: SL-2\n  - Parallel-safe: yes\n\n- SL-2 -- two\n  - Depends on: SL-A\n  - Blocks: none\n  - Parallel-safe: no (why; why)",
             "SL-A — one - a\n  Depends on: (none)\n  Blocks: SL-2\n  Parallel-safe: yes\n\nSL-2 — two\n  Depends on: SL-A\n  Blocks: none\n  Parallel-safe: no (why; why)",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_are_no_index() {
+    fn diagrams_are_not_a_lane_index() {
         for drawing in ["SL-A -> SL-2", "SL-A --> SL-2", "SL-A ──> SL-2", "SL-A — SL-2", "SL-A → SL-2", "  └─> SL-2"]
         {
             let found = read(&format!(
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn values_wrap() {
+    fn index_values_may_wrap() {
         let found = read("SL-A — one\n  Depends on: SL-1,\n    SL-2\n  Blocks: SL-3; SL-4");
         assert_eq!(
             found[0].2,

@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn names_end_where_words_end() {
+    fn lane_names_end_at_word_boundaries() {
         assert_eq!(mentions("SL-1, SL-docs. `SL-A_b-2` XSL-3 SL-"), ["SL-1", "SL-docs", "SL-A_b-2"]);
         assert_eq!(mentions("SL-1..SL-4 SL-1.2 SL-0-T3"), ["SL-1", "SL-4", "SL-1.2", "SL-0-T3"]);
     }
 
     #[test]
-    fn a_task_means_its_lane_and_another_phase_means_none() {
+    fn task_name_resolves_to_its_lane() {
         let mut names = Names::of_phase("P6");
         ["SL-1", "SL-12", "SL-API"].iter().for_each(|id| names.add(id));
         names.alias("SL-docs", 2);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn owned_files_are_paths_not_symbols_nor_what_parentheses_say() {
+    fn owned_files_exclude_symbols_and_parentheses() {
         let cases: &[(&str, Option<&[&str]>)] = &[
             ("`src/a.rs`, `tests/**`", Some(&["src/a.rs", "tests/**"])),
             ("`pkg/__init__.py` (extend `__all__`), `README.md`", Some(&["pkg/__init__.py", "README.md"])),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_name_files_unless_they_are_prose() {
+    fn prose_cells_name_no_files() {
         let cell = |text: &str| in_cell(text, 0, false).into_iter().map(|named| named.value).collect::<Vec<_>>();
         assert_eq!(cell("tests/a.py, src/b.py"), ["tests/a.py", "src/b.py"]);
         assert_eq!(cell("`tests/a.py`, and `b.py`"), ["tests/a.py", "b.py"]);

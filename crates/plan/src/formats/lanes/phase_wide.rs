@@ -242,19 +242,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_across_lanes_are_for_the_end() {
+    fn cross_lane_commands_become_final_gates() {
         let text = "# P1: A\n## H. Test Execution Plan\n### Unit Tests\n```bash\nnpm run unit\n```\n### Cross-Lane Integration Tests\n```bash\n# all\nnpm run e2e  # slow\n```\n- `npm run smoke`\n```yaml\nrun: npm run no\n```\n### CI Integration\n```bash\nnpm run ci\n```\n**Full integration**:\n```\nnpm run e2e\nnpm run full\n```\n## J. B\n### Integration\n```bash\nnpm run no\n```\n";
         assert_eq!(final_commands(&Document::new(text)).gates, ["npm run e2e", "npm run smoke", "npm run full"]);
     }
 
     #[test]
-    fn what_a_person_does_is_no_gate() {
+    fn manual_steps_are_not_gates() {
         let text = "# P1: A\n## Verification\n- `npm test`\n\n**Manual smoke**:\n\n- `npm run doctor`\n```bash\nnpm run wipe\n```\n\nBefore a release:\n1. `npm run build`\n";
         assert_eq!(final_commands(&Document::new(text)).gates, ["npm test", "npm run build"]);
     }
 
     #[test]
-    fn single_writer_files_belong_to_the_lane_behind_them() {
+    fn single_writer_files_belong_to_the_next_lane() {
         let mut names = Names::default();
         ["SL-1", "SL-2", "SL-3"].iter().for_each(|id| names.add(id));
         names.alias("SL-docs", 2);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_differ_by_the_lanes_that_they_name() {
+    fn execution_notes_are_assigned_to_named_lanes() {
         let text = "# P1: A\n## E. Execution Notes\n- Only SL-1 matters\n  here.\n\n- For all.\n- SL-2 alone.\n### Order\n1. SL-1\n   ```\n   x\n   ```\n\n---\n";
         let mut names = Names::default();
         ["SL-1", "SL-2"].iter().for_each(|id| names.add(id));

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_read_with_backticks_and_without() {
+    fn execution_policy_allows_backticks() {
         let text = "# P1: A\n## Execution Policy\n- work-unit defaults: work-unit=`lane_execute`, effort=`low`\n- execute: effort=high\n- repair: effort=max\n- SL-2: executor=`codex`, model=`m, 1`, unsupported=block, reason=first, then\n  second\n- SL-docs (terminal): effort=low.\n\n## Dispatch Hints\n- SL-2: prefer a\n  small one\n";
         let document = Document::new(text);
         let found = policies(&document);

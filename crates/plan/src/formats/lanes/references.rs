@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_are_what_stands_outside_of_parentheses() {
+    fn parenthesized_dependencies_are_ignored() {
         let cases: &[(&str, &[&str])] = &[
             ("(none)", &[]),
             ("(none — disjoint from SL-2's files)", &[]),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_between_two_are_named_as_well() {
+    fn gate_range_includes_gates_between() {
         let names: Vec<String> =
             gates_named("IF-0-A-1 through IF-0-A-3, IF-0-B").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["IF-0-A-1", "IF-0-A-2", "IF-0-A-3", "IF-0-B"]);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_come_first_and_dependencies_before_kinds() {
+    fn dependencies_outrank_task_kinds() {
         let (found, circular) = order(
             "| a | verify | - | |\n| b | impl | - | |\n| c | impl | b | |\n| d | test | - | |\n| e | test | c | |\n",
         );
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_tasks_is_cut_open() {
+    fn task_cycle_is_broken() {
         let (found, circular) = order("| a | impl | b | |\n| b | test | a | |\n| c | impl | - | |\n");
         assert_eq!((found, circular), (["c", "b", "a"].map(str::to_owned).to_vec(), true));
     }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_that_are_escaped_or_in_code_are_text() {
+    fn escaped_pipes_do_not_split_cells() {
         let header = "| Task ID | Type | Command |";
         for command in ["`a || b`", "`a \\|\\| b`", "`a` \\|\\| `b`"] {
             let found = rows(&[header, "|---|:-:|---|", &format!("| 1 | test | {command} |")]);
@@ -154,18 +154,18 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_backtick_does_not_swallow_the_row() {
+    fn unpaired_backtick_does_not_join_cells() {
         assert_eq!(rows(&["| ID | Type | Command |", "| 1 | `a | b` |"]), [["1", "`a", "b`"]]);
     }
 
     #[test]
-    fn short_and_long_rows_have_as_many_cells_as_the_table() {
+    fn rows_are_padded_to_table_width() {
         let found = rows(&["| ID | Type | Files |", "| 1 | test |", "| 2 | impl | a | b |", "| 3 | impl | a"]);
         assert_eq!(found, [["1", "test", ""], ["2", "impl", "a | b"], ["3", "impl", "a"]]);
     }
 
     #[test]
-    fn a_table_of_anything_else_is_none_of_tasks() {
+    fn other_tables_are_not_task_tables() {
         assert!(is_task_header("| Task ID | Type | Depends on | Files in scope | Action |"));
         assert!(is_task_header("| Task ID         | Task Type | Test Command(s) |"));
         for line in ["| Path | Purpose |", "| Lane | Test Command |", "| Task | Owner |", "Task ID | Type"] {

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn bullets_come_in_many_forms() {
+    fn task_bullets_are_read_in_all_forms() {
         let cases = [
             ("- test: text", "", Some(Kind::Test), "text"),
             ("- **impl**: text", "", Some(Kind::Implement), "text"),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bullet_keeps_its_wrapped_and_nested_lines() {
+    fn task_bullet_includes_nested_lines() {
         let found =
             read("\n  - test: one\n    two\n\n    - nested\n    ```sh\n    - impl: no\n    ```\n  - impl: three");
         assert_eq!(found.len(), 2);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tells_everything_but_its_order() {
+    fn task_row_fills_every_field() {
         let text = "| Task ID | Type | Depends on | Files in scope | Tests owned | Test command | Acceptance Criteria |\n|---|---|---|---|---|---|---|\n| SL-1-T1 | impl | SL-1-T0 | `src/a.rs` | n/a | `cargo test \\| cat` | it works |\n";
         let found = tasks(text, iter::once(0..text.len())).list;
         assert_eq!(found[0].text, "Files in scope: `src/a.rs`\nTest command: `cargo test | cat`");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_bullets_stand_side_by_side() {
+    fn tables_and_bullets_can_be_mixed() {
         let text = "Some words.\n\n| ID | Type | Action |\n|---|---|---|\n| 1 | docs | write |\n\n- test: more\n";
         let found = tasks(text, iter::once(0..text.len()));
         assert_eq!(found.list.len(), 2);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn bullets_that_tell_more_of_a_row_are_no_tasks_of_their_own() {
+    fn bullet_about_a_row_is_merged_into_it() {
         let text = "- test: A-T1 comes first.\n- test: more of it\n- verify: `make check`\n- verify: A-V2 is the last\n\n\
             | ID | Type | Action |\n|---|---|---|\n| A-T1 | test | write |\n| A-V1 | verify | look |\n| A-V2 | verify | again |\n";
         let found = tasks(text, iter::once(0..text.len())).list;
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_runs_what_the_lane_must_pass_anyway_is_known() {
+    fn gates_only_task_is_recognized() {
         let only = |text: &str| tasks(text, iter::once(0..text.len())).list[0].runs_gates_only();
         assert!(only("- verify: run `make check | tail -5`.") && only("- verify: `ruff check .`"));
         assert!(only("- verify: `make check`") && only("- verify: `make a` && `make b`"));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_recognized() {
+    fn non_plan_documents_are_recognized() {
         let cases = [
             ("# ROADMAP: A\n\nWords.\n\n## Phase 1: B\n", Some(ROADMAP)),
             ("# Phases v1\n\nWords.\n\n### Phase 1 — A (B)\n\n### Phase 2 — C (D)\n", Some(ROADMAP)),

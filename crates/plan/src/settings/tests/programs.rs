@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn runners_are_read_and_the_repositorys_win() {
+fn repository_runners_take_precedence() {
     let repository = file("[runners.mine]\ncommand = [\"agent\", \"--fast\"]\n");
     let user = ConfigFile {
         path: "/user.toml".into(),
@@ -20,7 +20,7 @@ fn runners_are_read_and_the_repositorys_win() {
 }
 
 #[test]
-fn a_runner_without_a_usable_command_is_an_error() {
+fn runner_without_usable_command_is_an_error() {
     for (text, expected) in [
         ("runners = 3", "1:11: `runners` holds tables"),
         ("[runners]\nx = 3", "2:5: write `[runners.x]`"),
@@ -44,7 +44,7 @@ fn a_runner_without_a_usable_command_is_an_error() {
 }
 
 #[test]
-fn executors_are_read_and_the_repositorys_win() {
+fn repository_executors_take_precedence() {
     let repository = file(
         "[executors.a]\nkind = 'slurm'\npartition = 'main'\narguments = ['--gres=gpu:1']\nmax_lanes = 4\n\
          environment = { API_KEY = '$API_KEY', MODE = 'fast' }",
@@ -66,7 +66,7 @@ fn executors_are_read_and_the_repositorys_win() {
 }
 
 #[test]
-fn a_fault_of_an_executor_is_named_with_its_place() {
+fn executor_fault_has_its_position() {
     for (text, expected) in [
         ("executors = 3", "1:13: `executors` holds tables"),
         ("[executors]\nx = 3", "2:5: write `[executors.x]`"),
