@@ -11,7 +11,7 @@ use lanewright_files::timing::Timings;
 use lanewright_git::{Repository, Surrounding};
 use lanewright_plan::settings::environment::{HOME, XDG_CONFIG_HOME};
 use lanewright_plan::settings::{
-    ConfigFile, Environment, Layer, Layers, Origin, Progress, Settings, Surroundings, absolute,
+    ConfigFile, Environment, Invocation, Layer, Layers, Origin, Progress, Settings, absolute,
 };
 
 use super::args::{Format, GlobalArgs};
@@ -85,10 +85,10 @@ impl Context {
 
     /// The same with `file` in place of the configuration file in the main worktree.
     pub(crate) fn layers_above(&self, repository: PathBuf, file: Option<ConfigFile>, flags: Layer) -> Result<Layers> {
-        let surroundings = self.surroundings(repository);
+        let invocation = self.invocation(repository);
         let of_the_user = self.user_config().map(read_if_there).transpose()?.flatten();
         let files: Vec<ConfigFile> = file.into_iter().chain(of_the_user).collect();
-        let layers = Layers::read(flags.or(self.places.clone()), &self.environment, &files, &surroundings)?;
+        let layers = Layers::read(flags.or(self.places.clone()), &self.environment, &files, &invocation)?;
         for warning in &layers.warnings {
             self.printer.warning(warning, warning.help.as_slice());
         }
@@ -114,9 +114,9 @@ impl Context {
         Activity::start(progress, what, total)
     }
 
-    fn surroundings(&self, repository: PathBuf) -> Surroundings {
+    fn invocation(&self, repository: PathBuf) -> Invocation {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        Surroundings {
+        Invocation {
             repository,
             directory: self.directory.clone(),
             home: self.absolute_path_in(HOME),

@@ -234,15 +234,15 @@ fn unusable(root: &Path, error: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanewright_plan::settings::{Environment, Layers, Origin, Setting, Surroundings};
+    use lanewright_plan::settings::{Environment, Invocation, Layers, Origin, Setting};
 
     #[test]
     fn session_id_is_the_setting_or_new() {
         let settings = |name: Option<&str>| {
-            let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
+            let invocation = Invocation { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
             let session_id = name.map(|name| Setting::new(Some(name.to_owned()), Origin::Flag("--session-id")));
             let layer = Layer { session_id, ..Layer::default() };
-            Layers::read(layer, &Environment::new(), &[], &surroundings).unwrap().resolve(None)
+            Layers::read(layer, &Environment::new(), &[], &invocation).unwrap().resolve(None)
         };
         assert_eq!(session_id(&settings(Some("mine"))), "mine");
         assert_ne!(session_id(&settings(None)), session_id(&settings(None)));

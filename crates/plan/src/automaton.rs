@@ -22,11 +22,11 @@ pub(super) fn automaton(pattern: &str, below: bool) -> Option<NFA> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meeting {
+pub(super) enum Intersection {
     /// No path is in both.
-    Never,
+    Empty,
     /// This path, a short one, is in both.
-    At(String),
+    Example(String),
     /// The search was given up.
     Unknown,
 }
@@ -38,23 +38,23 @@ type Pair = (StateID, StateID, bool);
 ///
 /// Only paths as git has them count: names that are not empty, separated by single `/`. Names that begin with a dot
 /// are proposed only where there is no other.
-pub(super) fn meet(left: &NFA, right: &NFA, fuel: &mut usize) -> Meeting {
+pub(super) fn intersect(left: &NFA, right: &NFA, fuel: &mut usize) -> Intersection {
     match search(left, right, false, fuel) {
-        Meeting::Never => search(left, right, true, fuel),
+        Intersection::Empty => search(left, right, true, fuel),
         found => found,
     }
 }
 
-fn search(left: &NFA, right: &NFA, hidden: bool, fuel: &mut usize) -> Meeting {
+fn search(left: &NFA, right: &NFA, hidden: bool, fuel: &mut usize) -> Intersection {
     let start = (left.start_anchored(), right.start_anchored(), true);
     let mut search = Search { seen: HashSet::from([start]), steps: vec![(start, 0, None)], queue: VecDeque::from([0]) };
     while let Some(at) = search.queue.pop_front() {
-        let Some(rest) = fuel.checked_sub(1) else { return Meeting::Unknown };
+        let Some(rest) = fuel.checked_sub(1) else { return Intersection::Unknown };
         *fuel = rest;
         let (one, other, begins) = search.steps[at].0;
         match (left.state(one), right.state(other)) {
-            (State::Dense(_), _) | (_, State::Dense(_)) => return Meeting::Unknown,
-            (State::Match { .. }, State::Match { .. }) if !begins => return Meeting::At(search.path(at)),
+            (State::Dense(_), _) | (_, State::Dense(_)) => return Intersection::Unknown,
+            (State::Match { .. }, State::Match { .. }) if !begins => return Intersection::Example(search.path(at)),
             (state, _) if is_free(state) => ways(state).for_each(|way| search.visit_free((way, other, begins), at)),
             (_, state) if is_free(state) => ways(state).for_each(|way| search.visit_free((one, way, begins), at)),
             (one, other) => {
@@ -64,7 +64,7 @@ fn search(left: &NFA, right: &NFA, hidden: bool, fuel: &mut usize) -> Meeting {
             }
         }
     }
-    Meeting::Never
+    Intersection::Empty
 }
 
 /// Whether a state leads to others without a byte. The only assertions are the ones at both ends.

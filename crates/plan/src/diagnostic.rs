@@ -7,22 +7,12 @@ use serde::Serialize;
 
 use super::source_text::{SourceText, Span};
 
-/// How bad a fault is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// The plan cannot be used.
-    Error,
-    /// The plan can be used, but something is probably not meant as it is written.
-    Warning,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        })
+lanewright_model::word_enum! {
+    Severity {
+        /// The plan, or the configuration, cannot be used.
+        Error = "error",
+        /// It can be used, but something is probably not meant as it is written.
+        Warning = "warning",
     }
 }
 
@@ -31,7 +21,6 @@ impl fmt::Display for Severity {
 /// Unsafe characters of the plan are spelt out in all texts, so that they can be shown on a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
     /// The file, as the caller named it.
     pub path: String,
@@ -42,7 +31,6 @@ pub struct Diagnostic {
     pub column: Option<usize>,
     /// What is wrong, with the offending text.
     pub message: String,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// The line, or the part of it around the place.
@@ -101,7 +89,6 @@ impl Diagnostic {
         all.sort_by_key(|fault| (files.iter().position(|file| *file == fault.path), fault.line));
     }
 
-    /// Whether the plan cannot be used because of this.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -136,7 +123,7 @@ const BEFORE: usize = 80;
 const AFTER: usize = 80;
 
 impl Excerpt {
-    /// Cuts `line` to the surroundings of the place that `before` characters stand before.
+    /// Cuts `line` to the text around the place behind `before` characters.
     pub(super) fn new(line: &str, before: usize) -> Self {
         let cut = before.saturating_sub(BEFORE);
         let mut rest = line.chars().skip(cut);

@@ -53,7 +53,7 @@ impl<'a> Faults<'a> {
         self.add(Severity::Warning, span.into(), message.as_ref(), Some(help.as_ref()));
     }
 
-    /// Notes a key that `owner` does not have and `known` may tell what was meant.
+    /// Notes a key that `owner` does not have; the help suggests one of `known`.
     pub(super) fn unknown_key(&self, span: Span, owner: &str, key: &str, known: &[&str]) {
         let ignored = if self.unknown_keys == Severity::Warning { "; it is ignored" } else { "" };
         let message = format!("{owner} has no key {}{ignored}", quoted(key));

@@ -6,19 +6,19 @@ use std::ops::Range;
 use super::faults::Faults;
 use super::markdown::{FenceMark, Line, lines, trim};
 use super::source_text::{At, Span};
-use super::tree::{Entry, Node, Value, last_entries};
+use super::tree::{Node, TableEntry, Value, last_entries};
 use super::yaml;
 
 pub(super) const KEYS: [&str; 9] =
     ["phase", "plan", "type", "wave", "depends_on", "files_modified", "autonomous", "must_haves", "requirements"];
 
-/// How many lines are looked at for front matter that does not stand at the beginning.
+/// How many lines are searched for front matter that is not at the beginning.
 const MAX_LINES_BEFORE: usize = 200;
 
-/// How many known keys tell late front matter from a stretch of text between two rulers.
-const ENOUGH_KEYS: usize = 2;
+/// How many known keys distinguish late front matter from text between two rulers.
+const MIN_KEYS: usize = 2;
 
-/// How many lines of invalid YAML are looked at one by one.
+/// How many lines of invalid YAML are read one by one.
 const MAX_LINES: usize = 2_000;
 
 /// Front matter, in bytes of its file.
@@ -53,7 +53,7 @@ pub(super) fn locate(text: &str) -> Option<FrontMatter> {
                 continue;
             };
             let is_yaml = ["yaml", "yml", ""].iter().any(|info| mark.info.eq_ignore_ascii_case(info));
-            if is_yaml && known_keys(&text[block.inner.clone()]) >= ENOUGH_KEYS {
+            if is_yaml && known_keys(&text[block.inner.clone()]) >= MIN_KEYS {
                 return Some(block);
             }
             skip_to = block.outer.end;
@@ -65,9 +65,9 @@ pub(super) fn locate(text: &str) -> Option<FrontMatter> {
     None
 }
 
-/// The block that a `---` opens. One that is not closed ends where no YAML goes on.
+/// The block that a `---` opens. One that is not closed ends with its YAML.
 fn between_rulers(text: &str, opening: Line<'_>, first: bool) -> Option<FrontMatter> {
-    let enough = if first { 1 } else { ENOUGH_KEYS };
+    let enough = if first { 1 } else { MIN_KEYS };
     if let Some(block) = block(text, opening, |line| matches!(line.trim(), "---" | "...")) {
         let body = &text[block.inner.clone()];
         let plausible = known_keys(body) >= enough || (first && (begins_with_key(body) || body.trim().is_empty()));
@@ -195,14 +195,14 @@ impl Repair<'_> {
             let key = || At::new(key.to_owned(), Span::new(start, start + key.len()));
             match yaml::parse_part(part, start, faults) {
                 Ok(At { value: Value::Table(read), .. }) => entries.extend(read),
-                _ => entries.push(Entry { key: key(), value: value() }),
+                _ => entries.push(TableEntry { key: key(), value: value() }),
             }
         }
         let span = Span::new(self.start, self.start + self.text.len());
         At::new(last_entries(entries, |key| yaml::repeated(key, faults)), span)
     }
 
-    /// Puts what is written in place of the words that stand for it.
+    /// Replaces placeholders by the text that they mask.
     fn restore(&self, node: &mut Node) {
         match &mut node.value {
             Value::List(items) => items.iter_mut().for_each(|item| self.restore(item)),
@@ -293,7 +293,7 @@ mod tests {
         match &node.value {
             Value::List(items) => format!("[{}]", list(items.iter().map(|item| show(item, faults)).collect())),
             Value::Table(entries) => {
-                let entry = |entry: &Entry| format!("{}: {}", entry.key.value, show(&entry.value, faults));
+                let entry = |entry: &TableEntry| format!("{}: {}", entry.key.value, show(&entry.value, faults));
                 format!("{{{}}}", list(entries.iter().map(entry).collect()))
             }
             Value::Text(text) => text.clone(),

@@ -14,11 +14,10 @@ macro_rules! pattern {
         std::sync::LazyLock::new(|| regex::Regex::new($pattern).expect("a regular expression"))
     };
 }
-use pattern;
 
 mod automaton;
-mod before;
 mod command;
+mod dependencies;
 mod diagnostic;
 mod draft;
 pub mod explain;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use regex_automata::nfa::thompson::NFA;
 
-use super::automaton::{Meeting, automaton, meet};
+use super::automaton::{Intersection, automaton, intersect};
 
 /// Steps that all searches of one plan may take together; a second or two.
 const FUEL: usize = 4_000_000;
@@ -30,8 +30,8 @@ pub(super) struct Overlap {
 /// The first overlap of each pair of lanes that `matters`, at most `limit` of them. Globs that cannot be read
 /// overlap with nothing.
 ///
-/// Globs can only meet where one's text before its first wildcard begins with the other's. Sorted by that text, the
-/// globs that one of them may meet stand right behind it, so that lanes in directories of their own cost nothing.
+/// Globs can only intersect where one's text before its first wildcard begins with the other's. Sorted by that text, the
+/// globs that one of them may intersect stand right behind it, so that lanes in directories of their own cost nothing.
 pub(super) fn overlaps(owned: &[Owned<'_>], limit: usize, matters: impl Fn(usize, usize) -> bool) -> Vec<Overlap> {
     let shapes: Vec<Shape<'_>> = owned.iter().map(|owned| Shape::of(owned.glob)).collect();
     let mut sorted: Vec<usize> = (0..owned.len()).collect();
@@ -46,20 +46,20 @@ pub(super) fn overlaps(owned: &[Owned<'_>], limit: usize, matters: impl Fn(usize
             if lanes.0 == lanes.1 || found.contains_key(&lanes) || !matters(lanes.0, lanes.1) {
                 continue;
             }
-            match search.meeting(one, other) {
-                Meeting::Never => continue,
-                Meeting::At(path) => found.insert(lanes, Overlap { one, other, example: Some(path) }),
-                Meeting::Unknown => found.insert(lanes, Overlap { one, other, example: None }),
+            match search.intersection(one, other) {
+                Intersection::Empty => continue,
+                Intersection::Example(path) => found.insert(lanes, Overlap { one, other, example: Some(path) }),
+                Intersection::Unknown => found.insert(lanes, Overlap { one, other, example: None }),
             };
             if found.len() == limit {
-                return in_order(found);
+                return in_plan_order(found);
             }
         }
     }
-    in_order(found)
+    in_plan_order(found)
 }
 
-fn in_order(found: HashMap<(usize, usize), Overlap>) -> Vec<Overlap> {
+fn in_plan_order(found: HashMap<(usize, usize), Overlap>) -> Vec<Overlap> {
     let mut list: Vec<Overlap> = found.into_values().collect();
     list.sort_by_key(|overlap| (overlap.one, overlap.other));
     list
@@ -74,20 +74,20 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn meeting(&mut self, one: usize, other: usize) -> Meeting {
+    fn intersection(&mut self, one: usize, other: usize) -> Intersection {
         let (left, right) = (&self.shapes[one], &self.shapes[other]);
         let keys = [(one, left.owns_below(right)), (other, right.owns_below(left))];
         let (left, right) = (left.ending(keys[0].1), right.ending(keys[1].1));
         if !left.ends_with(right) && !right.ends_with(left) {
-            return Meeting::Never;
+            return Intersection::Empty;
         }
         for (at, below) in keys {
             let text = self.shapes[at].text;
             self.automata.entry((at, below)).or_insert_with(|| automaton(text, below));
         }
         match keys.map(|key| self.automata[&key].as_ref()) {
-            [Some(left), Some(right)] => meet(left, right, &mut self.fuel),
-            _ => Meeting::Never,
+            [Some(left), Some(right)] => intersect(left, right, &mut self.fuel),
+            _ => Intersection::Empty,
         }
     }
 }
@@ -128,7 +128,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Whether what is below this name counts as its own beside `other`. Below a file there is nothing, and
-    /// `README.md` does not meet `**/*.rs`; unless the other glob says that it is a directory.
+    /// `README.md` does not intersect `**/*.rs`; unless the other glob says that it is a directory.
     fn owns_below(&self, other: &Self) -> bool {
         match self.kind {
             Kind::Pattern => false,
@@ -212,8 +212,8 @@ mod tests {
         let owned: Vec<Owned<'_>> = globs.iter().enumerate().map(|(at, glob)| Owned { lane: at / 2, glob }).collect();
         let shapes: Vec<Shape<'_>> = globs.iter().map(|glob| Shape::of(glob)).collect();
         let mut search = Search { shapes: &shapes, automata: HashMap::new(), fuel: 0 };
-        assert_eq!(search.meeting(0, 2), Meeting::Never);
-        assert_eq!(search.meeting(0, 3), Meeting::Never);
+        assert_eq!(search.intersection(0, 2), Intersection::Empty);
+        assert_eq!(search.intersection(0, 3), Intersection::Empty);
         assert_eq!(overlaps(&owned, 10, |_, _| true), []);
     }
 

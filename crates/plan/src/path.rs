@@ -8,10 +8,9 @@ use regex::Regex;
 use super::command::is_in;
 use super::markdown::inline::{is_nothing, parts};
 use super::markdown::{lines, trim, without_marker};
-use super::pattern;
 use super::validate::glob_fault;
 
-/// Endings that tell a file from a symbol where there is no slash.
+/// Endings that distinguish a file from a symbol where there is no slash.
 const ENDINGS: &str = "\
     bash bats bzl c cc cfg cjs clj cmake conf cpp cs css csv cts cypher d2 dart diff dot entitlements env ex example \
     exs fish gd go godot gql gradle graphql h hbs hcl hpp hs html ico in ini ipynb java jl jpg js json json5 jsonc \

@@ -27,7 +27,7 @@ pub fn planning_files(merged: &MergedPlan<'_>) -> PlanningFiles {
         }
     }
     is_done.insert(plan.clone(), true);
-    // One file alone does not tell how many there are.
+    // One file alone does not show how many plans there are.
     let counts = merged.directory.is_some() && (own.is_some() || merged.file.is_none());
     let in_phase = !merged.directory.into_iter().flatten().any(|part| part == "quick");
     let done = DonePlan {

@@ -140,7 +140,7 @@ fn draft<'a>(
 fn no_format(text: &str, faults: &Faults<'_>) {
     if text.trim().is_empty() {
         faults.error_with(Span::default(), "this plan is empty", "a plan has a `phase` and at least one lane");
-    } else if let Some(why) = formats::lanes::why_not(text) {
+    } else if let Some(why) = formats::lanes::not_a_plan(text) {
         faults.error_with(Span::default(), why.message, why.help);
     } else {
         let names: Vec<&str> = PlanFormat::ALL.iter().map(|format| format.word()).collect();

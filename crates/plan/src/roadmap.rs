@@ -5,14 +5,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::markdown::unfenced_lines;
-use super::pattern;
 
-/// A phase of a roadmap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoadmapPhase {
     /// For example `3` or `24.1`.
     pub number: String,
-    /// What it is called.
     pub title: String,
     /// The short name in parentheses behind the title, for example `BOOTCORE`.
     pub alias: Option<String>,

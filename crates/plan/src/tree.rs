@@ -19,11 +19,11 @@ pub(super) enum Value {
     Text(String),
     List(Vec<Node>),
     /// Keys with values, in the order of the text; a repeated key is listed once, and already reported.
-    Table(Vec<Entry>),
+    Table(Vec<TableEntry>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct TableEntry {
     pub(super) key: At<String>,
     pub(super) value: Node,
 }
@@ -65,7 +65,7 @@ impl Value {
 }
 
 /// Keeps the last entry of each key and notes a repeated key as a fault.
-pub(super) fn unique_entries(entries: Vec<Entry>, faults: &Faults<'_>) -> Value {
+pub(super) fn unique_entries(entries: Vec<TableEntry>, faults: &Faults<'_>) -> Value {
     last_entries(entries, |key| {
         let message = format!("duplicate key {}", quoted(&key.value));
         faults.error_with(key.span, message, "keep one of them");
@@ -73,7 +73,7 @@ pub(super) fn unique_entries(entries: Vec<Entry>, faults: &Faults<'_>) -> Value 
 }
 
 /// Keeps the last entry of each key; `note` is called with each duplicate.
-pub(super) fn last_entries(mut entries: Vec<Entry>, mut note: impl FnMut(&At<String>)) -> Value {
+pub(super) fn last_entries(mut entries: Vec<TableEntry>, mut note: impl FnMut(&At<String>)) -> Value {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&one, &other| entries[one].key.value.cmp(&entries[other].key.value));
     let mut replaced = vec![false; entries.len()];

@@ -6,7 +6,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 use super::faults::{Faults, quoted};
 use super::raw::Raw;
 use super::source_text::{At, Span};
-use super::tree::{Entry, MAX_DEPTH, Node, Value, last_entries, unique_entries};
+use super::tree::{MAX_DEPTH, Node, TableEntry, Value, last_entries, unique_entries};
 
 /// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
 pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
@@ -67,7 +67,7 @@ impl Part<'_, '_> {
             Raw::Scalar(value) => value,
             Raw::List(items) => Value::List(items.into_iter().map(|item| self.convert(item)).collect()),
             Raw::Table(entries) => {
-                let entry = |(key, value): (Spanned<String>, _)| Entry {
+                let entry = |(key, value): (Spanned<String>, _)| TableEntry {
                     key: At::new(key.value, self.place(&key.defined)),
                     value: self.convert(value),
                 };
@@ -77,7 +77,7 @@ impl Part<'_, '_> {
         At::new(value, span)
     }
 
-    fn unique(&self, entries: Vec<Entry>) -> Value {
+    fn unique(&self, entries: Vec<TableEntry>) -> Value {
         if self.strict {
             return unique_entries(entries, self.faults);
         }
@@ -113,7 +113,7 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-/// What the parser says, without the place, which the diagnostic tells.
+/// The message of the parser without the position, which the diagnostic shows.
 fn message(error: &serde_saphyr::Error) -> String {
     if matches!(error, serde_saphyr::Error::MultipleDocuments { .. }) {
         return "a plan is one document, and this is the second".to_owned();

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::cli::args::{Args, Command, GlobalArgs};
     use lanewright_plan::settings::key::Kind;
-    use lanewright_plan::settings::{Environment, KEYS, Key, Layers, Origin, Settings, Surroundings};
+    use lanewright_plan::settings::{Environment, Invocation, KEYS, Key, Layers, Origin, Settings};
 
     fn parsed(flags: &[&str]) -> (GlobalArgs, ExecutionArgs) {
         let arguments = [&["lanewright", "execute-phase", "plan.toml"], flags].concat();
@@ -202,8 +202,8 @@ mod tests {
         let directory = PathBuf::from("/repo/sub");
         let (global, execution) = parsed(flags);
         let layer = execution.layer(&directory).or(global.layer(&directory));
-        let surroundings = Surroundings { repository: "/repo".into(), directory, home: None, cores: 4 };
-        Layers::read(layer, &Environment::new(), &[], &surroundings).unwrap().resolve(None)
+        let invocation = Invocation { repository: "/repo".into(), directory, home: None, cores: 4 };
+        Layers::read(layer, &Environment::new(), &[], &invocation).unwrap().resolve(None)
     }
 
     /// What to type after `flag`, and the value that must come of it.

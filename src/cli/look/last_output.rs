@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lanewright_agents::runner::said_in;
+use lanewright_agents::runner::readable_lines;
 use lanewright_model::runner::Runner;
 use lanewright_model::{JobId, Plan};
 use lanewright_programs::process::{lines_since, output_log, tail};
@@ -48,7 +48,7 @@ impl LastOutput {
         read.next = read.next.max(length.saturating_sub(MOST_BYTES));
         let new = lines_since(&output, read.next, false).ok()?;
         read.next = new.next;
-        read.said = said_in(runner, &new.lines).pop().or(read.said.take());
+        read.said = readable_lines(runner, &new.lines).pop().or(read.said.take());
         read.said.clone()
     }
 
@@ -57,7 +57,8 @@ impl LastOutput {
         let output = output_log(&self.directory.job(job));
         // Most events of a stream say nothing.
         let lines = |count| tail(&output, count).unwrap_or_default();
-        let mut lines = self.stream_of(job).map_or_else(|| lines(count), |runner| said_in(runner, &lines(20 * count)));
+        let mut lines =
+            self.stream_of(job).map_or_else(|| lines(count), |runner| readable_lines(runner, &lines(20 * count)));
         let end = lines.split_off(lines.len().saturating_sub(count));
         (output, end)
     }

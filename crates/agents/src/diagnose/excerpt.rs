@@ -1,8 +1,8 @@
-//! Which part of an output is looked at, and what its lines say without colours.
+//! Which part of an output is read, and its lines without colours.
 
 use lanewright_model::safe_text::last_shown;
 
-/// How much of the start of an output is looked at: compilers complain early.
+/// How much of the start of an output is read: compilers complain early.
 const HEAD_BYTES: usize = 256 * 1024;
 
 /// How much of its end: tests fail late, and summaries come last.
@@ -11,8 +11,8 @@ const TAIL_BYTES: usize = 768 * 1024;
 /// How much of a line: longer ones are bundles and data, not messages.
 const LINE_BYTES: usize = 2 * 1024;
 
-/// How many bytes of the start and of the end of an output a caller has to read; what is between is not looked at.
-pub const LOOKED_AT: [usize; 2] = [HEAD_BYTES + LINE_BYTES, TAIL_BYTES + LINE_BYTES];
+/// How many bytes of the start and of the end of an output a caller has to read; what is between is not read.
+pub const EXCERPT_BYTES: [usize; 2] = [HEAD_BYTES + LINE_BYTES, TAIL_BYTES + LINE_BYTES];
 
 /// The lines of the start of `output` and those of its end, as one section where nothing lies between them.
 pub(super) fn sections(output: &str) -> Vec<Vec<String>> {

@@ -1,6 +1,6 @@
 //! What the output of a failed gate means (SPEC §8; seed 003, Recovery Procedure 3).
 //!
-//! What tools print is described by data, `templates/diagnosis/*.toml`; `docs/diagnosis.md` tells the rules' language.
+//! What tools print is described by data, `templates/diagnosis/*.toml`; `docs/diagnosis.md` documents the keys of rules.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ const MAX_FINDINGS: usize = 50;
 /// What a gate's `output` says, read with the rules that are built in. Files below one of `roots`, the absolute names
 /// that the worktree has, are relative to it.
 ///
-/// Work is bounded: of long output the first 256 KiB and the last 768 KiB are looked at, of a long line the first 2 KiB.
+/// Work is bounded: of long output the first 256 KiB and the last 768 KiB are read, of a long line the first 2 KiB.
 pub fn diagnose(output: &str, roots: &[&Path]) -> Diagnosis {
     let rules = Rules::built_in();
     let hits = scan::scan(rules, &excerpt::sections(output));

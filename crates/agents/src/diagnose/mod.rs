@@ -8,7 +8,7 @@ mod outage;
 mod rules;
 mod scan;
 
-pub use excerpt::LOOKED_AT;
+pub use excerpt::EXCERPT_BYTES;
 pub use gate::diagnose;
 pub use must_haves::{FileText, MAX_FILE_BYTES, check as check_must_haves};
 pub use outage::{outage, outage_in};

@@ -121,12 +121,12 @@ impl<'s> Search<'s> {
             Located::Missing => findings.broken.push("missing file".to_owned()),
             Located::Elsewhere(reason) => findings.open.push(reason),
             Located::Entries(_) if asked.is_empty() => {}
-            Located::Entries(entries) => self.look_into(artifact, contains, &entries, &mut findings),
+            Located::Entries(entries) => self.inspect(artifact, contains, &entries, &mut findings),
         }
         findings.verdict(Demand::Artifact, shown(&artifact.path), asked)
     }
 
-    fn look_into(
+    fn inspect(
         &mut self,
         artifact: &Artifact,
         contains: Option<&str>,

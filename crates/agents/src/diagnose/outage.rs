@@ -62,7 +62,7 @@ pub fn outage(
     };
     let kind = reported.outage.filter(|_| exit.cause == ExitCause::Exited);
     let said = || kind.map(|kind| Outage { kind, line: headline(&reported.error, 200), retry_after: None });
-    said_in(&lines, more).or_else(said)
+    find_outage(&lines, more).or_else(said)
 }
 
 /// The lines in which it may stand: from its error on, where the stream tells one, for what came before is over; else
@@ -79,11 +79,11 @@ fn closing_lines(tail: &[String], reported: &Transcript) -> Vec<String> {
 
 /// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
 pub fn outage_in(lines: &[String]) -> Option<Outage> {
-    said_in(lines, None)
+    find_outage(lines, None)
 }
 
 /// What was out, if one of `lines` says so. The last that does counts.
-fn said_in(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
+fn find_outage(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
     let none = OutagePatterns::default();
     let more = more.unwrap_or(&none);
     let own = [(OutageKind::Quota, patterns(&more.quota)), (OutageKind::Network, patterns(&more.network))];
@@ -116,7 +116,7 @@ mod tests {
 
     fn of(text: &str) -> Option<(OutageKind, Option<u64>)> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        said_in(&lines, None).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
+        find_outage(&lines, None).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn runner_outage_patterns_take_precedence() {
         let more = OutagePatterns { quota: vec!["come back tomorrow".into()], network: vec!["429".into()] };
-        let kind = |line: &str| said_in(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
+        let kind = |line: &str| find_outage(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
         assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
         assert_eq!(kind("HTTP 429"), Some(OutageKind::Network));
         assert_eq!(kind("connection refused"), Some(OutageKind::Network));

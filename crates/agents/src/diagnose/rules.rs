@@ -24,7 +24,7 @@ const BUILT_IN: &[&str] = &[
 const SET_MEMORY: usize = 32 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sought {
+pub(super) enum PatternRole {
     /// The line of the rule with this number.
     Line(usize),
     /// What that rule wants above its line.
@@ -144,7 +144,7 @@ pub(super) struct Rules {
     /// For each region of captured output the tool that captured it.
     pub(super) regions: Vec<usize>,
     set: RegexSet,
-    sought: Vec<Sought>,
+    roles: Vec<PatternRole>,
 }
 
 impl Rules {
@@ -167,32 +167,32 @@ impl Rules {
     }
 
     fn add_tool(&mut self, text: ToolText, patterns: &mut Vec<String>) {
-        let (tool, sought) = (self.tools.len(), &mut self.sought);
+        let (tool, roles) = (self.tools.len(), &mut self.roles);
         self.tools.push(Tool { name: text.name, alone: text.alone });
-        let mut seek = |pattern: &str, what: Sought| {
+        let mut add = |pattern: &str, what: PatternRole| {
             patterns.push(pattern.to_owned());
-            sought.push(what);
+            roles.push(what);
         };
         for RegionText { from, to } in text.captured {
-            seek(&from, Sought::From(self.regions.len()));
-            seek(&to, Sought::To(self.regions.len()));
+            add(&from, PatternRole::From(self.regions.len()));
+            add(&to, PatternRole::To(self.regions.len()));
             self.regions.push(tool);
         }
         for rule in text.rule {
             let number = self.rules.len();
             let above = rule.above.as_ref().map(|above| above.as_str());
-            seek(rule.line.as_str(), Sought::Line(number));
-            above.into_iter().for_each(|pattern| seek(pattern, Sought::Above(number)));
-            rule.with.iter().for_each(|pattern| seek(pattern, Sought::With(number)));
-            rule.until.iter().for_each(|pattern| seek(pattern, Sought::Until(number)));
-            rule.seen.iter().for_each(|pattern| seek(pattern, Sought::Seen(number)));
+            add(rule.line.as_str(), PatternRole::Line(number));
+            above.into_iter().for_each(|pattern| add(pattern, PatternRole::Above(number)));
+            rule.with.iter().for_each(|pattern| add(pattern, PatternRole::With(number)));
+            rule.until.iter().for_each(|pattern| add(pattern, PatternRole::Until(number)));
+            rule.seen.iter().for_each(|pattern| add(pattern, PatternRole::Seen(number)));
             self.rules.push(Rule { tool, ..rule });
         }
     }
 
     /// What is found in `line`, in the order of the rules.
-    pub(super) fn sought_in(&self, line: &str) -> Vec<Sought> {
-        self.set.matches(line.as_bytes()).into_iter().map(|index| self.sought[index]).collect()
+    pub(super) fn roles_in(&self, line: &str) -> Vec<PatternRole> {
+        self.set.matches(line.as_bytes()).into_iter().map(|index| self.roles[index]).collect()
     }
 
     pub(super) fn tool_name(&self, rule: &Rule) -> &str {

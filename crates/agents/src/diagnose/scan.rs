@@ -3,9 +3,9 @@
 use lanewright_model::Finding;
 use regex::Regex;
 
-use super::rules::{Rule, Rules, Sought};
+use super::rules::{PatternRole, Rule, Rules};
 
-/// How many lines after its first a message is looked at.
+/// How many lines of a message are read after its first.
 const MESSAGE_LINES: usize = 100;
 
 /// How many bytes of a message a finding keeps.
@@ -23,31 +23,30 @@ pub(super) struct Hit<'r> {
 
 /// Every place in `sections` where a rule applies; no line counts for two rules.
 pub(super) fn scan<'r>(rules: &'r Rules, sections: &[Vec<String>]) -> Vec<Hit<'r>> {
-    let sought_in = |lines: &Vec<String>| lines.iter().map(|line| rules.sought_in(line)).collect();
-    let sought: Vec<Vec<Vec<Sought>>> = sections.iter().map(sought_in).collect();
+    let roles_in = |lines: &Vec<String>| lines.iter().map(|line| rules.roles_in(line)).collect();
+    let roles: Vec<Vec<Vec<PatternRole>>> = sections.iter().map(roles_in).collect();
     let mut seen = vec![false; rules.rules.len()];
-    for found in sought.iter().flatten().flatten() {
-        if let Sought::Seen(number) = found {
+    for found in roles.iter().flatten().flatten() {
+        if let PatternRole::Seen(number) = found {
             seen[*number] = true;
         }
     }
-    let in_section = |(lines, sought): (&Vec<String>, &Vec<Vec<Sought>>)| scan_section(rules, &seen, lines, sought);
-    let mut hits: Vec<Hit> = sections.iter().zip(&sought).flat_map(in_section).collect();
+    let in_section = |(lines, roles): (&Vec<String>, &Vec<Vec<PatternRole>>)| scan_section(rules, &seen, lines, roles);
+    let mut hits: Vec<Hit> = sections.iter().zip(&roles).flat_map(in_section).collect();
     let others_spoke = hits.iter().any(|hit| !rules.counts_alone_only(hit.rule));
     hits.retain(|hit| !(others_spoke && rules.counts_alone_only(hit.rule)));
     hits
 }
 
-fn scan_section<'r>(rules: &'r Rules, seen: &[bool], lines: &[String], sought: &[Vec<Sought>]) -> Vec<Hit<'r>> {
-    let mut scan =
-        Scan { rules, lines, sought, seen, above: vec![None; rules.rules.len()], region: None, free_from: 0 };
+fn scan_section<'r>(rules: &'r Rules, seen: &[bool], lines: &[String], roles: &[Vec<PatternRole>]) -> Vec<Hit<'r>> {
+    let mut scan = Scan { rules, lines, roles, seen, above: vec![None; rules.rules.len()], region: None, free_from: 0 };
     (0..lines.len()).filter_map(|at| scan.step(at)).collect()
 }
 
 struct Scan<'r, 'l> {
     rules: &'r Rules,
     lines: &'l [String],
-    sought: &'l [Vec<Sought>],
+    roles: &'l [Vec<PatternRole>],
     /// For each rule whether what it wants somewhere is there.
     seen: &'l [bool],
     /// For each rule the last line that it wants above, until a blank one.
@@ -60,17 +59,17 @@ struct Scan<'r, 'l> {
 
 impl<'r, 'l> Scan<'r, 'l> {
     fn step(&mut self, at: usize) -> Option<Hit<'r>> {
-        let found = &self.sought[at];
-        self.region = self.region.filter(|region| !found.contains(&Sought::To(*region)));
+        let found = &self.roles[at];
+        self.region = self.region.filter(|region| !found.contains(&PatternRole::To(*region)));
         if self.lines[at].is_empty() {
             self.above.fill(None);
         }
         let mut hit = None;
-        for &sought in found {
-            match sought {
-                Sought::From(region) if self.region.is_none() => self.region = Some(region),
-                Sought::Above(number) if self.may_apply(number) => self.above[number] = Some(at),
-                Sought::Line(number) if hit.is_none() && at >= self.free_from => hit = self.apply(number, at),
+        for &role in found {
+            match role {
+                PatternRole::From(region) if self.region.is_none() => self.region = Some(region),
+                PatternRole::Above(number) if self.may_apply(number) => self.above[number] = Some(at),
+                PatternRole::Line(number) if hit.is_none() && at >= self.free_from => hit = self.apply(number, at),
                 _ => {}
             }
         }
@@ -87,11 +86,11 @@ impl<'r, 'l> Scan<'r, 'l> {
     fn apply(&mut self, number: usize, at: usize) -> Option<Hit<'r>> {
         let rule = &self.rules.rules[number];
         let message = self.message(number, at);
-        let is_with = |found: &Vec<Sought>| found.contains(&Sought::With(number));
+        let is_with = |found: &Vec<PatternRole>| found.contains(&PatternRole::With(number));
         let applies = self.may_apply(number)
             && !rule.excepts(&message[0])
             && (rule.above.is_none() || self.above[number].is_some())
-            && (!rule.needs_with() || self.sought[at..at + message.len()].iter().any(is_with));
+            && (!rule.needs_with() || self.roles[at..at + message.len()].iter().any(is_with));
         if !applies {
             return None;
         }
@@ -111,7 +110,7 @@ impl<'r, 'l> Scan<'r, 'l> {
         let until_blank = self.rules.rules[number].is_until_blank();
         let ends = |line: &usize| match until_blank {
             true => self.lines[*line].is_empty(),
-            false => self.sought[*line].contains(&Sought::Until(number)),
+            false => self.roles[*line].contains(&PatternRole::Until(number)),
         };
         let limit = self.lines.len().min(at + 1 + MESSAGE_LINES);
         &self.lines[at..(at + 1..limit).find(ends).unwrap_or(limit)]

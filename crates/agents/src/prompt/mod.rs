@@ -2,7 +2,7 @@
 
 mod check;
 mod commit;
-mod past;
+mod past_failures;
 mod preview;
 mod values;
 
@@ -17,7 +17,7 @@ use lanewright_model::Round;
 
 pub use check::check;
 pub use commit::{CommitValues, check_commit_message, commit_message};
-pub use past::PastFailures;
+pub use past_failures::PastFailures;
 pub use preview::{Prompt, preview};
 pub use values::{ReportValues, Values};
 
@@ -75,23 +75,23 @@ fn reason(error: &minijinja::Error) -> String {
     let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
     match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too many steps, perhaps in a loop".to_owned(),
-        ErrorKind::WriteFailure => format!("the template makes a text of more than {} MiB", MOST_TEXT >> 20),
+        ErrorKind::WriteFailure => format!("the template makes a text of more than {} MiB", MAX_TEXT >> 20),
         kind => format!("{kind}{detail}"),
     }
 }
 
 /// Steps of rendering one text; the library counts 64 bytes that are made as one, so this also limits the memory.
-const MOST_STEPS: u64 = 2_000_000;
+const MAX_STEPS: u64 = 2_000_000;
 
 /// The most bytes of one text: as many as the text of a plan may have.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_TEXT: usize = 16 << 20;
 
 /// A text that is being made.
 struct Text(Vec<u8>);
 
 impl io::Write for Text {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MOST_TEXT {
+        if self.0.len() + bytes.len() > MAX_TEXT {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend(bytes);
@@ -152,7 +152,7 @@ fn environment<'t>() -> Environment<'t> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(MOST_STEPS));
+    environment.set_fuel(Some(MAX_STEPS));
     environment
 }
 

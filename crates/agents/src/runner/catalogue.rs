@@ -20,7 +20,7 @@ static KNOWN: LazyLock<BTreeMap<&str, RunnerText>> =
     LazyLock::new(|| TEMPLATES.iter().filter_map(|(name, text)| Some((*name, toml::from_str(text).ok()?))).collect());
 
 /// How often one runner may be like another that is like a third.
-const MOST_STEPS: usize = 8;
+const MAX_STEPS: usize = 8;
 
 /// Every runner by name: those of configuration files, and those that come with Lanewright.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl Catalogue {
 
     /// The runner of that name; `None`: there is none that has a command.
     pub fn get(&self, name: &str) -> Option<Runner> {
-        self.text(name, MOST_STEPS)?.complete()
+        self.text(name, MAX_STEPS)?.complete()
     }
 
     /// The names of all runners, in order.

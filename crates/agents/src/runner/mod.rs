@@ -1,9 +1,9 @@
 //! Runners: those that Lanewright knows, and how what they print is read. Pure.
 
 mod catalogue;
-mod said;
 mod stream;
+mod stream_item;
 
 pub use catalogue::{Catalogue, check};
-pub use said::Said;
-pub use stream::{Stream, said_in};
+pub use stream::{Stream, readable_lines};
+pub use stream_item::StreamItem;

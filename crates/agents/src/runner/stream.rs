@@ -8,19 +8,21 @@ use lanewright_model::{Dollars, Session, Transcript, Usage};
 use regex::Regex;
 use serde_json::Value;
 
-use super::said::Said;
+use super::stream_item::StreamItem;
 
 /// How much of a message is kept, in characters.
-const LONGEST_MESSAGE: usize = 2_000;
+const MAX_MESSAGE: usize = 2_000;
 
 /// What these lines from anywhere in a stream say, in lines for people that are not blank.
-pub fn said_in(runner: &Runner, lines: &[String]) -> Vec<String> {
+pub fn readable_lines(runner: &Runner, lines: &[String]) -> Vec<String> {
     let mut stream = Stream::new(runner);
-    let mut said: Vec<Said> = lines.iter().flat_map(|line| stream.read(line)).collect();
+    let mut said: Vec<StreamItem> = lines.iter().flat_map(|line| stream.read(line)).collect();
     said.extend(stream.flush());
     // Part of an event is nothing to read.
-    said.retain(|said| !matches!(said, Said::Line(line) if line.trim_start().starts_with('{') || line.ends_with('}')));
-    said.iter().flat_map(Said::lines).filter(|line| !line.trim().is_empty()).collect()
+    said.retain(
+        |said| !matches!(said, StreamItem::Line(line) if line.trim_start().starts_with('{') || line.ends_with('}')),
+    );
+    said.iter().flat_map(StreamItem::lines).filter(|line| !line.trim().is_empty()).collect()
 }
 
 /// Reads the event stream of a runner line by line, and folds it into a [`Transcript`].
@@ -63,8 +65,8 @@ impl<'r> Stream<'r> {
         }
     }
 
-    /// Takes one line in, and tells what it says.
-    pub fn read(&mut self, line: &str) -> Vec<Said> {
+    /// Reads one line, and returns what it says.
+    pub fn read(&mut self, line: &str) -> Vec<StreamItem> {
         let (mut said, unfinished) = (Vec::new(), std::mem::take(&mut self.in_pieces));
         match serde_json::from_str::<Value>(line) {
             Ok(event) if event.is_object() && !self.runner.event.is_empty() => {
@@ -112,7 +114,7 @@ impl<'r> Stream<'r> {
         }
     }
 
-    fn apply(&mut self, rule: &EventRule, part: &Value, said: &mut Vec<Said>) {
+    fn apply(&mut self, rule: &EventRule, part: &Value, said: &mut Vec<StreamItem>) {
         if let Some(session) = text_at(part, rule.session.as_ref()) {
             self.transcript.session =
                 Some(session).filter(|session| is_session(session)).or(self.transcript.session.take());
@@ -122,7 +124,7 @@ impl<'r> Stream<'r> {
             let input = places.input.as_ref().and_then(|place| part.pointer(place)).cloned().unwrap_or_default();
             self.transcript.usage.tool_calls += 1;
             self.transcript.warning.clear();
-            said.push(Said::Call(ToolCall { tool, input }));
+            said.push(StreamItem::Call(ToolCall { tool, input }));
         }
         match text_at(part, rule.message.as_ref()) {
             Some(text) if rule.pieces => self.take_piece(&text, said),
@@ -131,7 +133,7 @@ impl<'r> Stream<'r> {
         }
         if let Some(text) = text_at(part, rule.warning.as_ref()).filter(|text| !text.trim().is_empty()) {
             self.transcript.warning = shortened(&text);
-            said.push(Said::Warning(text));
+            said.push(StreamItem::Warning(text));
         }
         if rule.outage.is_some() && holds(&rule.error_when, part) {
             self.transcript.outage = rule.outage;
@@ -140,7 +142,7 @@ impl<'r> Stream<'r> {
             self.failed = true;
             if let Some(error) = text_at(part, rule.error.as_ref()).filter(|text| !text.trim().is_empty()) {
                 self.transcript.error = shortened(&error);
-                said.push(Said::Error(error));
+                said.push(StreamItem::Error(error));
             }
         }
         let id = text_at(part, rule.once_per.as_ref());
@@ -150,32 +152,32 @@ impl<'r> Stream<'r> {
         self.note_end(rule.ends);
     }
 
-    fn take_message(&mut self, text: String, said: &mut Vec<Said>) {
+    fn take_message(&mut self, text: String, said: &mut Vec<StreamItem>) {
         if !text.trim().is_empty() {
             self.transcript.message = shortened(&text);
             self.transcript.warning.clear();
-            said.push(Said::Message(text));
+            said.push(StreamItem::Message(text));
         }
     }
 
     /// Whole lines are returned at once, the rest at the end of the message.
-    fn take_piece(&mut self, text: &str, said: &mut Vec<Said>) {
+    fn take_piece(&mut self, text: &str, said: &mut Vec<StreamItem>) {
         self.in_pieces = true;
         self.unfinished.push_str(text);
-        let room = (LONGEST_MESSAGE + 1).saturating_sub(self.open_message.chars().count());
+        let room = (MAX_MESSAGE + 1).saturating_sub(self.open_message.chars().count());
         self.open_message.extend(text.chars().take(room));
         self.transcript.message = shortened(&self.open_message);
         self.transcript.warning.clear();
         if let Some(end) = self.unfinished.rfind('\n') {
             let rest = self.unfinished.split_off(end + 1);
-            said.push(Said::Message(std::mem::replace(&mut self.unfinished, rest)));
+            said.push(StreamItem::Message(std::mem::replace(&mut self.unfinished, rest)));
         }
     }
 
     /// The rest of a message that has come to its end.
-    fn flush(&mut self) -> Option<Said> {
+    fn flush(&mut self) -> Option<StreamItem> {
         self.open_message.clear();
-        Some(std::mem::take(&mut self.unfinished)).filter(|rest| !rest.trim().is_empty()).map(Said::Message)
+        Some(std::mem::take(&mut self.unfinished)).filter(|rest| !rest.trim().is_empty()).map(StreamItem::Message)
     }
 
     fn note_end(&mut self, ends: bool) {
@@ -185,7 +187,7 @@ impl<'r> Stream<'r> {
         }
     }
 
-    fn read_text(&mut self, line: &str, said: &mut Vec<Said>) {
+    fn read_text(&mut self, line: &str, said: &mut Vec<StreamItem>) {
         let mut found = Vec::new();
         for (pattern, rule) in &self.patterns {
             let Some(groups) = pattern.captures(line) else { continue };
@@ -215,7 +217,7 @@ impl<'r> Stream<'r> {
             self.count(usage, rule.totals);
             self.note_end(rule.ends);
         }
-        said.push(Said::Line(line.to_owned()));
+        said.push(StreamItem::Line(line.to_owned()));
     }
 
     fn count(&mut self, usage: Usage, totals: Totals) {
@@ -282,7 +284,7 @@ fn is_session(text: &str) -> bool {
 
 fn shortened(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(LONGEST_MESSAGE) {
+    match text.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -1,15 +1,15 @@
 //! What a line of shell means, as far as a gate depends on it: which commands it runs, whether it can fail, and how it
 //! is run so that it fails where it should.
 //!
-//! `parse` takes a script apart into the parts of `syntax`; `meaning` and `strict` look at them. Nothing here runs
+//! `parse` takes a script apart into the parts of `syntax`; `exit_status` and `strict` inspect them. Nothing here runs
 //! anything.
 
-mod meaning;
+mod exit_status;
 mod parse;
 mod strict;
 mod syntax;
 
-pub use meaning::{cannot_fail, without_display_filters};
+pub use exit_status::{cannot_fail, without_display_filters};
 pub use parse::{MAX_SCRIPT, parse, with_literal_parentheses};
 pub use strict::{Shell, is_search, seeks_failures, shell_of, strict};
 pub use syntax::{Command, Kind, Link, List, Pipeline, Script, Word, edited, has_letter};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::meaning::{display_filters, passes_on};
+use super::exit_status::{display_filters, passes_on};
 use super::parse::parse;
 use super::syntax::{Command, Kind, Pipeline, Script, edited, has_letter};
 
@@ -172,12 +172,12 @@ fn stops_early(command: &Command) -> bool {
         && command.arguments().skip(1).any(|word| !word.quoted && quiet(&word.text))
 }
 
-/// Whether a program looks for lines, and ends with 1 where it finds none.
+/// Whether a program searches for lines, and exits with 1 if it finds none.
 pub fn is_search(program: &str) -> bool {
     SEARCHES.contains(&program)
 }
 
-/// Whether a command looks for lines that tell of failures, and for no others: `grep -E "error TS|FAILED"`.
+/// Whether a command searches only for lines that report failures: `grep -E "error TS|FAILED"`.
 pub fn seeks_failures(command: &Command) -> bool {
     let texts = command.texts();
     let words = texts.get(1..).unwrap_or_default();
@@ -185,11 +185,11 @@ pub fn seeks_failures(command: &Command) -> bool {
     let pattern = words.iter().find(|word| !word.starts_with('-') && !is_number(word));
     command.program().is_some_and(is_search)
         && !words.iter().any(|word| has_letter(word, &['v']))
-        && pattern.is_some_and(|pattern| pattern.split('|').all(tells_of_failure))
+        && pattern.is_some_and(|pattern| pattern.split('|').all(names_failure))
 }
 
 /// Whether a pattern finds failures by a word for them, and not that there are none (`0 failed`).
-fn tells_of_failure(pattern: &str) -> bool {
+fn names_failure(pattern: &str) -> bool {
     let mut depth = 0_usize;
     let plain = pattern.chars().filter(|&c| {
         depth = if c == '[' { depth + 1 } else { depth };

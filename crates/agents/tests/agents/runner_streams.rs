@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lanewright_agents::diagnose;
-use lanewright_agents::runner::{Catalogue, Said, Stream};
+use lanewright_agents::runner::{Catalogue, Stream, StreamItem};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::{ExitCause, JobExit, Timestamp};
 
@@ -18,10 +18,10 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
     for (scenario, exit) in exits {
         let text = fs::read_to_string(directory.join(format!("{scenario}.log"))).expect(scenario);
         let mut stream = Stream::new(&runner);
-        let said: Vec<Said> = text.lines().flat_map(|line| stream.read(line)).collect();
+        let said: Vec<StreamItem> = text.lines().flat_map(|line| stream.read(line)).collect();
         let transcript = stream.finish(*exit == 0, None);
-        let own = said.iter().filter(|said| said.is_of_the_program());
-        let shown: Vec<String> = own.flat_map(Said::lines).collect();
+        let own = said.iter().filter(|said| said.is_from_program());
+        let shown: Vec<String> = own.flat_map(StreamItem::lines).collect();
         let cause = if *exit == 124 { ExitCause::TimedOut } else { ExitCause::Exited };
         let exit = ended(cause, *exit, shown[shown.len().saturating_sub(TAIL_LINES)..].to_vec());
         let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner.outages));

@@ -181,7 +181,7 @@ impl Executor {
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;
         }
-        let [first, last] = diagnose::LOOKED_AT;
+        let [first, last] = diagnose::EXCERPT_BYTES;
         // Without its output the gate still failed.
         let output = process::both_ends(&process::output_log(&self.run.job(job)), first, last).unwrap_or_default();
         Some(Reading::Diagnosis(diagnose::diagnose(&output, &[&spec.directory])))

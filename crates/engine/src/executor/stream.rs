@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use lanewright_agents::runner::{Said, Stream};
+use lanewright_agents::runner::{Stream, StreamItem};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::safe_text::last_shown;
 use lanewright_model::snapshot_rules::ToolCall;
@@ -64,7 +64,7 @@ fn read_all<'r>(runner: &'r Runner, output: &Path) -> Output<'r> {
     let read = process::each_line(output, |line| {
         for said in all.stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
             keep_last(&mut all.tail, &said);
-            if said.is_of_the_program() {
+            if said.is_from_program() {
                 keep_last(&mut all.of_the_program, &said);
             }
         }
@@ -76,7 +76,7 @@ fn read_all<'r>(runner: &'r Runner, output: &Path) -> Output<'r> {
     all
 }
 
-fn keep_last(tail: &mut VecDeque<String>, said: &Said) {
+fn keep_last(tail: &mut VecDeque<String>, said: &StreamItem) {
     let lines = said.lines().into_iter().map(|line| last_shown(&line));
     tail.extend(lines.filter(|line| !line.trim().is_empty()));
     tail.drain(..tail.len().saturating_sub(TAIL_LINES));
@@ -104,7 +104,7 @@ impl CallSource {
             Self::File(_) => lines.map(|line| serde_json::from_str(line).unwrap_or_default()).collect(),
             Self::Output(_, runner) => {
                 let mut stream = Stream::new(runner);
-                let call = |said| if let Said::Call(call) = said { Some(call) } else { None };
+                let call = |said| if let StreamItem::Call(call) = said { Some(call) } else { None };
                 lines.flat_map(|line| stream.read(line)).filter_map(call).collect()
             }
         }

@@ -154,7 +154,7 @@ fn is_program_path(word: &str) -> bool {
 pub(crate) fn may_be_command(text: &str) -> bool {
     let first_line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(line) = first_line else { return false };
-    if text.len() > MAX_SCRIPT || tells_verdict(line) {
+    if text.len() > MAX_SCRIPT || states_verdict(line) {
         return false;
     }
     if is_placeholder(line) || words(line).is_some_and(|words| leaves_test_open(&words)) {
@@ -203,7 +203,7 @@ fn reads_like_prose(line: &str) -> bool {
 }
 
 /// Whether a line says what a command is to show: `grep x file confirms it`.
-fn tells_verdict(line: &str) -> bool {
+fn states_verdict(line: &str) -> bool {
     let script = parse(line).unwrap_or_default();
     script.commands().into_iter().any(|(command, _)| {
         let words = &command.words;
@@ -250,7 +250,7 @@ pub(crate) fn may_be_call(text: &str) -> bool {
         && (!capital || technical)
         && !line.ends_with(['.', ':', ',', '?'])
         && !reads_like_prose(line)
-        && !tells_verdict(line)
+        && !states_verdict(line)
         && !is_placeholder(line)
 }
 

@@ -10,61 +10,62 @@ use regex::Regex;
 
 use super::classify::characters;
 use super::never_exits::never_exits;
-use super::rooted::relocated;
+use super::repository_root::relocated;
 use super::vocabulary::{CLEANERS, DANGERS, is_in};
 use crate::faults::{Faults, quoted};
-use crate::pattern;
 use crate::source_text::Span;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum GateFault {
     /// No shell takes it.
-    NoCommand,
+    NotACommand,
     /// It serves or watches.
-    Endless,
+    NeverExits,
     /// It succeeds whatever happens, because of this part.
-    Harmless(String),
+    CannotFail(String),
     /// It prints a count that nothing compares.
-    Counts,
+    PrintsCount,
     /// It lists what is left over, and whether anything may be is not in its exit code.
-    LeftOver,
+    ListsRemainder,
     /// It tidies up, or changes more than the worktree.
-    Changes,
+    ChangesOnly,
     /// It is written for another shell.
     Windows,
     /// Something of it is still to be filled in.
     Placeholder,
     /// It names files of another machine.
-    Elsewhere,
+    ForeignPath,
     /// It looks at a file that only Lanewright changes.
-    Kept,
+    ManagedFile,
     /// The plan expects another outcome than success.
-    Turned,
+    ExpectsFailure,
 }
 
-impl Why {
+impl GateFault {
     pub(crate) fn warn(&self, command: &str, place: Span, faults: &Faults<'_>) {
         let (fault, help) = match self {
-            Self::NoCommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
-            Self::Endless => ("never ends by itself".to_owned(), "write a command that ends"),
-            Self::Harmless(part) if part == command && part.starts_with("git ") => {
+            Self::NotACommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
+            Self::NeverExits => ("never ends by itself".to_owned(), "write a command that ends"),
+            Self::CannotFail(part) if part == command && part.starts_with("git ") => {
                 ("cannot fail: the work is committed before gates run".to_owned(), "name a commit to compare with")
             }
-            Self::Harmless(part) if part == command => ("cannot fail".to_owned(), "write a command that can"),
-            Self::Harmless(part) => (format!("cannot fail because of {}", quoted(part)), "leave that part out"),
-            Self::Counts => ("prints a count that nothing compares".to_owned(), "compare it, for example with `test`"),
-            Self::LeftOver => {
+            Self::CannotFail(part) if part == command => ("cannot fail".to_owned(), "write a command that can"),
+            Self::CannotFail(part) => (format!("cannot fail because of {}", quoted(part)), "leave that part out"),
+            Self::PrintsCount => {
+                ("prints a count that nothing compares".to_owned(), "compare it, for example with `test`")
+            }
+            Self::ListsRemainder => {
                 let help = "write `!` before it if nothing may be left, or `grep -q` behind it if something must be";
                 ("succeeds where lines are left over".to_owned(), help)
             }
-            Self::Changes => {
+            Self::ChangesOnly => {
                 ("removes or changes something, and checks nothing".to_owned(), "write what must hold afterwards")
             }
             Self::Windows => ("is not written for a POSIX shell".to_owned(), "write it for `sh`"),
             Self::Placeholder => ("has a part that is still to be filled in".to_owned(), "fill it in"),
-            Self::Elsewhere => ("names files of another machine".to_owned(), "name files from the repository's root"),
-            Self::Kept => ("looks at a file that Lanewright keeps".to_owned(), "check files of the lane"),
-            Self::Turned => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
+            Self::ForeignPath => ("names files of another machine".to_owned(), "name files from the repository's root"),
+            Self::ManagedFile => ("looks at a file that Lanewright keeps".to_owned(), "check files of the lane"),
+            Self::ExpectsFailure => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
         };
         let help = format!("{help}; it is not a gate, and the agent is shown it");
         faults.warning(place, format!("{} {fault}", quoted(command)), help);
@@ -72,38 +73,38 @@ impl Why {
 }
 
 /// The gate that a command makes: without what hides its outcome, with parentheses as the shell takes them.
-pub(crate) fn gate(command: &str) -> Result<String, Why> {
+pub(crate) fn gate(command: &str) -> Result<String, GateFault> {
     let command = command.trim();
     if is_for_windows(command) {
-        return Err(Why::Windows);
+        return Err(GateFault::Windows);
     }
     if has_placeholder(command) {
-        return Err(Why::Placeholder);
+        return Err(GateFault::Placeholder);
     }
-    let written = with_literal_parentheses(command).ok_or(Why::NoCommand)?;
-    let script = parse(&written).ok_or(Why::NoCommand)?;
+    let written = with_literal_parentheses(command).ok_or(GateFault::NotACommand)?;
+    let script = parse(&written).ok_or(GateFault::NotACommand)?;
     if never_exits(&written) {
-        return Err(Why::Endless);
+        return Err(GateFault::NeverExits);
     }
     if changes_only(&script) {
-        return Err(Why::Changes);
+        return Err(GateFault::ChangesOnly);
     }
-    let Some(result) = script.last_pipeline() else { return Err(Why::NoCommand) };
+    let Some(result) = script.last_pipeline() else { return Err(GateFault::NotACommand) };
     if prints_count(result) {
-        return Err(Why::Counts);
+        return Err(GateFault::PrintsCount);
     }
     if lists_left_over(result) {
-        return Err(Why::LeftOver);
+        return Err(GateFault::ListsRemainder);
     }
     if lists_failures(result) {
-        return Err(Why::Turned);
+        return Err(GateFault::ExpectsFailure);
     }
     let gate = without_display_filters(&written);
-    cannot_fail(&gate).map_or(Ok(gate), |because| Err(Why::Harmless(because)))
+    cannot_fail(&gate).map_or(Ok(gate), |because| Err(GateFault::CannotFail(because)))
 }
 
 /// The gate that a script of several lines makes: all of its lines must succeed.
-pub(crate) fn script_gate(script: &str) -> Result<String, Why> {
+pub(crate) fn script_gate(script: &str) -> Result<String, GateFault> {
     let script = script.trim();
     match parse(script).filter(|parsed| script.contains('\n') && parsed.lists.len() > 1) {
         Some(parsed) if script.starts_with("set -e") => gate(&strict_lists(script, &parsed)),
@@ -232,7 +233,7 @@ fn is_dangerous(command: &Command) -> bool {
 pub(crate) struct Commands {
     pub(crate) gates: Vec<String>,
     /// Those that are no gates.
-    pub(crate) others: Vec<(String, Why)>,
+    pub(crate) others: Vec<(String, GateFault)>,
 }
 
 impl Commands {
@@ -257,7 +258,7 @@ impl Commands {
                     any |= moved != gate;
                     self.gates.push(moved);
                 }
-                None => self.others.push((gate, Why::Elsewhere)),
+                None => self.others.push((gate, GateFault::ForeignPath)),
             }
         }
         any
@@ -311,37 +312,37 @@ mod tests {
             assert_eq!(gate(command).as_deref(), Ok(expected), "{command}");
         }
         let none = [
-            ("npm test || true", Why::Harmless("|| true".to_owned())),
-            ("npm test | tail -3; echo done", Why::Harmless("; echo done".to_owned())),
-            ("npm start", Why::Endless),
-            ("npm test (all green)", Why::NoCommand),
-            ("grep -rn x src | wc -l", Why::Counts),
-            ("grep -rn x src | grep -v test", Why::LeftOver),
-            ("npx tsc --noEmit 2>&1 | grep -E 'error TS' | head -5", Why::Turned),
-            ("grep -rn x src | grep -v test | head -5", Why::LeftOver),
-            ("rm -rf /tmp/x", Why::Changes),
-            ("cd a && rm -r b", Why::Changes),
-            ("git checkout -- a && npm test", Why::Changes),
-            ("pkill -f next; npm test", Why::Changes),
-            ("lsof -ti:3000 | xargs kill", Why::Changes),
-            ("rm -rf ~/.cache && make", Why::Changes),
-            ("make clean", Why::Changes),
-            ("npm run clean && npm test", Why::Changes),
-            ("find . -name '*.pyc' -delete", Why::Changes),
-            ("sudo rm -rf /var/x", Why::Changes),
-            ("npx supabase db reset 2>/dev/null; npm run build", Why::Changes),
-            ("npx --yes prisma migrate reset --force", Why::Changes),
-            ("docker compose down -v", Why::Changes),
-            ("psql -c 'drop table x'", Why::Changes),
-            (".\\gradlew.bat test", Why::Windows),
-            ("powershell -Command \"x\"", Why::Windows),
-            ("cd a && .venv/Scripts/python -m x", Why::Windows),
-            ("test -f res://a.json", Why::Placeholder),
-            ("jq '.a' b.json", Why::Harmless("jq '.a' b.json".to_owned())),
-            ("findstr /C:\"x\" a.txt", Why::Windows),
-            ("ls a && curl <url>", Why::Placeholder),
-            ("cat path/to/file", Why::Placeholder),
-            ("", Why::NoCommand),
+            ("npm test || true", GateFault::CannotFail("|| true".to_owned())),
+            ("npm test | tail -3; echo done", GateFault::CannotFail("; echo done".to_owned())),
+            ("npm start", GateFault::NeverExits),
+            ("npm test (all green)", GateFault::NotACommand),
+            ("grep -rn x src | wc -l", GateFault::PrintsCount),
+            ("grep -rn x src | grep -v test", GateFault::ListsRemainder),
+            ("npx tsc --noEmit 2>&1 | grep -E 'error TS' | head -5", GateFault::ExpectsFailure),
+            ("grep -rn x src | grep -v test | head -5", GateFault::ListsRemainder),
+            ("rm -rf /tmp/x", GateFault::ChangesOnly),
+            ("cd a && rm -r b", GateFault::ChangesOnly),
+            ("git checkout -- a && npm test", GateFault::ChangesOnly),
+            ("pkill -f next; npm test", GateFault::ChangesOnly),
+            ("lsof -ti:3000 | xargs kill", GateFault::ChangesOnly),
+            ("rm -rf ~/.cache && make", GateFault::ChangesOnly),
+            ("make clean", GateFault::ChangesOnly),
+            ("npm run clean && npm test", GateFault::ChangesOnly),
+            ("find . -name '*.pyc' -delete", GateFault::ChangesOnly),
+            ("sudo rm -rf /var/x", GateFault::ChangesOnly),
+            ("npx supabase db reset 2>/dev/null; npm run build", GateFault::ChangesOnly),
+            ("npx --yes prisma migrate reset --force", GateFault::ChangesOnly),
+            ("docker compose down -v", GateFault::ChangesOnly),
+            ("psql -c 'drop table x'", GateFault::ChangesOnly),
+            (".\\gradlew.bat test", GateFault::Windows),
+            ("powershell -Command \"x\"", GateFault::Windows),
+            ("cd a && .venv/Scripts/python -m x", GateFault::Windows),
+            ("test -f res://a.json", GateFault::Placeholder),
+            ("jq '.a' b.json", GateFault::CannotFail("jq '.a' b.json".to_owned())),
+            ("findstr /C:\"x\" a.txt", GateFault::Windows),
+            ("ls a && curl <url>", GateFault::Placeholder),
+            ("cat path/to/file", GateFault::Placeholder),
+            ("", GateFault::NotACommand),
         ];
         for (command, why) in none {
             assert_eq!(gate(command), Err(why), "{command}");
@@ -358,7 +359,7 @@ mod tests {
             script_gate("! grep -q a b\ntest -f a && test -f b # x\nnpm test").as_deref(),
             Ok("set -e\n! grep -q a b || exit 1\ntest -f a && test -f b || exit 1 # x\nnpm test")
         );
-        assert_eq!(script_gate("echo a\nnpm test || true"), Err(Why::Harmless("|| true".to_owned())));
+        assert_eq!(script_gate("echo a\nnpm test || true"), Err(GateFault::CannotFail("|| true".to_owned())));
     }
 
     #[test]

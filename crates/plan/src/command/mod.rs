@@ -7,12 +7,12 @@
 mod classify;
 mod judge;
 mod never_exits;
-mod rooted;
+mod repository_root;
 mod statement;
 mod vocabulary;
 
 pub(super) use classify::{is_syntax, may_be_call, may_be_command, without_remark};
-pub(super) use judge::{Commands, Why, script_gate};
-pub(super) use rooted::root;
-pub(super) use statement::{commands, commands_of_cell, in_statement, is_turned, searches};
+pub(super) use judge::{Commands, GateFault, script_gate};
+pub(super) use repository_root::root;
+pub(super) use statement::{commands, commands_of_cell, expects_failure, in_statement, searches};
 pub(super) use vocabulary::is_in;

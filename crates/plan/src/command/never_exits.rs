@@ -6,7 +6,7 @@ use lanewright_agents::shell::{Command, parse};
 
 use super::vocabulary::{RUNNERS, SERVERS, WATCHERS, is_assignment, is_in};
 
-/// How many words of a command are looked at: a runner may run a runner.
+/// How many words of a command are read: a runner may run a runner.
 const MAX_WORDS: usize = 40;
 
 /// Whether any command of a script, other than those in the background, never ends.

@@ -11,11 +11,10 @@ use regex::Regex;
 
 use super::classify::{is_plain_command, is_word_of_script, may_be_command, words};
 use super::never_exits::never_exits;
-use super::vocabulary::{ABSENCE, CALLED_ALONE, GLUE, OUTCOMES, POSITIVE, TURNING, is_assignment, is_in};
+use super::vocabulary::{ABSENCE, CALLED_ALONE, FAILURE_WORDS, GLUE, OUTCOMES, POSITIVE, is_assignment, is_in};
 use crate::markdown::inline::{codes, dedent, is_nothing, one_line, without_code};
 use crate::markdown::list_item;
 
-/// A part of a text that may hold commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     /// A line or a list item, with the lines that belong to it.
@@ -35,7 +34,7 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
         Part::Statement(said) => in_statement(said),
         Part::Script(script) => {
             // The text before and after a script may say that its searches find nothing.
-            let turned = [at.checked_sub(1), Some(at + 1)].into_iter().any(|at| is_turned(said(at), true));
+            let turned = [at.checked_sub(1), Some(at + 1)].into_iter().any(|at| expects_failure(said(at), true));
             in_script(script).into_iter().filter(|command| !(turned && searches(command))).collect()
         }
     };
@@ -132,7 +131,7 @@ pub(crate) fn in_statement(text: &str) -> Vec<String> {
         let search = searches(command);
         if leads_in(&visible[behind..*start])
             && affirms(&visible[*end..next], search)
-            && !said_to_turn(&visible[behind..*start], &visible[*end..next], search)
+            && !context_expects_failure(&visible[behind..*start], &visible[*end..next], search)
         {
             found.push(command.clone());
         }
@@ -165,9 +164,9 @@ fn command_text(code: &str) -> String {
     if keeps { written } else { one_line(code) }
 }
 
-fn said_to_turn(before: &str, behind: &str, search: bool) -> bool {
+fn context_expects_failure(before: &str, behind: &str, search: bool) -> bool {
     let lead = before.rsplit(['.', ';', '\n']).next().unwrap_or("");
-    is_turned(lead, search) || is_turned(&outcome(behind, search), search)
+    expects_failure(lead, search) || expects_failure(&outcome(behind, search), search)
 }
 
 /// What behind a command says what is expected of it.
@@ -199,7 +198,7 @@ fn before_outcome(text: &str) -> Option<String> {
     let spoken =
         |word: &lanewright_agents::shell::Word| !word.quoted && is_in("for the a an in that of to with", &word.text);
     let sure = is_plain_command(command) && at > 1 && !listens(command) && !words[..at].iter().any(spoken);
-    (sure && affirms(&line[end..], search) && !is_turned(&outcome(&text[end..], search), search))
+    (sure && affirms(&line[end..], search) && !expects_failure(&outcome(&text[end..], search), search))
         .then(|| command.to_owned())
 }
 
@@ -244,12 +243,12 @@ static NO_ERRORS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Whether `said` of a command says that its success is not what is wanted, or not always.
-pub(crate) fn is_turned(said: &str, search: bool) -> bool {
+pub(crate) fn expects_failure(said: &str, search: bool) -> bool {
     let said = said.to_lowercase().replace("non-zero", "nonzero");
     let said = if search { said.into() } else { NO_ERRORS.replace_all(&said, " ") };
     let mut words =
         said.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '\'')).filter(|word| !word.is_empty());
-    words.any(|word| is_in(TURNING, word) || word.ends_with("n't") || (search && is_in(ABSENCE, word)))
+    words.any(|word| is_in(FAILURE_WORDS, word) || word.ends_with("n't") || (search && is_in(ABSENCE, word)))
 }
 
 fn knows_program(command: &str) -> bool {
@@ -283,7 +282,7 @@ fn in_script(script: &str) -> Vec<String> {
     let places: Vec<Range<usize>> = parsed.lists.iter().map(List::range).collect();
     let behind = |at: usize| &script[places[at].end..places.get(at + 1).map_or(script.len(), |next| next.start)];
     if depends_on_itself(&parsed, script) {
-        let turned = (0..places.len()).any(|at| is_turned(&remark(behind(at)), true));
+        let turned = (0..places.len()).any(|at| expects_failure(&remark(behind(at)), true));
         let known = |(command, _): &(&Command, bool)| {
             command.arguments().next().is_some_and(|word| is_word_of_script(&word.text))
         };
@@ -300,7 +299,8 @@ fn in_script(script: &str) -> Vec<String> {
         };
         let search = searches(command);
         let unclear = search && says_outcome_unclearly(behind(at));
-        let turned = unclear || is_turned(&remark(behind(at)), search) || (search && is_turned(above(lead), true));
+        let turned =
+            unclear || expects_failure(&remark(behind(at)), search) || (search && expects_failure(above(lead), true));
         let sure = may_be_command(command) && ends(command) && !turned;
         sure.then(|| command.to_owned())
     };

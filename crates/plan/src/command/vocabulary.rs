@@ -1,4 +1,4 @@
-//! Words that tell commands from prose.
+//! Words that distinguish commands from prose.
 
 /// Programs that a line of plain text is a command of, where nothing else speaks against it.
 pub(super) const TOOLS: &str = "\
@@ -15,7 +15,7 @@ pub(super) const TOOLS: &str = "\
 pub(super) const WORDS: &str = "\
     test make find cat go head tail next just stack node echo diff true coverage env timeout";
 
-/// Words that tell of an outcome; a command has no use for them outside of quotes.
+/// Words for an outcome; a command has no use for them outside of quotes.
 pub(super) const OUTCOMES: &str = "\
     succeeds succeed passes pass passed fails fail returns return shows show prints works should must exits exit \
     completes outputs compiles runs without reports contains exists exist is are has have gives the and with no \
@@ -53,7 +53,7 @@ pub(super) const DANGERS: &str =
     "pkill killall kill truncate shred dropdb createdb shutdown reboot dd mkfs launchctl systemctl brew apt apt-get";
 
 /// Words that say that a command's success is not what is wanted, or not always.
-pub(super) const TURNING: &str = "\
+pub(super) const FAILURE_WORDS: &str = "\
     fail fails failing failed failure failures nonzero non-zero not nothing empty reject rejects rejected optional \
     optionally manual manually if unless when otherwise skip skipped red pre-existing preexisting baseline known error errors \
     or except alternatively instead before old previous previously deferred";

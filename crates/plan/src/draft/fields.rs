@@ -7,7 +7,7 @@ use super::matrix;
 use super::values::FromNode;
 use crate::faults::Faults;
 use crate::source_text::{At, Span};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, TableEntry, Value};
 
 pub(crate) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanDraft> {
     if let Value::Table(entries) = &mut root.value {
@@ -24,7 +24,7 @@ pub(super) struct Fields<'a> {
     owner: String,
     span: Span,
     keys: Vec<&'static Key>,
-    entries: Vec<Entry>,
+    entries: Vec<TableEntry>,
     pub(super) faults: &'a Faults<'a>,
     /// What makes the table worth reading is missing or at fault.
     useless: bool,

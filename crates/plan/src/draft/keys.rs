@@ -20,7 +20,6 @@ pub(super) enum Shape {
     Id,
     Ids,
     Text,
-    /// Text that is not blank.
     FullText,
     Texts,
     /// A whole number from the first to the second.
@@ -33,7 +32,6 @@ pub(super) enum Shape {
     Command,
     Commands,
     Env,
-    /// Names with lists of values.
     Matrix,
     Pools,
     /// A table of these keys, those but not named.
@@ -42,7 +40,6 @@ pub(super) enum Shape {
     Tables(fn() -> &'static [Key]),
 }
 
-/// A table with known keys.
 pub(super) trait Table: Sized {
     /// As messages call it: `a lane`.
     const OWNER: &'static str;

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::faults::{Faults, nearest, quoted};
 use crate::source_text::{At, Span};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, TableEntry, Value};
 
-/// The most lanes that one may stand for.
-const MOST: usize = 256;
+/// The most lanes of one matrix.
+const MAX_COMBINATIONS: usize = 256;
 
 const HELP: &str = "write for example `matrix = { os = [\"linux\", \"mac\"] }`";
 
-/// A name and its values.
 struct Axis {
     name: String,
     values: Vec<String>,
@@ -22,8 +21,8 @@ struct Axis {
 type Combination<'a> = Vec<(&'a str, &'a str)>;
 
 /// Puts the lanes that a matrix stands for in the place of its lane; what refers to that one refers to all of them.
-pub(super) fn expand(plan: &mut [Entry], faults: &Faults<'_>) {
-    let Some(Entry { value: At { value: Value::List(lanes), .. }, .. }) = entry(plan, "lane") else { return };
+pub(super) fn expand(plan: &mut [TableEntry], faults: &Faults<'_>) {
+    let Some(TableEntry { value: At { value: Value::List(lanes), .. }, .. }) = entry(plan, "lane") else { return };
     let mut expanded: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut all = Vec::new();
     for mut lane in std::mem::take(lanes) {
@@ -51,11 +50,11 @@ pub(super) fn expand(plan: &mut [Entry], faults: &Faults<'_>) {
     }
 }
 
-fn entry<'e>(entries: &'e mut [Entry], key: &str) -> Option<&'e mut Entry> {
+fn entry<'e>(entries: &'e mut [TableEntry], key: &str) -> Option<&'e mut TableEntry> {
     entries.iter_mut().find(|entry| entry.key.value == key)
 }
 
-fn entries(node: &mut Node) -> Option<&mut Vec<Entry>> {
+fn entries(node: &mut Node) -> Option<&mut Vec<TableEntry>> {
     if let Value::Table(entries) = &mut node.value { Some(entries) } else { None }
 }
 
@@ -78,13 +77,16 @@ fn take_matrix(lane: &mut Node, faults: &Faults<'_>) -> Option<Vec<Axis>> {
     let before = faults.errors();
     let axes: Vec<Axis> = entries.into_iter().map(|entry| axis(entry, faults)).collect();
     let size = axes.iter().fold(1_usize, |size, axis| size.saturating_mul(axis.values.len()));
-    if size > MOST {
-        faults.error(matrix.span, format!("this matrix has {size} combinations, and at most {MOST} are possible"));
+    if size > MAX_COMBINATIONS {
+        faults.error(
+            matrix.span,
+            format!("this matrix has {size} combinations, and at most {MAX_COMBINATIONS} are possible"),
+        );
     }
     (faults.errors() == before).then_some(axes)
 }
 
-fn axis(entry: Entry, faults: &Faults<'_>) -> Axis {
+fn axis(entry: TableEntry, faults: &Faults<'_>) -> Axis {
     let (name, span) = (entry.key.value, entry.value.span);
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
         let message = format!("{} cannot name a value of a matrix", quoted(&name));

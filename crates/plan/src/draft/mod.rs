@@ -238,7 +238,6 @@ impl Field for ProgramDraft {
     }
 }
 
-/// Options of the agents' programs.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OptionsDraft {
     pub(super) model: Option<At<String>>,

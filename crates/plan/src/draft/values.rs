@@ -12,7 +12,7 @@ use crate::source_text::{At, Span};
 use crate::tree::{Node, Value};
 
 /// The longest time limit that is taken, to keep moments in the range of a calendar.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const MAX_TIME_LIMIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// What can be read from a node of the kind that a key takes.
 pub(super) trait FromNode: Sized {
@@ -152,7 +152,7 @@ impl FromNode for At<Duration> {
         };
         let fault = match humantime::parse_duration(text.trim()) {
             Ok(time) if time < Duration::from_millis(1) => "a time limit is longer than nothing".to_owned(),
-            Ok(time) if time > LONGEST => "a time limit is at most a year".to_owned(),
+            Ok(time) if time > MAX_TIME_LIMIT => "a time limit is at most a year".to_owned(),
             Ok(time) => return Some(At::new(time, node.span)),
             Err(error) => error.to_string(),
         };
@@ -205,7 +205,6 @@ impl FromNode for At<CommandLine> {
     }
 }
 
-/// Names and sizes.
 impl FromNode for Vec<(At<String>, u32)> {
     fn from_node(node: Node, _: &Key, faults: &Faults<'_>) -> Option<Self> {
         let Value::Table(entries) = node.value else {
@@ -217,7 +216,6 @@ impl FromNode for Vec<(At<String>, u32)> {
     }
 }
 
-/// Names and values of environment variables.
 impl FromNode for Vec<(At<String>, String)> {
     fn from_node(node: Node, _: &Key, faults: &Faults<'_>) -> Option<Self> {
         let Value::Table(entries) = node.value else {

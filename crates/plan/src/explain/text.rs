@@ -18,7 +18,7 @@ impl fmt::Display for Explanation {
         writeln!(f, "\n{}", self.summary())?;
         self.lanes.iter().try_for_each(|lane| write!(f, "\n{lane}"))?;
         writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), exact(self.critical_time))?;
-        for (one, other) in self.exclusions.iter().filter(|pair| self.turn(pair).is_none()) {
+        for (one, other) in self.exclusions.iter().filter(|pair| self.sequence_of(pair).is_none()) {
             writeln!(f, "kept apart     {one}, {other}")?;
         }
         for (first, then) in &self.sequences {
@@ -43,7 +43,7 @@ impl fmt::Display for Explanation {
 
 impl Explanation {
     /// The order that two lanes keep which may not run at once.
-    fn turn(&self, (one, other): &(LaneId, LaneId)) -> Option<&(LaneId, LaneId)> {
+    fn sequence_of(&self, (one, other): &(LaneId, LaneId)) -> Option<&(LaneId, LaneId)> {
         self.sequences.iter().find(|(first, then)| (first, then) == (one, other) || (first, then) == (other, one))
     }
 

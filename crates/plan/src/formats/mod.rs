@@ -35,7 +35,7 @@ pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
     match files {
         [file] if lanes::is_plan(file.text) => Some(PlanFormat::Lanes),
         [file] if gsd::is_plan(file.path, file.text) => Some(PlanFormat::Gsd),
-        [file] if lanes::why_not(file.text).is_some() => None,
+        [file] if lanes::not_a_plan(file.text).is_some() => None,
         [file] => detect_native(file.text),
         _ => Some(PlanFormat::Gsd),
     }

@@ -12,8 +12,6 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::pattern;
-
 pub(super) use document::{Document, section_title};
 pub(super) use text::{as_code, clean, first_words, list_items, paragraph, section};
 

@@ -35,7 +35,6 @@ pub(crate) fn first_words(text: &str, limit: usize) -> Option<String> {
     Some(headline(&plain, limit)).filter(|words| !words.is_empty())
 }
 
-/// Commands as a block of code.
 pub(crate) fn as_code<T: Display>(commands: &[T]) -> String {
     let lines: Vec<String> = commands.iter().map(|command| format!("    {command}").replace('\n', "\n    ")).collect();
     lines.join("\n")

@@ -1,7 +1,7 @@
 //! Every environment variable that is read, and the layer of settings that they make.
 
 use super::table::{KEYS, Layer};
-use super::{Environment, Fault, Key, Origin, Surroundings, absolute, nearest};
+use super::{Environment, Fault, Invocation, Key, Origin, absolute, nearest};
 
 /// Which diagnostics are written, where no `-v` says so: `info`, `lanewright_git=debug`.
 pub const LOG: &str = "LANEWRIGHT_LOG";
@@ -20,7 +20,7 @@ pub(super) fn known() -> Vec<String> {
 }
 
 /// The layer that `variables` make. An empty variable counts as absent.
-pub(super) fn read(variables: &Environment, surroundings: &Surroundings) -> (Layer, Vec<Fault>) {
+pub(super) fn read(variables: &Environment, invocation: &Invocation) -> (Layer, Vec<Fault>) {
     let mut layer = Layer::default();
     let mut faults = unknown(variables);
     for key in KEYS {
@@ -29,7 +29,7 @@ pub(super) fn read(variables: &Environment, surroundings: &Surroundings) -> (Lay
             faults.push(Fault::error(Origin::Environment(name), message));
         }
     }
-    (layer.place_paths(|path| absolute(&surroundings.directory, path)), faults)
+    (layer.place_paths(|path| absolute(&invocation.directory, path)), faults)
 }
 
 fn is_set(variables: &Environment, name: &str) -> bool {

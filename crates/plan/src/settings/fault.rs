@@ -4,16 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Origin;
+use crate::diagnostic::Severity;
 
 /// A place in a file; line and column count from 1, the column in characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FilePosition {
     pub path: PathBuf,
     pub line: usize,
     pub column: usize,
 }
 
-impl Place {
+impl FilePosition {
     /// The place of the byte at `offset` of `text`, which `path` holds.
     pub(super) fn at(path: &Path, text: &str, offset: usize) -> Self {
         let before = &text[..text.floor_char_boundary(offset)];
@@ -23,18 +24,10 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.path.display(), self.line, self.column)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// It is reported, and the run starts.
-    Warning,
-    /// Nothing may start.
-    Error,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

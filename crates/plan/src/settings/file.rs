@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::key::Key;
 use super::table::{KEYS, Layer};
-use super::{Fault, Origin, Place, Setting, Surroundings, nearest, value};
+use super::{Fault, FilePosition, Invocation, Origin, Setting, nearest, value};
 
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
@@ -26,7 +26,7 @@ pub(super) const NOT_IN_FILES: &[&str] = &["log_path", "allow_unknown", "session
 
 /// The layer that `file` makes, and what is wrong with it, in the order of the file. With `allow_unknown`, keys that are
 /// not known are warnings.
-pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings, allow_unknown: bool) -> (Layer, Vec<Fault>) {
+pub(super) fn read(file: &ConfigFile, invocation: &Invocation, allow_unknown: bool) -> (Layer, Vec<Fault>) {
     let mut reader = Reader { file, allow_unknown, layer: Layer::default(), faults: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     for (key, value) in table.get_ref() {
@@ -40,7 +40,7 @@ pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings, allow_unknown
     let broken: Vec<_> = reader.faults.iter().map(|fault| position(fault).0).collect();
     reader.faults.extend(found.into_iter().filter(|fault| !broken.contains(&position(fault).0)));
     reader.faults.sort_by_key(position);
-    (reader.layer.place_paths(|path| surroundings.path_in_file(path)), reader.faults)
+    (reader.layer.place_paths(|path| invocation.path_in_file(path)), reader.faults)
 }
 
 /// Settings that may be written in a table of their own.
@@ -211,7 +211,7 @@ impl Reader<'_> {
     }
 
     fn origin(&self, span: Range<usize>) -> Origin {
-        Origin::File(Place::at(&self.file.path, &self.file.text, span.start))
+        Origin::File(FilePosition::at(&self.file.path, &self.file.text, span.start))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use toml::de::DeValue;
 
-/// One setting, as the documentation tells it.
+/// One setting, as it is documented.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Its name in files.

@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 
 use lanewright_model::{Plan, SnapshotRules, Timeouts};
 
-use super::fault::{Fault, Faults, Severity};
+use super::fault::{Fault, Faults};
 use super::file::ConfigFile;
+use super::invocation::{Environment, Invocation};
 use super::origin::{Origin, Setting};
-use super::surroundings::{Environment, Surroundings};
 use super::table::{Layer, Settings};
-use super::{environment, file};
+use super::{Severity, environment, file};
 
 impl Settings {
     /// Patterns of secrets, besides what the environment says.
@@ -43,21 +43,21 @@ impl Layers {
         flags: Layer,
         variables: &Environment,
         files: &[ConfigFile],
-        surroundings: &Surroundings,
+        invocation: &Invocation,
     ) -> Result<Self, Faults> {
-        let (environment, mut faults) = environment::read(variables, surroundings);
+        let (environment, mut faults) = environment::read(variables, invocation);
         let above_plan = flags.or(environment);
         let allow_unknown = above_plan.allow_unknown.as_ref().is_some_and(|setting| setting.value);
         let mut below_plan = Layer::default();
         for file in files {
-            let (layer, more) = file::read(file, surroundings, allow_unknown);
+            let (layer, more) = file::read(file, invocation, allow_unknown);
             below_plan = below_plan.or(layer);
             faults.extend(more);
         }
         if faults.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(Faults(faults));
         }
-        let defaults = Settings::defaults(surroundings);
+        let defaults = Settings::defaults(invocation);
         Ok(Self { above_plan, below_plan, defaults, warnings: faults })
     }
 

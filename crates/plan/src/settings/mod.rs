@@ -6,23 +6,24 @@
 pub mod environment;
 mod fault;
 mod file;
+mod invocation;
 pub mod key;
 mod layers;
 mod origin;
 mod render;
-mod surroundings;
 mod table;
 mod template;
 pub mod value;
 
-pub use fault::{Fault, Faults, Place, Severity, nearest};
+pub use crate::diagnostic::Severity;
+pub use fault::{Fault, Faults, FilePosition, nearest};
 pub use file::ConfigFile;
+pub use invocation::{Environment, Invocation, absolute};
 pub use key::Key;
 pub use lanewright_model::Progress;
 pub use layers::Layers;
 pub use origin::{Origin, Setting};
 pub use render::{json, table};
-pub use surroundings::{Environment, Surroundings, absolute};
 pub use table::{KEYS, Layer, Settings};
 pub use template::template;
 pub use value::{OnConflict, OnLockConflict, Webhook};

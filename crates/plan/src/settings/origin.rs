@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::fault::Place;
+use super::fault::FilePosition;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
@@ -22,7 +22,7 @@ pub enum Origin {
     Flag(&'static str),
     Environment(String),
     Plan,
-    File(Place),
+    File(FilePosition),
     Default,
 }
 

@@ -52,7 +52,7 @@ impl Row {
         }
     }
 
-    /// Where the value comes from; of a default that depends on the surroundings, how it comes about.
+    /// Where the value comes from; of a default that depends on the invocation, how it comes about.
     fn source(&self, shown: &str) -> String {
         match self.origin {
             Origin::Default if !self.value.is_null() && shown != self.default => {

@@ -17,7 +17,7 @@ use lanewright_model::{
 use super::key::Key;
 use super::render::Row;
 use super::value::{self, SettingValue, Webhook};
-use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
+use super::{Invocation, OnLockConflict, Origin, Progress, Setting};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
@@ -38,9 +38,7 @@ macro_rules! settings {
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Layer {
             $($(#[doc = $doc])+ pub $name: Option<Setting<$type>>,)*
-            /// By name.
             pub runners: BTreeMap<String, Setting<RunnerText>>,
-            /// By name.
             pub executors: BTreeMap<String, Setting<ExecutorSettings>>,
         }
 
@@ -81,10 +79,10 @@ macro_rules! settings {
 
         impl Settings {
             /// The value of every setting that no source names.
-            pub(super) fn defaults(surroundings: &Surroundings) -> Self {
-                $(let $name: fn(&Surroundings) -> $type = $value;)*
+            pub(super) fn defaults(invocation: &Invocation) -> Self {
+                $(let $name: fn(&Invocation) -> $type = $value;)*
                 Self {
-                    $($name: Setting::new($name(surroundings), Origin::Default),)*
+                    $($name: Setting::new($name(invocation), Origin::Default),)*
                     runners: BTreeMap::new(),
                     executors: BTreeMap::new(),
                 }
@@ -113,7 +111,7 @@ settings! {
     /// How many agents may work at once.
     max_parallel: NonZeroU32 {
         value::count, flags ["--max-parallel"],
-        default "twice the number of processors, at least 4" = Surroundings::agents_at_once
+        default "twice the number of processors, at least 4" = Invocation::agents_at_once
     }
     /// The runner of agents for which the plan names neither a runner nor a command. As a flag or a variable: of all
     /// agents without a command of their own.

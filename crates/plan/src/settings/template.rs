@@ -64,12 +64,12 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
+    use crate::settings::{ConfigFile, Environment, Invocation, Layers};
 
     fn read(text: String) -> Layers {
-        let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 2 };
+        let invocation = Invocation { repository: "/r".into(), directory: "/r".into(), home: None, cores: 2 };
         let files = [ConfigFile { path: PathBuf::from("/r/lanewright.toml"), text }];
-        Layers::read(Layer::default(), &Environment::new(), &files, &surroundings).unwrap()
+        Layers::read(Layer::default(), &Environment::new(), &files, &invocation).unwrap()
     }
 
     #[test]

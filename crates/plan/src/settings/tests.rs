@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use super::key::Kind;
 use super::*;
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn invocation() -> Invocation {
+    Invocation {
         repository: "/home/u/repo".into(),
         directory: "/home/u/repo/src".into(),
         home: Some("/home/u".into()),
@@ -28,7 +28,7 @@ fn environment_of(pairs: &[(&str, &str)]) -> Environment {
 }
 
 fn read_file(text: &str) -> Result<Layers, Faults> {
-    Layers::read(Layer::default(), &Environment::new(), &[file(text)], &surroundings())
+    Layers::read(Layer::default(), &Environment::new(), &[file(text)], &invocation())
 }
 
 fn faults(text: &str) -> Vec<String> {
@@ -102,10 +102,11 @@ fn strongest_layer_wins_for_every_setting() {
                 ConfigFile { path: "/repository.toml".into(), text: line(repository, &values[2]) },
                 ConfigFile { path: "/user.toml".into(), text: line(user, &values[3]) },
             ];
-            let layers = Layers::read(flags, &variables, &files, &surroundings()).unwrap();
+            let layers = Layers::read(flags, &variables, &files, &invocation()).unwrap();
             assert_eq!(layers.warnings, [], "{}", key.name);
 
-            let place = |path: &str| Origin::File(Place { path: path.into(), line: 1, column: key.name.len() + 4 });
+            let place =
+                |path: &str| Origin::File(FilePosition { path: path.into(), line: 1, column: key.name.len() + 4 });
             let expected = match [flag, variable, repository && in_files, user && in_files] {
                 [true, ..] => Some((&values[0], Origin::Flag("--flag"))),
                 [_, true, ..] => Some((&values[1], Origin::Environment(key.variables()[0].clone()))),
@@ -164,7 +165,7 @@ fn plan_layer_is_between_files_and_variables() {
         ("LANEWRIGHT_MERGE", "local"),
         ("LANEWRIGHT_KILL_AFTER", "4s"),
     ]);
-    let layers = Layers::read(Layer::default(), &variables, &[file(text)], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &variables, &[file(text)], &invocation()).unwrap();
     let resolved = layers.resolve(Some(&plan()));
     for (key, _) in said {
         assert_eq!(row(&resolved, key).1.layer(), "environment", "{key}");
@@ -173,7 +174,7 @@ fn plan_layer_is_between_files_and_variables() {
 
 #[test]
 fn documented_defaults_match() {
-    let defaults = Settings::defaults(&surroundings());
+    let defaults = Settings::defaults(&invocation());
     let worked_out = ["max_parallel", "worktree_root", "prompts", "checkpoint_path"];
     for (key, row) in KEYS.iter().zip(defaults.rows()).filter(|(key, _)| !worked_out.contains(&key.name)) {
         match row.value {
@@ -189,7 +190,7 @@ fn documented_defaults_match() {
 #[test]
 fn default_parallelism_is_twice_cores_at_least_four() {
     for (cores, expected) in [(0, 4), (1, 4), (2, 4), (3, 6), (16, 32), (u32::MAX, u32::MAX)] {
-        let defaults = Settings::defaults(&Surroundings { cores, ..surroundings() });
+        let defaults = Settings::defaults(&Invocation { cores, ..invocation() });
         assert_eq!(defaults.max_parallel.value.get(), expected);
     }
 }
@@ -246,7 +247,7 @@ fn allow_unknown_ignores_unknown_settings() {
     let flag = Layer { allow_unknown: Some(Setting::new(true, Origin::Flag("--allow-unknown"))), ..Layer::default() };
     let variable = environment_of(&[("LANEWRIGHT_ALLOW_UNKNOWN", "1")]);
     for (flags, variables) in [(flag, Environment::new()), (Layer::default(), variable)] {
-        let layers = Layers::read(flags, &variables, &[file(text)], &surroundings()).unwrap();
+        let layers = Layers::read(flags, &variables, &[file(text)], &invocation()).unwrap();
         let warned: Vec<String> = layers.warnings.iter().map(|fault| fault.message.clone()).collect();
         assert_eq!(warned, ["unknown key `max_paralel`", "unknown key `colour`"]);
     }
@@ -256,7 +257,7 @@ fn allow_unknown_ignores_unknown_settings() {
 fn relative_paths_resolve_from_their_source() {
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Path)) {
         let variables = environment_of(&[(&key.variables()[0], "../x/../y")]);
-        let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
+        let layers = Layers::read(Layer::default(), &variables, &[], &invocation()).unwrap();
         assert_eq!(row(&layers.resolve(None), key.name).0, "/home/u/repo/x/../y", "{}", key.name);
     }
     for (text, expected) in [
@@ -278,7 +279,7 @@ fn empty_variable_counts_as_absent() {
         ([("LANEWRIGHT_SESSION_ID", "l"), ("CLAUDE_SESSION_ID", "c")], "l", "LANEWRIGHT_SESSION_ID"),
     ];
     for (pairs, value, name) in cases {
-        let layers = Layers::read(Layer::default(), &environment_of(&pairs), &[], &surroundings()).unwrap();
+        let layers = Layers::read(Layer::default(), &environment_of(&pairs), &[], &invocation()).unwrap();
         let expected = (value.to_owned(), Origin::Environment(name.to_owned()));
         assert_eq!(row(&layers.resolve(None), "session_id"), expected);
     }
@@ -287,7 +288,7 @@ fn empty_variable_counts_as_absent() {
 #[test]
 fn specialist_timeout_variable_is_in_seconds() {
     let variables = environment_of(&[("SPECIALIST_TIMEOUT", "10")]);
-    let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &variables, &[], &invocation()).unwrap();
     let setting = layers.resolve(None).specialist_timeout;
     assert_eq!(setting.value.as_secs(), 10);
     assert_eq!(setting.origin.to_string(), "SPECIALIST_TIMEOUT");
@@ -296,7 +297,7 @@ fn specialist_timeout_variable_is_in_seconds() {
 #[test]
 fn invalid_variable_is_named() {
     let variables = environment_of(&[("LANEWRIGHT_MERGE", "octopus"), ("LANEWRIGHT_KEEP_POOL", "maybe")]);
-    let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap_err();
+    let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &invocation()).unwrap_err();
     let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
@@ -311,20 +312,20 @@ fn invalid_variable_is_named() {
 fn non_utf8_variable_is_an_error() {
     use std::os::unix::ffi::OsStringExt;
     let variables = Environment::from([("LANEWRIGHT_BASE".to_owned(), OsString::from_vec(vec![0xff]))]);
-    assert!(Layers::read(Layer::default(), &variables, &[], &surroundings()).is_err());
+    assert!(Layers::read(Layer::default(), &variables, &[], &invocation()).is_err());
 }
 
 #[test]
 fn misspelt_variable_is_a_warning() {
     let misspelt = environment_of(&[("LANEWRIGHT_MAX_PARALELL", "3")]);
-    let layers = Layers::read(Layer::default(), &misspelt, &[], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &misspelt, &[], &invocation()).unwrap();
     assert_eq!(layers.warnings[0].help.as_deref(), Some("did you mean `LANEWRIGHT_MAX_PARALLEL`?"));
 
     // SPEC §6: a Lanewright that an agent starts finds these in its environment.
     let told = "RUN_ID PHASE LANE AGENT TASK ATTEMPT MAX_RETRIES WORKTREE BASE_COMMIT PROMPT_FILE TASK_FILE \
                 STATUS_FILE RESULT_FILE FAILURE_CONTEXT_FILE PORT";
     let told = told.split_whitespace().map(|name| (format!("LANEWRIGHT_{name}"), "x".into())).collect();
-    assert_eq!(Layers::read(Layer::default(), &told, &[], &surroundings()).unwrap().warnings, []);
+    assert_eq!(Layers::read(Layer::default(), &told, &[], &invocation()).unwrap().warnings, []);
 }
 
 #[test]
@@ -332,14 +333,14 @@ fn only_flags_and_variables_outrank_plan() {
     let layers = read_file("retries = 1").unwrap();
     assert!(!layers.resolve(None).retries.origin.outranks_plan());
     let variables = environment_of(&[("LANEWRIGHT_RETRIES", "1")]);
-    let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &variables, &[], &invocation()).unwrap();
     assert!(layers.resolve(None).retries.origin.outranks_plan());
 }
 
 #[test]
 fn none_removes_a_limit() {
     let variables = environment_of(&[("LANEWRIGHT_TIMEOUT", "none")]);
-    let layers = Layers::read(Layer::default(), &variables, &[file("timeout = 60")], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &variables, &[file("timeout = 60")], &invocation()).unwrap();
     assert_eq!(layers.resolve(None).timeout.value, None);
 }
 
@@ -407,7 +408,7 @@ proptest! {
     #[test]
     fn durations_read_back_as_they_are_shown(millis in 1u64..100_000_000_000) {
         let duration = std::time::Duration::from_millis(millis);
-        let shown = value::ToJson::to_json(&duration);
+        let shown = value::SettingValue::to_json(&duration);
         prop_assert_eq!(value::duration(shown.as_str().unwrap()), Ok(duration));
     }
 }

@@ -7,7 +7,7 @@ use lanewright_model::plan::{AgentWorktrees, RetryFrom};
 use lanewright_model::{ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
 
 use super::agents::{Context, agents};
-use super::apart::glob_fault;
+use super::exclusions::glob_fault;
 use super::names::unknown;
 use super::order::called;
 use crate::draft::{LaneDraft, PlanDraft};

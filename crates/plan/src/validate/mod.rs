@@ -1,7 +1,7 @@
 //! A draft into a plan: everything that relates one part of a plan to another is checked here, for every format.
 
 mod agents;
-mod apart;
+mod exclusions;
 mod lane;
 mod names;
 mod order;
@@ -10,7 +10,7 @@ use crate::draft::{InterfaceDraft, PlanDraft};
 use crate::faults::{Faults, quoted};
 use crate::source_text::{At, value};
 pub(super) use agents::{Context, NAMELESS, NO_RUNNER, ONLY_TASK, Runners, own_task};
-pub(super) use apart::glob_fault;
+pub(super) use exclusions::glob_fault;
 pub(super) use lane::RETRIES;
 use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::plan::Interface;
@@ -37,13 +37,13 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
     let ids = names::lane_ids(&draft.lanes, faults);
     let (edges, added_edges) = order::edges(&draft.lanes, &ids, faults);
     let dag = order::acyclic(&draft.lanes, edges.clone(), faults);
-    let mut exclusions = apart::exclusions(&draft.lanes, &ids, faults);
+    let mut exclusions = exclusions::declared(&draft.lanes, &ids, faults);
     let mut sequences = Vec::new();
     if let Some(dag) = &dag {
         if !draft.is_partial {
             order::check_waves(&draft.lanes, dag, faults);
         }
-        sequences = apart::check(draft, dag, &exclusions, faults);
+        sequences = exclusions::check_ownership(draft, dag, &exclusions, faults);
         exclusions.extend(sequences.iter().map(|&(first, then)| (first.min(then), first.max(then))));
     }
     let interfaces = interfaces(draft, &ids, faults);
@@ -146,7 +146,7 @@ fn branch(name: &At<String>, faults: &Faults<'_>) -> String {
     name.value.clone()
 }
 
-/// Whether git takes `name` for a branch, by the rules that matter for a name from a stranger.
+/// Whether git takes `name` for a branch, by the rules that matter for an untrusted name.
 pub(super) fn is_branch_name(name: &str) -> bool {
     let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let bad = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock") || part.ends_with('.');

@@ -69,7 +69,7 @@ pub(super) fn references(
     found
 }
 
-/// The graph of `edges`. Each cycle is a fault; it is cut open to look for the next. `None` after too many.
+/// The graph of `edges`. Each cycle is a fault; it is cut open to find the next. `None` after too many.
 pub(super) fn acyclic(lanes: &[LaneDraft], mut edges: Vec<Vec<LaneIndex>>, faults: &Faults<'_>) -> Option<Dag> {
     for _ in 0..MAX_CYCLES {
         match Dag::new(edges.clone()) {

@@ -182,15 +182,15 @@ mod tests {
     use super::*;
     use crate::cli::args::{Args, Command};
     use lanewright_model::{Dollars, MergeMode, MergeStyle, MustHavesRule, OnOrphan};
-    use lanewright_plan::settings::{ConfigFile, Environment, Layers, Surroundings};
+    use lanewright_plan::settings::{ConfigFile, Environment, Invocation, Layers};
 
     fn request(arguments: &[&str], config: &str) -> (RunRequest, Settings) {
         let arguments = [&["lanewright"], arguments].concat();
         let settings = |execution: &ExecutionArgs| {
-            let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
+            let invocation = Invocation { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
             let file = ConfigFile { path: "/r/lanewright.toml".into(), text: config.to_owned() };
-            let layer = execution.layer(&surroundings.directory);
-            Layers::read(layer, &Environment::new(), &[file], &surroundings).unwrap().resolve(None)
+            let layer = execution.layer(&invocation.directory);
+            Layers::read(layer, &Environment::new(), &[file], &invocation).unwrap().resolve(None)
         };
         match Args::try_parse_from(arguments).unwrap().command {
             Command::ExecutePhase(phase) => (RunRequest::phase(&phase), settings(&phase.execution)),

@@ -57,9 +57,9 @@ fn partial_events_are_left_out_of_readable_lines() {
     let runner = runner(RULES);
     let lines: Vec<String> = STEPS.iter().map(|line| (*line).to_owned()).collect();
     let part = r#""name":"Write","input":{"path":"cut off"}}]}"#.to_owned();
-    let said = said_in(&runner, &[&[part], &lines[2..], &[r#"{"type":"step","mess"#.to_owned()]].concat());
+    let said = readable_lines(&runner, &[&[part], &lines[2..], &[r#"{"type":"step","mess"#.to_owned()]].concat());
     assert_eq!(said, ["[Write] a.txt", "I write.", "Now.", "[Bash] rm -rf x"]);
-    assert_eq!(said_in(&runner, &lines[..1]), [""; 0], "nothing that a person would want to know");
+    assert_eq!(readable_lines(&runner, &lines[..1]), [""; 0], "nothing that a person would want to know");
 }
 
 #[test]

@@ -25,7 +25,7 @@ const TITLES: [(&str, &str); 10] = [
 ];
 
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct BodyText {
     /// For every task.
     pub(super) common: String,
     /// For the last one.
@@ -35,14 +35,14 @@ pub(super) struct Surroundings {
 }
 
 /// Splits the body. `skip` is front matter within it.
-pub(super) fn surroundings(
+pub(super) fn split_body(
     file: &File<'_>,
     body: &Range<usize>,
     skip: &Range<usize>,
     tokens: &[Token<'_>],
     tasks: &[RawTask<'_>],
-) -> Surroundings {
-    let mut found = Surroundings::default();
+) -> BodyText {
+    let mut found = BodyText::default();
     let text = Sections { file, tokens, skip };
     let first = tasks.first().map_or(body.end, |task| task.range.start);
     text.add(body.start..first, &mut |part, is_last| {

@@ -11,7 +11,7 @@ use super::names::{canonical, file_and_directory, stem};
 use super::plan_file::PlanFile;
 
 /// All plans that can be meant, by every spelling of their names.
-pub(super) struct Known<'a> {
+pub(super) struct PlanIndex<'a> {
     by_name: HashMap<String, &'a str>,
     /// By their number in the phase alone; `None`: two plans have it.
     by_number: HashMap<String, Option<&'a str>>,
@@ -20,7 +20,7 @@ pub(super) struct Known<'a> {
     done: Vec<String>,
 }
 
-enum Meant<'a> {
+enum Target<'a> {
     Lane(&'a str),
     /// One that is done.
     Done,
@@ -32,7 +32,7 @@ enum Meant<'a> {
     Nothing,
 }
 
-impl<'a> Known<'a> {
+impl<'a> PlanIndex<'a> {
     /// `plans` will run; `done` are the names of the files of those that need not.
     pub(super) fn new(plans: &'a [PlanFile<'a>], done: &[String]) -> Self {
         let mut known = Self {
@@ -60,38 +60,38 @@ impl<'a> Known<'a> {
         known
     }
 
-    fn meant(&self, written: &str) -> Meant<'a> {
+    fn resolve(&self, written: &str) -> Target<'a> {
         let (name, directory) = file_and_directory(written.trim_matches(['`', '"', '\'', ' ']));
         let name = name.trim();
         if is_nothing(name) {
-            return Meant::Nothing;
+            return Target::Nothing;
         }
         let elsewhere = directory.is_some_and(|directory| {
             let number = number_of(directory).map(normal);
             number.is_some_and(|number| !self.phases.contains(&number))
         });
         if elsewhere {
-            return Meant::Outside;
+            return Target::Outside;
         }
         let stem = reference_stem(name);
         for spelling in spellings(stem.clone()) {
             if let Some(lane) = self.by_name.get(&spelling) {
-                return Meant::Lane(lane);
+                return Target::Lane(lane);
             }
             if self.done.contains(&spelling) {
-                return Meant::Done;
+                return Target::Done;
             }
         }
         if let Some(Some(lane)) = self.by_number.get(&normal(&stem)) {
-            return Meant::Lane(lane);
+            return Target::Lane(lane);
         }
         let bare = number_of(&stem).is_some_and(|number| number.len() == stem.len());
         let ours = phase_of(&stem).map(normal).is_some_and(|phase| self.phases.contains(&phase));
         let done_number = |done: &String| number(done).is_some_and(|own| own == normal(&stem));
         if bare && self.done.iter().any(done_number) {
-            return Meant::Done;
+            return Target::Done;
         }
-        if ours || bare { Meant::Missing } else { Meant::Outside }
+        if ours || bare { Target::Missing } else { Target::Outside }
     }
 
     /// The lanes that `plan` waits for. `alone` says that it was asked for by itself, without its phase.
@@ -100,23 +100,23 @@ impl<'a> Known<'a> {
         for reference in &plan.header.depends_on {
             let name = quoted(&reference.value);
             let span = reference.span;
-            match self.meant(&reference.value) {
-                Meant::Lane(lane) if lane == plan.id => {
+            match self.resolve(&reference.value) {
+                Target::Lane(lane) if lane == plan.id => {
                     let message = format!("the plan {} depends on itself", quoted(&plan.id));
                     faults.warning(span, message, "name another plan, or leave it out; it is ignored");
                 }
-                Meant::Lane(lane) if lanes.iter().any(|known| known.value == lane) => {}
-                Meant::Lane(lane) => lanes.push(At::new(lane.to_owned(), span)),
-                Meant::Done | Meant::Nothing => {}
-                Meant::Missing if alone => {
+                Target::Lane(lane) if lanes.iter().any(|known| known.value == lane) => {}
+                Target::Lane(lane) => lanes.push(At::new(lane.to_owned(), span)),
+                Target::Done | Target::Nothing => {}
+                Target::Missing if alone => {
                     let message = format!("the plan {name} is not part of what is run, and has no SUMMARY");
                     faults.warning(span, message, "run the whole phase, or make sure that its work is there");
                 }
-                Meant::Missing => {
+                Target::Missing => {
                     let message = format!("there is no plan {name} in this phase");
                     faults.warning(span, message, "write the number of a plan as in its file's name; it is ignored");
                 }
-                Meant::Outside => {
+                Target::Outside => {
                     let message = format!("the plan {name} is not in this phase");
                     faults.warning(span, message, "it is taken to be done; make sure that its work is there");
                 }

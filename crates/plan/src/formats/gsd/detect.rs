@@ -15,7 +15,6 @@ const OTHER_DOCUMENTS: &str = "\
 
 const LOOKED_AT: usize = 1024 * 1024;
 
-/// Whether a single file is a GSD plan.
 pub(crate) fn is_plan(path: &str, text: &str) -> bool {
     let (name, _) = file_and_directory(path);
     let upper = name.to_ascii_uppercase();

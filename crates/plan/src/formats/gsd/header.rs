@@ -6,7 +6,7 @@ use super::must_haves;
 use crate::faults::{Faults, nearest, quoted};
 use crate::front_matter::{KEYS, normal, scalar};
 use crate::source_text::{At, Span};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, TableEntry, Value};
 
 #[derive(Debug, Default)]
 pub(super) struct Header {
@@ -33,15 +33,15 @@ pub(super) fn read(root: Node, faults: &Faults<'_>) -> Header {
         return header;
     };
     note_near_misses(&entries, faults);
-    let is_key = |entry: &Entry, keys: &[&str]| keys.contains(&normal(&entry.key.value).as_str());
+    let is_key = |entry: &TableEntry, keys: &[&str]| keys.contains(&normal(&entry.key.value).as_str());
     if let Some(at) = entries.iter().position(|entry| is_key(entry, &["user_setup"]) && !is_empty(&entry.value.value)) {
         let written = entries[at].value.span;
         let end = entries.get(at + 1).map_or(written.end, |next| next.key.span.start);
         header.user_setup = Some(Span::new(written.start, end));
     }
     let nested = entries.iter().any(|entry| is_key(entry, &["must_haves"]));
-    let is_bare = |entry: &Entry| !nested && is_key(entry, &["truths", "artifacts", "key_links"]);
-    let (bare, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_bare);
+    let is_bare = |entry: &TableEntry| !nested && is_key(entry, &["truths", "artifacts", "key_links"]);
+    let (bare, entries): (Vec<TableEntry>, Vec<TableEntry>) = entries.into_iter().partition(is_bare);
     entries.into_iter().for_each(|entry| header.take(entry, faults));
     if let Some(first) = bare.first() {
         let span = first.key.span;
@@ -51,7 +51,7 @@ pub(super) fn read(root: Node, faults: &Faults<'_>) -> Header {
 }
 
 impl Header {
-    fn take(&mut self, Entry { key, value }: Entry, faults: &Faults<'_>) {
+    fn take(&mut self, TableEntry { key, value }: TableEntry, faults: &Faults<'_>) {
         match normal(&key.value).as_str() {
             "phase" => self.phase = scalar(&value, faults),
             "plan" => self.plan = scalar(&value, faults),
@@ -67,7 +67,7 @@ impl Header {
 }
 
 /// Notes keys that are probably a known one misspelt, where the known one is missing.
-fn note_near_misses(entries: &[Entry], faults: &Faults<'_>) {
+fn note_near_misses(entries: &[TableEntry], faults: &Faults<'_>) {
     let keys: Vec<String> = entries.iter().map(|entry| normal(&entry.key.value)).collect();
     let missing: Vec<&str> = KEYS.into_iter().filter(|known| !keys.iter().any(|key| key == known)).collect();
     let unknown = keys.iter().zip(entries).filter(|(key, _)| !KEYS.contains(&key.as_str())).take(100);
@@ -147,7 +147,7 @@ fn references(node: Node, faults: &Faults<'_>) -> Vec<At<String>> {
 }
 
 /// `{ plans: [01-01] }` names plans in its values, `{ 01-01: why }` in its keys.
-fn named_plans(entry: &Entry, faults: &Faults<'_>) -> Vec<At<String>> {
+fn named_plans(entry: &TableEntry, faults: &Faults<'_>) -> Vec<At<String>> {
     if entry.key.value.starts_with(|c: char| c.is_ascii_digit()) {
         return vec![entry.key.clone()];
     }

@@ -7,10 +7,10 @@ use std::ops::Range;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::{Approval, TaskKind};
 
-use super::body::{Surroundings, surroundings};
+use super::body::{BodyText, split_body};
 use super::must_haves;
 use super::plan_file::{MAX_NAME, PlanFile};
-use super::prompt::{self, Place};
+use super::prompt::{self, TaskPosition};
 use super::task::{self, ReadTask};
 use super::tasks::{RawTask, tasks};
 use super::tokens::{MAX_TASKS, tokens};
@@ -39,7 +39,7 @@ pub(super) fn lane(
     if too_many(file, &raw, faults) {
         return None;
     }
-    let around = surroundings(file, &body, &plan.front, &tokens, &raw);
+    let around = split_body(file, &body, &plan.front, &tokens, &raw);
     let mut read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
     for task in &mut read {
         if task.relocate(root, faults) {
@@ -96,7 +96,7 @@ fn note_nul(file: &File<'_>, faults: &Faults<'_>) {
 
 /// The only task of a plan that names none.
 fn whole_body(plan: &PlanFile<'_>, body: &Range<usize>, faults: &Faults<'_>) -> TaskDraft {
-    let around = surroundings(&plan.file, body, &plan.front, &[], &[]);
+    let around = split_body(&plan.file, body, &plan.front, &[], &[]);
     let mut text = String::new();
     paragraph(&mut text, &plan.setup());
     paragraph(&mut text, &around.common);
@@ -115,7 +115,7 @@ fn tasks_of(
     plan: &PlanFile<'_>,
     raw: &[RawTask<'_>],
     read: Vec<ReadTask>,
-    mut around: Surroundings,
+    mut around: BodyText,
     budget: &Cell<usize>,
 ) -> Vec<TaskDraft> {
     let common = std::mem::replace(&mut around.common, plan.setup());
@@ -134,7 +134,7 @@ fn tasks_of(
             budget.set(budget.get() - around.common.len());
         }
         let common = if common { around.common.as_str() } else { "" };
-        let place = Place { lane: &plan.id, at, count, before: &around.before[at], common };
+        let place = TaskPosition { lane: &plan.id, at, count, before: &around.before[at], common };
         let human = read.kind.value.is_human();
         let prompt = if human { prompt::for_person } else { prompt::for_agent };
         let mut text = prompt(&plan.file, raw, &read, &place);

@@ -2,7 +2,7 @@
 //!
 //! `plan_file` and `header` read the front matter, `tokens` the marks that give the body its shape, `tasks` and `task` its
 //! tasks, `verify` their gates, `body` the text around them; `prompt` joins the texts for agents and people. `names`
-//! and `depends` say which plan is meant. Real files break every rule of the format; what can be read is, with a warning.
+//! and `depends` say which plan is resolve. Real files break every rule of the format; what can be read is, with a warning.
 
 mod body;
 mod depends;
@@ -29,7 +29,7 @@ use crate::draft::{Overlaps, PlanDraft};
 use crate::faults::{Faults, quoted};
 use crate::ids::as_id;
 use crate::source_text::{At, File};
-use depends::Known;
+use depends::PlanIndex;
 use names::{file_and_directory, summary_of};
 use plan_file::PlanFile;
 
@@ -61,7 +61,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     draft.title = title(first);
     draft.is_partial = files.len() == 1 || !draft.skipped.is_empty();
     let done = done(source, &plans, &names);
-    let known = Known::new(&plans, &done);
+    let known = PlanIndex::new(&plans, &done);
     let budget = Cell::new(prompt::REPEATED_TEXT);
     let owned: Vec<&str> = plans.iter().flat_map(|plan| &plan.header.files).map(|file| file.value.as_str()).collect();
     let root = root(files, &owned);

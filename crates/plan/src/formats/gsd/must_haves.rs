@@ -10,7 +10,7 @@ use crate::front_matter::{normal, scalar};
 use crate::markdown::clean;
 use crate::path::{is_file_name, listed};
 use crate::source_text::{At, Span};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, TableEntry, Value};
 
 /// How many paths are compared with how many files.
 const MAX_COMPARED: usize = 1_000;
@@ -22,7 +22,7 @@ pub(super) fn read(node: Node, faults: &Faults<'_>) -> MustHaves {
         found.truths = values(texts(node, "must_haves", faults));
         return found;
     };
-    for Entry { key, value } in entries {
+    for TableEntry { key, value } in entries {
         match normal(&key.value).as_str() {
             "truths" => found.truths.extend(values(texts(value, "truths", faults))),
             "prohibitions" => {
@@ -41,12 +41,11 @@ fn values(texts: Vec<At<String>>) -> Vec<String> {
     texts.into_iter().map(|text| clean(&text.value)).collect()
 }
 
-/// The fields of an item by name.
-fn field<'a>(entries: &'a [Entry], names: &[&str]) -> Option<&'a Node> {
+fn field<'a>(entries: &'a [TableEntry], names: &[&str]) -> Option<&'a Node> {
     entries.iter().find(|entry| names.contains(&normal(&entry.key.value).as_str())).map(|entry| &entry.value)
 }
 
-fn string(entries: &[Entry], names: &[&str], faults: &Faults<'_>) -> Option<String> {
+fn string(entries: &[TableEntry], names: &[&str], faults: &Faults<'_>) -> Option<String> {
     let node = field(entries, names)?;
     let text = match &node.value {
         Value::List(_) => Some(scalars(node, faults).join(", ")).filter(|text| !text.is_empty()),

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::ids::as_id;
-use crate::pattern;
 use crate::roadmap::normal;
 
 /// Whether a file of a phase's directory is one of its plans, by its name.
@@ -100,7 +99,7 @@ pub(super) fn title_of(directory: &str) -> Option<String> {
     Some(first.to_uppercase().chain(words.chars().skip(1)).collect())
 }
 
-/// A plan of a phase, as its name and the names beside it tell.
+/// A plan of a phase, from its name and the names beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanBeside {
     /// The name of its file.

@@ -6,7 +6,6 @@ use regex::Regex;
 
 use crate::markdown::inline::dedent;
 use crate::markdown::{as_code, clean, paragraph, section};
-use crate::pattern;
 use crate::source_text::File;
 
 use super::task::ReadTask;
@@ -56,7 +55,7 @@ const CHECKPOINT: [(&str, &str); 16] = [
 /// How much text all plans of a phase may repeat for their tasks, in bytes.
 pub(super) const REPEATED_TEXT: usize = 8 * 1024 * 1024;
 
-pub(super) struct Place<'a> {
+pub(super) struct TaskPosition<'a> {
     pub(super) lane: &'a str,
     /// From 0.
     pub(super) at: usize,
@@ -68,7 +67,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The prompt of a task of an agent, without the text for the last one.
-pub(super) fn for_agent(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, place: &Place<'_>) -> String {
+pub(super) fn for_agent(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, place: &TaskPosition<'_>) -> String {
     let mut text = String::new();
     if place.count > 1 {
         paragraph(&mut text, &position(place));
@@ -99,7 +98,7 @@ pub(super) fn for_agent(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, pl
     text
 }
 
-fn position(place: &Place<'_>) -> String {
+fn position(place: &TaskPosition<'_>) -> String {
     format!(
         "This is task {} of {} of the plan `{}`. Do this task only: each of the others is done by itself. What is said \
          about the plan as a whole is there for you to know.",
@@ -109,7 +108,7 @@ fn position(place: &Place<'_>) -> String {
     )
 }
 
-fn heading(read: &ReadTask, place: &Place<'_>) -> String {
+fn heading(read: &ReadTask, place: &TaskPosition<'_>) -> String {
     match read.name.as_ref().map(|name| &name.value) {
         Some(name) if name.to_lowercase().starts_with("task") => format!("# {name}"),
         Some(name) => format!("# Task: {name}"),
@@ -117,7 +116,7 @@ fn heading(read: &ReadTask, place: &Place<'_>) -> String {
     }
 }
 
-pub(super) fn for_person(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, place: &Place<'_>) -> String {
+pub(super) fn for_person(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, place: &TaskPosition<'_>) -> String {
     let mut text = read.name.as_ref().map_or(String::new(), |name| name.value.clone());
     task.loose.iter().for_each(|range| paragraph(&mut text, &dedent(&file.text[range.clone()])));
     for (title, Child { name, content }) in task.titled(&CHECKPOINT) {

@@ -8,7 +8,6 @@ use regex::{Captures, Regex};
 
 use crate::command::is_in;
 use crate::markdown::{Line, unfenced_lines};
-use crate::pattern;
 
 use super::tokens::{Kind, Token};
 
@@ -154,7 +153,7 @@ impl<'a> Tags<'_, 'a> {
         (!holds_tasks).then_some(close + 1)
     }
 
-    /// The task that opens at `opening`, and the mark to go on with.
+    /// The task that opens at `opening`, and the next mark.
     fn task(&self, opening: usize) -> (RawTask<'a>, usize) {
         let head = &self.tokens[opening];
         let mut task = RawTask {
@@ -195,7 +194,7 @@ impl<'a> Tags<'_, 'a> {
         (task, at)
     }
 
-    /// Adds the element that opens at `at`; gives where it ends in the text, and the mark to go on with.
+    /// Adds the element that opens at `at`; returns where it ends in the text, and the next mark.
     fn child(&self, task: &mut RawTask<'a>, at: usize, task_close: Option<usize>) -> (usize, usize) {
         let token = &self.tokens[at];
         if let Some(close) = self.matching[at].filter(|&close| task_close.is_none_or(|own| close < own)) {

@@ -10,7 +10,6 @@ use regex::{Captures, Regex};
 
 use crate::command::is_in;
 use crate::markdown::{Closers, FenceMark, Line, lines};
-use crate::pattern;
 
 const NAMES: &str = "\
     task tasks feature objective execution-context context verification success-criteria output threat-model name files \
@@ -127,7 +126,7 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    /// Takes the marks of a line; gives where reading goes on, for a tag may be longer than its line.
+    /// Takes the marks of a line; returns where to continue, because a tag may be longer than its line.
     fn line(&mut self, start: usize, end: usize) -> usize {
         let mut at = start + indent(&self.text[start..end]);
         if let Some(heading) = heading(self.text, at, end) {

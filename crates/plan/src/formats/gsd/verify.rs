@@ -6,12 +6,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::command::{
-    Why, commands, is_syntax, is_turned, may_be_call, may_be_command, script_gate, searches, without_remark,
+    GateFault, commands, expects_failure, is_syntax, may_be_call, may_be_command, script_gate, searches, without_remark,
 };
 use crate::faults::Faults;
 use crate::markdown::inline::{dedent, one_line};
 use crate::markdown::{clean, without_marker};
-use crate::pattern;
 use crate::source_text::File;
 
 use super::names::is_kept_by_lanewright;
@@ -73,9 +72,9 @@ impl Reader<'_, '_> {
         let expected = behind.trim_start().lines().next().filter(|line| says_what_is_expected(line)).unwrap_or("");
         let search = searches(&script);
         let gate = if !(may_be_command(&script) || may_be_call(&script) || is_syntax(&script)) {
-            Err(Why::NoCommand)
-        } else if is_turned(remark, search) || is_turned(expected, search) {
-            Err(Why::Turned)
+            Err(GateFault::NotACommand)
+        } else if expects_failure(remark, search) || expects_failure(expected, search) {
+            Err(GateFault::ExpectsFailure)
         } else {
             gate(&script)
         };
@@ -125,8 +124,8 @@ pub(super) fn without_tags(text: &str) -> String {
 }
 
 /// The gate that a command makes, unless it looks at a file that agents may not change.
-fn gate(command: &str) -> Result<String, Why> {
-    if is_kept(command) { Err(Why::Kept) } else { script_gate(command) }
+fn gate(command: &str) -> Result<String, GateFault> {
+    if is_kept(command) { Err(GateFault::ManagedFile) } else { script_gate(command) }
 }
 
 fn says_what_is_expected(line: &str) -> bool {

@@ -59,11 +59,11 @@ fn lane_title(text: &str, title: Range<usize>) -> Option<(Range<usize>, String)>
 /// How a field began, which says where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// A list item: goes on as long as lines are indented deeper.
+    /// A list item: continues while lines are indented deeper.
     Bullet(usize),
-    /// A paragraph: goes on over lists and tables, until the next paragraph.
+    /// A paragraph: continues over lists and tables, until the next paragraph.
     Plain,
-    /// A heading: goes on until the next one.
+    /// A heading: continues until the next one.
     Heading,
 }
 
@@ -79,7 +79,7 @@ struct Reader<'a> {
     notes: Vec<Range<usize>>,
     open: Option<Open>,
     after_blank: bool,
-    /// The last line was a note, so that the next one goes on with it.
+    /// The last line was a note, so that the next one continues it.
     noting: bool,
 }
 

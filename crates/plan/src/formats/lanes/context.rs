@@ -9,7 +9,7 @@ use super::lane_text::{Label, LaneText};
 use super::names::Names;
 use super::phase_wide::PhaseWide;
 use super::policy::Policies;
-use crate::before::Before;
+use crate::dependencies::Dependencies;
 use crate::faults::{Faults, nearest};
 use crate::markdown::Document;
 use crate::markdown::inline::{dedent, is_nothing};
@@ -30,7 +30,7 @@ pub(super) struct Context<'a> {
     pub(super) policies: Policies,
     pub(super) phase: PhaseWide,
     /// Which lane waits for which; empty until the edges are read.
-    pub(super) before: Before,
+    pub(super) dependencies: Dependencies,
     /// How many more suggestions are made; each one takes time.
     pub(super) suggestions: Cell<usize>,
 }
@@ -41,7 +41,7 @@ impl Context<'_> {
     }
 
     /// A warning, or with `strict` an error.
-    pub(super) fn lack(&self, strict: bool, place: impl Into<Span>, message: impl AsRef<str>, help: impl AsRef<str>) {
+    pub(super) fn report(&self, strict: bool, place: impl Into<Span>, message: impl AsRef<str>, help: impl AsRef<str>) {
         if strict {
             self.faults.error_with(place, message, help);
         } else {
@@ -57,8 +57,8 @@ impl Context<'_> {
 
     /// The most bytes that the prompt of every agent of a lane contains besides its task: all prompts together stay within a
     /// limit.
-    pub(super) fn story_limit(&self) -> usize {
-        MAX_TOLD / self.lanes.iter().map(|lane| lane.tasks.list.len() + 1).sum::<usize>()
+    pub(super) fn brief_limit(&self) -> usize {
+        MAX_BRIEFS / self.lanes.iter().map(|lane| lane.tasks.list.len() + 1).sum::<usize>()
     }
 
     /// The lane that `name` was probably meant to be.
@@ -69,4 +69,4 @@ impl Context<'_> {
 }
 
 /// How many bytes all prompts may have together, besides what each task says itself.
-const MAX_TOLD: usize = 64 * 1024 * 1024;
+const MAX_BRIEFS: usize = 64 * 1024 * 1024;

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::gates::Gate;
 use super::lane_text::Label;
 use super::references::{Reference, gates_named, references};
-use crate::before::Before;
+use crate::dependencies::Dependencies;
 use crate::draft::InterfaceDraft;
 use crate::faults::quoted;
 use crate::markdown::inline::{is_nothing, without_parentheses};
@@ -32,21 +32,26 @@ struct Need {
 
 pub(super) struct Edges {
     pub(super) lanes: Vec<Order>,
-    pub(super) before: Before,
+    pub(super) dependencies: Dependencies,
     pub(super) interfaces: Vec<InterfaceDraft>,
 }
 
 pub(super) fn edges(context: &Context<'_>) -> Edges {
     let all = 0..context.lanes.len();
     let lanes = all.clone().map(|_| Order::default()).collect();
-    let mut reader =
-        Reader { context, lanes, needs: Vec::new(), providers: providers(context), before: Before::new(&[]) };
+    let mut reader = Reader {
+        context,
+        lanes,
+        needs: Vec::new(),
+        providers: providers(context),
+        dependencies: Dependencies::new(&[]),
+    };
     for label in [Label::DependsOn, Label::Blocks] {
         all.clone().for_each(|lane| reader.named(lane, label));
     }
     all.for_each(|lane| reader.consumed(lane));
     let waits: Vec<Vec<usize>> = reader.lanes.iter().map(|lane| lane.waits.iter().copied().collect()).collect();
-    reader.before = Before::new(&waits);
+    reader.dependencies = Dependencies::new(&waits);
     for need in std::mem::take(&mut reader.needs) {
         reader.wait_for_gate(&need);
         reader.needs.push(need);
@@ -54,7 +59,7 @@ pub(super) fn edges(context: &Context<'_>) -> Edges {
     reader.note_open_gates();
     reader.exclude();
     let interfaces = reader.interfaces();
-    Edges { lanes: reader.lanes, before: reader.before, interfaces }
+    Edges { lanes: reader.lanes, dependencies: reader.dependencies, interfaces }
 }
 
 /// The lanes that provide each gate: those that list it, else those that name it in what they provide.
@@ -94,7 +99,7 @@ struct Reader<'a> {
     needs: Vec<Need>,
     /// By gate.
     providers: Vec<Vec<usize>>,
-    before: Before,
+    dependencies: Dependencies,
 }
 
 impl Reader<'_> {
@@ -174,15 +179,15 @@ impl Reader<'_> {
             return;
         }
         let id = &gate.id.value;
-        if providers.iter().all(|&provider| self.before.waits(provider, need.lane)) {
+        if providers.iter().all(|&provider| self.dependencies.waits(provider, need.lane)) {
             let said =
                 format!("needs gate {}, which {} provides only after it", quoted(id), quoted(self.id(providers[0])));
             let help = "tick the gate if it is closed already, or turn the order around";
             return self.note(need.lane, need.at.clone(), &said, help);
         }
         for provider in providers.clone() {
-            if !self.before.waits(provider, need.lane) && self.lanes[need.lane].waits.insert(provider) {
-                self.before.add(need.lane, provider);
+            if !self.dependencies.waits(provider, need.lane) && self.lanes[need.lane].waits.insert(provider) {
+                self.dependencies.add(need.lane, provider);
                 let lane = self.at(provider, &need.at);
                 self.lanes[need.lane].also_after.push((lane, EdgeOrigin::Interface(id.clone())));
             }
@@ -206,7 +211,7 @@ impl Reader<'_> {
             let message = format!("gate {id} is open and no lane provides it, but it is needed by {names}{more}");
             let help =
                 format!("tick it once it holds, or name {id} under `Interfaces provided` of the lane that closes it");
-            context.lack(context.options.strict_gates, gate.id.span, message, help);
+            context.report(context.options.strict_gates, gate.id.span, message, help);
         }
     }
 
@@ -217,7 +222,7 @@ impl Reader<'_> {
             let Some(at) = at else { continue };
             for (other, also) in alone.iter().enumerate() {
                 let twice = other < lane && also.is_some();
-                if other != lane && !twice && !self.before.ordered(lane, other) {
+                if other != lane && !twice && !self.dependencies.ordered(lane, other) {
                     let id = self.at(other, at);
                     self.lanes[lane].excludes.push(id);
                 }
@@ -252,7 +257,7 @@ impl Reader<'_> {
             self.context.faults.warning(id.span, message, "leave one of the two out");
         }
         let interface = |(gate, providers): (&Gate, &Vec<usize>)| {
-            let behind = |lane: usize| providers.iter().filter(|&&other| self.before.waits(lane, other)).count();
+            let behind = |lane: usize| providers.iter().filter(|&&other| self.dependencies.waits(lane, other)).count();
             let last = providers.iter().copied().max_by_key(|&lane| (behind(lane), lane));
             InterfaceDraft {
                 id: gate.id.clone(),

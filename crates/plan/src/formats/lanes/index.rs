@@ -56,7 +56,7 @@ fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<LaneText> {
             continue;
         }
         let white = indent(document.line(at));
-        // What is indented deeper is a value that goes on, even where it begins with a lane.
+        // A line that is indented deeper continues a value, even if it begins with a lane.
         let nested = blocks.last().is_some_and(|block| white > block.indent);
         if let Some((id, rest)) = lane_line(document.text, range.clone()).filter(|_| !nested) {
             blocks.push(Block { id, chunks: iter::once(rest..range.end).collect(), indent: white });

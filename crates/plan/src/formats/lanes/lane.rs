@@ -9,7 +9,7 @@ use super::context::Context;
 use super::edges::Order;
 use super::owned::owned_files;
 use super::policy::{environment, program};
-use super::prompt::lane_story;
+use super::prompt::lane_brief;
 use super::sequence::other_lanes;
 use super::task_drafts::task_drafts;
 use super::tasks::{Kind, RawTask};
@@ -23,7 +23,7 @@ pub(super) fn lane(context: &Context<'_>, lane: usize, order: Order, is_first_ve
     check_tasks(context, lane, is_first_version);
     let files = owned_files(context, lane);
     let tests = lane_tests(&text.tasks.list);
-    let story = lane_story(context, lane, files.rule, &tests);
+    let brief = lane_brief(context, lane, files.rule, &tests);
     let id = At::new(text.id.clone(), text.at.clone());
     let policy = context.policies.of(lane, &context.names);
     let (program, another) = program(context, &policy, &text.id);
@@ -36,8 +36,8 @@ pub(super) fn lane(context: &Context<'_>, lane: usize, order: Order, is_first_ve
         excludes: order.excludes,
         tests: Some(tests).filter(|tests| !tests.is_empty()),
         env: environment(&policy, another),
-        tasks: Some(task_drafts(context, lane, &files, &story)).filter(|tasks| !tasks.is_empty()),
-        prompt: PromptDraft::here(story, id.span),
+        tasks: Some(task_drafts(context, lane, &files, &brief)).filter(|tasks| !tasks.is_empty()),
+        prompt: PromptDraft::here(brief, id.span),
         ownership: Some(At::new(files.rule, id.span)),
         owns: Some(files.owns),
         program,
@@ -69,7 +69,7 @@ fn check_tasks(context: &Context<'_>, lane: usize, is_first_version: bool) {
     }
     tasks.list.iter().for_each(|task| task.commands.warn(task.at.start..task.at.start, faults));
     for (other, at) in other_lanes(context.document.text, lane, &tasks.list, &context.names) {
-        if !context.before.waits(lane, other) {
+        if !context.dependencies.waits(lane, other) {
             let other = quoted(&context.lanes[other].id);
             let message = format!("a task of lane {own} depends on {other}, but the lane does not wait for it");
             faults.warning(at, message, format!("add {other} to `Depends on` of the lane"));
@@ -103,5 +103,5 @@ fn check_completeness(context: &Context<'_>, own: &str, list: &[RawTask]) {
     let parts: Vec<String> = lacks.iter().filter_map(count).collect();
     let message = format!("the tasks of lane {own} are not described in full: {}", parts.join(", "));
     let help = "a complete plan names the type, the tests and the test command of every task";
-    context.lack(context.options.strict, first.at.start..first.at.start, message, help);
+    context.report(context.options.strict, first.at.start..first.at.start, message, help);
 }

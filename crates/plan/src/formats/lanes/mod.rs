@@ -12,6 +12,7 @@ mod index;
 mod lane;
 mod lane_text;
 mod names;
+mod not_a_plan;
 mod owned;
 mod paths;
 mod phase_wide;
@@ -22,15 +23,14 @@ mod sequence;
 mod table;
 mod task_drafts;
 mod tasks;
-mod why_not;
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use crate::Source;
-use crate::before::Before;
 use crate::command::root;
+use crate::dependencies::Dependencies;
 use crate::draft::{LaneDraft, Overlaps, PlanDraft};
 use crate::faults::{Faults, quoted};
 use crate::markdown::Document;
@@ -40,9 +40,9 @@ use context::Context;
 use lane_text::{Label, LaneText};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::{CommandLine, Gates};
+pub(crate) use not_a_plan::not_a_plan;
 use phase_wide::PhaseWide;
 use tasks::{RawTask, tasks};
-pub(crate) use why_not::why_not;
 
 /// The most lanes of a phase plan in Markdown.
 const MAX_LANES: usize = 500;
@@ -60,7 +60,7 @@ pub(super) fn is_plan(text: &str) -> bool {
     }
     let document = Document::new(text);
     let has_section = |title: &str| title.starts_with("lane index") || title.contains("swim lanes") || title == "lanes";
-    let is_roadmap = document.sections(has_section).is_empty() && why_not::is_roadmap(&document);
+    let is_roadmap = document.sections(has_section).is_empty() && not_a_plan::is_roadmap(&document);
     !is_roadmap && (!index::index(&document).is_empty() || !body::bodies(&document).is_empty())
 }
 
@@ -88,7 +88,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>, runners: &Ru
         header,
         names,
         lanes,
-        before: Before::new(&[]),
+        dependencies: Dependencies::new(&[]),
         suggestions: Cell::new(MAX_SUGGESTIONS),
     };
     if !can_be_run(&context) {
@@ -116,7 +116,7 @@ fn without_nul<'t>(file: &File<'t>, faults: &Faults<'_>) -> Cow<'t, str> {
 fn can_be_run(context: &Context<'_>) -> bool {
     let faults = context.faults;
     if context.lanes.is_empty() {
-        let why = why_not(context.document.text);
+        let why = not_a_plan(context.document.text);
         let message = why.map_or("this plan has no lanes", |why| why.message);
         let help = "write a `## Lane Index & Dependencies` and a section for each lane, like `### SL-1 - Name`";
         faults.error_with(0..0, message, why.map_or(help, |why| why.help));
@@ -130,7 +130,7 @@ fn can_be_run(context: &Context<'_>) -> bool {
     let retired = context.header.status.as_ref().filter(|status| status.value.eq_ignore_ascii_case("retired"));
     if let Some(status) = retired {
         let help = "run the plan that replaces it; with --force this one is run all the same";
-        context.lack(!context.options.force, status.span, "this plan is retired", help);
+        context.report(!context.options.force, status.span, "this plan is retired", help);
     }
     retired.is_none() || context.options.force
 }
@@ -165,7 +165,7 @@ fn read_tasks<'a>(context: &mut Context<'a>) -> Option<&'a str> {
 
 fn draft(context: &mut Context<'_>, root: Option<&str>) -> PlanDraft {
     let edges = edges::edges(context);
-    context.before = edges.before;
+    context.dependencies = edges.dependencies;
     let context = &*context;
     let is_first_version = is_first_version(context);
     check_phase(context, is_first_version);
@@ -203,7 +203,7 @@ fn check_phase(context: &Context<'_>, is_first_version: bool) {
     }
     if is_first_version && !phase_wide::has_test_plan(context.document) {
         let help = "add `## H. Test Execution Plan` with the commands that run across lanes";
-        context.lack(context.options.strict, phase.span, "this plan has no test execution plan", help);
+        context.report(context.options.strict, phase.span, "this plan has no test execution plan", help);
     }
     for (name, policy) in &context.policies.lanes {
         if context.names.find(name).is_none() {
@@ -232,7 +232,7 @@ fn keep_from_single_writers(context: &Context<'_>, lanes: &mut [LaneDraft]) {
         let message = format!("lane {} owns files that {} alone writes", quoted(&text.id), quoted(writer_id));
         let help = "they run one after the other; leave the files to that lane";
         context.faults.warning(text.at.clone(), message, help);
-        if !context.before.ordered(lane, writer) {
+        if !context.dependencies.ordered(lane, writer) {
             let span = lanes[lane].span;
             lanes[lane].excludes.push(At::new(writer_id.clone(), span));
         }

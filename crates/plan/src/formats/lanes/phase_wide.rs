@@ -115,7 +115,7 @@ fn is_cross_lane(title: &str) -> bool {
 fn notes(document: &Document<'_>) -> Vec<String> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for section in document.sections(|title| title == "execution notes") {
-        // What the last range is: nothing to go on with, a heading alone, or text.
+        // What the last range is: closed, a heading alone, or text.
         let (mut open, mut bare_heading) = (false, false);
         for at in section {
             let range = document.trimmed(at);

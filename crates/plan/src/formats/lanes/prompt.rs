@@ -15,12 +15,12 @@ use crate::markdown::inline::{dedent, is_nothing};
 use crate::markdown::{as_code, paragraph, section};
 
 /// What the prompt of every agent of a lane contains besides its task.
-pub(super) fn lane_story(context: &Context<'_>, lane: usize, rule: OwnershipRule, tests: &[CommandLine]) -> String {
-    let mut prompt = whole_story(context, lane, tests);
+pub(super) fn lane_brief(context: &Context<'_>, lane: usize, rule: OwnershipRule, tests: &[CommandLine]) -> String {
+    let mut prompt = full_brief(context, lane, tests);
     if rule == OwnershipRule::Nothing {
         prompt.push_str("\n\nThis lane owns no file: what is to be recorded goes into the result, not into a file.");
     }
-    let limit = context.story_limit();
+    let limit = context.brief_limit();
     if prompt.len() > limit {
         let text = &context.lanes[lane];
         prompt.truncate(prompt.floor_char_boundary(limit));
@@ -31,7 +31,7 @@ pub(super) fn lane_story(context: &Context<'_>, lane: usize, rule: OwnershipRule
     prompt
 }
 
-fn whole_story(context: &Context<'_>, lane: usize, tests: &[CommandLine]) -> String {
+fn full_brief(context: &Context<'_>, lane: usize, tests: &[CommandLine]) -> String {
     let (text, phase) = (&context.lanes[lane], &context.phase);
     let mut prompt = format!("# Lane {}", text.id);
     if !text.name.is_empty() {
@@ -58,8 +58,8 @@ fn whole_story(context: &Context<'_>, lane: usize, tests: &[CommandLine]) -> Str
     add("Execution notes", &execution_notes(context, lane));
     let specified = phase.specifications.iter().filter(|(owner, _)| *owner == lane).map(|(_, text)| text.as_str());
     add("Specification of its files", &specified.collect::<Vec<_>>().join("\n\n"));
-    if (0..context.lanes.len()).all(|other| !context.before.waits(other, lane)) {
-        let limit = context.story_limit();
+    if (0..context.lanes.len()).all(|other| !context.dependencies.waits(other, lane)) {
+        let limit = context.brief_limit();
         let fits = |text: &&String| text.len() < limit;
         add("Acceptance criteria of the phase", Some(&phase.acceptance).filter(fits).map_or("", |text| text));
         add("Verification of the phase", Some(&phase.verification).filter(fits).map_or("", |text| text));
@@ -87,7 +87,7 @@ fn hints(context: &Context<'_>, lane: usize) -> String {
 
 /// The execution notes that matter to the lane, as many as fit.
 fn execution_notes(context: &Context<'_>, lane: usize) -> String {
-    let mut left = context.story_limit();
+    let mut left = context.brief_limit();
     let fits = |note: &&str| {
         left = left.saturating_sub(note.len());
         left > 0
@@ -108,7 +108,7 @@ fn single_writers(context: &Context<'_>, lane: usize) -> String {
 }
 
 /// The prompt for a task, without its files, interfaces and criteria, which have sections of their own.
-pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> String {
+pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, brief: &str) -> String {
     let kind = if task.kind_word.is_empty() { String::new() } else { format!(" ({})", task.kind_word) };
     let mut prompt = format!("Task {id}{kind} of lane {lane}.");
     paragraph(&mut prompt, &task.text);
@@ -122,6 +122,6 @@ pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> 
         _ => "",
     };
     paragraph(&mut prompt, advice);
-    paragraph(&mut prompt, story);
+    paragraph(&mut prompt, brief);
     prompt
 }

@@ -59,7 +59,7 @@ fn part_references(part: &str, own: usize, names: &Names) -> Vec<(Reference, Ran
     }
     if found.is_empty() {
         let inside = trim(part, 0..part.len());
-        found = match everyone(&part[inside.clone()], own, names.ids.len()) {
+        found = match all_lanes(&part[inside.clone()], own, names.ids.len()) {
             Some(lanes) => lanes.map(|lane| (Reference::Lane(lane), inside.clone())).collect(),
             None => vec![(Reference::Foreign, inside)],
         };
@@ -88,7 +88,7 @@ fn numbered(name: &str) -> Option<(&str, usize)> {
 }
 
 /// The lanes that `all`, `all prior lanes`, `every other lane` mean.
-fn everyone(text: &str, own: usize, count: usize) -> Option<impl Iterator<Item = usize>> {
+fn all_lanes(text: &str, own: usize, count: usize) -> Option<impl Iterator<Item = usize>> {
     const BEFORE: &str = "prior previous preceding earlier above upstream";
     const AFTER: &str = "downstream later following subsequent remaining";
     let lower = bare(text).trim_end_matches('.').to_lowercase();

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use super::names::{Meaning, Names, lane_mentions};
 use super::tasks::{Kind, RawTask};
-use crate::before::in_order;
+use crate::dependencies::topological_order;
 use crate::markdown::inline::without_parentheses;
 
 /// The places of `tasks` in the order in which they are done, and whether they wait for each other in a circle.
 pub(super) fn sequence(text: &str, tasks: &[RawTask]) -> (Vec<usize>, bool) {
-    let (mut order, circle) = in_order(&waits(text, tasks), |task| tasks[task].kind.unwrap_or(Kind::Implement));
+    let (mut order, circle) =
+        topological_order(&waits(text, tasks), |task| tasks[task].kind.unwrap_or(Kind::Implement));
     let is_circular = !circle.is_empty();
     order.extend(circle);
     (order, is_circular)

@@ -19,7 +19,7 @@ use crate::markdown::inline::{is_nothing, one_line, parts, without_code};
 use crate::source_text::{At, Span};
 
 /// The drafts of all tasks, in the order in which they are done.
-pub(super) fn task_drafts(context: &Context<'_>, lane: usize, files: &Files, story: &str) -> Vec<TaskDraft> {
+pub(super) fn task_drafts(context: &Context<'_>, lane: usize, files: &Files, brief: &str) -> Vec<TaskDraft> {
     let text = &context.lanes[lane];
     let list = &text.tasks.list;
     let (order, circular) = sequence(context.document.text, list);
@@ -39,7 +39,7 @@ pub(super) fn task_drafts(context: &Context<'_>, lane: usize, files: &Files, sto
             span,
             id: Some(id.clone()),
             name: Some(name(task)).filter(|name| !name.is_empty()).map(|name| At::new(name, span)),
-            prompt: PromptDraft::here(task_prompt(&text.id, &id.value, task, story), span),
+            prompt: PromptDraft::here(task_prompt(&text.id, &id.value, task, brief), span),
             verify: verify.map(|line| CommandLine::Shell(line.clone())).collect(),
             files: task_files(context, task, files),
             interfaces: provided.clone(),
@@ -59,7 +59,7 @@ fn provided(context: &Context<'_>, lane: usize) -> Vec<At<String>> {
         let items = interface_items(context.text(range.clone()));
         items.into_iter().map(move |item| At::new(item, range.clone()))
     });
-    let mut left = context.story_limit();
+    let mut left = context.brief_limit();
     let fits = |item: &At<String>| {
         let fits = item.value.len() <= left;
         left = left.saturating_sub(item.value.len());

@@ -12,7 +12,6 @@ use super::table::{Cell, Column, Row, Table, is_task_header, table};
 use crate::command::{Commands, commands_of_cell, in_statement};
 use crate::markdown::inline::{bare, dedent, is_nothing, one_line};
 use crate::markdown::{Fence, fenced_lines, indent, list_item, trim};
-use crate::pattern;
 use crate::source_text::At;
 
 /// What a task is about; the order of a lane's work.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::faults::Faults;
 use crate::raw::Raw;
 use crate::source_text::{At, Span};
-use crate::tree::{Entry, MAX_DEPTH, Node, Value, unique_entries};
+use crate::tree::{MAX_DEPTH, Node, TableEntry, Value, unique_entries};
 
 /// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
 pub(crate) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
@@ -51,7 +51,7 @@ fn read_level(raw: &RawValue, depth: usize, faults: &Faults<'_>) -> serde_json::
                 let span = span_of(key.get(), faults);
                 let key = At::new(serde_json::from_str(key.get())?, Span::new(span.start + 1, span.end - 1));
                 let Some(value) = below(value) else { return Ok(None) };
-                entries.push(Entry { key, value });
+                entries.push(TableEntry { key, value });
             }
             Some(unique_entries(entries, faults))
         }

@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::faults::Faults;
 use crate::source_text::{At, Span};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, TableEntry, Value};
 
 /// Reads `text`; every syntax error is a fault. `None` where syntax errors leave nothing to rely on.
 pub(crate) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
@@ -47,9 +47,9 @@ fn whole_number(number: &toml::de::DeInteger<'_>) -> Value {
 fn convert_table(table: DeTable<'_>, span: Span) -> Node {
     let entry = |(key, value): (Spanned<std::borrow::Cow<'_, str>>, _)| {
         let span = Span::new(key.span().start, key.span().end);
-        Entry { key: At::new(key.into_inner().into_owned(), span), value: convert(value) }
+        TableEntry { key: At::new(key.into_inner().into_owned(), span), value: convert(value) }
     };
-    let mut entries: Vec<Entry> = table.into_iter().map(entry).collect();
+    let mut entries: Vec<TableEntry> = table.into_iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.key.span.start);
     At::new(Value::Table(entries), span)
 }

@@ -9,7 +9,7 @@ fn repository_runners_take_precedence() {
         path: "/user.toml".into(),
         text: "[runners]\nmine.command = \"other\"\nhome.command = \"echo $HOME\"".into(),
     };
-    let layers = Layers::read(Layer::default(), &Environment::new(), &[repository, user], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &Environment::new(), &[repository, user], &invocation()).unwrap();
     let runners = layers.resolve(None).runners;
     assert_eq!(
         runners["mine"].value.command.clone().unwrap(),
@@ -53,7 +53,7 @@ fn repository_executors_take_precedence() {
         path: "/user.toml".into(),
         text: "[executors]\na.kind = 'slurm'\nb = { kind = 'slurm', cache = '/scratch' }".into(),
     };
-    let layers = Layers::read(Layer::default(), &Environment::new(), &[repository, user], &surroundings()).unwrap();
+    let layers = Layers::read(Layer::default(), &Environment::new(), &[repository, user], &invocation()).unwrap();
     let settings = layers.resolve(None);
     assert_eq!(settings.executors["a"].value.partition.as_deref(), Some("main"));
     assert_eq!(settings.executors["b"].value.cache.as_deref(), Some(Path::new("/scratch")));

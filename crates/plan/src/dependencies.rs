@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// The numbers of `waits`, which has for each what it waits for, in an order in which nothing comes before what it waits
 /// for: of those that may come next always the first by `rank`. Then those that wait for each other in a circle, or for
 /// such.
-pub(super) fn in_order<K: Ord>(waits: &[Vec<usize>], rank: impl Fn(usize) -> K) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn topological_order<K: Ord>(waits: &[Vec<usize>], rank: impl Fn(usize) -> K) -> (Vec<usize>, Vec<usize>) {
     let mut missing: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut dependants: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
     for (at, waits) in waits.iter().enumerate() {
@@ -30,22 +30,22 @@ pub(super) fn in_order<K: Ord>(waits: &[Vec<usize>], rank: impl Fn(usize) -> K) 
 
 /// A bit for each pair of lanes.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct Dependencies {
     bits: Vec<Vec<u64>>,
 }
 
-impl Before {
+impl Dependencies {
     /// From the lanes that each lane waits for directly. Lanes on a cycle wait for what they name, no more.
     pub(super) fn new(waits: &[Vec<usize>]) -> Self {
-        let mut before = Self { bits: vec![vec![0; waits.len().div_ceil(64)]; waits.len()] };
-        let (order, rest) = in_order(waits, |lane| lane);
+        let mut found = Self { bits: vec![vec![0; waits.len().div_ceil(64)]; waits.len()] };
+        let (order, rest) = topological_order(waits, |lane| lane);
         for lane in order.into_iter().chain(rest) {
             for &on in &waits[lane] {
-                before.join(lane, on);
-                before.bits[lane][on / 64] |= 1 << (on % 64);
+                found.join(lane, on);
+                found.bits[lane][on / 64] |= 1 << (on % 64);
             }
         }
-        before
+        found
     }
 
     /// Whether `lane` waits for `on`.
@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn reachability_is_transitive_in_any_order() {
-        let mut before = Before::new(&[vec![1], vec![2], vec![], vec![]]);
-        assert!(before.waits(0, 2) && !before.waits(2, 0) && !before.ordered(3, 0));
-        before.add(2, 3);
-        assert!(before.waits(0, 3) && before.waits(1, 3));
+        let mut all = Dependencies::new(&[vec![1], vec![2], vec![], vec![]]);
+        assert!(all.waits(0, 2) && !all.waits(2, 0) && !all.ordered(3, 0));
+        all.add(2, 3);
+        assert!(all.waits(0, 3) && all.waits(1, 3));
     }
 
     #[test]
     fn reachability_terminates_on_cycles() {
-        let before = Before::new(&[vec![1], vec![0], vec![0]]);
-        assert!(before.waits(0, 1) && before.waits(1, 0));
+        let all = Dependencies::new(&[vec![1], vec![0], vec![0]]);
+        assert!(all.waits(0, 1) && all.waits(1, 0));
     }
 }

@@ -15,7 +15,7 @@ pub struct PastFailures {
 }
 
 /// Failures that differ only in the number of their attempt.
-struct Alike<'a> {
+struct FailureGroup<'a> {
     attempts: Vec<u32>,
     failure: &'a Failure,
     log: &'a [String],
@@ -25,17 +25,17 @@ impl PastFailures {
     /// `lessons`: each failure with the number of its attempt, oldest first. `last_words`: the last lines of the attempt
     /// before, which take the place of the last failure's own log where that is their end.
     pub fn new(lessons: &[(u32, &Failure)], last_words: Vec<String>) -> Self {
-        let mut groups: Vec<Alike<'_>> = Vec::new();
+        let mut groups: Vec<FailureGroup<'_>> = Vec::new();
         for &(attempt, failure) in lessons {
             // The newest stays last.
             let known = groups.iter().position(|group| is_same(group.failure, failure));
             let mut attempts = known.map(|at| groups.remove(at).attempts).unwrap_or_default();
             attempts.push(attempt);
-            groups.push(Alike { attempts, failure, log: end_of(&failure.log) });
+            groups.push(FailureGroup { attempts, failure, log: end_of(&failure.log) });
         }
-        let repeats = |group: &&mut Alike<'_>| !group.log.is_empty() && last_words.ends_with(group.log);
+        let repeats = |group: &&mut FailureGroup<'_>| !group.log.is_empty() && last_words.ends_with(group.log);
         let repeated = groups.last_mut().filter(repeats).map(|group| group.log = &last_words).is_some();
-        let failures = groups.iter().map(Alike::text).collect();
+        let failures = groups.iter().map(FailureGroup::text).collect();
         let complaints = lessons.last().map(|(_, failure)| complaints(failure)).unwrap_or_default();
         Self { failures, last_words: if repeated { Vec::new() } else { last_words }, complaints }
     }
@@ -53,7 +53,7 @@ fn complaints(failure: &Failure) -> Vec<String> {
     failure.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings).map(ToString::to_string).collect()
 }
 
-impl Alike<'_> {
+impl FailureGroup<'_> {
     fn text(&self) -> String {
         let mut text = format!("{}: {}", self.attempts(), indented(self.failure.message.lines(), "  "));
         if !self.failure.paths.is_empty() {

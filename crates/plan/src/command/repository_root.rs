@@ -8,13 +8,11 @@ use lanewright_agents::shell::edited;
 use regex::Regex;
 
 use super::classify::characters;
-use crate::pattern;
 use crate::source_text::File;
 
 /// The directory of a worktree, for everything that its lane runs.
 const WORKTREE: &str = "$LANEWRIGHT_WORKTREE";
 
-/// Directories that are no repository.
 const ELSEWHERE: [&str; 10] = ["/tmp", "/var", "/etc", "/usr", "/opt", "/dev", "/proc", "/sys", "/bin", "/lib"];
 
 /// The directory that all plans take for the repository's root: the shortest one that they `cd` to, where all others
@@ -93,7 +91,7 @@ fn is_abroad(text: &str) -> bool {
     ABROAD.is_match(text)
 }
 
-/// Every absolute directory that the text goes to (`cd`) before it goes on.
+/// Every absolute directory that the text changes to (`cd`) before another command.
 fn directories(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.match_indices("cd ").filter_map(|(at, _)| {
         if text[..at].ends_with(|c: char| !(c.is_whitespace() || "(;&|>`".contains(c))) {

@@ -4,28 +4,28 @@ use crate::markdown::Document;
 
 /// What a document seems to be, and what to do instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WhyNot {
+pub(crate) struct NotAPlan {
     pub(crate) message: &'static str,
     pub(crate) help: &'static str,
 }
 
-const ROADMAP: WhyNot = WhyNot {
+const ROADMAP: NotAPlan = NotAPlan {
     message: "this seems to be a roadmap of several phases, not the plan of one",
     help: "name the plan of a phase, for example plans/P1-setup.md: a document with a lane index and a section for each lane",
 };
 
-const DETAILED: WhyNot = WhyNot {
+const DETAILED: NotAPlan = NotAPlan {
     message: "this seems to be a detailed plan of one change: it has no lanes",
     help: "let one agent do it, or write a plan with a `## Lane Index & Dependencies` and a section for each lane",
 };
 
-const DOCUMENT: WhyNot = WhyNot {
+const DOCUMENT: NotAPlan = NotAPlan {
     message: "this is a Markdown document without lanes",
     help: "a phase plan has a `## Lane Index & Dependencies` and a section for each lane, like `### SL-1 - Name`",
 };
 
 /// What `text` is, where it is a Markdown document that is no phase plan; `None` where it may be something else.
-pub(crate) fn why_not(text: &str) -> Option<WhyNot> {
+pub(crate) fn not_a_plan(text: &str) -> Option<NotAPlan> {
     let document = Document::new(text);
     if !is_markdown(&document) {
         return None;
@@ -84,7 +84,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(why_not(text), expected, "{text:?}");
+            assert_eq!(not_a_plan(text), expected, "{text:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ pub type Environment = BTreeMap<String, OsString>;
 
 /// Where a call happens: what defaults and relative paths are worked out from.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct Invocation {
     /// The main worktree's root, absolute and without symbolic links.
     pub repository: PathBuf,
     /// The current directory, absolute and without symbolic links.
@@ -20,7 +20,7 @@ pub struct Surroundings {
     pub cores: u32,
 }
 
-impl Surroundings {
+impl Invocation {
     /// Most agents wait for a model's answers, so a processor serves several (decision 34).
     pub(super) fn agents_at_once(&self) -> NonZeroU32 {
         const AT_LEAST: NonZeroU32 = NonZeroU32::new(4).expect("not zero");

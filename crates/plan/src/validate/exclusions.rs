@@ -7,7 +7,7 @@ use lanewright_model::{Dag, LaneIndex};
 
 use super::names::LaneIds;
 use super::order::{called, references};
-use crate::before::{Before, in_order};
+use crate::dependencies::{Dependencies, topological_order};
 use crate::draft::{LaneDraft, Overlaps, PlanDraft};
 use crate::faults::{Faults, quoted};
 use crate::overlap::{Overlap, Owned, overlaps};
@@ -24,7 +24,7 @@ const MAX_GROUPS: usize = 20;
 const MAX_GLOB: usize = 1024;
 
 /// Pairs of lanes that the plan keeps apart, each in plan order.
-pub(super) fn exclusions(
+pub(super) fn declared(
     lanes: &[LaneDraft],
     ids: &LaneIds<'_>,
     faults: &Faults<'_>,
@@ -40,7 +40,7 @@ pub(super) fn exclusions(
 
 /// Checks every glob, and that lanes which may run at the same time own nothing in common. Gives the pairs that are
 /// kept apart for it where the plan's format allows that, the lane that comes first first.
-pub(super) fn check(
+pub(super) fn check_ownership(
     draft: &PlanDraft,
     dag: &Dag,
     exclusions: &BTreeSet<(LaneIndex, LaneIndex)>,
@@ -54,7 +54,7 @@ pub(super) fn check(
     let asked: Vec<Owned<'_>> = owned.iter().map(|(lane, glob)| Owned { lane: lane.at(), glob: &glob.value }).collect();
     let waits: Vec<Vec<usize>> =
         LaneIndex::first(dag.len()).map(|lane| dag.dependencies(lane).iter().map(|on| on.at()).collect()).collect();
-    let order = Before::new(&waits);
+    let order = Dependencies::new(&waits);
     let singles = single_pools(draft);
     let lanes: Vec<LaneIndex> = LaneIndex::first(draft.lanes.len()).collect();
     let together = |one: usize, other: usize| {
@@ -72,7 +72,7 @@ pub(super) fn check(
         overlaps.into_iter().for_each(|overlap| refuse(draft, &owned, overlap, faults));
         return Vec::new();
     }
-    tell_turns(draft, &owned, &overlaps, faults);
+    report_sequences(draft, &owned, &overlaps, faults);
     let rank = declared_order(draft, &waits);
     let in_order = |overlap: &Overlap| {
         let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);
@@ -86,7 +86,7 @@ pub(super) fn check(
 fn declared_order(draft: &PlanDraft, waits: &[Vec<usize>]) -> Vec<usize> {
     let wave = |lane: usize| draft.lanes[lane].wave.as_ref().map_or(u32::MAX, |wave| wave.value);
     let mut rank = vec![0; waits.len()];
-    let (order, _) = in_order(waits, wave);
+    let (order, _) = topological_order(waits, wave);
     order.into_iter().enumerate().for_each(|(place, lane)| rank[lane] = place);
     rank
 }
@@ -108,7 +108,7 @@ fn refuse(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overl
 }
 
 /// Tells which lanes run one after the other for the files that they share: once for all that own the same glob.
-fn tell_turns(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlaps: &[&Overlap], faults: &Faults<'_>) {
+fn report_sequences(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlaps: &[&Overlap], faults: &Faults<'_>) {
     let mut groups: BTreeMap<String, (Span, BTreeSet<LaneIndex>)> = BTreeMap::new();
     for overlap in overlaps {
         let ((one, left), (other, right)) = (owned[overlap.one], owned[overlap.other]);

@@ -9,7 +9,7 @@ const SHOWN_INPUT: usize = 120;
 
 /// One thing that a line of the stream says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum StreamItem {
     /// The agent's own words.
     Message(String),
     /// A tool call of the agent.
@@ -22,9 +22,9 @@ pub enum Said {
     Line(String),
 }
 
-impl Said {
+impl StreamItem {
     /// Whether the program itself says it, and not the agent in it.
-    pub fn is_of_the_program(&self) -> bool {
+    pub fn is_from_program(&self) -> bool {
         matches!(self, Self::Warning(_) | Self::Error(_) | Self::Line(_))
     }
 
