@@ -55,11 +55,11 @@ fn search(left: &NFA, right: &NFA, hidden: bool, fuel: &mut usize) -> Intersecti
         match (left.state(one), right.state(other)) {
             (State::Dense(_), _) | (_, State::Dense(_)) => return Intersection::Unknown,
             (State::Match { .. }, State::Match { .. }) if !begins => return Intersection::Example(search.path(at)),
-            (state, _) if is_free(state) => ways(state).for_each(|way| search.visit_free((way, other, begins), at)),
-            (_, state) if is_free(state) => ways(state).for_each(|way| search.visit_free((one, way, begins), at)),
+            (state, _) if is_free(state) => ways(state).for_each(|way| search.visit((way, other, begins), at, None)),
+            (_, state) if is_free(state) => ways(state).for_each(|way| search.visit((one, way, begins), at, None)),
             (one, other) => {
                 for (_, byte, pair) in bytes(one, other, begins, hidden) {
-                    search.visit(pair, at, byte);
+                    search.visit(pair, at, Some(byte));
                 }
             }
         }
@@ -120,18 +120,15 @@ struct Search {
 }
 
 impl Search {
-    /// Goes on without a byte, before any step that takes one: the first path found is a shortest one.
-    fn visit_free(&mut self, pair: Pair, from: usize) {
-        if self.seen.insert(pair) {
-            self.steps.push((pair, from, None));
-            self.queue.push_front(self.steps.len() - 1);
+    fn visit(&mut self, pair: Pair, from: usize, byte: Option<u8>) {
+        if !self.seen.insert(pair) {
+            return;
         }
-    }
-
-    fn visit(&mut self, pair: Pair, from: usize, byte: u8) {
-        if self.seen.insert(pair) {
-            self.steps.push((pair, from, Some(byte)));
-            self.queue.push_back(self.steps.len() - 1);
+        self.steps.push((pair, from, byte));
+        match byte {
+            Some(_) => self.queue.push_back(self.steps.len() - 1),
+            // Before any step that takes a byte: the first path found is a shortest one.
+            None => self.queue.push_front(self.steps.len() - 1),
         }
     }
 

@@ -117,15 +117,17 @@ pub fn critical_path(plan: &Plan) -> Vec<LaneIndex> {
 
 fn explain_lane(plan: &Plan, index: LaneIndex, wave: u32) -> LaneExplanation {
     let lane = plan.lane(index);
+    let ids = |lanes: &[LaneIndex]| lanes.iter().map(|&other| plan.lane(other).id.clone()).collect();
+    let added = plan.added_edges.iter().filter(|edge| edge.lane == index);
     let limits = |agent: &Agent| task_limits(agent, &plan.timeouts).map(milliseconds).collect();
     LaneExplanation {
         wave,
-        waits_for: plan.dag().dependencies(index).iter().map(|&other| plan.lane(other).id.clone()).collect(),
-        because: because(plan, index),
+        waits_for: ids(plan.dag().dependencies(index)),
+        because: added.map(|edge| (plan.lane(edge.on).id.clone(), edge.origin.clone())).collect(),
         time: lane_time(lane, &plan.timeouts),
         task_limits_ms: lane.agents.iter().map(limits).collect(),
         has_gate: has_gate(plan, lane),
-        depends_on: lane.depends_on.iter().map(|&other| plan.lane(other).id.clone()).collect(),
+        depends_on: ids(&lane.depends_on),
         lane: lane.clone(),
     }
 }
@@ -133,12 +135,6 @@ fn explain_lane(plan: &Plan, index: LaneIndex, wave: u32) -> LaneExplanation {
 /// The lanes whose work no command judges before it is merged.
 pub fn without_gate(plan: &Plan) -> Vec<LaneId> {
     plan.lanes.iter().filter(|lane| !has_gate(plan, lane)).map(|lane| lane.id.clone()).collect()
-}
-
-/// The edges of a lane that it does not declare itself.
-fn because(plan: &Plan, lane: LaneIndex) -> Vec<(LaneId, EdgeOrigin)> {
-    let own = plan.added_edges.iter().filter(|edge| edge.lane == lane);
-    own.map(|edge| (plan.lane(edge.on).id.clone(), edge.origin.clone())).collect()
 }
 
 fn explain_interface(plan: &Plan, interface: &Interface) -> InterfaceExplanation {

@@ -1,8 +1,7 @@
 //! Settings as a table for people and for programs.
 
-use lanewright_model::ExecutorSettings;
-use lanewright_model::runner::RunnerText;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Key, Origin, Setting, Settings};
 
@@ -22,25 +21,16 @@ impl Row {
         Self { key: key.name.to_owned(), value, default: key.default, origin: origin.clone() }
     }
 
-    /// A runner's command where nothing else is said of it, else all that is said.
-    pub(super) fn runner(name: &str, text: &Setting<RunnerText>) -> Self {
-        let mut said = match json!(text.value) {
-            Value::Object(said) => said,
-            _ => Map::new(),
-        };
-        said.retain(|_, value| !value.is_null());
-        let only_command = said.keys().all(|key| key == "command");
-        let value = if only_command { said.remove("command").unwrap_or_default() } else { Value::Object(said) };
-        Self { key: format!("runners.{name}"), value, default: "", origin: text.origin.clone() }
-    }
-
-    /// All that is said of an executor.
-    pub(super) fn executor(name: &str, text: &Setting<ExecutorSettings>) -> Self {
+    /// All that is said of a runner or an executor, or only its command where nothing else is said.
+    pub(super) fn described(key: String, text: &Setting<impl Serialize>) -> Self {
         let mut value = json!(text.value);
         if let Value::Object(said) = &mut value {
             said.retain(|_, value| !value.is_null());
+            if said.keys().all(|key| key == "command") {
+                value = said.remove("command").unwrap_or_default();
+            }
         }
-        Self { key: format!("executors.{name}"), value, default: "", origin: text.origin.clone() }
+        Self { key, value, default: "", origin: text.origin.clone() }
     }
 
     fn shown(&self) -> String {

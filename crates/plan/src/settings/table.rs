@@ -97,8 +97,8 @@ macro_rules! settings {
             pub fn rows(&self) -> Vec<Row> {
                 let values = [$((self.$name.value.to_json(), &self.$name.origin),)*];
                 let keyed = KEYS.iter().zip(values).map(|(key, (value, origin))| Row::new(key, value, origin));
-                let runners = self.runners.iter().map(|(name, text)| Row::runner(name, text));
-                let executors = self.executors.iter().map(|(name, text)| Row::executor(name, text));
+                let runners = self.runners.iter().map(|(name, text)| Row::described(format!("runners.{name}"), text));
+                let executors = self.executors.iter().map(|(name, text)| Row::described(format!("executors.{name}"), text));
                 keyed.chain(runners).chain(executors).collect()
             }
         }
