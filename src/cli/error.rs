@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::progress::projections::ProjectionError;
 use lanewright_engine::drive::DriverError;
 use lanewright_engine::executor::ExecutorError;
+use lanewright_engine::recover::doctor::DoctorError;
 use lanewright_engine::recover::resume::ResumeError;
+use lanewright_engine::recover::rollback::RollbackError;
 use lanewright_engine::state_sync::StateSyncError;
 use lanewright_files::FileError;
 use lanewright_git::GitError;
@@ -215,7 +217,7 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
         .or_else(|| of.downcast_ref().map(of_driver))
         .or_else(|| of.downcast_ref::<Fault>().map(corrupted))
         .or_else(|| of.downcast_ref().map(of_forge))
-        .or_else(|| of.downcast_ref().map(of_executor))
+        .or_else(|| executor_error(of).map(of_executor))
         .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
         .or_else(|| of.downcast_ref::<ProcessError>().map(blocked))
 }
@@ -333,6 +335,14 @@ fn of_resume(error: &ResumeError) -> CliError {
     }
 }
 
+/// That of the executor, with which a rollback or a repair may fail as well.
+fn executor_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a ExecutorError> {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(RollbackError::Executor(error)), _) | (_, Some(DoctorError::Executor(error))) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
 fn of_executor(error: &ExecutorError) -> CliError {
     match error {
         ExecutorError::Git(error) => of_git(error),
@@ -373,6 +383,10 @@ fn of_state(error: &StateSyncError) -> CliError {
         StateSyncError::Diverged { branch, there, .. } => with(ExitStatus::Blocked)
             .hinted(format!("to join them: git switch {branch} && git merge {there}, then pull again")),
         StateSyncError::Obstructed(_) => with(ExitStatus::Blocked),
+        StateSyncError::Failed(_) | StateSyncError::Json(_) => with(ExitStatus::Failed),
+        StateSyncError::Git(error) => of_git(error),
+        StateSyncError::File(error) => blocked(error).hinted(FREE_SPACE),
+        StateSyncError::Log(error) => of_log(error),
     }
 }
 

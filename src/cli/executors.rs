@@ -68,12 +68,12 @@ pub(super) fn check(
     if lanes.all(|lane| plan.lane(lane).executor.is_none()) {
         return Ok(());
     }
-    ownership(within, run)?.check_free().map_err(|error| match error.downcast_ref() {
-        Some(StateSyncError::Taken { by, .. }) => ExitStatus::Usage
+    ownership(within, run)?.check_free().map_err(|error| match error {
+        StateSyncError::Taken { by, .. } => ExitStatus::Usage
             .error(format!("run {run} already exists; its lanes are placed by {by}"))
             .hint(format!("to continue that one here: lanewright state pull {run}"))
             .hint("to start another one: choose another name with --run-id, or leave it out"),
-        _ => error.context("the exchange cannot be used"),
+        error => anyhow::Error::from(error).context("the exchange cannot be used"),
     })
 }
 
@@ -145,7 +145,7 @@ pub(super) fn take_over(within: &RepositoryContext, run: &RunId) -> bool {
     if within.settings.executors.is_empty() {
         return false;
     }
-    let taken = ownership(within, run).and_then(|mut ownership| ownership.take());
+    let taken = ownership(within, run).and_then(|mut ownership| Ok(ownership.take()?));
     taken.unwrap_or_else(|error| {
         let reason = CliError::from(error).message;
         let message = format!("another clone may still place the lanes of run {run}: {reason}");
@@ -158,7 +158,7 @@ pub(super) fn take_over(within: &RepositoryContext, run: &RunId) -> bool {
 /// replaced when the lane is offered again.
 pub(super) fn remove_states(within: &RepositoryContext, run: &RunId, lanes: &[LaneId]) {
     let lanes: Vec<RunId> = lanes.iter().map(|lane| lane_run(run, lane)).collect();
-    let removed = ownership(within, run).and_then(|mut ownership| drop_all(&mut ownership, &lanes));
+    let removed = ownership(within, run).and_then(|mut ownership| Ok(drop_all(&mut ownership, &lanes)?));
     report_states(within, run, removed);
 }
 
@@ -171,7 +171,7 @@ pub(super) fn remove_all_states<'a>(within: &RepositoryContext, run: &RunId, lan
     }
     let lanes: Vec<RunId> = lanes.map(|lane| lane_run(run, lane)).collect();
     let removed = ownership.begin().and_then(|_| drop_all(&mut ownership, &lanes));
-    report_states(within, run, removed.and_then(|()| ownership.end()));
+    report_states(within, run, removed.and_then(|()| ownership.end()).map_err(Into::into));
 }
 
 fn report_states(within: &RepositoryContext, run: &RunId, removed: Result<()>) {

@@ -48,7 +48,7 @@ pub(super) fn roll_back(
     let mut locked = adopt(within, run, adoption, Reach::All)?;
     let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
     let refused = |error| refusal(error, &within.state, (&started, &phase_plan), lanes);
-    let rollback = plan(&locked.state, &locked.records, lanes).map_err(|error| refused(error.into()))?;
+    let rollback = plan(&locked.state, &locked.records, lanes).map_err(refused)?;
     let executor = within.executor(&started, &phase_plan)?;
     let undone = merged_work(&executor, &rollback).map_err(refused)?;
     if consent.dry_run {
@@ -309,17 +309,13 @@ fn as_json(lane: &LaneToRollBack, done: &RolledBackLane) -> Value {
 
 /// Why a rollback cannot be done, with the exit code and what to type next.
 pub(crate) fn refusal(
-    error: anyhow::Error,
+    refused: RollbackError,
     state: &StateDirectory,
     (started, plan): (&RunStarted, &Plan),
     asked: &[LaneId],
 ) -> anyhow::Error {
     let again = |lanes: &[LaneId]| again(state, &started.run_id, lanes, &[]);
     let then = format!("then the same again: {}", again(asked));
-    let refused = match error.downcast::<RollbackError>() {
-        Ok(refused) => refused,
-        Err(error) => return error.hint(then),
-    };
     let blocked = ExitStatus::Blocked.error(refused.to_string());
     match refused {
         RollbackError::UnknownLane(lane) => unknown_lane(&lane, plan.lanes.iter().map(|lane| &lane.id)),
@@ -342,5 +338,10 @@ pub(crate) fn refusal(
         }
         RollbackError::Embedded { .. } => blocked.hint("move them out of the worktree").hint(then),
         RollbackError::Busy { .. } => blocked.hint(then),
+        error @ (RollbackError::Git(_)
+        | RollbackError::Executor(_)
+        | RollbackError::Process(_)
+        | RollbackError::Log(_)
+        | RollbackError::Contradiction(_)) => anyhow::Error::from(error).hint(then),
     }
 }

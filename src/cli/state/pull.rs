@@ -123,11 +123,11 @@ pub(super) fn restore(
 /// What this clone has of a received run.
 pub(super) fn found(within: &RepositoryContext, received: &ReceivedState) -> Result<LocalRun> {
     let run = &received.manifest.run_id;
-    local_run(&within.repository, received, &within.state.run(run)).map_err(|error| match error.downcast_ref() {
-        Some(LogError::Empty { path }) => ExitStatus::Held
+    local_run(&within.repository, received, &within.state.run(run)).map_err(|error| match error {
+        StateSyncError::Log(LogError::Empty { path }) => ExitStatus::Held
             .error(format!("run {run} was also started in this clone, and its log is empty; nothing was changed"))
             .hint(format!("to use the remote's state: rm {}, then pull again", shell_line([path.to_string_lossy()]))),
-        _ => error,
+        error => error.into(),
     })
 }
 

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lanewright_engine::state_sync::{
-    Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
+    Claim, LocalRun, OwnPushes, Probe, ProbeAnswer, ReceivedState, Source, StateSyncError, claim, fetch_offer, keep,
+    release, send,
 };
 use lanewright_files::directory::{create_directory, entries};
-use lanewright_git::{self as git, GitError, Remote, Repository};
+use lanewright_git::{self as git, Remote, Repository};
 use lanewright_model::digest::sha256;
 use lanewright_model::retry::backoff;
 use lanewright_model::{CommitId, RunId};
@@ -243,21 +244,17 @@ fn cache(context: &Context, named: Option<&Path>) -> Result<PathBuf> {
 const LONGEST_OUTAGE: Duration = Duration::from_secs(3600);
 
 /// Repeats `attempt` while the remote cannot be reached. A signal ends the wait.
-fn while_unreachable<T>(context: &Context, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+fn while_unreachable<T>(context: &Context, mut attempt: impl FnMut() -> Result<T, StateSyncError>) -> Result<T> {
     let (began, signals) = (Instant::now(), Signals::watch()?);
     for number in 1.. {
         let error = match attempt() {
-            Err(error) if is_unreachable(&error) && began.elapsed() < LONGEST_OUTAGE => error,
-            done => return done,
+            Err(error) if error.is_outage() && began.elapsed() < LONGEST_OUTAGE => error,
+            done => return Ok(done?),
         };
         if number == 1 {
-            context.printer.note(format!("{}; trying again", CliError::from(error).message));
+            context.printer.note(format!("{}; trying again", CliError::from(anyhow::Error::from(error)).message));
         }
         signals.pause(backoff(Duration::from_secs(2), EXCHANGE, number), |name| format!("stopped by {name}"))?;
     }
     unreachable!("the loop has no end")
-}
-
-fn is_unreachable(error: &anyhow::Error) -> bool {
-    error.downcast_ref().is_some_and(GitError::is_outage)
 }

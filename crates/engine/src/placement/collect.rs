@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::Result;
-use lanewright_git::{GitError, point_reference};
+use lanewright_git::point_reference;
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, RunId};
 use lanewright_programs::cluster::Cancel;
@@ -12,19 +11,12 @@ use lanewright_schedule::RunState;
 use lanewright_schedule::lane_log::news;
 use lanewright_store::{run_files, run_log};
 
+use super::error::{PlacementError, Result};
 use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::executor::changes::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::state_sync::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
-
-/// Why the lane's branch could not be put where its own run left it.
-#[derive(Debug, thiserror::Error)]
-#[error("its work cannot be put on branch {branch}; fix the cause, then resume: {source}")]
-pub(super) struct NotPlaced {
-    branch: String,
-    source: Box<GitError>,
-}
 
 /// How the run of a job has ended, if it has.
 fn outcome(state: &ReceivedState) -> Option<RunOutcome> {
@@ -44,7 +36,7 @@ impl Watch {
     }
 
     /// The states that jobs pushed since they were looked at.
-    fn changed(&mut self) -> Result<Vec<(RunId, Result<ReceivedState>)>> {
+    fn changed(&mut self) -> Result<Vec<(RunId, Result<ReceivedState, StateSyncError>)>> {
         let there: HashMap<RunId, CommitId> = self.ownership.runs()?.into_iter().collect();
         let changed = self.followed.values().filter(|followed| {
             let seen = followed.state.as_ref().map(|state| &state.commit);
@@ -54,13 +46,14 @@ impl Watch {
         if changed.is_empty() {
             return Ok(Vec::new());
         }
-        fetch_all(&self.placing.repository, &self.placing.exchange, &changed)
+        Ok(fetch_all(&self.placing.repository, &self.placing.exchange, &changed)?)
     }
 
     /// Copies what is new in a state, and ends the placement where it says that the run has ended.
-    fn look_at(&mut self, run: &RunId, state: Result<ReceivedState>) {
+    fn look_at(&mut self, run: &RunId, state: Result<ReceivedState, StateSyncError>) {
         let Some((lane, mut followed)) = self.remove_run(run) else { return };
-        let copied = state.and_then(|state| Ok((self.copy(&mut followed, &state, false)?.0, state)));
+        let copied = state.map_err(PlacementError::from);
+        let copied = copied.and_then(|state| Ok((self.copy(&mut followed, &state, false)?.0, state)));
         if let Some(reason) = copied.as_ref().err().and_then(|error| self.unusable(run, error)) {
             return self.refuse(followed, &reason);
         }
@@ -92,15 +85,17 @@ impl Watch {
     }
 
     /// Why the state of a lane's own run can never be used, and what to do about it; `None`: that is not known.
-    pub(super) fn unusable(&self, run: &RunId, error: &anyhow::Error) -> Option<String> {
-        if error.is::<NotPlaced>() {
-            return Some(error.to_string());
+    pub(super) fn unusable(&self, run: &RunId, error: &PlacementError) -> Option<String> {
+        match error {
+            PlacementError::NotPlaced { .. } => Some(error.to_string()),
+            PlacementError::State(StateSyncError::Damaged { .. } | StateSyncError::NewerFormat { .. }) => {
+                let remove = format!("git push {} :{}", self.placing.exchange.name(), state_reference(run));
+                Some(format!(
+                    "{error}; to continue from the work copied so far, remove that state and resume: {remove}"
+                ))
+            }
+            _ => None,
         }
-        let Some(StateSyncError::Damaged { .. } | StateSyncError::NewerFormat { .. }) = error.downcast_ref() else {
-            return None;
-        };
-        let remove = format!("git push {} :{}", self.placing.exchange.name(), state_reference(run));
-        Some(format!("{error}; to continue from the work copied so far, remove that state and resume: {remove}"))
     }
 
     fn remove_run(&mut self, run: &RunId) -> Option<(LaneId, Followed)> {
@@ -125,7 +120,7 @@ impl Watch {
         // After an error all files are restored again.
         let mut files = std::mem::take(&mut followed.files);
         let new_files = state.new_files(repository, &mut files, &jobs_of(lane, &records))?;
-        run_files::restore(&self.placing.directory, &new_files)?;
+        run_files::restore(&self.placing.directory, &new_files).map_err(StateSyncError::from)?;
         remember(repository, &self.placing.exchange, state)?;
         for (name, commit) in &state.manifest.references {
             point_reference(repository, name, commit)?;
@@ -180,11 +175,11 @@ impl Watch {
     }
 
     /// Puts the lane's branch where its own run left it. Without it nothing would hold the work of a lane that is done.
-    pub(super) fn place_branch(&self, lane: &LaneId, state: &ReceivedState) -> Result<(), NotPlaced> {
+    pub(super) fn place_branch(&self, lane: &LaneId, state: &ReceivedState) -> Result<()> {
         let branch = self.placing.started.lane_branch(lane);
         let Some(head) = state.manifest.branches.get(&branch) else { return Ok(()) };
         let placed = point_reference(&self.placing.repository, &format!("refs/heads/{branch}"), head);
-        placed.map_err(|source| NotPlaced { branch, source: Box::new(source) })
+        placed.map_err(|source| PlacementError::NotPlaced { branch, source: Box::new(source) })
     }
 
     fn records_of(&self, state: &ReceivedState) -> Result<Vec<Record>> {

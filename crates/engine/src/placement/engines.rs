@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use lanewright_model::LaneId;
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Incoming, RunOutcome};
@@ -12,6 +11,7 @@ use lanewright_programs::cluster::{Cancel, Cause, Ending, Job, OrderName, Sighti
 use lanewright_schedule::RunState;
 
 use super::Engine;
+use super::error::{PlacementError, Result};
 use super::watch::{Followed, Watch};
 use crate::state_sync::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
@@ -74,7 +74,7 @@ impl Watch {
             let names = self.followed.values().filter(|followed| followed.errand.executor == executor);
             let names: Vec<OrderName> = names.map(|followed| followed.name.clone()).collect();
             let Ok(engine) = self.engine(&executor) else { continue };
-            let jobs = engine.cluster.survey(&names).map_err(anyhow::Error::from);
+            let jobs = engine.cluster.survey(&names).map_err(PlacementError::from);
             if let Some(jobs) = self.tolerate(&format!("executor {executor}"), jobs) {
                 self.judge(&executor, &jobs);
             }
@@ -184,21 +184,16 @@ impl Watch {
             at: state.manifest.at,
         };
         let closed = match state.manifest.claim.as_ref().is_some_and(|claim| claim.id == ours.id) {
-            true => Ok(state.clone()),
-            false => close(&mut self.ownership, &state, &ours),
+            true => state,
+            false => match close(&mut self.ownership, &state, &ours) {
+                Err(StateSyncError::Fenced { .. }) => return Ok(None),
+                closed => closed?,
+            },
         };
-        match closed {
-            Ok(closed) => {
-                let (mut news, own) = self.copy(followed, &closed, true)?;
-                news.extend(lost_jobs(&followed.errand.lane, &closed, &own));
-                followed.state = Some(closed);
-                Ok(Some(news))
-            }
-            Err(error) => {
-                let fenced = matches!(error.downcast_ref(), Some(StateSyncError::Fenced { .. }));
-                if fenced { Ok(None) } else { Err(error) }
-            }
-        }
+        let (mut news, own) = self.copy(followed, &closed, true)?;
+        news.extend(lost_jobs(&followed.errand.lane, &closed, &own));
+        followed.state = Some(closed);
+        Ok(Some(news))
     }
 
     /// The ends of the jobs of a lane that were running in a state which was copied before.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
 use lanewright_model::event::{Event, RunOutcome};
 use lanewright_model::{LaneId, RunId};
 use lanewright_programs::cluster::OrderName;
 use lanewright_schedule::lane_log::lane_run;
 
+use super::error::Result;
 use super::watch::{EXCHANGE, RUN_STATE, Watch};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Errand;

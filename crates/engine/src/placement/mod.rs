@@ -7,6 +7,7 @@
 mod abandon;
 mod collect;
 mod engines;
+mod error;
 mod leftovers;
 mod offer;
 mod watch;
@@ -25,7 +26,7 @@ use lanewright_programs::cluster::{Cluster, OrderName};
 use lanewright_store::RunDirectory;
 
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
-use crate::state_sync::PushNow;
+use crate::state_sync::{PushNow, StateSyncError};
 
 /// An executor of the plan, and the engine behind it.
 pub struct Engine {
@@ -34,7 +35,7 @@ pub struct Engine {
 }
 
 /// Why the thread places nothing any more: another clone has the run.
-pub type Taken = Arc<Mutex<Option<anyhow::Error>>>;
+pub type Taken = Arc<Mutex<Option<StateSyncError>>>;
 
 /// What the thread works with.
 pub struct Placing {
@@ -83,9 +84,6 @@ impl Drop for Mailbox {
 
 /// Starts the thread; it ends, and is waited for, once nothing can reach it any more, after a forced stop for a limited
 /// time.
-///
-/// # Errors
-/// What the system says.
 pub fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
     let (sender, inbox) = channel();
     let unanswered = Unanswered::default();

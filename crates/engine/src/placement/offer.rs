@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anyhow::{Context as _, Result, ensure};
 use lanewright_files::regular_file;
 use lanewright_git::GitError;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, LaneIndex, RunId};
-use lanewright_programs::cluster::{ClusterError, Order};
+use lanewright_programs::cluster::Order;
 use lanewright_schedule::lane_log::{continued, lane_run};
 use lanewright_store::run_log;
 
 use super::cache_flag;
-use super::watch::{EXCHANGE, RUN_STATE, Watch, ended, shown};
+use super::error::{PlacementError, Result, with_causes};
+use super::watch::{EXCHANGE, RUN_STATE, Watch, ended};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
 use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
@@ -55,26 +55,23 @@ impl Watch {
     }
 
     /// What an outage keeps from being placed waits; what is wrong with it otherwise blocks the lane.
-    fn postpone_or_refuse(&mut self, errand: Errand, answer: Answer, error: &anyhow::Error) {
-        if let Some(StateSyncError::Taken { .. }) = error.downcast_ref() {
-            self.complain(EXCHANGE, error);
-            return self.waiting.push((errand, answer));
-        }
-        let is_outage = match error.downcast_ref::<ClusterError>() {
-            Some(error) => error.is_outage(),
-            None => error.downcast_ref().is_some_and(GitError::is_outage),
+    fn postpone_or_refuse(&mut self, errand: Errand, answer: Answer, error: &PlacementError) {
+        let without_answer = match error {
+            PlacementError::State(StateSyncError::Git(GitError::RemoteLocked { .. })) => {
+                Some(format!("lane {}", errand.lane))
+            }
+            PlacementError::State(error) if error.is_outage() || matches!(error, StateSyncError::Taken { .. }) => {
+                Some(EXCHANGE.to_owned())
+            }
+            PlacementError::Cluster(error) if error.is_outage() => Some(format!("executor {}", errand.executor)),
+            _ => None,
         };
-        if is_outage {
-            let subject = match error.downcast_ref() {
-                Some(GitError::RemoteLocked { .. }) => format!("lane {}", errand.lane),
-                _ if error.is::<ClusterError>() => format!("executor {}", errand.executor),
-                _ => EXCHANGE.to_owned(),
-            };
+        if let Some(subject) = without_answer {
             self.complain(&subject, error);
             return self.waiting.push((errand, answer));
         }
         let unusable = self.unusable(&lane_run(&self.placing.started.run_id, &errand.lane), error);
-        let reason = format!("it cannot be placed: {}", unusable.unwrap_or_else(|| shown(error)));
+        let reason = format!("it cannot be placed: {}", unusable.unwrap_or_else(|| error.shown()));
         let blocked = Event::LaneBlocked { lane: errand.lane.clone(), reason: reason.clone() };
         answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
     }
@@ -100,7 +97,7 @@ impl Watch {
     /// Has the run's own state pushed, so that a clone that pulls it knows of every offer. `false`: another clone has the run.
     fn is_state_pushed(&mut self) -> bool {
         let pushed = self.placing.state.as_ref().map_or(Ok(()), PushNow::push);
-        self.tolerate(RUN_STATE, pushed.map_err(anyhow::Error::msg)).is_some()
+        self.tolerate(RUN_STATE, pushed.map_err(PlacementError::Other)).is_some()
     }
 
     /// Pushes all of them, or nothing if the exchange has another state of one of the lanes now. Where it refuses one, or
@@ -116,10 +113,11 @@ impl Watch {
             Err(error) => error,
         };
         let is_about_one =
-            matches!(error.downcast_ref(), Some(GitError::RemoteLocked { .. } | GitError::PushRefused { .. }));
+            matches!(error, StateSyncError::Git(GitError::RemoteLocked { .. } | GitError::PushRefused { .. }));
         if is_about_one && new.len() > 1 {
             return new.into_iter().flat_map(|offer| self.push_new(vec![offer])).collect();
         }
+        let error = error.into();
         for offer in new {
             self.postpone_or_refuse(offer.errand, offer.answer, &error);
         }
@@ -134,8 +132,11 @@ impl Watch {
         let mut tickets = tickets.map(Vec::into_iter);
         for Offer { errand, answer, state, .. } in offers {
             let ticket = match &mut tickets {
-                Ok(tickets) => tickets.next().context("no answer").and_then(|ticket| Ok(ticket?)),
-                Err(error) => Err(anyhow::anyhow!("{error:#}")),
+                Ok(tickets) => match tickets.next() {
+                    Some(ticket) => ticket.map_err(PlacementError::from),
+                    None => Err(PlacementError::Other("no answer".to_owned())),
+                },
+                Err(error) => Err(PlacementError::Other(with_causes(error))),
             };
             match ticket {
                 Ok(ticket) => {
@@ -194,17 +195,20 @@ impl Watch {
         let is_new = errand.seen == 0;
         let before = before.filter(|_| !is_new);
         let (log, records) = if is_new { Default::default() } else { (log, records) };
-        ensure!(
-            is_new || before.is_some(),
-            "its state is gone from the exchange, and this clone has never had it; roll the lane back: lanewright \
-             rollback {} --lane {}",
-            self.placing.started.run_id,
-            errand.lane
-        );
+        if !is_new && before.is_none() {
+            return Err(PlacementError::Other(format!(
+                "its state is gone from the exchange, and this clone has never had it; roll the lane back: lanewright \
+                 rollback {} --lane {}",
+                self.placing.started.run_id, errand.lane
+            )));
+        }
         let facts = (&self.placing.started, self.placing.plan.as_ref());
         let added = continued(facts, (&run, index), &records, &self.records);
-        let log = [log, run_log::lines(&run, &self.placing.started.phase, &added)?].concat();
-        let plan = regular_file::read(self.placing.directory.plan()).context("the plan of the run cannot be read")?;
+        let added = run_log::lines(&run, &self.placing.started.phase, &added);
+        let log = [log, added.map_err(|error| PlacementError::Other(with_causes(&error)))?].concat();
+        let plan = regular_file::read(self.placing.directory.plan()).map_err(|error| {
+            PlacementError::Other(format!("the plan of the run cannot be read: {}", with_causes(&error)))
+        })?;
         let made = make(&self.source(&run), &exchange, (&plan, log), before.as_ref())?;
         Ok((made, Some(there.cloned())))
     }
@@ -220,7 +224,8 @@ impl Watch {
     }
 
     pub(super) fn index(&self, lane: &LaneId) -> Result<LaneIndex> {
-        self.placing.plan.find(lane).with_context(|| format!("the plan has no lane {lane}"))
+        let index = self.placing.plan.find(lane);
+        index.ok_or_else(|| PlacementError::Other(format!("the plan has no lane {lane}")))
     }
 
     fn source(&self, run: &RunId) -> Source {

@@ -5,16 +5,15 @@ use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use lanewright_git::GitError;
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{LaneId, RunId};
-use lanewright_programs::cluster::{ClusterError, OrderName, Ticket};
+use lanewright_programs::cluster::{OrderName, Ticket};
 use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::run_log::DurableLog;
 use lanewright_store::{Request, requests};
 
 use super::abandon::Unanswered;
+use super::error::{PlacementError, Result};
 use super::{Engine, Placing};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
@@ -260,47 +259,41 @@ impl Watch {
     }
 
     /// What can fail for a while: `None` where it does, which is shown.
-    pub(super) fn tolerate<T>(&mut self, subject: &str, done: Result<T>) -> Option<T> {
+    pub(super) fn tolerate<T, E: Into<PlacementError>>(&mut self, subject: &str, done: Result<T, E>) -> Option<T> {
         match done {
             Ok(done) => {
                 self.troubles.remove(subject);
                 Some(done)
             }
             Err(error) => {
-                self.complain(subject, &error);
+                self.complain(subject, &error.into());
                 None
             }
         }
     }
 
     /// Shows that something failed which is tried again, once for each reason.
-    pub(super) fn complain(&mut self, subject: &str, error: &anyhow::Error) {
-        if let Some(taken @ StateSyncError::Taken { .. }) = error.downcast_ref() {
+    pub(super) fn complain(&mut self, subject: &str, error: &PlacementError) {
+        if let PlacementError::State(StateSyncError::Taken { run, by, remote, reference }) = error {
             (self.is_taken, self.refs_due) = (true, Instant::now());
-            let mut told = self.placing.taken.lock().unwrap_or_else(PoisonError::into_inner);
-            *told = Some(taken.clone().into());
+            let (run, by, remote, reference) = (run.clone(), by.clone(), remote.clone(), reference.clone());
+            let taken = StateSyncError::Taken { run, by, remote, reference };
+            *self.placing.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
             return;
         }
-        let reason = shown(error);
+        let reason = error.shown();
         if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
             tracing::warn!("{subject}: {reason}; it is tried again");
         }
     }
 
     pub(super) fn engine(&self, name: &str) -> Result<&Engine> {
-        self.placing.engines.get(name).with_context(|| format!("executor `{name}` is not defined"))
+        let engine = self.placing.engines.get(name);
+        engine.ok_or_else(|| PlacementError::Other(format!("executor `{name}` is not defined")))
     }
 }
 
 pub(super) fn ended(errand: &Errand, outcome: Option<RunOutcome>, reason: &str) -> Event {
     let (lane, number) = (errand.lane.clone(), errand.number);
     Event::PlacementEnded { lane, number, outcome, reason: reason.to_owned() }
-}
-
-/// An error, and what can be done about it.
-pub(super) fn shown(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<ClusterError>() {
-        Some(error) => format!("{error}; {}", error.remedy()),
-        None => error.downcast_ref().map_or_else(|| format!("{error:#}"), GitError::with_remedy),
-    }
 }

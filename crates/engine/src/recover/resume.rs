@@ -73,9 +73,6 @@ impl<'a> PlanOnRecord<'a> {
 }
 
 /// What the pinned plan's file holds, or held before a process died that replaced it and did not record that.
-///
-/// # Errors
-/// That the file cannot be read.
 pub fn pinned_text(directory: &RunDirectory, records: &[Record]) -> io::Result<Vec<u8>> {
     let text = regular_file::read(directory.plan())?;
     let on_record = PlanOnRecord::of(records);

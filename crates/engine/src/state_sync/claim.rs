@@ -59,8 +59,8 @@ pub fn fetch_offer(
 ) -> Result<ReceivedState> {
     match fetch_into(repository, remote, run, &own(&incoming_reference(run), claim)) {
         Ok(received) if received.commit == *offer => Ok(received),
-        Err(error) if !matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => Err(error),
-        _ => Err(fenced(remote, run).into()),
+        Ok(_) | Err(StateSyncError::NoState { .. }) => Err(fenced(remote, run)),
+        Err(error) => Err(error),
     }
 }
 
@@ -110,7 +110,7 @@ fn claim_by(
     let request = PushRequest { reference, commit: Some(&commit), expected, hooks: false, is_similar: false };
     let holds = push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
     forget_reference(repository, &outgoing)?;
-    if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run).into()) }
+    if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run)) }
 }
 
 /// Takes a claim back under which nothing was pushed: the run is offered again as it was. `false`: the remote has another
@@ -128,9 +128,6 @@ pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState
 pub const KEPT: &str = "refs/lanewright/kept";
 
 /// Keeps the objects of a received state in `repository`, from which other clones borrow them.
-///
-/// # Errors
-/// What git says when the ref cannot be set.
 pub fn keep(repository: &Repository, received: &ReceivedState) -> Result<()> {
     Ok(point_reference(repository, &format!("{KEPT}/{}", received.manifest.run_id), &received.commit)?)
 }

@@ -1,12 +1,15 @@
 //! Why state was not pushed or pulled.
 
+use lanewright_files::FileError;
+use lanewright_git::GitError;
 use lanewright_model::cells::clean;
 use lanewright_model::{RunId, Timestamp};
+use lanewright_store::LogError;
 
-pub(super) use anyhow::Result;
+pub(super) type Result<T, E = StateSyncError> = std::result::Result<T, E>;
 
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum StateSyncError {
     #[error("run {run} cannot be pushed: {reason}")]
     Unreadable { run: RunId, reason: String },
@@ -34,9 +37,29 @@ pub enum StateSyncError {
     Diverged { branch: String, here: String, there: String, run: RunId },
     #[error("{0}")]
     Obstructed(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
 }
 
 impl StateSyncError {
+    /// Whether the same may succeed later, without anything being done here.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Git(error) if error.is_outage())
+    }
+
+    /// The message, and the remedy of an error of git's.
+    pub(super) fn with_remedy(&self) -> String {
+        if let Self::Git(error) = self { error.with_remedy() } else { self.to_string() }
+    }
+
     /// Part of the reason may come from another machine, so it is sanitized.
     pub(super) fn damaged(remote: &str, run: &RunId, reason: &str) -> Self {
         Self::Damaged { remote: remote.to_owned(), run: run.clone(), reason: clean(reason) }

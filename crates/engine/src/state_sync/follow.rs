@@ -7,8 +7,7 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
-use lanewright_git::{GitError, Remote};
+use lanewright_git::Remote;
 use lanewright_model::event::Record;
 
 use super::Source;
@@ -107,8 +106,12 @@ impl Follower {
         let limit = if is_forced { FORCED } else { LAST_PUSH };
         match self.ended.recv_timeout(limit) {
             Ok(outcome) => outcome,
-            Err(RecvTimeoutError::Timeout) => bail!("it took longer than {} s", limit.as_secs()),
-            Err(RecvTimeoutError::Disconnected) => bail!("the thread that pushes it panicked"),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(StateSyncError::Failed(format!("it took longer than {} s", limit.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(StateSyncError::Failed("the thread that pushes it panicked".to_owned()))
+            }
         }
     }
 }
@@ -130,9 +133,7 @@ impl Pusher {
             }
             let began = Instant::now();
             outcome = self.push(&pace);
-            if let Err(error) = &outcome
-                && let Some(StateSyncError::Superseded { .. } | StateSyncError::Fenced { .. }) = error.downcast_ref()
-            {
+            if let Err(error @ (StateSyncError::Superseded { .. } | StateSyncError::Fenced { .. })) = &outcome {
                 answer(&mut waiting, Some(&error.to_string()));
                 (pace.lost)();
                 return outcome;
@@ -168,15 +169,13 @@ impl Pusher {
 
     fn push(&mut self, pace: &Pace) -> Result<()> {
         let mut outcome = self.state.push(false).map(drop);
-        let is_superseded =
-            |error: &anyhow::Error| matches!(error.downcast_ref(), Some(StateSyncError::Superseded { .. }));
-        if outcome.as_ref().is_err_and(is_superseded) && (pace.overwrites)() {
+        if matches!(outcome, Err(StateSyncError::Superseded { .. })) && (pace.overwrites)() {
             outcome = self.state.push(true).map(drop);
         }
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.warned, true)
         {
-            let reason = GitError::reason(error);
+            let reason = error.with_remedy();
             tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.state.source.run);
         }
         outcome

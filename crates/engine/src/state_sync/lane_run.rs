@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use anyhow::ensure;
 use lanewright_git::{PushRequest, Remote, Repository, forget_reference, point_reference};
 use lanewright_model::{CommitId, RunId};
 
@@ -13,9 +12,6 @@ use super::receive::{ReceivedState, state_at};
 use super::{Source, incoming_reference, outgoing_reference, seen_reference, state_reference};
 
 /// Makes the state of a run that has this log and plan, and the files of the state `before` it. Nothing is pushed.
-///
-/// # Errors
-/// That the log or the plan cannot be read, or what git says.
 pub fn make(
     source: &Source,
     remote: &Remote,
@@ -51,9 +47,6 @@ pub fn push_made(ownership: &mut Ownership, made: &[(&ReceivedState, Option<&Com
 
 /// Fetches the states of several runs at once. A run that the remote does not have fails the whole fetch; a state that
 /// cannot be read fails alone.
-///
-/// # Errors
-/// What git says.
 pub fn fetch_all(
     repository: &Repository,
     remote: &Remote,
@@ -71,27 +64,18 @@ fn fetched(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Rece
 }
 
 /// The same for one run.
-///
-/// # Errors
-/// What git says, or why the state cannot be read.
 pub fn fetch_one(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
     remote.fetch(&[format!("+{}:{}", state_reference(run), incoming_reference(run))])?;
     fetched(repository, remote, run)
 }
 
 /// The state of a run as this clone last pushed or fetched it.
-///
-/// # Errors
-/// What git says, or that it is damaged.
 pub fn known(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Option<ReceivedState>> {
     let commit = repository.commit_at(&seen_reference(remote, run))?;
     commit.map(|commit| state_at(repository, remote, run, commit)).transpose()
 }
 
 /// Keeps a state, with all that it leads to, as the one that the remote was last seen with.
-///
-/// # Errors
-/// What git says.
 pub fn remember(repository: &Repository, remote: &Remote, state: &ReceivedState) -> Result<()> {
     let run = &state.manifest.run_id;
     point_reference(repository, &seen_reference(remote, run), &state.commit)?;
@@ -115,7 +99,9 @@ pub fn drop_all(ownership: &mut Ownership, runs: &[RunId]) -> Result<()> {
             PushRequest { reference, commit: None, expected, hooks: false, is_similar: false }
         });
         let requests: Vec<PushRequest<'_>> = removals.collect();
-        ensure!(ownership.push(&requests)?, "one of {} was changed meanwhile", references.join(", "));
+        if !ownership.push(&requests)? {
+            return Err(StateSyncError::Failed(format!("one of {} was changed meanwhile", references.join(", "))));
+        }
     }
     let (repository, remote) = (ownership.repository(), ownership.remote());
     runs.into_iter().try_for_each(|run| Ok(forget_reference(repository, &seen_reference(remote, run))?))

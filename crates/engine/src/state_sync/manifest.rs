@@ -58,16 +58,14 @@ impl Manifest {
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         let major = |format: &str| format.split('.').next().and_then(|number| number.parse::<u32>().ok());
         if major(&head.format) != major(FORMAT) {
-            return Err(
-                StateSyncError::NewerFormat { run: run.clone(), found: clean(&head.format), known: FORMAT }.into()
-            );
+            return Err(StateSyncError::NewerFormat { run: run.clone(), found: clean(&head.format), known: FORMAT });
         }
         let mut manifest: Self = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         // It is shown in lists and messages.
         manifest.host = clean(&manifest.host);
         manifest.claim.iter_mut().for_each(|claim| claim.host = clean(&claim.host));
         match manifest.fault(run) {
-            Some(fault) => Err(damaged(format!("{NAME}: {fault}")).into()),
+            Some(fault) => Err(damaged(format!("{NAME}: {fault}"))),
             None => Ok(manifest),
         }
     }

@@ -97,9 +97,6 @@ fn spaces() -> [String; 4] {
 }
 
 /// Removes the locks on what this clone knows of the states of `runs`, which no other process works on.
-///
-/// # Errors
-/// What the system says.
 pub fn remove_dead_locks(repository: &Repository, runs: impl IntoIterator<Item = RunId>) -> Result<()> {
     let runs: HashSet<String> = runs.into_iter().map(|run| run.to_string()).collect();
     Ok(remove_dead_locks_on(repository, &spaces(), &runs)?)

@@ -64,9 +64,6 @@ impl Ownership {
     }
 
     /// Whether this clone has pushed for the run and not given it up, so that something of it may be on the remote.
-    ///
-    /// # Errors
-    /// What git says.
     pub fn is_known(&self) -> Result<bool> {
         Ok(self.repository.commit_at(&self.seen())?.is_some())
     }
@@ -94,9 +91,6 @@ impl Ownership {
     }
 
     /// Refuses where another clone has the run; nothing is changed.
-    ///
-    /// # Errors
-    /// As for [`Self::begin`].
     pub fn check_free(&self) -> Result<()> {
         self.free().map(drop)
     }
@@ -145,9 +139,6 @@ impl Ownership {
     }
 
     /// Whether another clone has the run. Another thread may push for this one at the same time.
-    ///
-    /// # Errors
-    /// What git says.
     pub fn is_taken(&self) -> Result<bool> {
         let (there, pushed) = (self.there()?, self.pushed()?);
         Ok(there.is_some_and(|there| !pushed.contains(&there) && !self.is_from_here(&there)))
@@ -166,9 +157,6 @@ impl Ownership {
     }
 
     /// Whether this clone has the run.
-    ///
-    /// # Errors
-    /// What git says.
     pub fn is_ours(&self) -> Result<bool> {
         let (there, pushed) = (self.there()?, self.pushed()?);
         Ok(there.is_some_and(|there| pushed.contains(&there)))
@@ -207,9 +195,6 @@ impl Ownership {
     }
 
     /// The runs whose states the remote has, in the order of their names.
-    ///
-    /// # Errors
-    /// As for [`Self::push`].
     pub fn runs(&mut self) -> Result<Vec<(RunId, CommitId)>> {
         let reference = self.reference();
         let (mut runs, mut owner) = (Vec::new(), None);
@@ -227,9 +212,6 @@ impl Ownership {
     }
 
     /// Gives the run up: nothing of it is on the remote any more.
-    ///
-    /// # Errors
-    /// As for [`Self::push`].
     pub fn end(&mut self) -> Result<()> {
         if self.expected.is_some() && !self.push_with(&[], None)? {
             let there = self.there()?;
@@ -273,7 +255,7 @@ impl Ownership {
         serde_json::from_slice(&owner.and_then(|owner| forgotten.map(|()| owner)).ok()??).ok()
     }
 
-    fn taken(&self, there: &CommitId) -> anyhow::Error {
+    fn taken(&self, there: &CommitId) -> StateSyncError {
         let by = match self.owner_at(there) {
             Some(owner) => {
                 let place = format!("{} in {}", owner.host, owner.repository.display());
@@ -282,7 +264,7 @@ impl Ownership {
             None => "another clone".to_owned(),
         };
         let (run, remote) = (self.run.clone(), self.remote.name().to_owned());
-        StateSyncError::Taken { run, by, remote, reference: self.reference() }.into()
+        StateSyncError::Taken { run, by, remote, reference: self.reference() }
     }
 
     fn reference(&self) -> String {

@@ -191,7 +191,7 @@ impl ReplayedLog {
 }
 
 fn parse_plan(source: &Source, plan: &[u8]) -> Result<Plan> {
-    Ok(serde_json::from_slice(plan).map_err(|error| unreadable(source, format!("its plan: {error}")))?)
+    serde_json::from_slice(plan).map_err(|error| unreadable(source, format!("its plan: {error}")))
 }
 
 fn unreadable(source: &Source, reason: String) -> StateSyncError {
@@ -314,5 +314,4 @@ fn pieces(log: &[u8], known: Pieces) -> (Vec<RunFile>, Pieces) {
 }
 
 #[cfg(test)]
-#[path = "pack_tests.rs"]
 mod tests;

@@ -78,7 +78,7 @@ pub(super) fn fetch_into(
 ) -> Result<ReceivedState> {
     let reference = state_reference(run);
     if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
-        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() }.into());
+        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() });
     }
     remote.fetch(&[format!("+{reference}:{incoming}")])?;
     let commit = repository.commit_at(incoming);
@@ -108,7 +108,7 @@ impl ReceivedState {
         self.refuse_what_does_not_belong()?;
         let log = self.log(repository)?;
         if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
-            return Err(self.damaged("its run log is not the one that it was pushed with").into());
+            return Err(self.damaged("its run log is not the one that it was pushed with"));
         }
         let name = format!("the log of run {}", self.manifest.run_id);
         let records = run_log::parse(Path::new(&name), &log)?;
@@ -146,9 +146,6 @@ impl ReceivedState {
 
     /// The files of these jobs (`jobs`: their directories below the run's) that are not in `known`, which has
     /// `<path> <object>` of each and is extended.
-    ///
-    /// # Errors
-    /// What git says.
     pub fn new_files(
         &self,
         repository: &Repository,
@@ -174,7 +171,7 @@ impl ReceivedState {
             entry.kind != TreeEntryKind::File || !is_plain(&entry.path) || is_for_a_process
         };
         match self.entries.iter().find(strange) {
-            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path)).into()),
+            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
             None => Ok(()),
         }
     }
@@ -204,7 +201,7 @@ impl ReceivedState {
             };
             if let Some(path) = strange {
                 let (path, root) = (path.display(), root.display());
-                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")).into());
+                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")));
             }
         }
         Ok(())
@@ -221,7 +218,7 @@ impl ReceivedState {
             _ => false,
         };
         let whole = records.last().is_some_and(|record| record.seq == manifest.records);
-        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's").into()) }
+        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's")) }
     }
 }
 

@@ -97,7 +97,7 @@ impl Destination<'_> {
         };
         match publish(self.repository, branch, from, to)? {
             Publication::Published | Publication::AlreadyThere => Ok(()),
-            other => Err(obstructed(branch, &other).into()),
+            other => Err(obstructed(branch, &other)),
         }
     }
 
@@ -129,16 +129,13 @@ struct Fitting {
 }
 
 /// Checks whether a run can be restored in this clone.
-///
-/// # Errors
-/// As for [`Destination::restore`].
 pub fn check(repository: &Repository, remote: &Remote, received: &ReceivedState) -> Result<()> {
     fitting(repository, remote, received).map(drop)
 }
 
 fn fitting(repository: &Repository, remote: &Remote, received: &ReceivedState) -> Result<Fitting> {
     if remote.is_shallow_here()? {
-        return Err(StateSyncError::Shallow.into());
+        return Err(StateSyncError::Shallow);
     }
     let contents = received.open(repository)?;
     let integration = integration_move(repository, received, &contents.state)?;
@@ -156,7 +153,7 @@ fn missing(repository: &Repository, received: &ReceivedState) -> Result<Vec<(Str
             Some(found) => {
                 let (found, wanted, run) =
                     (found.short().to_owned(), commit.short().to_owned(), manifest.run_id.clone());
-                return Err(StateSyncError::InTheWay { name, found, wanted, run }.into());
+                return Err(StateSyncError::InTheWay { name, found, wanted, run });
             }
             None => missing.push((name, commit.clone())),
         }
@@ -179,10 +176,10 @@ fn integration_move(
     if !repository.is_ancestor(&here, there)? {
         let (here, there) = (here.short().to_owned(), there.short().to_owned());
         let (branch, run) = (branch.clone(), received.manifest.run_id.clone());
-        return Err(StateSyncError::Diverged { branch, here, there, run }.into());
+        return Err(StateSyncError::Diverged { branch, here, there, run });
     }
     match obstacle_to_publishing(repository, branch, &here, there)? {
-        Some(obstacle) => Err(obstructed(branch, &obstacle).into()),
+        Some(obstacle) => Err(obstructed(branch, &obstacle)),
         None => Ok(Some((Some(here), there.clone()))),
     }
 }

@@ -35,7 +35,7 @@ pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
 fn refuse_claimed(source: &Source, remote: &Remote) -> Result<()> {
     match fetch(&source.repository, remote, &source.run) {
         Ok(theirs) if theirs.manifest.claim.is_some() && !theirs.manifest.is_over() => {
-            Err(refused(source, remote, &theirs.manifest).into())
+            Err(refused(source, remote, &theirs.manifest))
         }
         // Any other state of the remote is checked by the push.
         _ => Ok(()),
@@ -65,7 +65,7 @@ impl StatePusher {
         if !push(source, remote, &packed, expected.as_ref())? {
             let theirs = going_on_from(source, remote, &packed, force)?;
             if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
-                return Err(refused(source, remote, &packed.manifest).into());
+                return Err(refused(source, remote, &packed.manifest));
             }
         }
         point_reference(&source.repository, &seen, &packed.commit)?;
@@ -103,8 +103,8 @@ fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&Com
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
 fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<ReceivedState>> {
     let received = match fetch(&source.repository, remote, &source.run) {
-        Err(error) if matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => {
-            return if source.claim.is_some() { Err(fenced(remote, &source.run).into()) } else { Ok(None) };
+        Err(StateSyncError::NoState { .. }) => {
+            return if source.claim.is_some() { Err(fenced(remote, &source.run)) } else { Ok(None) };
         }
         // What cannot be read is overwritten by force only.
         received => received?,
@@ -114,7 +114,7 @@ fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool)
         Some(_) if !received.manifest.is_over() => force,
         _ => force || continues(&packed.log, &received.manifest),
     };
-    if may_go_on { Ok(Some(received)) } else { Err(refused(source, remote, &received.manifest).into()) }
+    if may_go_on { Ok(Some(received)) } else { Err(refused(source, remote, &received.manifest)) }
 }
 
 fn refused(source: &Source, remote: &Remote, theirs: &Manifest) -> StateSyncError {

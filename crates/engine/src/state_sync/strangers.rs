@@ -13,14 +13,11 @@ use super::receive::ReceivedState;
 
 impl ReceivedState {
     /// Refuses a state that holds what the own run of `lane` never says, keeps or leaves; `records` are its log.
-    ///
-    /// # Errors
-    /// [`StateSyncError::Damaged`].
     pub(crate) fn refuse_what_is_not_of(&self, (phase, lane): (&PhaseId, &LaneId), records: &[Record]) -> Result<()> {
         self.refuse_what_does_not_belong()?;
         let spaces = snapshot_spaces(phase, lane);
         let is_foreign = |name: &str| !spaces.iter().any(|space| name.starts_with(space.as_str()));
-        let damaged = |reason: String| Err(self.damaged(&reason).into());
+        let damaged = |reason: String| Err(self.damaged(&reason));
         let refuse = |what: String| damaged(format!("{what} is not of lane {lane}"));
         if self.manifest.phase != *phase {
             return refuse(format!("phase {}", self.manifest.phase));

@@ -134,11 +134,6 @@ impl GitError {
         matches!(self, Self::Remote { .. } | Self::RemoteLocked { .. })
     }
 
-    /// [`GitError::with_remedy`] of an error that may be git's.
-    pub fn reason(error: &anyhow::Error) -> String {
-        error.downcast_ref().map_or_else(|| error.to_string(), Self::with_remedy)
-    }
-
     /// The message and the remedy, for texts that have one line for both.
     pub fn with_remedy(&self) -> String {
         self.remedy().map_or_else(|| self.to_string(), |remedy| format!("{self}; {remedy}"))

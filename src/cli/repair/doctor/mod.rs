@@ -17,7 +17,7 @@ use lanewright_model::{PhaseId, RunId};
 use lanewright_plan::ReadOptions;
 use lanewright_schedule::RunState;
 use lanewright_store::lock::LockError;
-use lanewright_store::{Journal, RunLock};
+use lanewright_store::{Journal, LogError, RunLock};
 
 use crate::cli::args;
 use crate::cli::error::is_held;
@@ -85,14 +85,14 @@ impl Doctor<'_> {
             Some((reading.sha256, reading.plan.map(stored)))
         };
         let _checking = self.within.activity("Checking the stored state");
-        survey(&Scope {
+        Ok(survey(&Scope {
             repository: &self.within.repository,
             state: &self.within.state,
             worktree_root: &self.within.settings.worktree_root.value,
             only: self.only,
             ours,
             read_source: &read_source,
-        })
+        })?)
     }
 
     /// Repairs and looks again until there is nothing left that can be repaired.
@@ -117,9 +117,12 @@ impl Doctor<'_> {
                     repository: &self.within.repository,
                     now: now(),
                     record: &|log, events| self.record(log, events),
-                    executor: &|started, plan| self.within.executor(started, plan),
+                    executor: &|started, plan| {
+                        self.within.executor(started, plan).map_err(|error| CliError::from(error).one_line())
+                    },
                 };
-                let done = repair.carry_out(&tools).map_err(|error| CliError::from(error).one_line());
+                let done = repair.carry_out(&tools);
+                let done = done.map_err(|error| CliError::from(anyhow::Error::from(error)).one_line());
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
                 repairing.advance();
@@ -130,10 +133,10 @@ impl Doctor<'_> {
     }
 
     /// Adds what a repair changes to the log of a run, whose lock is held.
-    fn record(&self, log: &Path, events: &[Event]) -> Result<()> {
+    fn record(&self, log: &Path, events: &[Event]) -> Result<(), LogError> {
         let (mut journal, _) = Journal::open(log)?;
         events.iter().try_for_each(|event| journal.append(now(), event).map(drop))?;
-        Ok(journal.sync()?)
+        journal.sync()
     }
 
     /// What is wrong with the state, and what else would have a resume or a rollback refused.
@@ -166,7 +169,7 @@ impl Doctor<'_> {
         let (Some(started), Some(records)) = (state.started(), run.log.certain()) else { return Ok(()) };
         let executor = self.within.executor(started, state.plan())?;
         let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), &[]);
-        let plan = rollback_plan(state, records, &[]).map_err(|error| refused(error.into()))?;
+        let plan = rollback_plan(state, records, &[]).map_err(refused)?;
         check_worktrees(&executor, &plan).map_err(refused)
     }
 }

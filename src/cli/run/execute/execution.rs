@@ -97,7 +97,7 @@ pub(crate) fn execute(
         && taken.is_none()
     {
         let again = format!("to push it: lanewright state push {}", run.started.run_id);
-        let reason = CliError::from(error).one_line();
+        let reason = CliError::from(anyhow::Error::from(error)).one_line();
         context.printer.warning(format!("the remote does not have the newest state of the run: {reason}"), &[again]);
     }
     // The last lane's files were removed after the pool was.
@@ -105,7 +105,7 @@ pub(crate) fn execute(
     report::keep(within, &run.plan, &run.started.run_id);
     let finish = ended?;
     if let Some(taken) = taken.filter(|_| finish.outcome != RunOutcome::Done) {
-        return Err(taken);
+        return Err(taken.into());
     }
     summarize(within, &view, &run.started)?;
     // Once the state is pushed, it removes what is not needed any more.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 
-use anyhow::{Result, bail, ensure};
 use lanewright_files::atomic;
 use lanewright_git::{self as git, GitError};
 use lanewright_model::CommitId;
@@ -11,6 +10,15 @@ use lanewright_store::{RunDirectory, RunLock};
 
 use super::{Leftover, Surroundings, Thing};
 use crate::recover::doctor::Expected;
+
+/// Why something was not removed.
+#[derive(Debug, thiserror::Error)]
+enum RemoveError {
+    #[error("{}", .0.with_remedy())]
+    Git(#[from] GitError),
+    #[error("{0}")]
+    InUse(String),
+}
 
 /// Removes all of `found` that may be removed, except the log; calls `removed` for each. Returns the same list with the
 /// results.
@@ -28,7 +36,7 @@ pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>, r
             let blocked = matches!(leftover.thing, Thing::Log(_)) && left.iter().any(Leftover::was_refused);
             let done = match &leftover.thing {
                 _ if blocked => Err("something of the run could not be removed".to_owned()),
-                thing => remove_one(around, run, thing, &base).map_err(|error| GitError::reason(&error)),
+                thing => remove_one(around, run, thing, &base).map_err(|error| error.to_string()),
             };
             match done {
                 Ok(()) => removed(),
@@ -55,17 +63,20 @@ fn empty_pool(around: &Surroundings<'_>, run: &Expected, left: &mut [Leftover]) 
     }
 }
 
-fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &CommitId) -> Result<()> {
+fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &CommitId) -> Result<(), RemoveError> {
+    let in_use = |reason: String| Err(RemoveError::InUse(reason));
     match thing {
         Thing::Held(slot) => {
             around.pool.throw_away(slot, base)?;
             around.pool.unlink(&slot.holder)?;
         }
-        Thing::Free(path) if fs::symlink_metadata(path).is_ok() => bail!("another process took it meanwhile"),
+        Thing::Free(path) if fs::symlink_metadata(path).is_ok() => {
+            return in_use("another process took it meanwhile".to_owned());
+        }
         Thing::Free(_) | Thing::Log(_) => {}
         Thing::Branch(name, at) => {
             if let Some(place) = around.repository.where_checked_out(name)? {
-                bail!(GitError::BranchInTheWay { branch: name.clone(), place: Some(place) }.with_remedy());
+                return Err(GitError::BranchInTheWay { branch: name.clone(), place: Some(place) }.into());
             }
             delete(around, &format!("refs/heads/{name}"), at)?;
         }
@@ -73,16 +84,20 @@ fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &C
         Thing::LaneDirectory(lane, _) => {
             let kept = around.pool.remove_lane_directory(&run.started.run_id, lane)?;
             let names: Vec<String> = kept.iter().map(|it| it.display().to_string()).collect();
-            ensure!(names.is_empty(), "it holds what is not Lanewright's: {}", names.join(", "));
+            if !names.is_empty() {
+                return in_use(format!("it holds what is not Lanewright's: {}", names.join(", ")));
+            }
         }
     }
     Ok(())
 }
 
-fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<()> {
+fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<(), RemoveError> {
     let moved = git::delete_references(around.repository, &[(reference.to_owned(), at.clone())])?;
-    ensure!(moved.is_empty(), "another process moved it meanwhile");
-    Ok(())
+    match moved.is_empty() {
+        true => Ok(()),
+        false => Err(RemoveError::InUse("another process moved it meanwhile".to_owned())),
+    }
 }
 
 /// Removes a run's directory and its log, and the lock last, while it is still held: a process that waits for the run then

@@ -7,6 +7,7 @@
 //! nothing is left to repair.
 
 mod diagnosis;
+mod error;
 mod escalation;
 mod expected;
 mod facts;
@@ -17,6 +18,7 @@ mod shared;
 mod survey;
 
 pub use diagnosis::diagnose;
+pub use error::DoctorError;
 pub use expected::{Expected, Holding, Owned};
 pub(crate) use facts::{
     Claimed, DamagedLane, HoldingSeen, IndexTrouble, LogSeen, Remains, SharedFacts, StatusSeen, TaskSeen, differing,

@@ -10,11 +10,12 @@ use lanewright_model::event::Event;
 use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
 
+use super::error::Result;
 use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.
-pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> anyhow::Result<Vec<RunId>> {
+pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> Result<Vec<RunId>> {
     let logged: Vec<RunId> = scope.state.runs()?;
     let mut runs: BTreeSet<RunId> = logged.iter().cloned().collect();
     for path in entries(&scope.state.path())?.iter().filter(|path| path.is_dir()) {
@@ -56,7 +57,7 @@ fn pool(scope: &Scope<'_>) -> Pool {
 }
 
 /// Finds everything that has the names of the run's lanes and agents.
-pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> anyhow::Result<Remains> {
+pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
     let slots = pool(scope).slots_seen()?;
     let holds = |holder: &Option<lanewright_git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);

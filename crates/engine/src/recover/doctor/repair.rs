@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
 use lanewright_files::{atomic, directory};
 use lanewright_git::{self as git, Holder, Pool, Repository, Snapshot};
 use lanewright_model::event::{Event, RunStarted, SnapshotReason, Worktree};
@@ -11,11 +10,12 @@ use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
 use lanewright_programs::process;
 use lanewright_schedule::RunState;
-use lanewright_store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
+use lanewright_store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_repair, lane_files, salvage};
 
 use crate::executor::Executor;
 use crate::executor::objects::{LostHead, Restored};
 use crate::recover::doctor::IndexTrouble;
+use crate::recover::doctor::error::{DoctorError, Result};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]
@@ -65,9 +65,9 @@ pub struct Tools<'a> {
     pub now: Timestamp,
     /// Adds events to a run log. A resume compares worktrees with what the log says, so a repair that changes what is
     /// checked out says so there, before it does it: else the resume would take it for a change by the user.
-    pub record: &'a dyn Fn(&Path, &[Event]) -> Result<()>,
+    pub record: &'a dyn Fn(&Path, &[Event]) -> Result<(), LogError>,
     /// What carries out the actions of a run.
-    pub executor: &'a dyn Fn(&RunStarted, &Arc<Plan>) -> Result<Executor>,
+    pub executor: &'a dyn Fn(&RunStarted, &Arc<Plan>) -> Result<Executor, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -192,7 +192,8 @@ fn not_in_source(retried: &[LaneId]) -> String {
 }
 
 fn write_plan(path: &Path, plan: &Plan, retried: &[LaneId]) -> Result<String> {
-    let text = serde_json::to_vec_pretty(plan).map_err(|error| anyhow!("the plan cannot be written: {error}"))?;
+    let text = serde_json::to_vec_pretty(plan);
+    let text = text.map_err(|error| DoctorError::Refused(format!("the plan cannot be written: {error}")))?;
     let aside = path.exists().then(|| salvage::keep_aside(path)).transpose()?;
     if let Some(directory) = path.parent() {
         directory::create_directory(directory)?;
@@ -244,12 +245,12 @@ fn rescue_name(branch: &str) -> String {
 }
 
 fn restore_objects(tools: &Tools<'_>, log: &Path, state: &RunState, lane: LaneIndex) -> Result<String> {
-    let started = state.started().ok_or_else(|| anyhow!("the run has not started"))?;
-    let executor = (tools.executor)(started, state.plan())?;
+    let started = state.started().ok_or_else(|| DoctorError::Refused("the run has not started".to_owned()))?;
+    let executor = (tools.executor)(started, state.plan()).map_err(DoctorError::Refused)?;
     let Restored { events, blocked } = executor.restore_lane(lane, state, LostHead::Refuse)?;
     (tools.record)(log, &events)?;
     match blocked.into_iter().next() {
-        Some((_, reason)) => Err(anyhow!(reason)),
+        Some((_, reason)) => Err(DoctorError::Refused(reason)),
         None => {
             let said = events.iter().filter_map(|event| match event {
                 Event::Noted { message, .. } => Some(message.clone()),
@@ -277,7 +278,7 @@ fn make_index(repository: &Repository, index: &IndexTrouble) -> Result<String> {
 fn refuse_in_use(worktree: &Path) -> Result<()> {
     match process::at_work_in(worktree, "git") {
         Some(gits) if gits.is_empty() => Ok(()),
-        _ => Err(anyhow!("a git is at work in {} now", worktree.display())),
+        _ => Err(DoctorError::Refused(format!("a git is at work in {} now", worktree.display()))),
     }
 }
 

@@ -7,6 +7,7 @@ use lanewright_git::{self as git, GitError, Pool, Repository};
 use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use lanewright_programs::process;
 
+use super::error::Result;
 use crate::executor::FINAL;
 use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
 
@@ -14,7 +15,7 @@ pub(super) fn shared_facts(
     scope: &Scope<'_>,
     runs: &[RunFacts],
     checkpoints: Result<Vec<CheckpointRecord>, String>,
-) -> anyhow::Result<SharedFacts> {
+) -> Result<SharedFacts> {
     let pools = pools(scope, runs);
     let mut shared = SharedFacts {
         checkpoints_path: scope.state.checkpoints(),

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
 use lanewright_files::regular_file::read_left;
 use lanewright_git::{GitError, Pool, Repository, Slot, SlotCheckout, branch_reference};
 use lanewright_model::digest::sha256;
@@ -20,6 +19,7 @@ use lanewright_view::RunHistory;
 use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
 use lanewright_view::contract::tasks::task_file;
 
+use super::error::Result;
 use super::facts::*;
 use super::{remains, shared};
 use crate::executor::objects::NeededCommits;

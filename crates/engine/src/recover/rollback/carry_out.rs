@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use lanewright_git::{self as git, Snapshot};
 use lanewright_model::event::{Event, Record, RunOutcome, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneId, Timestamp};
@@ -39,7 +38,7 @@ struct Rollback<'a> {
 /// Rolls the lanes back. The caller holds the run's lock; `watch` gets every record once it is durable.
 ///
 /// # Errors
-/// `RollbackError`, or what git, a process or the run log returns. Before `RollbackBegun` nothing was changed but
+/// Before `RollbackBegun` nothing was changed but
 /// repairs; after it the same rollback, requested again, finishes.
 pub fn carry_out(
     executor: &Executor,
@@ -94,7 +93,7 @@ impl Rollback<'_> {
         }
         sync_log(self.journal)?;
         for record in &records {
-            self.state.apply(record).context("the run's events contradict each other")?;
+            self.state.apply(record)?;
         }
         (self.watch)(&records);
         Ok(())

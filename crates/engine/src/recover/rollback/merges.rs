@@ -75,7 +75,7 @@ pub(super) fn undo(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Reve
             obstacle => refused(executor, obstacle)?,
         }
     }
-    Err(RollbackError::Busy { branch: branch.clone() }.into())
+    Err(RollbackError::Busy { branch: branch.clone() })
 }
 
 fn integration(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Option<CommitId>> {
@@ -101,7 +101,7 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
             }
             Revert::Conflict(paths) => {
                 let (lane, branch) = (id.clone(), executor.facts.base_branch.clone());
-                return Err(RollbackError::Conflict { lane, merge: merge.commit.clone(), branch, paths }.into());
+                return Err(RollbackError::Conflict { lane, merge: merge.commit.clone(), branch, paths });
             }
         }
     }
@@ -111,7 +111,7 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
 fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {
     match obstacle {
         Publication::CheckedOutDirty { worktree, obstacles } => {
-            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles }.into())
+            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles })
         }
         Publication::Published | Publication::AlreadyThere | Publication::Moved(_) => Ok(()),
     }

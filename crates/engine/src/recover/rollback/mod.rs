@@ -12,17 +12,22 @@ mod work;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-
-use crate::recover::resume::names;
-use lanewright_git::Blockers;
+use lanewright_git::{Blockers, GitError};
 use lanewright_model::{CommitId, LaneId};
+use lanewright_programs::process::ProcessError;
+use lanewright_schedule::Fault;
+use lanewright_store::LogError;
+
+use crate::executor::ExecutorError;
+use crate::recover::resume::names;
 
 pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
 pub use merges::{MergedWork, merged_work};
 pub use plan::{LaneToRollBack, RollbackPlan, RolledBackBefore, plan};
 
-/// Why a rollback cannot be done, where the user can change that.
+type Result<T, E = RollbackError> = std::result::Result<T, E>;
+
+/// Why a rollback cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
     #[error("the plan has no lane `{0}`")]
@@ -51,6 +56,16 @@ pub enum RollbackError {
         /// The repositories, relative to it.
         paths: Vec<String>,
     },
+    #[error("{0}")]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    #[error("{0}")]
+    Process(#[from] ProcessError),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error("the run's events contradict each other")]
+    Contradiction(#[from] Fault),
 }
 
 #[cfg(test)]

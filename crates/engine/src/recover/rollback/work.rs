@@ -23,13 +23,13 @@ pub(super) fn check(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
         git::refuse_unreadable(&slot.path)?;
         let paths = git::embedded_repositories_in(&slot.path)?;
         if !paths.is_empty() {
-            return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths }.into());
+            return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths });
         }
     }
     for (_, branch) in branches(executor, lane) {
         let places: Vec<PathBuf> = executor.repository.all_checked_out(&branch)?;
         if let Some(place) = places.into_iter().find(|place| held.iter().all(|slot| slot.path != *place)) {
-            return Err(RollbackError::BranchInUse { branch, place }.into());
+            return Err(RollbackError::BranchInUse { branch, place });
         }
     }
     Ok(())
@@ -50,7 +50,7 @@ pub(super) fn existing(executor: &Executor, kept: &[SnapshotView]) -> Result<Vec
 pub(super) fn delete_branches(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
     for (_, branch) in branches(executor, lane) {
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
-            return Err(RollbackError::BranchInUse { branch, place }.into());
+            return Err(RollbackError::BranchInUse { branch, place });
         }
         match executor.repository.target_of(&git::branch_reference(&branch))? {
             Some(head) => {

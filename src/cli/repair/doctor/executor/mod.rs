@@ -244,7 +244,7 @@ impl Preflight<'_> {
     /// Removes, where a ref was `pushed`, the job, its output if that is on this machine, and the refs.
     fn remove(&self, pushed: bool) -> Result<()> {
         if !pushed {
-            return self.probe.forget();
+            return Ok(self.probe.forget()?);
         }
         let withdrawn = self.probe.withdraw();
         let names = std::slice::from_ref(&self.order);
@@ -261,7 +261,7 @@ impl Preflight<'_> {
         }
         let forgotten = self.cluster.forget(names);
         forgotten.map_err(|error| ExitStatus::Blocked.error(error.to_string()).hint(error.remedy()))?;
-        withdrawn
+        Ok(withdrawn?)
     }
 }
 
@@ -273,7 +273,7 @@ fn refused(name: &'static str, error: &ClusterError) -> Line {
     Line::new(name, Outcome::Failed, error.to_string()).remedy(error.remedy())
 }
 
-fn failed(name: &'static str, error: anyhow::Error) -> Line {
-    let error = CliError::from(error);
+fn failed(name: &'static str, error: impl Into<anyhow::Error>) -> Line {
+    let error = CliError::from(error.into());
     Line::new(name, Outcome::Failed, error.message).remedy(error.hints.join("; "))
 }
