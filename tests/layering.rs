@@ -43,7 +43,11 @@ const ROOMS: &[(&str, Rooms)] = &[
         &[
             ("executor", &[]),
             ("state_sync", &[]),
-            ("recover", &["executor"]),
+            ("at_resume", &["executor"]),
+            ("rollback", &["executor", "at_resume"]),
+            ("doctor", &["executor", "at_resume"]),
+            ("clean", &["doctor"]),
+            ("prune", &[]),
             ("drive", &["executor"]),
             ("placement", &["executor", "state_sync"]),
         ],
@@ -336,8 +340,8 @@ fn folders_import_only_what_they_may() {
     });
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     let planted: [(&str, &[&str], &str); 7] = [
-        ("engine", &["executor", "merge"], "use crate::{recover::resume, executor::clock};"),
-        ("engine", &["recover", "resume"], "fn f() { let _ = crate::placement::collect; }"),
+        ("engine", &["executor", "merge"], "use crate::{at_resume::check, executor::clock};"),
+        ("engine", &["at_resume", "external_changes"], "fn f() { let _ = crate::placement::collect; }"),
         ("engine", &["state_sync", "push"], "use super::super::executor::Executor;"),
         (".", &["progress", "live"], "use crate::*;"),
         (".", &["progress", "live"], "macro_rules! m { () => { $crate::cli::Context } }"),
@@ -348,7 +352,7 @@ fn folders_import_only_what_they_may() {
         assert_eq!(wrong_imports(package, modules, source).len(), 1, "{package} {modules:?}: {source}");
     }
     let harmless =
-        "use crate::executor::clock; use super::recover; // crate::placement\nconst S: &str = \"crate::recover\";";
+        "use crate::executor::clock; use super::at_resume; // crate::placement\nconst S: &str = \"crate::doctor\";";
     assert_eq!(wrong_imports("engine", &["placement", "collect"], harmless), [""; 0]);
     for (package, files) in packages() {
         for (parent, rooms) in rooms_of(&package) {

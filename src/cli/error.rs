@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::progress::projections::ProjectionError;
+use lanewright_engine::at_resume::ResumeError;
+use lanewright_engine::doctor::DoctorError;
 use lanewright_engine::drive::DriverError;
 use lanewright_engine::executor::ExecutorError;
-use lanewright_engine::recover::doctor::DoctorError;
-use lanewright_engine::recover::resume::ResumeError;
-use lanewright_engine::recover::rollback::RollbackError;
+use lanewright_engine::rollback::RollbackError;
 use lanewright_engine::state_sync::StateSyncError;
 use lanewright_files::FileError;
 use lanewright_git::GitError;

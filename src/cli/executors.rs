@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use lanewright_engine::placement::Engine;
-use lanewright_engine::state_sync::lane_run::drop_all;
+use lanewright_engine::state_sync::exchange::lane_run::drop_all;
 use lanewright_engine::state_sync::{Ownership, StateSyncError};
 use lanewright_git::{GitError, Remote, Repository};
 use lanewright_model::{ExecutorSettings, HERE, LaneId, LaneIndex, Plan, RunId};

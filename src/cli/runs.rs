@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use lanewright_engine::recover::resume::has_begun;
+use lanewright_engine::at_resume::has_begun;
 use lanewright_files::regular_file;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;

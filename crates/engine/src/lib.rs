@@ -2,8 +2,14 @@
 //!
 //! [`drive`] owns the inbox of a run: it makes events durable in the log and hands the scheduler's actions to the
 //! [`executor`], which carries each out on git, processes and files and answers with events. [`placement`] does the same
-//! for lanes that run on a cluster, [`state_sync`] copies a run to another clone, and [`recover`] is what happens to a run
-//! that nobody works on: resume, rollback, cleaning up and the doctor.
+//! for lanes that run on a cluster, and [`state_sync`] copies a run to another clone. The other folders are named after
+//! the moment when they run, while no process works on the run:
+//!
+//! - [`at_resume`]: before a run continues, from `resume`, `retry` and `execute-phase`
+//! - [`rollback`], [`clean`], [`doctor`]: when the command of that name is called
+//! - [`prune`]: when `checkpoints prune` is called
+//!
+//! What git loses while a run works is restored by [`executor::repair`], which a resume, a rollback and the doctor call, too.
 //!
 //! What is wanted next is decided by `lanewright-schedule` alone. Plan files, settings and the command line are not known
 //! here.
@@ -12,8 +18,12 @@
 
 #![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
 
+pub mod at_resume;
+pub mod clean;
+pub mod doctor;
 pub mod drive;
 pub mod executor;
 pub mod placement;
-pub mod recover;
+pub mod prune;
+pub mod rollback;
 pub mod state_sync;

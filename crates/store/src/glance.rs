@@ -214,7 +214,7 @@ fn worktree_root(started: &RunStarted, log: &File, length: u64) -> io::Result<Pa
 /// How much of each end of a log is searched for where its run was taken to, in bytes.
 const MOST: u64 = 1 << 18;
 
-/// Without one of these a run has nothing to continue: `recover::resume::has_begun`.
+/// Without one of these a run has nothing to continue: `at_resume::has_begun`.
 const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
 const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
 

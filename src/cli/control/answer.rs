@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright_engine::recover::resume::replay;
+use lanewright_engine::at_resume::replay;
 use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
 use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use lanewright_plan::settings::Settings;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lanewright_engine::recover::clean::{
+use lanewright_engine::clean::{
     Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
 };
-use lanewright_engine::recover::doctor::Expected;
+use lanewright_engine::doctor::Expected;
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};

@@ -1,6 +1,6 @@
 //! `rollback`: lanes back to their starting point.
 
-use lanewright_engine::recover::rollback::{
+use lanewright_engine::rollback::{
     LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
     plan,
 };

@@ -245,6 +245,30 @@ impl Executor {
         Event::Noted { lane: Some(self.id(lane)), message }
     }
 
+    /// The first of `points` that can be read, and events for the damaged ones before it: a power cut or a bad disk may take
+    /// what a commit holds.
+    fn first_intact(
+        &self,
+        lane: LaneIndex,
+        agent: usize,
+        points: Vec<CommitId>,
+    ) -> Result<(CommitId, Vec<Event>), ExecutorError> {
+        let damaged = git::damaged(&self.repository, &points)?;
+        let mut events = Vec::new();
+        for commit in points {
+            let Some(error) = damaged.get(&commit) else { return Ok((commit, events)) };
+            let agent = Some(self.plan.lane(lane).agents[agent].name.clone());
+            let (lane, error) = (self.id(lane), error.clone());
+            events.push(Event::SnapshotDamaged { lane, agent, commit, reference: String::new(), error });
+        }
+        let why: Vec<String> = damaged.values().cloned().collect();
+        Err(ExecutorError::Precondition(format!(
+            "no state that it could start again from can be read ({}); see what `git fsck` says, put the objects back \
+             and resume",
+            why.join("; ")
+        )))
+    }
+
     /// Puts the agent's worktree where its next attempt starts from. Everything in it was saved before.
     pub(super) fn reset_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);

@@ -6,34 +6,27 @@
 
 mod agent;
 mod bisect;
-mod brief;
-pub(crate) mod changes;
+pub(crate) mod change_size;
 mod clock;
 pub mod crash;
 pub mod elsewhere;
-mod gate;
-mod intact;
 mod job;
-pub(crate) mod keep;
 mod lane;
-mod lost;
 mod merge;
 mod must_haves;
-pub(crate) mod objects;
 mod preconditions;
 mod proposal;
-mod repair;
-mod stream;
+pub mod repair;
+pub(crate) mod snapshot;
 pub mod timed;
 mod tracking;
-mod watch;
 
-pub use brief::BriefFiles;
 pub use clock::RunClock;
-pub use keep::Keeping;
+pub use job::BriefFiles;
 pub(crate) use lane::FINAL;
 use repair::Holding;
 pub(crate) use repair::{OpenWorktree, open_worktrees};
+pub use snapshot::Keeping;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

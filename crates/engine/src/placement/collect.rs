@@ -13,9 +13,9 @@ use lanewright_store::{run_files, run_log};
 
 use super::error::{PlacementError, Result};
 use super::watch::{EXCHANGE, Followed, Watch, ended};
-use crate::executor::changes::measured;
+use crate::executor::change_size::measured;
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::state_sync::lane_run::{fetch_all, known, remember};
+use crate::state_sync::exchange::lane_run::{fetch_all, known, remember};
 use crate::state_sync::{ReceivedState, StateSyncError, jobs_of, state_reference};
 
 /// How the run of a job has ended, if it has.

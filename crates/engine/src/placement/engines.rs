@@ -13,7 +13,7 @@ use lanewright_schedule::RunState;
 use super::Engine;
 use super::error::{PlacementError, Result};
 use super::watch::{Followed, Watch};
-use crate::state_sync::lane_run::fetch_one;
+use crate::state_sync::exchange::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 
 /// So long an engine must not know a job before there is no hope for it.

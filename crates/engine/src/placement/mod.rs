@@ -4,12 +4,12 @@
 //! Git says what happened; an engine is asked only whether there is still hope. One thread does all of it: it keeps what
 //! it was asked to do, looks at the exchange and at the engines in turns, and answers when there is something to say.
 
-mod abandon;
 mod collect;
 mod engines;
 mod error;
-mod leftovers;
+mod forced_stop;
 mod offer;
+mod removal;
 mod watch;
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use abandon::Unanswered;
+use forced_stop::Unanswered;
 use lanewright_git::{Remote, Repository};
 use lanewright_model::event::RunStarted;
 use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};

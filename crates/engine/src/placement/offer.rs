@@ -15,7 +15,7 @@ use super::error::{PlacementError, Result, with_causes};
 use super::watch::{EXCHANGE, RUN_STATE, Watch, ended};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::{Answer, Errand};
-use crate::state_sync::lane_run::{fetch_one, known, make, push_made, remember};
+use crate::state_sync::exchange::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
 
 /// The most lanes that are offered with one push and submitted before anything else is looked at.

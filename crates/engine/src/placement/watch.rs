@@ -12,8 +12,8 @@ use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::run_log::DurableLog;
 use lanewright_store::{Request, requests};
 
-use super::abandon::Unanswered;
 use super::error::{PlacementError, Result};
+use super::forced_stop::Unanswered;
 use super::{Engine, Placing};
 use crate::executor::elsewhere::{Answer, Errand, What};
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};

@@ -9,8 +9,8 @@ use lanewright_model::{CommitId, PhaseId, RunId, Timestamp};
 use lanewright_store::run_files::RunFile;
 use serde::{Deserialize, Serialize};
 
-use super::claim::Claim;
-use super::error::{Result, StateSyncError};
+use crate::state_sync::error::{Result, StateSyncError};
+use crate::state_sync::exchange::claim::Claim;
 
 /// The version of what is pushed, `major.minor`.
 pub(super) const FORMAT: &str = "1.0";

@@ -4,22 +4,12 @@
 //! that the log names are its parents. So a push is one ref that moves by compare-and-set, log and commits can never
 //! disagree, and nothing of the remote's branches is touched. `docs/state.md` describes how it is used.
 
-mod claim;
 mod error;
-mod follow;
-pub mod lane_run;
+pub mod exchange;
 mod manifest;
-mod ownership;
-mod pack;
-mod planned;
-mod probe;
 mod published;
-mod receive;
-mod restore;
-mod secrets;
-mod send;
-mod strangers;
-mod worktrees;
+mod pull;
+mod push;
 
 use std::collections::HashSet;
 
@@ -29,19 +19,18 @@ use lanewright_model::RunId;
 use lanewright_model::digest::sha256;
 use lanewright_store::RunDirectory;
 
-pub use claim::close;
-pub use claim::{Claim, KEPT, OwnPushes, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
-pub use follow::{Follower, Pace, PushNow};
+pub use exchange::claim::close;
+pub use exchange::claim::{Claim, KEPT, OwnPushes, claim, fetch_offer, keep, release};
+pub use exchange::ownership::Ownership;
+pub use exchange::probe::{Probe, ProbeAnswer, is_probe};
 pub use manifest::Manifest;
-pub use ownership::Ownership;
-pub use planned::jobs_of;
-pub use probe::{Probe, ProbeAnswer, is_probe};
 pub use published::unpublished;
-pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
-pub use restore::lost_job;
-pub use restore::{Destination, LocalRun, Restored, check, local_run};
-pub use send::{StatePusher, drop_state, send};
+pub use pull::job_files::jobs_of;
+pub use pull::restore::{Destination, LocalRun, Restored, check, local_run, lost_job};
+pub use pull::{Offer, ReceivedState, fetch, offers, runs_of};
+pub use push::follow::{Follower, Pace, PushNow};
+pub use push::{StatePusher, drop_state, send};
 
 const STATES: &str = "refs/lanewright/state/";
 

@@ -3,8 +3,8 @@
 use lanewright_git::{Remote, Repository, branch_reference};
 use lanewright_model::CommitId;
 
-use super::error::Result;
-use super::manifest::Manifest;
+use crate::state_sync::error::Result;
+use crate::state_sync::manifest::Manifest;
 
 /// The branches of a run whose work the remote's branches do not hold, sorted; none: all of it is published. The remote is
 /// asked, and what it has is fetched. The run's integration branch has to be there under its name; work that nobody

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lanewright_engine::recover::prune::{Candidate, Fate, PruneOptions, fates};
+use lanewright_engine::prune::{Candidate, Fate, PruneOptions, fates};
 use lanewright_git as git;
 use lanewright_model::LaneId;
 use lanewright_model::event::Event;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use lanewright_engine::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
-use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
-use lanewright_engine::recover::rollback::{check_worktrees, plan as rollback_plan};
+use lanewright_engine::rollback::{check_worktrees, plan as rollback_plan};
 use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};

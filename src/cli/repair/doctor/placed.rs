@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lanewright_engine::doctor::{Facts, Finding, Kind, RunFacts};
 use lanewright_engine::placement::job_name;
-use lanewright_engine::recover::doctor::{Facts, Finding, Kind, RunFacts};
 use lanewright_engine::state_sync::Ownership;
-use lanewright_engine::state_sync::lane_run::known;
+use lanewright_engine::state_sync::exchange::lane_run::known;
 use lanewright_model::text::shell_line;
 use lanewright_model::{CommitId, LaneIndex, RunId};
 use lanewright_programs::cluster::{OrderName, Sighting};

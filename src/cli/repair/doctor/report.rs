@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lanewright_engine::recover::doctor::{Cure, Escalation, Finding};
+use lanewright_engine::doctor::{Cure, Escalation, Finding};
 use lanewright_model::RunId;
 use lanewright_model::text::counted;
 use serde_json::{Value, json};

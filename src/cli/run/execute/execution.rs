@@ -4,12 +4,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{Local, Offset};
+use lanewright_engine::at_resume::PlanOnRecord;
 use lanewright_engine::drive::{DriverError, Sight, drive};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 use lanewright_engine::executor::elsewhere::Elsewhere;
 use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
 use lanewright_engine::placement::{self, Placing, Taken};
-use lanewright_engine::recover::resume::PlanOnRecord;
 use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;

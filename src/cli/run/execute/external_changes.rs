@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use lanewright_engine::at_resume::external_changes::{
+    ExternalChange, Moved, UndoneMerge, external_changes, undone_merges,
+};
+use lanewright_engine::at_resume::replay;
 use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
-use lanewright_engine::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes, undone_merges};
-use lanewright_engine::recover::resume::replay;
 use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};

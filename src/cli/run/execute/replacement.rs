@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright_engine::recover::resume::replay;
+use lanewright_engine::at_resume::replay;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{Agent, AgentName, AgentPart, JobRole, LaneId, Plan, PlanParts, TaskId};
 

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lanewright_engine::recover::completion::partial_rounds;
-use lanewright_engine::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
-use lanewright_engine::recover::unrecorded::unrecorded_snapshots;
+use lanewright_engine::at_resume::partial_rounds::partial_rounds;
+use lanewright_engine::at_resume::unrecorded_snapshots::unrecorded_snapshots;
+use lanewright_engine::at_resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};

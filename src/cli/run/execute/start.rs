@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright_engine::recover::resume::has_begun;
+use lanewright_engine::at_resume::has_begun;
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOptions, RunStarted};

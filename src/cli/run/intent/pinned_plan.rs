@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use lanewright_engine::recover::agent_names::with_recorded_names;
-use lanewright_engine::recover::resume::{PlanOnRecord, pinned_text, replay};
+use lanewright_engine::at_resume::agent_names::with_recorded_names;
+use lanewright_engine::at_resume::{PlanOnRecord, pinned_text, replay};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::text::headline;

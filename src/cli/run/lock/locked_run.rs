@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright_engine::recover::resume::beginning;
+use lanewright_engine::at_resume::beginning;
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::{Plan, RunId};
 use lanewright_schedule::RunState;

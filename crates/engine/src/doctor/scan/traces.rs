@@ -1,0 +1,157 @@
+//! What exists of a run whose log is gone or incomplete. Nothing here writes a byte.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use lanewright_files::FileError;
+use lanewright_files::directory::entries;
+use lanewright_git::{self as git, GitError, Pool};
+use lanewright_model::event::Event;
+use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
+use lanewright_store::{RunDirectory, run_log};
+
+use crate::doctor::error::Result;
+use crate::doctor::{LogSeen, Remains, RunFacts, Scope};
+
+/// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
+/// whose branches exist.
+pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> Result<Vec<RunId>> {
+    let logged: Vec<RunId> = scope.state.runs()?;
+    let mut runs: BTreeSet<RunId> = logged.iter().cloned().collect();
+    for path in entries(&scope.state.path())?.iter().filter(|path| path.is_dir()) {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| RunId::new(name).ok());
+        if (path.join("plan.json").exists() || path.join("lanes").exists())
+            && let Some(run) = name
+        {
+            runs.insert(run);
+        }
+    }
+    for slot in pool(scope).slots_seen()? {
+        runs.extend(slot.holder.ok().flatten().map(|holder| holder.run));
+    }
+    let phases: BTreeSet<_> =
+        records.iter().filter(|it| runs.contains(&it.run_id)).map(|it| it.phase.clone()).collect();
+    for record in records.iter().filter(|it| !phases.contains(&it.phase)) {
+        let over = matches!(record.status, CheckpointStatus::Complete | CheckpointStatus::RolledBack);
+        let branch = record.git.as_ref().and_then(|git| git.branch.clone()).filter(|branch| branch.starts_with("lane"));
+        if !over
+            && let Some(branch) = branch
+            && scope.repository.branch_commit(&branch)?.is_some()
+        {
+            runs.insert(record.run_id.clone());
+        }
+    }
+    Ok(runs.into_iter().collect())
+}
+
+pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[CheckpointRecord]) -> PathBuf {
+    let usual = directory.log();
+    let named = records.iter().filter(|record| record.run_id == *run).map(|record| &record.log_path);
+    let mut elsewhere = named.filter(|path| !usual.exists() && path.is_absolute() && path.exists());
+    elsewhere.next_back().map_or(usual, |path| path.to_path_buf())
+}
+
+/// The default pool, for runs whose own is unknown.
+fn pool(scope: &Scope<'_>) -> Pool {
+    Pool::new(scope.repository.clone(), scope.worktree_root, u32::MAX, true)
+}
+
+/// Finds everything that has the names of the run's lanes and agents.
+pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains> {
+    let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
+    let slots = pool(scope).slots_seen()?;
+    let holds = |holder: &Option<lanewright_git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
+    let slots = slots.into_iter().filter(|slot| slot.holder.as_ref().is_ok_and(holds)).collect();
+    let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
+    let phase = plan.map(|plan| plan.phase.to_string()).or_else(|| own.first().map(|it| it.phase.to_string()));
+    let mut remains = Remains { records: own, slots, ..Remains::default() };
+    remains.jobs = job_directories(&facts.directory);
+    remains.has_directory = facts.plan.pinned.is_some() || !remains.jobs.is_empty();
+    if let Some(phase) = &phase {
+        let lanes = lanes(plan.map(AsRef::as_ref), &remains.records);
+        for lane in &lanes {
+            for prefix in [format!("refs/heads/lane/{phase}/{lane}"), format!("refs/heads/lane-agent/{phase}/{lane}")] {
+                remains.branches.extend(scope.repository.references(&prefix)?);
+            }
+            for space in ["refs/lanewright/checkpoint", "refs/tags/checkpoint"] {
+                remains.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
+            }
+        }
+        // Lane A-B of phase P1 has the names of lane B of phase P1-A.
+        let of_others = snapshots_of_others(scope, &facts.run)?;
+        let is_its = |(name, commit): &(String, CommitId)| {
+            let run = git::trailers_of(scope.repository, commit).remove("Run");
+            run.is_none_or(|run| run == facts.run.as_str()) && !of_others.contains(name)
+        };
+        remains.snapshots.retain(is_its);
+    }
+    remains.phase = phase;
+    if let LogSeen::Damaged(salvage) = &facts.log {
+        let (path, merges) = beginning_of(scope, facts, &salvage.records)?;
+        remains.plan = path;
+        remains.unknown_merges = merges;
+    }
+    remains.plan = remains.plan.or_else(|| plan_path(&remains.records));
+    Ok(remains)
+}
+
+/// The refs that the logs of the other runs name.
+fn snapshots_of_others(scope: &Scope<'_>, run: &RunId) -> Result<BTreeSet<String>, FileError> {
+    let mut named = BTreeSet::new();
+    for other in scope.state.runs()?.iter().filter(|other| *other != run) {
+        // A log that cannot be read names none.
+        let taken = run_log::read_some(&scope.state.run(other).log(), |word| word == "snapshot_taken");
+        named.extend(taken.unwrap_or_default().into_iter().filter_map(|record| match record.event {
+            Event::SnapshotTaken { reference, .. } => Some(reference),
+            _ => None,
+        }));
+    }
+    Ok(named)
+}
+
+fn beginning_of(
+    scope: &Scope<'_>,
+    facts: &RunFacts,
+    records: &[lanewright_model::event::Record],
+) -> Result<(Option<PathBuf>, Vec<CommitId>), GitError> {
+    let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event) else {
+        return Ok((None, Vec::new()));
+    };
+    let mut known = vec![started.base_commit.clone()];
+    known.extend(records.iter().filter_map(|record| match &record.event {
+        Event::LaneMerged { commit, .. } => Some(commit.clone()),
+        _ => None,
+    }));
+    let merges = scope.repository.commits_of_run(&facts.run, &started.base_branch, &known)?;
+    Ok((Some(started.plan_path.clone()), merges))
+}
+
+fn lanes(plan: Option<&Plan>, records: &[CheckpointRecord]) -> BTreeSet<String> {
+    let planned = plan.into_iter().flat_map(|plan| plan.lanes.iter().map(|lane| lane.id.to_string()));
+    let recorded = records.iter().filter_map(|record| record.lane.as_ref().map(ToString::to_string));
+    planned.chain(recorded).collect()
+}
+
+/// The plan's file, which the hints of checkpoints name.
+fn plan_path(records: &[CheckpointRecord]) -> Option<PathBuf> {
+    let words = shlex::split(&records.last()?.resume_hint)?;
+    let at = words.iter().position(|word| word == "execute-phase")?;
+    words.get(at + 1).map(PathBuf::from)
+}
+
+/// The directories of jobs below a run's, relative to it.
+fn job_directories(run: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![run.to_owned()];
+    while let Some(directory) = open.pop() {
+        for path in entries(&directory).unwrap_or_default() {
+            if path.is_dir() && !path.is_symlink() {
+                open.push(path);
+            } else if path.ends_with("spec.json") {
+                found.extend(directory.strip_prefix(run).map(Path::to_owned));
+            }
+        }
+    }
+    found.sort();
+    found
+}

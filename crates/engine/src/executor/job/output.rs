@@ -1,0 +1,112 @@
+//! Reads the event streams of agents' programs by the rules of their runners.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use lanewright_agents::runner::{Stream, StreamItem};
+use lanewright_model::job::TAIL_LINES;
+use lanewright_model::safe_text::last_shown;
+use lanewright_model::snapshot_rules::ToolCall;
+use lanewright_model::{JobExit, JobId, Runner, Session, Transcript};
+use lanewright_programs::process;
+
+use crate::executor::Executor;
+
+impl Executor {
+    /// What an attempt's output contains. If it is an event stream, its last lines are replaced by their meaning.
+    ///
+    /// Besides them, the last lines of the program itself: the agent's words are no evidence of an outage.
+    pub(super) fn read_stream(
+        &self,
+        job: &JobId,
+        exit: &mut JobExit,
+        before: Option<&Session>,
+    ) -> (Option<Transcript>, Vec<String>) {
+        let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty());
+        let Some(runner) = runner else { return (None, exit.tail.clone()) };
+        let Output { stream, tail, of_the_program } = read_all(runner, &process::output_log(&self.run.job(job)));
+        let transcript = stream.finish(exit.passed(), before);
+        if runner.has_stream() {
+            exit.tail = tail.into();
+        }
+        (Some(transcript), of_the_program.into())
+    }
+
+    pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
+        let output = process::output_log(&self.run.job(job));
+        match self.plan.runner_of(job).filter(|runner| runner.has_stream()) {
+            Some(runner) => {
+                let mut tail = read_all(runner, &output).tail;
+                tail.split_off(tail.len().saturating_sub(count)).into()
+            }
+            None => process::tail(&output, count).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn last_message(&self, job: &JobId) -> Option<String> {
+        let streams = self.plan.runner_of(job).filter(|runner| runner.has_stream());
+        let output = process::output_log(&self.run.job(job));
+        let said = streams.map(|runner| read_all(runner, &output).stream.finish(false, None).message);
+        said.filter(|message| !message.is_empty())
+            .or_else(|| Some(self.last_words(job, TAIL_LINES).join("\n")).filter(|text| !text.is_empty()))
+    }
+}
+
+/// An output as far as it can be read: its last lines in words, and those of them that are the program's own.
+struct Output<'r> {
+    stream: Stream<'r>,
+    tail: VecDeque<String>,
+    of_the_program: VecDeque<String>,
+}
+
+fn read_all<'r>(runner: &'r Runner, output: &Path) -> Output<'r> {
+    let mut all = Output { stream: Stream::new(runner), tail: VecDeque::new(), of_the_program: VecDeque::new() };
+    let read = process::each_line(output, |line| {
+        for said in all.stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
+            keep_last(&mut all.tail, &said);
+            if said.is_from_program() {
+                keep_last(&mut all.of_the_program, &said);
+            }
+        }
+        Ok(true)
+    });
+    if let Err(error) = read {
+        tracing::warn!("{} cannot be read: {error}", output.display());
+    }
+    all
+}
+
+fn keep_last(tail: &mut VecDeque<String>, said: &StreamItem) {
+    let lines = said.lines().into_iter().map(|line| last_shown(&line));
+    tail.extend(lines.filter(|line| !line.trim().is_empty()));
+    tail.drain(..tail.len().saturating_sub(TAIL_LINES));
+}
+
+/// Where an agent's tool calls are reported while it works.
+pub(super) enum CallSource {
+    /// In a file, one JSON object a line: the agent's hook or the agent itself writes it.
+    File(PathBuf),
+    /// In its output, read by the rules of its runner.
+    Output(PathBuf, Box<Runner>),
+}
+
+impl CallSource {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Output(path, _) => path,
+        }
+    }
+
+    /// The calls in these lines. A malformed line of the file counts as a call without details.
+    pub(super) fn calls(&self, lines: &[String]) -> Vec<ToolCall> {
+        let lines = lines.iter().filter(|line| !line.trim().is_empty());
+        match self {
+            Self::File(_) => lines.map(|line| serde_json::from_str(line).unwrap_or_default()).collect(),
+            Self::Output(_, runner) => {
+                let mut stream = Stream::new(runner);
+                let call = |said| if let StreamItem::Call(call) = said { Some(call) } else { None };
+                lines.flat_map(|line| stream.read(line)).filter_map(call).collect()
+            }
+        }
+    }
+}

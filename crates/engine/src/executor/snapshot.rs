@@ -1,0 +1,209 @@
+//! Snapshots: worktrees, stashes and commits, each saved under a ref that the run log names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lanewright_git::{self as git, GitError, Snapshot, SnapshotRequest};
+use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
+use lanewright_schedule::RunState;
+
+use super::{Answer, Executor, ExecutorError, Moment, Prepared};
+use crate::executor::crash::{CrashPoint, crash_point};
+
+/// The trailer of a snapshot's commit that says why it was taken.
+pub(crate) const REASON: &str = "Reason";
+
+/// What of a lane is saved, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct Keeping<'a> {
+    pub lane: LaneIndex,
+    /// Whose worktree; `None`: the lane's.
+    pub agent: Option<&'a AgentName>,
+    /// Which gives it its name.
+    pub at: Timestamp,
+    pub reason: SnapshotReason,
+}
+
+impl Executor {
+    pub(super) fn snapshot(
+        self: &Arc<Self>,
+        lane: LaneIndex,
+        agent: usize,
+        reason: SnapshotReason,
+        state: &RunState,
+    ) -> Prepared {
+        let worktree = self.workplace(lane, agent, state)?;
+        // Asked again after a crash, it finds the ref that it made before.
+        let at = state.lane(lane).agents()[agent].keep_since.unwrap_or_else(|| self.clock.now());
+        let moment = Moment { at, ..self.moment(lane, state) };
+        let branch = self.agent_branch(lane, agent);
+        let start = state.lane(lane).base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
+        let committed = self.just_committed(lane, agent, reason, state);
+        let executor = self.clone();
+        Ok(Box::new(move |tell| {
+            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            // The work continues without a snapshot; its absence is reported (SPEC §5).
+            let kept = executor.persist(&moment, tell, || {
+                executor.reopen_if_lost(&worktree.path, &moment)?.into_iter().for_each(tell);
+                // An error in the stash does not keep the rest from being saved.
+                let stashes = executor.keep_stashes(&moment, &branch, &start);
+                stashes.unwrap_or_else(|error| vec![executor.noted(lane, &error)]).into_iter().for_each(tell);
+                let keeping = Keeping { lane, agent: Some(&name), at, reason };
+                executor.keep_work(&keeping, &worktree.path, committed.as_ref())
+            });
+            vec![executor.snapshot_event(lane, &name, reason, kept)]
+        }))
+    }
+
+    pub(super) fn snapshot_event(
+        &self,
+        lane: LaneIndex,
+        agent: &AgentName,
+        reason: SnapshotReason,
+        kept: Result<Snapshot, ExecutorError>,
+    ) -> Event {
+        let (lane, agent) = (self.id(lane), Some(agent.clone()));
+        match kept {
+            Ok(Snapshot { commit, reference, .. }) => Event::SnapshotTaken { lane, agent, reason, commit, reference },
+            Err(error) => Event::SnapshotFailed { lane, agent, reason, error: error.to_string() },
+        }
+    }
+
+    /// The head that holds all there is in an agent's worktree: its work was committed, and no gate was run since.
+    fn just_committed(
+        &self,
+        lane: LaneIndex,
+        agent: usize,
+        reason: SnapshotReason,
+        state: &RunState,
+    ) -> Option<CommitId> {
+        let (who, worker) = (&self.plan.lane(lane).agents[agent], &state.lane(lane).agents()[agent]);
+        let after_commit = reason == SnapshotReason::Task && who.round == Round::Implementation;
+        let untouched = after_commit && !self.plan.is_gated(who.tasks.get(worker.task)?);
+        worker.head.clone().filter(|_| untouched)
+    }
+
+    /// Keeps the whole state of an agent's worktree, which is not looked at where all of it is in the commit.
+    fn keep_work(
+        &self,
+        keeping: &Keeping<'_>,
+        path: &Path,
+        committed: Option<&CommitId>,
+    ) -> Result<Snapshot, ExecutorError> {
+        if let Some(head) = committed {
+            self.repository.vouch_for(path)?;
+            let (reference, message) = (self.snapshot_reference(keeping.lane, keeping.at), self.message(keeping, ""));
+            let (reference, message) = (&reference, &message);
+            let request = SnapshotRequest { worktree: path, reference, message, head, since: head };
+            // What goes wrong here is found and reported below.
+            if let Ok(Some(kept)) = git::snapshot_of_head(&self.repository, &request) {
+                return Ok(kept);
+            }
+        }
+        self.keep_worktree(keeping, path)
+    }
+
+    fn noted(&self, lane: LaneIndex, error: &ExecutorError) -> Event {
+        Event::Noted { lane: Some(self.id(lane)), message: format!("what was stashed cannot be kept: {error}") }
+    }
+
+    /// Keeps what was stashed on `branch`: the list of stashes is everybody's, and work in it is easily forgotten.
+    fn keep_stashes(&self, moment: &Moment, branch: &str, start: &CommitId) -> Answer {
+        let mut events = Vec::new();
+        for stash in git::stashed_on(&self.repository, branch, start)? {
+            if moment.known.iter().any(|(_, known)| *known == stash) {
+                continue;
+            }
+            let kept = self.keep_commit(moment.lane, &stash, moment.at)?;
+            let message = format!(
+                "work on {branch} was put into `git stash`, where it is in no branch; it is kept as {}",
+                kept.reference
+            );
+            events.push(self.put_aside(moment.lane, None, kept));
+            events.push(Event::Noted { lane: Some(self.id(moment.lane)), message });
+        }
+        Ok(events)
+    }
+
+    pub fn keep_worktree(&self, keeping: &Keeping<'_>, path: &Path) -> Result<Snapshot, ExecutorError> {
+        self.keep_worktree_saying(keeping, path, "")
+    }
+
+    /// The same, with words of a person's in the commit's message.
+    pub fn keep_worktree_saying(
+        &self,
+        keeping: &Keeping<'_>,
+        path: &Path,
+        words: &str,
+    ) -> Result<Snapshot, ExecutorError> {
+        let reference = self.snapshot_reference(keeping.lane, keeping.at);
+        let kept = self.keep_files(path, &reference, &self.message(keeping, words));
+        crash_point(CrashPoint::Kept);
+        kept
+    }
+
+    /// Keeps the whole state of the worktree at `path` as `reference`.
+    pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot, ExecutorError> {
+        self.repository.vouch_for(path)?;
+        let head = self.repository.head_at(path)?.commit;
+        let request =
+            SnapshotRequest { worktree: path, reference, message, head: &head, since: &self.facts.base_commit };
+        git::snapshot(&self.repository, &request).or_else(|error| self.keep_afresh(&request, &head, error))
+    }
+
+    /// Keeps a worktree whose branch cannot be read, which was `error`: from its files alone, on top of what the run
+    /// began with. What the files still hold is whole in git after it.
+    fn keep_afresh(
+        &self,
+        request: &SnapshotRequest<'_>,
+        head: &CommitId,
+        error: GitError,
+    ) -> Result<Snapshot, ExecutorError> {
+        if git::damaged(&self.repository, std::slice::from_ref(head))?.is_empty() {
+            return Err(error.into());
+        }
+        let request = SnapshotRequest { head: &self.facts.base_commit, ..*request };
+        Ok(git::snapshot_of_all_files(&self.repository, &request)?)
+    }
+
+    pub fn keep_commit(&self, lane: LaneIndex, commit: &CommitId, at: Timestamp) -> Result<Snapshot, ExecutorError> {
+        Ok(git::keep(&self.repository, &self.snapshot_reference(lane, at), commit.clone())?)
+    }
+
+    /// The snapshots of a worktree at that moment that the run log lacks, also those of a process that died.
+    pub(super) fn unrecorded(
+        &self,
+        moment: &Moment,
+        agent: Option<&AgentName>,
+    ) -> Result<Vec<Snapshot>, ExecutorError> {
+        let reference = self.snapshot_reference(moment.lane, moment.at);
+        let mut kept = git::kept_under(&self.repository, &reference, &self.headline(moment.lane, agent))?;
+        kept.retain(|kept| moment.known.iter().all(|(known, _)| *known != kept.reference));
+        Ok(kept)
+    }
+
+    fn snapshot_reference(&self, lane: LaneIndex, at: Timestamp) -> String {
+        git::reference_name(&self.facts.phase, self.id(lane), at, self.facts.options.checkpoint_tags)
+    }
+
+    /// What the commit of a snapshot says. Its trailers let a resume record a snapshot that its taker did not.
+    fn message(&self, keeping: &Keeping<'_>, words: &str) -> String {
+        let id = self.id(keeping.lane);
+        let mut trailers = self.trailers(&id);
+        trailers.extend(keeping.agent.map(|agent| ("Agent", agent.as_str())));
+        trailers.push((REASON, keeping.reason.word()));
+        let words = format!("{}\n\n{words}", self.headline(keeping.lane, keeping.agent));
+        git::message(&self.redactor.redact(&words), &trailers)
+    }
+
+    fn headline(&self, lane: LaneIndex, agent: Option<&AgentName>) -> String {
+        format!("Snapshot of {}{}", self.id(lane), agent.map(|agent| format!("/{agent}")).unwrap_or_default())
+    }
+
+    /// Saved work that had to make room in a worktree.
+    pub(super) fn put_aside(&self, lane: LaneIndex, agent: Option<AgentName>, kept: Snapshot) -> Event {
+        let (commit, reference) = (kept.commit, kept.reference);
+        Event::SnapshotTaken { lane: self.id(lane), agent, reason: SnapshotReason::Reset, commit, reference }
+    }
+}
