@@ -3,7 +3,7 @@
 //! [`drive`] owns the inbox of a run: it makes events durable in the log and hands the scheduler's actions to the
 //! [`executor`], which carries each out on git, processes and files and answers with events. [`placement`] does the same
 //! for lanes that run on a cluster, and [`state_sync`] copies a run to another clone. The other folders are named after
-//! the moment when they run, while no process works on the run:
+//! the moment when they run, which is while no process works on the run:
 //!
 //! - [`at_resume`]: before a run continues, from `resume`, `retry` and `execute-phase`
 //! - [`rollback`], [`clean`], [`doctor`]: when the command of that name is called

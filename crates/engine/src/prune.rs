@@ -94,7 +94,7 @@ mod tests {
     use SnapshotReason::{Failure, Interval, Risky, Task};
 
     #[test]
-    fn the_newest_of_each_lane_are_left() {
+    fn newest_of_each_lane_are_kept() {
         let all = [
             taken("A", "x", Interval, 1),
             taken("B", "x", Interval, 2),
@@ -108,20 +108,20 @@ mod tests {
     }
 
     #[test]
-    fn work_that_was_put_aside_goes_by_force_only() {
+    fn set_aside_work_is_removed_by_force_only() {
         let all = [taken("A", "x", Failure, 1), taken("A", "x", Risky, 2), taken("A", "x", Task, 3)];
         assert_eq!(fates_of(&all, Some(1), None, false), [OnlyHolder, OnlyHolder, NotMeant]);
         assert_eq!(fates_of(&all, Some(1), None, true), [Goes, Goes, NotMeant]);
     }
 
     #[test]
-    fn another_agents_snapshot_supersedes_none() {
+    fn snapshot_of_another_agent_supersedes_none() {
         let all = [taken("A", "x", Task, 1), taken("A", "y", Task, 2)];
         assert_eq!(fates_of(&all, Some(1), None, false), [OnlyHolder, NotMeant]);
     }
 
     #[test]
-    fn the_last_that_can_be_read_stays_even_by_force() {
+    fn last_readable_snapshot_survives_force() {
         let damaged = Candidate { intact: false, ..taken("A", "x", Task, 2) };
         let all = [taken("A", "x", Task, 1), damaged];
         assert_eq!(fates_of(&all, None, Some(0), false), [LastOfLane, OnlyHolder]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_protects_what_is_merged() {
+    fn merged_snapshots_are_removed() {
         let all = [Candidate { merged: true, ..taken("A", "x", Failure, 1) }];
         assert_eq!(fates_of(&all, None, Some(0), false), [Goes]);
     }

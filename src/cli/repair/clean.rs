@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lanewright_engine::clean::{
-    Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
+    CleanScope, Item, Leftover, begun_lanes, has_begun, is_finished, remove, remove_run, scan,
 };
 use lanewright_engine::doctor::Expected;
 use lanewright_model::RunId;
@@ -93,12 +93,12 @@ struct KnownRuns {
 }
 
 impl KnownRuns {
-    fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Expected) -> T) -> T {
+    fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&CleanScope<'_>, &Expected) -> T) -> T {
         let (logged, directory) = (&self.known[run], self.within.state.run(run));
         let (repository, options) = (&self.within.repository, &logged.started.options);
         let pool = self.within.pool(&options.worktree_root, options.keep_caches);
         let (force, logs) = (arguments.force, arguments.logs);
-        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, logged)
+        work(&CleanScope { repository, pool: &pool, directory: &directory, force, logs }, logged)
     }
 }
 
@@ -112,7 +112,7 @@ fn inspect(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     };
     let found = match reason {
         Some(reason) => Err(reason.to_owned()),
-        None => Ok(runs.with(&run, arguments, survey)?),
+        None => Ok(runs.with(&run, arguments, scan)?),
     };
     Ok(Cleaned { run, found })
 }
@@ -125,8 +125,8 @@ fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean, removed: &dyn Fn
     let logged = &runs.known[&run];
     settle_switches(&runs.within, &logged.started.base_branch);
     let mut found = runs
-        .with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?, removed)))?;
-    match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
+        .with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, scan(around, logged)?, removed)))?;
+    match found.last_mut().filter(|last| matches!(last.item, Item::Log(_))) {
         None => record(&directory, logged, &found)?,
         Some(log) if log.goes() => {
             if let Err(error) = remove_run(&directory, lock) {
@@ -150,7 +150,7 @@ fn record(directory: &RunDirectory, logged: &Expected, found: &[Leftover]) -> Re
         return Ok(());
     }
     let (mut journal, _) = Journal::open(&directory.log())?;
-    let left: Vec<String> = found.iter().filter(|it| !it.goes()).map(|it| it.thing.name()).collect();
+    let left: Vec<String> = found.iter().filter(|it| !it.goes()).map(|it| it.item.name()).collect();
     for lane in begun_lanes(logged).into_iter().filter(|lane| has_begun(lane) && lane.merge_commit.is_none()) {
         journal
             .append(now(), &Event::LaneRolledBack { lane: lane.id.clone(), integration: None, kept: left.clone() })?;
@@ -257,16 +257,16 @@ fn as_text(cleaned: &Cleaned, dry_run: bool) -> Vec<String> {
     };
     let mut lines = vec![format!("run {}:", cleaned.run)];
     lines.extend(found.iter().map(|leftover| {
-        let at = leftover.thing.commit().map(|commit| format!(" at {}", commit.short())).unwrap_or_default();
-        let (word, kind, name) = (word(leftover, dry_run), leftover.thing.kind(), leftover.thing.name());
+        let at = leftover.item.commit().map(|commit| format!(" at {}", commit.short())).unwrap_or_default();
+        let (word, kind, name) = (word(leftover, dry_run), leftover.item.kind(), leftover.item.name());
         format!("  {word} {kind} {name}{at}: {}", leftover.reason())
     }));
     let kept_work =
-        |leftover: &&Leftover| !leftover.goes() && matches!(leftover.thing, Thing::Snapshot(..) | Thing::Branch(..));
+        |leftover: &&Leftover| !leftover.goes() && matches!(leftover.item, Item::Snapshot(..) | Item::Branch(..));
     if let Some(leftover) = found.iter().find(kept_work) {
-        lines.push(format!("  to look at what is kept: {}", shell_line(["git", "log", &leftover.thing.name()])));
+        lines.push(format!("  to look at what is kept: {}", shell_line(["git", "log", &leftover.item.name()])));
     }
-    if found.iter().any(|it| !it.goes() && matches!(it.thing, Thing::Snapshot(..))) {
+    if found.iter().any(|it| !it.goes() && matches!(it.item, Item::Snapshot(..))) {
         let run = cleaned.run.as_str();
         lines.push(format!("  to list its snapshots: {}", shell_line(["lanewright", "checkpoints", "list", run])));
         lines.push(format!(
@@ -281,9 +281,9 @@ fn as_json(cleaned: &Cleaned, dry_run: bool) -> Value {
     let things = cleaned.found.iter().flatten().map(|leftover| {
         json!({
             "action": word(leftover, dry_run).replace(' ', "_"),
-            "kind": leftover.thing.kind(),
-            "name": leftover.thing.name(),
-            "commit": leftover.thing.commit(),
+            "kind": leftover.item.kind(),
+            "name": leftover.item.name(),
+            "commit": leftover.item.commit(),
             "reason": leftover.reason(),
         })
     });

@@ -26,7 +26,6 @@ fn keep_name(lane: &mut Lane, records: &[Record]) {
     }
 }
 
-/// The agents that worked in the lane.
 fn recorded<'r>(lane: &Lane, records: &'r [Record]) -> BTreeSet<&'r AgentName> {
     let of_lane = records.iter().filter(|record| record.event.lane() == Some(&lane.id));
     let agent = |record: &'r Record| match &record.event {
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_keeps_its_name_where_it_is_clear_which_one_it_was() {
+    fn agent_keeps_its_recorded_name_if_unambiguous() {
         assert_eq!(names(&["two"], &["one"]), ["one"]);
         assert_eq!(names(&["two", "three"], &["two", "one"]), ["two", "one"]);
         assert_eq!(names(&["one", "two"], &["one"]), ["one", "two"]);

@@ -28,7 +28,6 @@ pub struct ExternalChange {
     pub is_worked_on: bool,
 }
 
-/// A branch that a person moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     pub from: CommitId,

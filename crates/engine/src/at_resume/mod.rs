@@ -113,7 +113,7 @@ pub fn close_removed_jobs(
 }
 
 /// What happens to a job that runs according to the log, as [`process::observe`] sees it. One line for the user.
-pub fn outlook(job: &JobId, seen: &Observation) -> String {
+pub fn job_forecast(job: &JobId, seen: &Observation) -> String {
     match seen {
         Observation::Absent | Observation::Planned => format!("{job} had not begun"),
         Observation::Running(supervisor) => {

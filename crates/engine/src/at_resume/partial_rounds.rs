@@ -20,7 +20,7 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
         for ((_, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
             // The log has the result of an attempt that ended.
             if let AgentStep::Running(job) = &state.lane(lane).agents()[agent].step
-                && let Some((seen, status)) = look(state, run, job)
+                && let Some((seen, status)) = observe(state, run, job)
             {
                 let silent = status.as_ref().and_then(|status| status.updated_at);
                 let silent = silent.map(|since| awake_since(since, process::heartbeat(&run.job(job)), now));
@@ -32,7 +32,7 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
     state.plan().indices().filter(begun).filter_map(of_lane).collect()
 }
 
-fn look(state: &RunState, run: &RunDirectory, job: &JobId) -> Option<(Observation, Option<AgentStatus>)> {
+fn observe(state: &RunState, run: &RunDirectory, job: &JobId) -> Option<(Observation, Option<AgentStatus>)> {
     let started = state.started()?;
     let directory = LaneDirectory::new(&started.options.worktree_root, &started.run_id, job.lane.as_ref()?);
     let status = lane_files::read_status(&directory.status_file(job.agent()?));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_counted_awake() {
+    fn silence_excludes_time_asleep() {
         let at = |minutes: i64| Timestamp::from_unix_millis(minutes * 60_000);
         let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
         let beat = |minute: i64, asleep| Some(Heartbeat { updated_at: at(minute), asleep });
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_outweighs_the_word_and_a_stale_word_is_a_timeout() {
+    fn exit_outweighs_status_and_stale_status_is_timeout() {
         let running = || Observation::Running(ProcessId { pid: 1, started: 1 });
         for (seen, status, expected) in [
             (exit(ExitCause::Exited, 1), status("COMPLETE", "", 0), "ERROR"),

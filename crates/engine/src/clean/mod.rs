@@ -1,6 +1,6 @@
 //! What finished runs left behind: found, judged, removed (SPEC §2, `clean`).
 //!
-//! [`survey`] changes nothing and judges everything that it finds; [`remove`] removes no more than that. Unmerged work
+//! [`scan()`] changes nothing and judges everything that it finds; [`remove`] removes no more than that. Unmerged work
 //! stays unless `--force` is given, and is listed either way.
 
 mod remove;
@@ -16,7 +16,7 @@ use lanewright_view::history::LaneHistory;
 use crate::doctor::Expected;
 
 pub use remove::{remove, remove_run};
-pub use scan::{Surroundings, survey};
+pub use scan::{CleanScope, scan};
 
 /// Whether nothing is left to do or to resume: all is done, or everything that began was rolled back.
 pub fn is_finished(run: &Expected) -> bool {
@@ -37,20 +37,19 @@ pub fn begun_lanes(run: &Expected) -> Vec<&LaneHistory> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    pub thing: Thing,
+    pub item: Item,
     pub verdict: Verdict,
 }
 
-/// What becomes of a leftover, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Remove(String),
     Keep(String),
-    Resist(String),
+    Refused(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Thing {
+pub enum Item {
     Held(HeldSlot),
     Free(PathBuf),
     /// A branch, without `refs/heads/`.
@@ -62,7 +61,7 @@ pub enum Thing {
     Log(PathBuf),
 }
 
-impl Thing {
+impl Item {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Held(_) | Self::Free(_) => "worktree",
@@ -96,16 +95,16 @@ impl Leftover {
     }
 
     pub fn refuse(&mut self, reason: &str) {
-        self.verdict = Verdict::Resist(reason.to_owned());
+        self.verdict = Verdict::Refused(reason.to_owned());
     }
 
     pub fn was_refused(&self) -> bool {
-        matches!(self.verdict, Verdict::Resist(_))
+        matches!(self.verdict, Verdict::Refused(_))
     }
 
     pub fn reason(&self) -> &str {
         match &self.verdict {
-            Verdict::Remove(reason) | Verdict::Keep(reason) | Verdict::Resist(reason) => reason,
+            Verdict::Remove(reason) | Verdict::Keep(reason) | Verdict::Refused(reason) => reason,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Removes what the survey found. What cannot be removed stays, with the reason; repeating the command removes the rest.
+//! Removes what the scan found. What cannot be removed stays, with the reason; repeating the command removes the rest.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,9 @@ use lanewright_git::{self as git, GitError};
 use lanewright_model::CommitId;
 use lanewright_store::{RunDirectory, RunLock};
 
-use super::{Leftover, Surroundings, Thing};
+use super::{CleanScope, Item, Leftover};
 use crate::doctor::Expected;
 
-/// Why something was not removed.
 #[derive(Debug, thiserror::Error)]
 enum RemoveError {
     #[error("{}", .0.with_remedy())]
@@ -22,21 +21,21 @@ enum RemoveError {
 
 /// Removes all of `found` that may be removed, except the log; calls `removed` for each. Returns the same list with the
 /// results.
-pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>, removed: &dyn Fn()) -> Vec<Leftover> {
+pub fn remove(around: &CleanScope<'_>, run: &Expected, found: Vec<Leftover>, removed: &dyn Fn()) -> Vec<Leftover> {
     let base = around.repository.branch_commit(&run.started.base_branch).ok().flatten();
     let base = base.unwrap_or_else(|| run.started.base_commit.clone());
     let mut left: Vec<Leftover> = Vec::new();
     let mut emptied = false;
     for mut leftover in found {
         // Slots first: the refs that are removed later hold their commits.
-        if !matches!(leftover.thing, Thing::Held(_)) && !std::mem::replace(&mut emptied, true) {
+        if !matches!(leftover.item, Item::Held(_)) && !std::mem::replace(&mut emptied, true) {
             empty_pool(around, run, &mut left);
         }
         if leftover.goes() {
-            let blocked = matches!(leftover.thing, Thing::Log(_)) && left.iter().any(Leftover::was_refused);
-            let done = match &leftover.thing {
+            let blocked = matches!(leftover.item, Item::Log(_)) && left.iter().any(Leftover::was_refused);
+            let done = match &leftover.item {
                 _ if blocked => Err("something of the run could not be removed".to_owned()),
-                thing => remove_one(around, run, thing, &base).map_err(|error| error.to_string()),
+                item => remove_one(around, run, item, &base).map_err(|error| error.to_string()),
             };
             match done {
                 Ok(()) => removed(),
@@ -50,38 +49,38 @@ pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>, r
     left
 }
 
-fn empty_pool(around: &Surroundings<'_>, run: &Expected, left: &mut [Leftover]) {
+fn empty_pool(around: &CleanScope<'_>, run: &Expected, left: &mut [Leftover]) {
     let kept = match around.pool.empty(&run.started.run_id, None) {
         Ok(kept) => kept,
         Err(error) => return tracing::warn!("the pool cannot be emptied: {}", error.with_remedy()),
     };
     for slot in kept {
-        let about = |leftover: &&mut Leftover| matches!(&leftover.thing, Thing::Held(held) if held.path == slot.path);
+        let about = |leftover: &&mut Leftover| matches!(&leftover.item, Item::Held(held) if held.path == slot.path);
         if let Some(leftover) = left.iter_mut().find(about).filter(|leftover| leftover.goes()) {
             leftover.refuse(&slot.reason);
         }
     }
 }
 
-fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &CommitId) -> Result<(), RemoveError> {
+fn remove_one(around: &CleanScope<'_>, run: &Expected, item: &Item, base: &CommitId) -> Result<(), RemoveError> {
     let in_use = |reason: String| Err(RemoveError::InUse(reason));
-    match thing {
-        Thing::Held(slot) => {
+    match item {
+        Item::Held(slot) => {
             around.pool.throw_away(slot, base)?;
             around.pool.unlink(&slot.holder)?;
         }
-        Thing::Free(path) if fs::symlink_metadata(path).is_ok() => {
+        Item::Free(path) if fs::symlink_metadata(path).is_ok() => {
             return in_use("another process took it meanwhile".to_owned());
         }
-        Thing::Free(_) | Thing::Log(_) => {}
-        Thing::Branch(name, at) => {
+        Item::Free(_) | Item::Log(_) => {}
+        Item::Branch(name, at) => {
             if let Some(place) = around.repository.where_checked_out(name)? {
                 return Err(GitError::BranchInTheWay { branch: name.clone(), place: Some(place) }.into());
             }
             delete(around, &format!("refs/heads/{name}"), at)?;
         }
-        Thing::Snapshot(name, at) => delete(around, name, at)?,
-        Thing::LaneDirectory(lane, _) => {
+        Item::Snapshot(name, at) => delete(around, name, at)?,
+        Item::LaneDirectory(lane, _) => {
             let kept = around.pool.remove_lane_directory(&run.started.run_id, lane)?;
             let names: Vec<String> = kept.iter().map(|it| it.display().to_string()).collect();
             if !names.is_empty() {
@@ -92,7 +91,7 @@ fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &C
     Ok(())
 }
 
-fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<(), RemoveError> {
+fn delete(around: &CleanScope<'_>, reference: &str, at: &CommitId) -> Result<(), RemoveError> {
     let moved = git::delete_references(around.repository, &[(reference.to_owned(), at.clone())])?;
     match moved.is_empty() {
         true => Ok(()),

@@ -7,11 +7,11 @@ use lanewright_model::CommitId;
 use lanewright_store::{LaneDirectory, RunDirectory};
 use lanewright_view::history::LaneHistory;
 
-use super::{Leftover, Thing, Verdict, begun_lanes};
+use super::{Item, Leftover, Verdict, begun_lanes};
 use crate::doctor::Expected;
 
 #[derive(Debug)]
-pub struct Surroundings<'a> {
+pub struct CleanScope<'a> {
     pub repository: &'a Repository,
     pub pool: &'a Pool,
     pub directory: &'a RunDirectory,
@@ -22,7 +22,7 @@ pub struct Surroundings<'a> {
 }
 
 /// Everything that the run left, in the order in which it can be removed.
-pub fn survey(around: &Surroundings<'_>, run: &Expected) -> Result<Vec<Leftover>, GitError> {
+pub fn scan(around: &CleanScope<'_>, run: &Expected) -> Result<Vec<Leftover>, GitError> {
     let base = around.repository.branch_commit(&run.started.base_branch)?;
     let judge = Judge { around, run, base };
     let mut found = judge.worktrees()?;
@@ -32,31 +32,31 @@ pub fn survey(around: &Surroundings<'_>, run: &Expected) -> Result<Vec<Leftover>
         found.extend(judge.snapshots(lane)?);
         let path = LaneDirectory::new(around.pool.root(), &run.started.run_id, id).path();
         let holds = |leftover: &Leftover| {
-            !leftover.goes() && matches!(&leftover.thing, Thing::Held(slot) if slot.holder.lane.as_ref() == Some(id))
+            !leftover.goes() && matches!(&leftover.item, Item::Held(slot) if slot.holder.lane.as_ref() == Some(id))
         };
         if std::fs::symlink_metadata(&path).is_ok() {
             let verdict = match found.iter().any(holds) {
                 true => Verdict::Keep("leads to a worktree that is kept".to_owned()),
                 false => Verdict::Remove("the run is finished".to_owned()),
             };
-            found.push(Leftover { thing: Thing::LaneDirectory(id.clone(), path), verdict });
+            found.push(Leftover { item: Item::LaneDirectory(id.clone(), path), verdict });
         }
     }
     if !around.logs {
         return Ok(found);
     }
     // A worktree of the pool that another run uses is no reason to keep this run's log.
-    let names = |leftover: &Leftover| !leftover.goes() && !matches!(leftover.thing, Thing::Free(_));
+    let names = |leftover: &Leftover| !leftover.goes() && !matches!(leftover.item, Item::Free(_));
     let verdict = match found.iter().any(names) {
         true => Verdict::Keep("tells what is kept".to_owned()),
         false => Verdict::Remove("the run is finished".to_owned()),
     };
-    found.push(Leftover { thing: Thing::Log(around.directory.log()), verdict });
+    found.push(Leftover { item: Item::Log(around.directory.log()), verdict });
     Ok(found)
 }
 
 struct Judge<'a> {
-    around: &'a Surroundings<'a>,
+    around: &'a CleanScope<'a>,
     run: &'a Expected,
     /// The integration branch; `None`: it is gone, so nothing counts as merged.
     base: Option<CommitId>,
@@ -67,11 +67,11 @@ impl Judge<'_> {
         let mut found = Vec::new();
         for slot in self.around.pool.held_by(&self.run.started.run_id)? {
             let verdict = self.held(&slot)?;
-            found.push(Leftover { thing: Thing::Held(slot), verdict });
+            found.push(Leftover { item: Item::Held(slot), verdict });
         }
         for (path, blocker) in self.around.pool.unheld()? {
             let verdict = blocker.map_or_else(|| Verdict::Remove("it is not in use".to_owned()), Verdict::Keep);
-            found.push(Leftover { thing: Thing::Free(path), verdict });
+            found.push(Leftover { item: Item::Free(path), verdict });
         }
         Ok(found)
     }
@@ -106,7 +106,7 @@ impl Judge<'_> {
                 }
                 (_, verdict) => verdict,
             };
-            found.push(Leftover { thing: Thing::Branch(name.to_owned(), at), verdict });
+            found.push(Leftover { item: Item::Branch(name.to_owned(), at), verdict });
         }
         Ok(found)
     }
@@ -134,7 +134,7 @@ impl Judge<'_> {
                 true => verdict.clone(),
                 false => Verdict::Keep("it was moved by another program".to_owned()),
             };
-            found.push(Leftover { thing: Thing::Snapshot(name.clone(), at), verdict });
+            found.push(Leftover { item: Item::Snapshot(name.clone(), at), verdict });
         }
         Ok(found)
     }

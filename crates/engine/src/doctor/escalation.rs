@@ -7,9 +7,9 @@ use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CheckpointRecord, CheckpointStatus, RunId};
 use lanewright_schedule::Fault;
 
-use crate::doctor::{Escalation, Expected, HoldingSeen, LogSeen, Remains, RunFacts, WayOut};
+use crate::doctor::{Escalation, Expected, HoldingSeen, LogSeen, RecoveryOption, RunFacts, RunTraces};
 
-impl Remains {
+impl RunTraces {
     /// Whether a branch, a snapshot or a worktree may hold work.
     pub(super) fn holds_work(&self) -> bool {
         !self.slots.is_empty() || !self.branches.is_empty() || !self.snapshots.is_empty()
@@ -32,16 +32,16 @@ fn short(reference: &str) -> &str {
     reference.strip_prefix("refs/heads/").unwrap_or(reference)
 }
 
-pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Escalation {
-    let merged = merged_lanes(facts, remains);
+pub(super) fn lost_log(facts: &RunFacts, traces: &RunTraces, issue: &str) -> Escalation {
+    let merged = merged_lanes(facts, traces);
     let mut state = vec![format!("merged lanes, as far as is known: {}", listed(&merged))];
-    state.extend(remains.records.iter().filter(|it| it.status != CheckpointStatus::Complete).map(|it| {
+    state.extend(traces.records.iter().filter(|it| it.status != CheckpointStatus::Complete).map(|it| {
         let lane = it.lane.as_ref().map_or("the phase", |lane| lane.as_str());
         format!("checkpoints.json: {lane} {} {}", it.stage, it.status)
     }));
-    state.extend(remains.branches.iter().map(|(name, at)| format!("branch {} is at {at}", short(name))));
-    state.extend(remains.snapshots.iter().map(|(name, at)| format!("{name} keeps {at}")));
-    state.extend(remains.slots.iter().map(|slot| format!("worktree {}", slot.path.display())));
+    state.extend(traces.branches.iter().map(|(name, at)| format!("branch {} is at {at}", short(name))));
+    state.extend(traces.snapshots.iter().map(|(name, at)| format!("{name} keeps {at}")));
+    state.extend(traces.slots.iter().map(|slot| format!("worktree {}", slot.path.display())));
     Escalation {
         issue: issue.to_owned(),
         current_state: state,
@@ -49,12 +49,12 @@ pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Esca
         impact: "nothing in git is lost: every branch, snapshot and worktree stays as it is; what is lost is what \
                  Lanewright knew of the run"
             .to_owned(),
-        options: [begin_again(facts, remains, &merged), reconstruct(facts, remains), leave(&facts.run, remains)],
+        options: [run_again(facts, traces, &merged), reconstruct(facts, traces), keep_everything(&facts.run, traces)],
     }
 }
 
 /// The lanes that the intact part of the log or the checkpoints take for merged.
-fn merged_lanes(facts: &RunFacts, remains: &Remains) -> Vec<String> {
+fn merged_lanes(facts: &RunFacts, traces: &RunTraces) -> Vec<String> {
     let mut merged: Vec<String> = Vec::new();
     if let LogSeen::Damaged(salvage) = &facts.log {
         merged.extend(salvage.records.iter().filter_map(|record| match &record.event {
@@ -63,7 +63,7 @@ fn merged_lanes(facts: &RunFacts, remains: &Remains) -> Vec<String> {
         }));
     }
     let complete = |it: &&CheckpointRecord| it.status == CheckpointStatus::Complete;
-    merged.extend(remains.records.iter().filter(complete).filter_map(|it| Some(it.lane.as_ref()?.to_string())));
+    merged.extend(traces.records.iter().filter(complete).filter_map(|it| Some(it.lane.as_ref()?.to_string())));
     merged.sort();
     merged.dedup();
     merged
@@ -83,13 +83,13 @@ fn attempts(facts: &RunFacts) -> String {
     }
 }
 
-fn begin_again(facts: &RunFacts, remains: &Remains, merged: &[String]) -> WayOut {
-    let path = remains.plan.as_deref().map_or("PLAN".into(), Path::to_string_lossy);
+fn run_again(facts: &RunFacts, traces: &RunTraces, merged: &[String]) -> RecoveryOption {
+    let path = traces.plan.as_deref().map_or("PLAN".into(), Path::to_string_lossy);
     let mut words = vec!["lanewright", "execute-phase", &path, "--new-run"];
     let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
     let mut open: Vec<&str> = match plan {
         Some(plan) => plan.lanes.iter().map(|lane| lane.id.as_str()).collect(),
-        None => remains.records.iter().filter_map(|it| it.lane.as_ref()).map(|lane| lane.as_str()).collect(),
+        None => traces.records.iter().filter_map(|it| it.lane.as_ref()).map(|lane| lane.as_str()).collect(),
     };
     open.retain(|lane| !merged.iter().any(|it| it == lane));
     open.sort_unstable();
@@ -106,7 +106,7 @@ fn begin_again(facts: &RunFacts, remains: &Remains, merged: &[String]) -> WayOut
     )
 }
 
-fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
+fn reconstruct(facts: &RunFacts, traces: &RunTraces) -> RecoveryOption {
     if let LogSeen::Damaged(salvage) = &facts.log
         && !salvage.records.is_empty()
     {
@@ -122,12 +122,12 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
             [shell_line(["mv", &log, &aside]), cut].into_iter().chain(fix_and_resume(run)).collect(),
         );
     }
-    let look = remains.branches.iter().map(|(name, _)| shell_line(["git", "log", "--stat", short(name)]));
-    let open = remains.branches.iter().enumerate().map(|(number, (name, _))| {
+    let look = traces.branches.iter().map(|(name, _)| shell_line(["git", "log", "--stat", short(name)]));
+    let open = traces.branches.iter().enumerate().map(|(number, (name, _))| {
         let place = format!("../rescued-{}", number + 1);
         shell_line(["git", "worktree", "add", "--detach", &place, short(name)])
     });
-    let snapshots = remains.snapshots.iter().map(|(name, _)| shell_line(["git", "show", "--stat", name]));
+    let snapshots = traces.snapshots.iter().map(|(name, _)| shell_line(["git", "show", "--stat", name]));
     option(
         "take the work out of git by hand",
         "for: keeps what the agents did; against: a person has to judge and merge it",
@@ -135,12 +135,12 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
     )
 }
 
-fn leave(run: &RunId, remains: &Remains) -> WayOut {
-    let slots = remains.slots.iter().map(|slot| shell_line(["git", "-C", &slot.path.to_string_lossy(), "status"]));
+fn keep_everything(run: &RunId, traces: &RunTraces) -> RecoveryOption {
+    let slots = traces.slots.iter().map(|slot| shell_line(["git", "-C", &slot.path.to_string_lossy(), "status"]));
     abandon(run, slots.collect())
 }
 
-fn abandon(run: &RunId, commands: Vec<String>) -> WayOut {
+fn abandon(run: &RunId, commands: Vec<String>) -> RecoveryOption {
     option(
         format!("abandon run {run} and leave everything as it is"),
         "for: costs nothing now; against: its worktrees and branches stay until a person removes them",
@@ -148,8 +148,8 @@ fn abandon(run: &RunId, commands: Vec<String>) -> WayOut {
     )
 }
 
-fn option(what: impl Into<String>, judgement: &str, commands: Vec<String>) -> WayOut {
-    WayOut { what: what.into(), judgement: judgement.to_owned(), commands }
+fn option(what: impl Into<String>, judgement: &str, commands: Vec<String>) -> RecoveryOption {
+    RecoveryOption { what: what.into(), judgement: judgement.to_owned(), commands }
 }
 
 fn fix_and_resume(run: &str) -> [String; 2] {
@@ -206,7 +206,7 @@ pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String
     Escalation { options: [accept, put_back, again], ..contradiction }
 }
 
-/// For a worktree or branch of a lane that cannot be brought back without a person.
+/// For a worktree or branch of a lane that only the user can restore.
 pub(super) fn worktree(
     facts: &RunFacts,
     seen: &HoldingSeen,

@@ -17,7 +17,6 @@ use crate::executor::{OpenWorktree, open_worktrees};
 /// What a run's log records.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// What it began with.
     pub started: RunStarted,
     pub history: RunHistory,
     /// The scheduler's state after the log; `None`: no plan fits the log.
@@ -70,7 +69,6 @@ impl Expected {
         link.map_or(Cow::Borrowed(&*worktree.path), Cow::Owned)
     }
 
-    /// Every job that was ever planned.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobHistory> {
         self.history.lanes().iter().flat_map(|lane| lane.jobs.all()).chain(self.history.run.jobs.all())
     }
@@ -80,7 +78,6 @@ impl Expected {
         self.jobs().filter(|job| job.exit.is_none()).map(|job| &job.job)
     }
 
-    /// The refs of all snapshots.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = &str> {
         self.history.lanes().iter().flat_map(|lane| &lane.snapshots).map(|snapshot| snapshot.reference.as_str())
     }
@@ -94,12 +91,11 @@ impl Expected {
         Ok(())
     }
 
-    /// Who holds a slot in the words of the pool.
+    /// The holder of a slot, as the pool names it.
     pub fn holder(&self, (lane, agent): &Owned) -> Holder {
         Holder { run: self.started.run_id.clone(), lane: lane.clone(), agent: agent.clone() }
     }
 
-    /// The newest snapshot of a worktree.
     pub fn last_snapshot(&self, (lane, agent): &Owned) -> Option<(&str, &CommitId)> {
         let snapshots = &self.history.lane(lane.as_ref()?)?.snapshots;
         let last = snapshots.iter().rfind(|snapshot| snapshot.agent == *agent)?;
@@ -111,7 +107,6 @@ impl Expected {
         self.state.iter().flat_map(RunState::running_jobs)
     }
 
-    /// In which worktree a job works.
     pub fn workplace(&self, job: &JobId) -> Owned {
         let lane = job.lane.as_ref().and_then(|lane| self.history.lane(lane));
         (job.lane.clone(), lane.and_then(|lane| lane.works_in(job)).cloned())

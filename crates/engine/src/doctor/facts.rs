@@ -1,4 +1,4 @@
-//! The facts that a survey collects, without any judgement.
+//! The facts that a scan collects, without any judgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct RunFacts {
     /// The commit at which the run last knew the integration branch, if that branch is gone.
     pub base_missing: Option<CommitId>,
     /// What exists of the run besides its log, if the log is incomplete.
-    pub remains: Option<Remains>,
+    pub traces: Option<RunTraces>,
 }
 
 /// The records of a run that `checkpoints.json` should hold.
@@ -151,7 +151,7 @@ pub enum Claimed {
 }
 
 #[derive(Debug, Default)]
-pub struct Remains {
+pub struct RunTraces {
     pub phase: Option<String>,
     pub plan: Option<PathBuf>,
     pub records: Vec<CheckpointRecord>,

@@ -108,11 +108,11 @@ pub struct Escalation {
     pub current_state: Vec<String>,
     pub recovery_attempts: String,
     pub impact: String,
-    pub options: [WayOut; 3],
+    pub options: [RecoveryOption; 3],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WayOut {
+pub struct RecoveryOption {
     pub what: String,
     pub judgement: String,
     /// What to type, in this order.
@@ -162,7 +162,7 @@ impl Finding {
     }
 
     /// The same in a run that is complete, which `--fix` repairs.
-    pub(super) fn needed_for_a_rollback(self, repair: Repair) -> Self {
+    pub(super) fn needed_for_rollback(self, repair: Repair) -> Self {
         self.optional("only a rollback needs it", repair)
     }
 
@@ -178,7 +178,7 @@ impl Finding {
         self
     }
 
-    pub(super) fn for_a_person(mut self, remedy: impl Into<String>) -> Self {
+    pub(super) fn needs_user(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
         self.cure = Cure::Person;
         self
@@ -196,7 +196,7 @@ impl Finding {
         let severity = if wanted { Severity::Warning } else { Severity::Note };
         let finding = Self::at(kind, severity, &run.log_path, reason).of_run(&run.run);
         let remedy = remedies.join("; ");
-        if wanted { finding.for_a_person(remedy) } else { finding.hint(remedy) }
+        if wanted { finding.needs_user(remedy) } else { finding.hint(remedy) }
     }
 
     /// What is on the exchange of a run with lanes on a cluster, which a resume deals with.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lanewright_files::{atomic, directory};
-use lanewright_git::{self as git, Holder, Pool, Repository, Snapshot};
+use lanewright_git::{self as git, Holder, Repository, Snapshot};
 use lanewright_model::event::{Event, RunStarted, SnapshotReason, Worktree};
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
@@ -12,17 +12,15 @@ use lanewright_programs::process;
 use lanewright_schedule::RunState;
 use lanewright_store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_repair, lane_files, salvage};
 
-use crate::doctor::IndexTrouble;
 use crate::doctor::error::{DoctorError, Result};
+use crate::doctor::{IndexTrouble, pool};
 use crate::executor::Executor;
 use crate::executor::repair::damaged_objects::{LostHead, Restored};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]
 pub enum Repair {
-    /// A run log with a torn end.
     CutLog(PathBuf),
-    /// A run log, and its new text.
     ReplaceLog(PathBuf, Vec<u8>),
     WritePlan(PathBuf, Arc<Plan>, Vec<LaneId>),
     WriteTask {
@@ -53,20 +51,17 @@ pub enum Repair {
         state: Box<RunState>,
         lane: LaneIndex,
     },
-    /// The worktree whose index is locked.
     RemoveLocks(PathBuf),
     RebuildCheckpoints(PathBuf, Vec<CheckpointRecord>),
     UpdateCheckpoints(PathBuf, Vec<CheckpointRecord>),
 }
 
-/// What repairs work with.
 pub struct Tools<'a> {
     pub repository: &'a Repository,
     pub now: Timestamp,
     /// Adds events to a run log. A resume compares worktrees with what the log says, so a repair that changes what is
     /// checked out says so there, before it does it: else the resume would take it for a change by the user.
     pub record: &'a dyn Fn(&Path, &[Event]) -> Result<(), LogError>,
-    /// What carries out the actions of a run.
     pub executor: &'a dyn Fn(&RunStarted, &Arc<Plan>) -> Result<Executor, String>,
 }
 
@@ -120,7 +115,6 @@ impl Repair {
     /// Does it and returns what was done. The locks of the run are held.
     pub fn carry_out(&self, tools: &Tools<'_>) -> Result<String> {
         let repository = tools.repository;
-        let pool = |root: &Path| Pool::new(repository.clone(), root, u32::MAX, true);
         match self {
             Self::CutLog(log) => {
                 Journal::open(log)?;
@@ -133,34 +127,42 @@ impl Repair {
                 lane_files::write_task(lane, task)?;
                 Ok("written from the run log".to_owned())
             }
-            Self::SetAside(path) => set_aside(path),
+            Self::SetAside(path) => {
+                let aside = path.with_extension("json.bad");
+                atomic::rename(path, &aside)?;
+                Ok(kept(&aside))
+            }
             Self::MakeBranch(branch, commit) => {
                 repository.make_branch(branch, commit)?;
                 Ok(format!("made at {commit}"))
             }
             Self::Reopen(target, tip) => reopen(tools, target, tip.as_ref()),
             Self::Register(target, from) => {
-                let pool = target.pool(repository);
+                let pool = pool(repository, &target.root);
                 pool.restore_registration(&target.worktree)?;
                 pool.reclaim(&target.holder, &target.worktree)?;
                 let done = from.as_ref().map(|from| format!("brought back from {}", from.display()));
                 Ok(done.unwrap_or_else(|| "known to git again".to_owned()))
             }
             Self::BackToBranch(target) => {
-                target.pool(repository).back_to_branch(&target.holder, &target.worktree)?;
+                pool(repository, &target.root).back_to_branch(&target.holder, &target.worktree)?;
                 Ok(format!("back on {}", target.worktree.branch))
             }
             Self::Reclaim(target) => {
-                target.pool(repository).reclaim(&target.holder, &target.worktree)?;
+                pool(repository, &target.root).reclaim(&target.holder, &target.worktree)?;
                 Ok("its holder is noted again".to_owned())
             }
-            Self::DropClaim { root, claim } => Ok(kept(&pool(root).drop_claim(claim)?)),
+            Self::DropClaim { root, claim } => Ok(kept(&pool(repository, root).drop_claim(claim)?)),
             Self::Forget { root, entry } => {
-                pool(root).forget(entry)?;
+                pool(repository, root).forget(entry)?;
                 Ok("forgotten".to_owned())
             }
             Self::RestoreObjects { log, state, lane } => restore_objects(tools, log, state, *lane),
-            Self::RemoveLocks(worktree) => remove_locks(repository, worktree),
+            Self::RemoveLocks(worktree) => {
+                refuse_in_use(worktree)?;
+                repository.remove_locks_in(worktree)?;
+                Ok("removed".to_owned())
+            }
             Self::MakeIndex(index) => make_index(repository, index),
             Self::RebuildCheckpoints(path, records) => rebuild_checkpoints(path, records),
             Self::UpdateCheckpoints(path, records) => {
@@ -168,12 +170,6 @@ impl Repair {
                 Ok(format!("{} written", counted(records.len(), "record")))
             }
         }
-    }
-}
-
-impl Target {
-    fn pool(&self, repository: &Repository) -> Pool {
-        Pool::new(repository.clone(), &self.root, u32::MAX, true)
     }
 }
 
@@ -204,12 +200,6 @@ fn write_plan(path: &Path, plan: &Plan, retried: &[LaneId]) -> Result<String> {
     Ok(aside.map_or(done.clone(), |aside| format!("{done}; {}", kept(&aside))))
 }
 
-fn set_aside(path: &Path) -> Result<String> {
-    let aside = path.with_extension("json.bad");
-    atomic::rename(path, &aside)?;
-    Ok(kept(&aside))
-}
-
 /// Creates a worktree again. What was staged in the old one is only in its index, which is about to be removed.
 fn reopen(tools: &Tools<'_>, target: &Target, tip: Option<&CommitId>) -> Result<String> {
     let (repository, worktree) = (tools.repository, &target.worktree);
@@ -234,7 +224,7 @@ fn reopen(tools: &Tools<'_>, target: &Target, tip: Option<&CommitId>) -> Result<
         events.push(Event::WorktreeLost { lane, agent, head });
         (tools.record)(&target.log, &events)?;
     }
-    target.pool(repository).reopen(&target.holder, worktree)?;
+    pool(repository, &target.root).reopen(&target.holder, worktree)?;
     let done = format!("made again on {}", worktree.branch);
     Ok(rescued.map_or(done.clone(), |name| format!("{done}; what was staged in the old one is kept as {name}")))
 }
@@ -260,12 +250,6 @@ fn restore_objects(tools: &Tools<'_>, log: &Path, state: &RunState, lane: LaneIn
             Ok(said.collect::<Vec<_>>().join("; "))
         }
     }
-}
-
-fn remove_locks(repository: &Repository, worktree: &Path) -> Result<String> {
-    refuse_in_use(worktree)?;
-    repository.remove_locks_in(worktree)?;
-    Ok("removed".to_owned())
 }
 
 fn make_index(repository: &Repository, index: &IndexTrouble) -> Result<String> {

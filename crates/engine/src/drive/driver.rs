@@ -21,7 +21,7 @@ use lanewright_store::{Journal, LogError, requests};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
-use super::signals::{Signals, Wish};
+use super::signals::{SignalRequest, Signals};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Answer;
@@ -31,7 +31,7 @@ use crate::executor::timed::sync_log;
 const TICK: Duration = Duration::from_millis(200);
 
 /// What the driver reports to its observer, once it is durable.
-pub enum Sight<'a> {
+pub enum Update<'a> {
     Records(&'a [Record]),
     /// The worktree pool is being emptied from now on.
     EmptyingPool(Timestamp),
@@ -74,7 +74,7 @@ impl Log for RunLog {
 }
 
 enum Message {
-    Said(Vec<Incoming>),
+    Events(Vec<Incoming>),
     Done(Action, Vec<Event>),
     /// What the task did is unknown; a resume finds out. Without this message the run would wait for it for ever.
     Panicked(DriverError),
@@ -90,7 +90,7 @@ pub fn drive(
     journal: Journal,
     state: RunState,
     (first, awaits_answers): (Vec<Event>, bool),
-    watch: &mut dyn FnMut(Sight<'_>),
+    watch: &mut dyn FnMut(Update<'_>),
 ) -> Result<Finish, DriverError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
     let ended = runtime.block_on(async {
@@ -123,23 +123,23 @@ struct Driver {
 }
 
 impl Driver {
-    async fn run(&mut self, first: Vec<Event>, watch: &mut dyn FnMut(Sight<'_>)) -> Result<Finish, DriverError> {
+    async fn run(&mut self, first: Vec<Event>, watch: &mut dyn FnMut(Update<'_>)) -> Result<Finish, DriverError> {
         let first = first.into_iter().map(Incoming::from).collect();
         let mut step = self.absorb(first, Vec::new())?;
         loop {
-            watch(Sight::Records(&step.records));
+            watch(Update::Records(&step.records));
             if let Some((outcome, code)) = self.run_loop.state().finished() {
                 return Ok(Finish { outcome, code });
             }
             if step.actions.contains(&Action::EmptyPool) {
-                watch(Sight::EmptyingPool(self.now));
+                watch(Update::EmptyingPool(self.now));
             }
             self.start(&mut step);
             let (events, finished) = self.wait(watch).await;
             step = self.absorb(events, finished)?;
             requests::forget(&std::mem::take(&mut self.taken));
             if let Some(error) = self.ended.take() {
-                watch(Sight::Records(&step.records));
+                watch(Update::Records(&step.records));
                 return Err(error);
             }
         }
@@ -149,7 +149,7 @@ impl Driver {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
         let step = self.run_loop.absorb(events, finished, self.now)?;
         if step.records.iter().any(|record| record.event.is_forced_stop()) {
-            self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.end_soon());
+            self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.stop_waiting());
         }
         // On a very slow disk one record of a sleep would follow the other.
         if step.records.iter().any(|record| matches!(record.event, Event::Slept { .. })) {
@@ -169,10 +169,10 @@ impl Driver {
             let task = self.executor.prepare(&action, self.run_loop.state());
             let (sender, executor) = (self.sender.clone(), self.executor.clone());
             tokio::task::spawn_blocking(move || {
-                let tell = |event: Event| drop(sender.send(Message::Said(vec![event.into()])));
+                let emit = |event: Event| drop(sender.send(Message::Events(vec![event.into()])));
                 let carried_out = catch_unwind(AssertUnwindSafe(|| {
                     crash_point(CrashPoint::before(&action));
-                    let events = executor.timed(&action, task, &tell);
+                    let events = executor.timed(&action, task, &emit);
                     crash_point(CrashPoint::after(&action));
                     events
                 }));
@@ -184,13 +184,13 @@ impl Driver {
         }
     }
 
-    async fn wait(&mut self, watch: &mut dyn FnMut(Sight<'_>)) -> (Vec<Incoming>, Vec<Action>) {
+    async fn wait(&mut self, watch: &mut dyn FnMut(Update<'_>)) -> (Vec<Incoming>, Vec<Action>) {
         let (mut events, mut finished) = (Vec::new(), Vec::new());
         loop {
             let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now).min(TICK));
             tokio::select! {
                 biased;
-                wish = self.signals.next() => events.push(self.heed(wish).into()),
+                request = self.signals.next() => events.push(self.handle_signal(request).into()),
                 message = self.inbox.recv() => self.take(message, &mut events, &mut finished),
                 () = sleep(alarm) => {}
             }
@@ -199,10 +199,10 @@ impl Driver {
             }
             events.extend(self.requests().into_iter().map(Incoming::from));
             // First, for whatever else has come, limits are judged by it.
-            if let Some(slept) = self.look_at_clock() {
+            if let Some(slept) = self.read_clock() {
                 events.insert(0, slept.into());
             }
-            watch(Sight::Tick(self.now));
+            watch(Update::Tick(self.now));
             let woken = self.wake_at.is_some_and(|moment| moment <= self.now);
             if woken || !events.is_empty() || !finished.is_empty() || self.ended.is_some() {
                 return (events, finished);
@@ -210,24 +210,24 @@ impl Driver {
         }
     }
 
-    fn heed(&mut self, wish: Wish) -> Event {
-        match wish {
-            Wish::Stop { reason, force } => Event::StopRequested { lane: None, reason, force },
+    fn handle_signal(&mut self, request: SignalRequest) -> Event {
+        match request {
+            SignalRequest::Stop { reason, force } => Event::StopRequested { lane: None, reason, force },
             // The end of a cluster's job ends its supervisors, too.
-            Wish::Leave if self.executor.facts.options.placed_by.is_some() => {
+            SignalRequest::HangUp if self.executor.facts.options.placed_by.is_some() => {
                 Event::StopRequested { lane: None, reason: StopReason::Terminate, force: false }
             }
-            Wish::Leave => {
+            SignalRequest::HangUp => {
                 self.ended = Some(DriverError::HungUp);
-                self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.end_soon());
-                Event::Noted { lane: None, message: hung_up(&self.executor.facts) }
+                self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.stop_waiting());
+                Event::Noted { lane: None, message: hang_up_note(&self.executor.facts) }
             }
         }
     }
 
     fn take(&mut self, message: Option<Message>, events: &mut Vec<Incoming>, finished: &mut Vec<Action>) {
         match message {
-            Some(Message::Said(event)) => events.extend(event),
+            Some(Message::Events(event)) => events.extend(event),
             Some(Message::Done(action, answers)) => {
                 events.extend(answers.into_iter().map(Incoming::from));
                 finished.push(action);
@@ -254,7 +254,7 @@ impl Driver {
     }
 
     /// Looks at the clock; what is to be noted if the process was asleep since the last time.
-    fn look_at_clock(&mut self) -> Option<Event> {
+    fn read_clock(&mut self) -> Option<Event> {
         let before = std::mem::replace(&mut self.now, self.executor.clock.now());
         let duration = asleep(self.now.since(before), TICK);
         (!duration.is_zero()).then_some(Event::Slept { duration })
@@ -262,7 +262,7 @@ impl Driver {
 }
 
 /// What the run log says where it ends because of SIGHUP.
-fn hung_up(run: &RunStarted) -> String {
+fn hang_up_note(run: &RunStarted) -> String {
     let agents = match run.options.on_orphan {
         OnOrphan::Continue => "agents continue under their supervisors",
         OnOrphan::Stop => "supervisors stop their agents (on_orphan = \"stop\")",
@@ -274,7 +274,7 @@ fn hung_up(run: &RunStarted) -> String {
 fn answer(sender: UnboundedSender<Message>, action: Action) -> Answer {
     Box::new(move |events, is_over| {
         // The run may be over.
-        let _ = sender.send(Message::Said(events));
+        let _ = sender.send(Message::Events(events));
         if is_over {
             let _ = sender.send(Message::Done(action.clone(), Vec::new()));
         }

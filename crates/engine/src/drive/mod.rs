@@ -3,4 +3,4 @@
 mod driver;
 mod signals;
 
-pub use driver::{DriverError, Sight, drive};
+pub use driver::{DriverError, Update, drive};

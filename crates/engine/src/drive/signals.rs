@@ -14,15 +14,14 @@ pub(super) struct Signals {
     seen: bool,
 }
 
-/// What a signal asks for.
-pub(super) enum Wish {
+pub(super) enum SignalRequest {
     Stop {
         reason: StopReason,
         /// Kill the agents instead of asking them.
         force: bool,
     },
     /// The terminal was closed: this process ends, and the jobs of the run do not.
-    Leave,
+    HangUp,
 }
 
 impl Signals {
@@ -36,7 +35,7 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Wish {
+    pub(super) async fn next(&mut self) -> SignalRequest {
         let hang_up = async {
             match &mut self.hang_up {
                 Some(signal) => signal.recv().await,
@@ -46,9 +45,9 @@ impl Signals {
         let reason = tokio::select! {
             _ = self.interrupt.recv() => StopReason::Interrupt,
             _ = self.terminate.recv() => StopReason::Terminate,
-            _ = hang_up => return Wish::Leave,
+            _ = hang_up => return SignalRequest::HangUp,
         };
         let force = std::mem::replace(&mut self.seen, true);
-        Wish::Stop { reason, force }
+        SignalRequest::Stop { reason, force }
     }
 }

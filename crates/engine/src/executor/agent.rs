@@ -10,10 +10,10 @@ use lanewright_model::text::headline;
 use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
 use lanewright_schedule::{RestartFrom, RunState};
 
-use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
 impl Executor {
-    pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, ExecutorError> {
+    pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree> {
         let own = state.lane(lane).workplace(self.plan.lane(lane), agent);
         own.cloned().ok_or(ExecutorError::Missing("the agent's worktree"))
     }
@@ -23,17 +23,17 @@ impl Executor {
         let worker = &state.lane(lane).agents()[agent];
         let start = state.lane(lane).start_of(agent).cloned();
         let start = start.ok_or(ExecutorError::Missing("the agent's first commit"))?;
-        let (task, attempt, moment) = (worker.task, worker.attempt, self.moment(lane, state));
+        let (task, attempt, context) = (worker.task, worker.attempt, self.lane_context(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
         Ok(self.task(lane, state, move |executor| {
             let plan = &executor.plan.lane(lane).agents[agent];
             // A worktree that is gone stays gone here, and the commit fails: the agent's work went with it.
-            let holding = moment.holding(&worktree.path);
-            let found = holding.map_or(Ok(Vec::new()), |holding| executor.regain(holding, &moment, false))?;
+            let holding = context.holding(&worktree.path);
+            let found = holding.map_or(Ok(Vec::new()), |holding| executor.restore_holding(holding, &context, false))?;
             match executor.commit((lane, agent, task, attempt), &worktree, [&start, &recorded, &task_start]) {
                 Err(ExecutorError::Git(error)) => {
-                    let message = mistake(error)?;
+                    let message = mistake_of_agent(error)?;
                     Ok(vec![Event::FailureNoted {
                         lane: executor.id(lane),
                         agent: Some(plan.name.clone()),
@@ -46,7 +46,6 @@ impl Executor {
         }))
     }
 
-    /// A commit's message as the plan wants it.
     pub(super) fn commit_message(
         &self,
         template: &str,
@@ -54,7 +53,7 @@ impl Executor {
         (agent, attempt): (&str, u32),
         (task, task_name): (&str, &str),
         files: &[String],
-    ) -> Result<String, ExecutorError> {
+    ) -> Result<String> {
         let plan = self.plan.lane(lane);
         let (lane, lane_name) = (plan.id.as_str(), plan.name.as_deref().unwrap_or_default());
         let (phase, run) = (self.facts.phase.as_str(), self.facts.run_id.as_str());
@@ -62,8 +61,8 @@ impl Executor {
         Ok(self.redactor.redact(&prompt::commit_message(template, &values)?).into_owned())
     }
 
-    /// Takes in what a person did in a worktree at rest: commits `paths`, and has its branch where its head is.
-    pub fn take_in(&self, lane: LaneIndex, worktree: &Worktree, paths: &[String]) -> Result<CommitId, ExecutorError> {
+    /// Commits `paths`, which the user changed in a worktree at rest, and sets its branch to its head.
+    pub fn commit_changes_by_hand(&self, lane: LaneIndex, worktree: &Worktree, paths: &[String]) -> Result<CommitId> {
         let (id, path, branch) = (self.id(lane), &worktree.path, &worktree.branch);
         self.repository.vouch_for(path)?;
         self.refuse_embedded(path)?;
@@ -148,7 +147,7 @@ impl Executor {
         let worktree = lane_state.worktree().cloned().ok_or(ExecutorError::Missing("the lane's worktree"))?;
         let head = lane_head(state, lane)?;
         let theirs = lane_state.agents()[agent].head.clone().ok_or(ExecutorError::Missing("the agent's head"))?;
-        let moment = self.moment(lane, state);
+        let context = self.lane_context(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let name = plan.agents[agent].name.clone();
@@ -174,9 +173,9 @@ impl Executor {
                     merged
                 }
             };
-            let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
+            let mut events = executor.reopen_if_lost(&worktree.path, &context)?;
             if merged != head {
-                let kept = executor.bring_up(&moment, &worktree, &branch, [&head, &merged])?;
+                let kept = executor.update_worktree(&context, &worktree, &branch, [&head, &merged])?;
                 events.extend(kept.into_iter().map(|kept| executor.put_aside(lane, None, kept)));
             }
             events.push(Event::AgentMerged { lane: id, agent: name, head: merged });
@@ -185,31 +184,31 @@ impl Executor {
     }
 
     /// Brings the lane's worktree to the merge. What gates left in the way is saved first.
-    fn bring_up(
+    fn update_worktree(
         &self,
-        moment: &Moment,
+        context: &LaneContext,
         worktree: &Worktree,
         branch: &str,
         [from, to]: [&CommitId; 2],
-    ) -> Result<Vec<Snapshot>, ExecutorError> {
+    ) -> Result<Vec<Snapshot>> {
         self.repository.vouch_for(&worktree.path)?;
         if git::is_half_updated(&worktree.path)? {
             // The update that is finished now replaces all files, also what the user changed since.
-            self.keep_worktree(&moment.making_room(None), &worktree.path)?;
+            self.keep_worktree(&context.before_reset(None), &worktree.path)?;
         }
         match git::set_worktree_to(&self.repository, &worktree.path, branch, [from, to]) {
             Err(GitError::Dirty { .. } | GitError::Program(_) | GitError::OperationInProgress { .. }) => {
-                self.keep_worktree(&moment.making_room(None), &worktree.path)?;
+                self.keep_worktree(&context.before_reset(None), &worktree.path)?;
                 git::restore(&worktree.path, to)?;
             }
             done => done?,
         }
-        self.unrecorded(moment, None)
+        self.unrecorded(context, None)
     }
 
     /// A merge that both sides have to say something about: the later one is done again on the new base (SPEC §7).
     pub(super) fn conflict(&self, lane: LaneIndex, agent: Option<usize>, paths: Vec<String>, with: &str) -> Event {
-        let agent = agent.map(|agent| self.plan.lane(lane).agents[agent].name.clone());
+        let agent = agent.map(|agent| self.agent_name(lane, agent));
         let message = format!("the work conflicts with {with}");
         let failure = Failure { paths, ..Failure::new(FailureKind::Conflict, message) };
         Event::FailureNoted { lane: self.id(lane), agent, task: None::<TaskId>, failure }
@@ -218,16 +217,16 @@ impl Executor {
     pub(super) fn release_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
         let head = lane_head(state, lane)?;
-        let moment = self.moment(lane, state);
+        let context = self.lane_context(lane, state);
         Ok(self.task(lane, state, move |executor| {
-            let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
-            let left = executor.give_back(
+            let mut events = executor.reopen_if_lost(&worktree.path, &context)?;
+            let left = executor.release_worktree(
                 &executor.holder(lane, Some(agent)),
                 &worktree,
                 std::slice::from_ref(&head),
-                &moment,
+                &context,
             )?;
-            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            let name = executor.agent_name(lane, agent);
             events.extend(left.into_iter().map(|left| executor.leftover(lane, agent, left)));
             events.push(Event::WorktreeReleased { lane: executor.id(lane), agent: name });
             Ok(events)
@@ -242,22 +241,17 @@ impl Executor {
             return self.put_aside(lane, Some(agent.name.clone()), left);
         }
         let message = format!("changes by {} are not merged; they are saved as {}", agent.name, left.reference);
-        Event::Noted { lane: Some(self.id(lane)), message }
+        self.note(lane, message)
     }
 
     /// The first of `points` that can be read, and events for the damaged ones before it: a power cut or a bad disk may take
     /// what a commit holds.
-    fn first_intact(
-        &self,
-        lane: LaneIndex,
-        agent: usize,
-        points: Vec<CommitId>,
-    ) -> Result<(CommitId, Vec<Event>), ExecutorError> {
+    fn first_intact(&self, lane: LaneIndex, agent: usize, points: Vec<CommitId>) -> Result<(CommitId, Vec<Event>)> {
         let damaged = git::damaged(&self.repository, &points)?;
         let mut events = Vec::new();
         for commit in points {
             let Some(error) = damaged.get(&commit) else { return Ok((commit, events)) };
-            let agent = Some(self.plan.lane(lane).agents[agent].name.clone());
+            let agent = Some(self.agent_name(lane, agent));
             let (lane, error) = (self.id(lane), error.clone());
             events.push(Event::SnapshotDamaged { lane, agent, commit, reference: String::new(), error });
         }
@@ -278,15 +272,15 @@ impl Executor {
             points.push(lane_head(state, lane)?);
         }
         let shared = self.plan.lane(lane).shares_worktree(agent);
-        let (worktree, moment) = (self.workplace(lane, agent, state)?, self.moment(lane, state));
+        let (worktree, context) = (self.workplace(lane, agent, state)?, self.lane_context(lane, state));
         Ok(self.task(lane, state, move |executor| {
-            let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
+            let mut events = executor.reopen_if_lost(&worktree.path, &context)?;
             let holder = executor.holder(lane, (!shared).then_some(agent));
             let branch = Some(executor.agent_branch(lane, agent));
             let (start, damaged) = executor.first_intact(lane, agent, points.clone())?;
             events.extend(damaged);
             executor.pool.open(&holder, &Checkout { branch, start: start.clone(), mode: Mode::Reset, adopt: true })?;
-            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            let name = executor.agent_name(lane, agent);
             events.push(Event::AgentReset { lane: executor.id(lane), agent: name, head: start });
             Ok(events)
         }))
@@ -294,7 +288,7 @@ impl Executor {
 }
 
 /// What an agent did wrong with its worktree, so that its work cannot be taken; an error that is not its doing stays one.
-fn mistake(error: GitError) -> Result<String, GitError> {
+fn mistake_of_agent(error: GitError) -> Result<String, GitError> {
     match error {
         GitError::NotOurs { path } => Ok(format!(
             "the worktree {} was removed, or replaced by something else, and with it what was not committed; work in it \

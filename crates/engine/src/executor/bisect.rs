@@ -9,7 +9,7 @@ use lanewright_model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneInd
 use lanewright_programs::process;
 use lanewright_schedule::RunState;
 
-use super::{Answer, Executor, ExecutorError, Prepared};
+use super::{Answer, Executor, ExecutorError, Prepared, Result};
 
 struct Search {
     lane: Option<LaneIndex>,
@@ -42,7 +42,7 @@ impl Executor {
         }))
     }
 
-    fn search_lane(&self, lane: LaneIndex, state: &RunState) -> Result<Search, ExecutorError> {
+    fn search_lane(&self, lane: LaneIndex, state: &RunState) -> Result<Search> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let base = lane_state.base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         let called = |(agent, head): &(usize, CommitId)| (plan.agents[*agent].name.to_string(), head.clone());
@@ -56,7 +56,7 @@ impl Executor {
         })
     }
 
-    fn search_phase(&self, state: &RunState) -> Result<Search, ExecutorError> {
+    fn search_phase(&self, state: &RunState) -> Result<Search> {
         let called = |(lane, commit): &(LaneIndex, CommitId)| (self.id(*lane).to_string(), commit.clone());
         Ok(Search {
             lane: None,
@@ -69,7 +69,7 @@ impl Executor {
     }
 
     fn search(&self, search: &Search) -> Answer {
-        let holder = self.searcher(search.lane);
+        let holder = self.search_holder(search.lane);
         // Everything up to `passes` passes, and `fails` fails; what the base does is looked at when it matters.
         let (mut passes, mut fails) = (None, search.merges.len().saturating_sub(1));
         while fails - passes.map_or(0, |passes: usize| passes + 1) > 0 {
@@ -78,13 +78,13 @@ impl Executor {
         }
         let guilty = passes.is_some() || self.passes(search, &holder, &search.base)?;
         let found = search.merges.get(fails).filter(|_| guilty).cloned();
-        self.leave(&holder, search)?;
+        self.release_search_worktree(&holder, search)?;
         let (culprit, commit) = found.unzip();
         Ok(vec![Event::MergesBisected { lane: search.lane.map(|lane| self.id(lane)), culprit, commit }])
     }
 
-    /// Who holds the worktree of the search; no agent of the lane may be called so.
-    fn searcher(&self, lane: Option<LaneIndex>) -> Holder {
+    /// The holder of the worktree of the search, with a name that no agent of the lane has.
+    fn search_holder(&self, lane: Option<LaneIndex>) -> Holder {
         let free = |name: &String| {
             let taken =
                 lane.is_some_and(|lane| self.plan.lane(lane).agents.iter().any(|agent| agent.name.as_str() == name));
@@ -100,7 +100,7 @@ impl Executor {
 
     /// Whether the gate passes on `commit`. A commit that was judged before, perhaps in another life of the run, is not
     /// judged again.
-    fn passes(&self, search: &Search, holder: &Holder, commit: &CommitId) -> Result<bool, ExecutorError> {
+    fn passes(&self, search: &Search, holder: &Holder, commit: &CommitId) -> Result<bool> {
         let place = search.lane.map_or_else(|| "phase".to_owned(), |lane| self.id(lane).to_string());
         let directory = self.run.directory().join("bisect").join(place).join(commit.as_str());
         let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
@@ -118,7 +118,7 @@ impl Executor {
         Ok(passed)
     }
 
-    fn leave(&self, holder: &Holder, search: &Search) -> Result<(), ExecutorError> {
+    fn release_search_worktree(&self, holder: &Holder, search: &Search) -> Result<()> {
         let kept_by: Vec<CommitId> = search.merges.iter().map(|(_, commit)| commit.clone()).collect();
         if let Some(start) = search.judged.clone() {
             // The final gate's own worktree: it goes back to what the gate judged.

@@ -7,7 +7,7 @@ use lanewright_model::event::Event;
 use lanewright_model::{ChangeSize, CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
-use super::{Executor, Prepared, lane_head};
+use super::{Executor, Prepared, Result, lane_head};
 
 impl Executor {
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {

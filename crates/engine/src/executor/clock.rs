@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_the_machine_set_back_does_not_stand_still() {
+    fn clock_advances_after_machine_clock_was_set_back() {
         let (now, last) = (Timestamp::from_unix_millis(1_000), Timestamp::from_unix_millis(9_000_000_000_000));
         let clock = RunClock::set(now, Some(last));
         assert!(clock.now() >= last && clock.now().since(last) < Duration::from_secs(3600));

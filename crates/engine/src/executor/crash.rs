@@ -5,10 +5,8 @@
 
 use lanewright_schedule::Action;
 
-/// The environment variable that chooses a crash point.
 pub const CRASH_POINT_VARIABLE: &str = "LANEWRIGHT_CRASH_POINT";
 
-/// A place to die at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashPoint {
     /// Records are appended and not yet durable.

@@ -12,18 +12,16 @@ pub trait Elsewhere: Send + Sync {
 
     /// The stop of the run was forced: every errand is answered soon, even if nothing is known. A lane whose errand ended
     /// without an end of its placement is left alone until a resume.
-    fn end_soon(&self);
+    fn stop_waiting(&self);
 }
 
 /// Takes what became known, and whether the errand is over.
 pub(crate) type Answer = Box<dyn Fn(Vec<Incoming>, bool) + Send>;
 
-/// Something to be done for one lane.
 #[derive(Debug, Clone)]
 pub struct Errand {
     pub lane: LaneId,
     pub executor: String,
-    /// Which placement.
     pub number: u32,
     /// The last record of the lane's own log that the run log has.
     pub seen: u64,
@@ -34,10 +32,14 @@ pub struct Errand {
 pub enum What {
     /// Offer it, and have a job started.
     Place,
-    /// Say what becomes of the job.
-    Follow { offer: CommitId, ticket: String },
+    Follow {
+        offer: CommitId,
+        ticket: String,
+    },
     /// Have the job stopped; with `force` its work is cut off.
-    Stop { force: bool },
+    Stop {
+        force: bool,
+    },
     /// Remove what its jobs left on the engine and its run on the exchange. No answer is awaited.
     Forget,
 }

@@ -9,7 +9,7 @@ use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::{Rebuild, RunState};
 
-use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, Task, lane_head};
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
@@ -41,7 +41,7 @@ impl Executor {
         Ok(self.task(lane, state, move |executor| {
             let worktree =
                 executor.open(&executor.holder(lane, Some(agent)), &executor.adopting_empty(&want)?, lane)?;
-            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            let name = executor.agent_name(lane, agent);
             Ok(vec![Event::WorktreeOpened { lane: executor.id(lane), agent: Some(name), worktree }])
         }))
     }
@@ -69,14 +69,14 @@ impl Executor {
         let lane_state = state.lane(lane);
         let rebuild = lane_state.rebuild().cloned().ok_or(ExecutorError::Missing("the lane's new base"))?;
         let head = lane_head(state, lane)?;
-        let (moment, worktree) = (self.moment(lane, state), lane_state.worktree().cloned());
+        let (context, worktree) = (self.lane_context(lane, state), lane_state.worktree().cloned());
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let mut events = match &worktree {
-                Some(worktree) => executor.reopen_if_lost(&worktree.path, &moment)?,
+                Some(worktree) => executor.reopen_if_lost(&worktree.path, &context)?,
                 None => Vec::new(),
             };
-            let kept = executor.keep_commit(lane, &head, moment.at)?;
+            let kept = executor.keep_commit(lane, &head, context.at)?;
             let base = match &rebuild {
                 Rebuild::OnIntegration => executor.integration()?,
                 Rebuild::OnMerge(commit) => executor.merge_again(lane, commit, &head)?,
@@ -87,7 +87,7 @@ impl Executor {
             let note = format!("the lane's earlier work is kept as {}", kept.reference);
             events.extend([
                 executor.put_aside(lane, None, kept),
-                Event::Noted { lane: Some(id.clone()), message: note },
+                executor.note(lane, note),
                 Event::LaneReset { lane: id, base },
             ]);
             Ok(events)
@@ -99,7 +99,7 @@ impl Executor {
         let lane_state = state.lane(lane);
         let merged = lane_state.merged().cloned().ok_or(ExecutorError::Missing("the lane's merge"))?;
         let head = lane_head(state, lane)?;
-        let moment = self.moment(lane, state);
+        let context = self.lane_context(lane, state);
         let worktree = lane_state.worktree().cloned();
         let placements = lane_state.placement().number();
         let agents: Vec<usize> =
@@ -110,8 +110,8 @@ impl Executor {
             let mut events = Vec::new();
             let mut left = Vec::new();
             if let Some(worktree) = &worktree {
-                events = executor.reopen_if_lost(&worktree.path, &moment)?;
-                left = executor.give_back(&holder, worktree, &kept_by, &moment)?;
+                events = executor.reopen_if_lost(&worktree.path, &context)?;
+                left = executor.release_worktree(&holder, worktree, &kept_by, &context)?;
             }
             let describe =
                 |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
@@ -124,7 +124,7 @@ impl Executor {
             // A lane that is not merged locally keeps its branch and its snapshots.
             if executor.facts.options.merge == MergeMode::Local {
                 executor.delete_branch(&executor.lane_branch(lane), &kept_by, &mut kept);
-                kept.extend(git::delete_references(&executor.repository, &moment.known)?);
+                kept.extend(git::delete_references(&executor.repository, &context.known)?);
             }
             executor.forget_elsewhere(&executor.id(lane), placements);
             events.push(Event::LaneCleaned { lane: executor.id(lane), kept });
@@ -140,18 +140,18 @@ impl Executor {
 
     /// Gives a slot back. What gates or a reviewer left in it is no work, but is kept in a snapshot all the same, which
     /// is answered; a repository in it, which no snapshot can hold, keeps it from being given back.
-    pub(super) fn give_back(
+    pub(super) fn release_worktree(
         &self,
         holder: &Holder,
         worktree: &Worktree,
         kept_by: &[CommitId],
-        moment: &Moment,
-    ) -> Result<Vec<Snapshot>, ExecutorError> {
+        context: &LaneContext,
+    ) -> Result<Vec<Snapshot>> {
         self.release(holder, worktree, kept_by, || {
-            self.keep_worktree(&moment.making_room(holder.agent.as_ref()), &worktree.path)
+            self.keep_worktree(&context.before_reset(holder.agent.as_ref()), &worktree.path)
         })?;
         self.pool.unlink(holder)?;
-        self.unrecorded(moment, holder.agent.as_ref())
+        self.unrecorded(context, holder.agent.as_ref())
     }
 
     /// Releases a slot whose work `kept_by` leads to; what else is in it is saved first, by `keep`.
@@ -160,8 +160,8 @@ impl Executor {
         holder: &Holder,
         worktree: &Worktree,
         kept_by: &[CommitId],
-        keep: impl FnOnce() -> Result<Snapshot, ExecutorError>,
-    ) -> Result<(), ExecutorError> {
+        keep: impl FnOnce() -> Result<Snapshot>,
+    ) -> Result<()> {
         match self.pool.release(holder, kept_by) {
             Err(GitError::Dirty { .. } | GitError::OperationInProgress { .. } | GitError::Unmerged { .. }) => {
                 self.refuse_embedded(&worktree.path)?;
@@ -173,7 +173,7 @@ impl Executor {
         }
     }
 
-    pub(super) fn refuse_embedded(&self, path: &Path) -> Result<(), ExecutorError> {
+    pub(super) fn refuse_embedded(&self, path: &Path) -> Result<()> {
         self.repository.vouch_for(path)?;
         let inner = git::embedded_repositories_in(path)?;
         if inner.is_empty() {
@@ -185,9 +185,9 @@ impl Executor {
         )))
     }
 
-    pub(super) fn open_final(self: &Arc<Self>, _: &RunState) -> Prepared {
+    pub(super) fn open_final(self: &Arc<Self>) -> Task {
         let executor = self.clone();
-        Ok(Box::new(move |_| {
+        Box::new(move |_| {
             let opened = || -> Answer {
                 let holder = Holder { run: executor.facts.run_id.clone(), lane: None, agent: None };
                 let want = Checkout { branch: None, start: executor.integration()?, mode: Mode::Reset, adopt: true };
@@ -197,16 +197,16 @@ impl Executor {
                 let reason = format!("the worktree of the final gate cannot be opened: {error}");
                 vec![Event::PhaseBlocked { reason }]
             })
-        }))
+        })
     }
 
     pub(super) fn empty_pool(self: &Arc<Self>, state: &RunState) -> Task {
         let executor = self.clone();
         let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
-        Box::new(move |tell| {
-            executor.restore_recent(None).into_iter().for_each(tell);
+        Box::new(move |emit| {
+            executor.restore_recent(None).into_iter().for_each(emit);
             let mut kept = Vec::new();
-            match last.map(|worktree| executor.give_back_last(&worktree, integration.as_slice())) {
+            match last.map(|worktree| executor.release_final_worktree(&worktree, integration.as_slice())) {
                 Some(Ok(left)) => kept.extend(
                     left.into_iter().map(|left| format!("{}: what the final gate left uncommitted", left.reference)),
                 ),
@@ -231,7 +231,7 @@ impl Executor {
 
     /// Gives the slot of the final gate back. What the gate left in it is no work, but is kept, named by the commit that
     /// it judged.
-    fn give_back_last(&self, worktree: &Worktree, kept_by: &[CommitId]) -> Result<Vec<Snapshot>, ExecutorError> {
+    fn release_final_worktree(&self, worktree: &Worktree, kept_by: &[CommitId]) -> Result<Vec<Snapshot>> {
         let holder = Holder { run: self.facts.run_id.clone(), lane: None, agent: None };
         let at = self.repository.commit_time(&worktree.head)?;
         let (phase, tags) = (&self.facts.phase, self.facts.options.checkpoint_tags);

@@ -7,20 +7,15 @@ use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex, Round};
 use lanewright_schedule::RunState;
 
-use super::{Executor, ExecutorError, Prepared, lane_head};
+use super::{Executor, ExecutorError, Prepared, Result, lane_head};
 
 impl Executor {
-    fn is_lost(&self, commit: &CommitId) -> Result<bool, ExecutorError> {
+    fn is_lost(&self, commit: &CommitId) -> Result<bool> {
         Ok(!git::damaged(&self.repository, std::slice::from_ref(commit))?.is_empty())
     }
 
     /// The merge of the lane with the integration branch, which failed the lane's tests; made again if git has lost it.
-    pub(super) fn merge_again(
-        &self,
-        lane: LaneIndex,
-        commit: &CommitId,
-        head: &CommitId,
-    ) -> Result<CommitId, ExecutorError> {
+    pub(super) fn merge_again(&self, lane: LaneIndex, commit: &CommitId, head: &CommitId) -> Result<CommitId> {
         if !self.is_lost(commit)? {
             return Ok(commit.clone());
         }
@@ -34,11 +29,7 @@ impl Executor {
 
     /// The first of `accepted` that is not in the history of `head`. Usually the last one is the head itself, and nothing
     /// is looked up.
-    fn first_missing<'c>(
-        &self,
-        accepted: &'c [CommitId],
-        head: &CommitId,
-    ) -> Result<Option<&'c CommitId>, ExecutorError> {
+    fn first_missing<'c>(&self, accepted: &'c [CommitId], head: &CommitId) -> Result<Option<&'c CommitId>> {
         for commit in accepted.iter().filter(|commit| *commit != head) {
             match self.repository.is_ancestor(commit, head) {
                 Ok(true) => {}
@@ -50,17 +41,17 @@ impl Executor {
     }
 
     /// Blocks the lane where its `head` lacks accepted work, which a merge or a push of it would leave out. Unless git has
-    /// lost that, a rule of the scheduler is wrong; the check is there for those that nobody knows of.
-    pub(super) fn unless_complete(
+    /// lost that, a rule of the scheduler is wrong; the check is there for unknown ones.
+    pub(super) fn blocked_if_incomplete(
         &self,
         lane: LaneIndex,
         accepted: &[CommitId],
         head: &CommitId,
-    ) -> Result<Option<Event>, ExecutorError> {
+    ) -> Result<Option<Event>> {
         self.first_missing(accepted, head)?.map(|missing| self.incomplete(lane, head, missing)).transpose()
     }
 
-    fn incomplete(&self, lane: LaneIndex, head: &CommitId, missing: &CommitId) -> Result<Event, ExecutorError> {
+    fn incomplete(&self, lane: LaneIndex, head: &CommitId, missing: &CommitId) -> Result<Event> {
         let (id, branch) = (self.id(lane), self.lane_branch(lane));
         let what =
             format!("{branch} at {} lacks accepted work ({}), so it goes no further", head.short(), missing.short());
@@ -76,7 +67,7 @@ impl Executor {
     }
 
     /// The message of the one commit of a lane.
-    fn squash_message(&self, lane: LaneIndex, [base, head]: [&CommitId; 2]) -> Result<String, ExecutorError> {
+    fn squash_message(&self, lane: LaneIndex, [base, head]: [&CommitId; 2]) -> Result<String> {
         let (id, plan) = (self.id(lane), self.plan.lane(lane));
         let Some(template) = &self.plan.commit_message else {
             return Ok(format!("Lane {id}{}", plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()));
@@ -89,12 +80,12 @@ impl Executor {
 
     pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
-        let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree().cloned());
+        let (context, worktree) = (self.lane_context(lane, state), state.lane(lane).worktree().cloned());
         let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         let accepted = state.lane(lane).accepted().to_vec();
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
-            if let Some(blocked) = executor.unless_complete(lane, &accepted, &head)? {
+            if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
                 return Ok(vec![blocked]);
             }
             let onto = executor.integration()?;
@@ -124,11 +115,11 @@ impl Executor {
             if squashed_instead {
                 let message =
                     "its commits cannot be put onto the branch one by one; they are one commit there".to_owned();
-                events.push(Event::Noted { lane: Some(id.clone()), message });
+                events.push(executor.note(lane, message));
             }
             if moved && !plan.tests.is_empty() {
                 if let Some(worktree) = &worktree {
-                    events.extend(executor.reopen_if_lost(&worktree.path, &moment)?);
+                    events.extend(executor.reopen_if_lost(&worktree.path, &context)?);
                 }
                 let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
                 executor.pool.open(&executor.holder(lane, None), &want)?;
@@ -141,7 +132,7 @@ impl Executor {
 
     /// What another program did to the integration branch that a person must see to: its checkout was left behind, or it has
     /// lost merged work.
-    pub(super) fn integration_moved(&self) -> Result<Option<String>, ExecutorError> {
+    pub(super) fn integration_moved(&self) -> Result<Option<String>> {
         let Some(missing_work) = &self.missing_work else { return Ok(None) };
         let branch = &self.facts.base_branch;
         match git::first_left_behind(&self.repository, branch)? {

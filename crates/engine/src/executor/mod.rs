@@ -10,6 +10,7 @@ pub(crate) mod change_size;
 mod clock;
 pub mod crash;
 pub mod elsewhere;
+mod held_worktrees;
 mod job;
 mod lane;
 mod merge;
@@ -22,11 +23,11 @@ pub mod timed;
 mod tracking;
 
 pub use clock::RunClock;
+use held_worktrees::HeldWorktree;
+pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
 pub use job::BriefFiles;
 pub(crate) use lane::FINAL;
-use repair::Holding;
-pub(crate) use repair::{OpenWorktree, open_worktrees};
-pub use snapshot::Keeping;
+pub use snapshot::SnapshotTarget;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,32 +104,33 @@ pub enum ExecutorError {
     Precondition(String),
 }
 
-/// When something of a lane is put aside, which gives it its name, and what of the lane the run log knows.
-struct Moment {
+/// What the run log knows of a lane, and the time that names what is saved of it.
+pub(crate) struct LaneContext {
     lane: LaneIndex,
     at: Timestamp,
     known: Vec<(String, CommitId)>,
-    holdings: Vec<Holding>,
-    /// What the lane is built on.
+    holdings: Vec<HeldWorktree>,
     bases: Vec<CommitId>,
     /// The lane's work is where it belongs, so its snapshots may go.
     landed: bool,
 }
 
-impl Moment {
+impl LaneContext {
     /// The worktree at `path`, which the lane or an agent of it holds.
-    fn holding(&self, path: &Path) -> Option<&Holding> {
+    fn holding(&self, path: &Path) -> Option<&HeldWorktree> {
         self.holdings.iter().find(|holding| holding.worktree.path == path)
     }
 
-    fn making_room<'a>(&self, agent: Option<&'a AgentName>) -> Keeping<'a> {
-        Keeping { lane: self.lane, agent, at: self.at, reason: SnapshotReason::Reset }
+    fn before_reset<'a>(&self, agent: Option<&'a AgentName>) -> SnapshotTarget<'a> {
+        SnapshotTarget { lane: self.lane, agent, at: self.at, reason: SnapshotReason::Reset }
     }
 }
 
-type Answer = Result<Vec<Event>, ExecutorError>;
+pub(crate) type Result<T, E = ExecutorError> = std::result::Result<T, E>;
 
-type Prepared = Result<Task, ExecutorError>;
+type Answer = Result<Vec<Event>>;
+
+type Prepared = Result<Task>;
 
 impl Executor {
     /// Turns an action into a task. Everything that it needs of the state is read here and now.
@@ -165,7 +167,7 @@ impl Executor {
             Action::BisectMerges(lane) => self.bisect(lane, state),
             Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
             Action::MeasureChanges(lane) => self.measure_changes(lane, state),
-            Action::OpenFinal => self.open_final(state),
+            Action::OpenFinal => Ok(self.open_final()),
             Action::EmptyPool => Ok(self.empty_pool(state)),
         }
     }
@@ -177,12 +179,12 @@ impl Executor {
         state: &RunState,
         work: impl Fn(&Self) -> Answer + Send + 'static,
     ) -> Task {
-        let (executor, moment) = (self.clone(), self.moment(lane, state));
-        Box::new(move |tell| {
-            let done = executor.persist(&moment, tell, || work(&executor));
+        let (executor, context) = (self.clone(), self.lane_context(lane, state));
+        Box::new(move |emit| {
+            let done = executor.retry_with_repairs(&context, emit, || work(&executor));
             let events = done.unwrap_or_else(|error| vec![executor.blocked(lane, &error)]);
             if let Some(message) = executor.pool.hook_failure() {
-                tell(Event::Noted { lane: Some(executor.id(lane)), message });
+                emit(executor.note(lane, message));
             }
             events
         })
@@ -191,9 +193,9 @@ impl Executor {
     fn refused(self: &Arc<Self>, action: &Action, error: ExecutorError) -> Task {
         let message = format!("{}: {error}", action.word());
         let event = match (action, subject(action, &self.plan).0) {
-            // The lane goes on without it, and would ask for it again after it was blocked.
+            // The lane continues without it, and would ask for it again after it was blocked.
             (&Action::Snapshot { lane, agent, reason }, _) => {
-                self.snapshot_event(lane, &self.plan.lane(lane).agents[agent].name, reason, Err(error))
+                self.snapshot_event(lane, &self.agent_name(lane, agent), reason, Err(error))
             }
             (_, Some(lane)) => Event::LaneBlocked { lane, reason: message },
             (_, None) => Event::Noted { lane: None, message },
@@ -209,10 +211,17 @@ impl Executor {
         self.plan.lane(lane).id.clone()
     }
 
+    fn agent_name(&self, lane: LaneIndex, agent: usize) -> AgentName {
+        self.plan.lane(lane).agents[agent].name.clone()
+    }
+
+    fn note(&self, lane: LaneIndex, message: String) -> Event {
+        Event::Noted { lane: Some(self.id(lane)), message }
+    }
+
     fn holder(&self, lane: LaneIndex, agent: Option<usize>) -> Holder {
-        let plan = self.plan.lane(lane);
-        let agent = agent.map(|agent| plan.agents[agent].name.clone());
-        Holder { run: self.facts.run_id.clone(), lane: Some(plan.id.clone()), agent }
+        let agent = agent.map(|agent| self.agent_name(lane, agent));
+        Holder { run: self.facts.run_id.clone(), lane: Some(self.id(lane)), agent }
     }
 
     /// `lane/<phase>/<lane>`, with the run's suffix if it has one.
@@ -229,19 +238,19 @@ impl Executor {
         self.facts.agent_branch(&plan.id, &plan.agents[agent].name)
     }
 
-    fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {
+    fn lane_context(&self, lane: LaneIndex, state: &RunState) -> LaneContext {
         let lane_state = state.lane(lane);
         let at = lane_state.stands_since().unwrap_or_else(|| self.clock.now());
         let (known, landed) = (lane_state.snapshots().to_vec(), lane_state.merged().is_some());
         let bases = lane_state.base().into_iter().chain([&self.facts.base_commit]).cloned().collect();
-        Moment { lane, at, known, holdings: self.holdings(lane, state), bases, landed }
+        LaneContext { lane, at, known, holdings: self.holdings(lane, state), bases, landed }
     }
 
     fn lane_directory(&self, lane: LaneIndex) -> LaneDirectory {
         LaneDirectory::new(self.pool.root(), &self.facts.run_id, &self.plan.lane(lane).id)
     }
 
-    pub(crate) fn integration(&self) -> Result<CommitId, ExecutorError> {
+    pub(crate) fn integration(&self) -> Result<CommitId> {
         let branch = &self.facts.base_branch;
         self.repository.branch_commit(branch)?.ok_or_else(|| {
             ExecutorError::Precondition(format!(
@@ -255,7 +264,7 @@ impl Executor {
     }
 }
 
-fn lane_head(state: &RunState, lane: LaneIndex) -> Result<CommitId, ExecutorError> {
+fn lane_head(state: &RunState, lane: LaneIndex) -> Result<CommitId> {
     state.lane(lane).head().cloned().ok_or(ExecutorError::Missing("the lane's head"))
 }
 

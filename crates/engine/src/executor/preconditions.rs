@@ -9,7 +9,7 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::RunState;
 
-use super::{Executor, ExecutorError, Prepared};
+use super::{Executor, ExecutorError, Prepared, Result};
 
 pub const PORTS_PER_LANE: u16 = 10;
 
@@ -30,7 +30,7 @@ impl Executor {
     }
 
     /// With `--merge none` and `pr` nothing reaches the integration branch: a lane starts from the merge of what it depends on.
-    fn base_of_unmerged(&self, lane: LaneIndex, dependencies: &[CommitId]) -> Result<CommitId, ExecutorError> {
+    fn base_of_unmerged(&self, lane: LaneIndex, dependencies: &[CommitId]) -> Result<CommitId> {
         let mut base = self.facts.base_commit.clone();
         for head in dependencies {
             if self.repository.is_ancestor(&base, head)? {
@@ -55,7 +55,7 @@ impl Executor {
     }
 
     /// A branch that exists before the lane has begun belongs to the user or to an earlier run.
-    fn refuse_foreign_branches(&self, lane: LaneIndex) -> Result<(), ExecutorError> {
+    fn refuse_foreign_branches(&self, lane: LaneIndex) -> Result<()> {
         let agents = 0..self.plan.lane(lane).agents.len();
         let names = agents.map(|agent| self.agent_branch(lane, agent)).chain([self.lane_branch(lane)]);
         for branch in names {
@@ -68,7 +68,7 @@ impl Executor {
     }
 
     /// The lane would miss uncommitted changes of files that it owns.
-    fn refuse_changed_files(&self, lane: LaneIndex) -> Result<(), ExecutorError> {
+    fn refuse_changed_files(&self, lane: LaneIndex) -> Result<()> {
         let plan = self.plan.lane(lane);
         if plan.owns.is_empty() {
             return Ok(());
@@ -94,7 +94,7 @@ impl Executor {
 
     /// The first of a block of free ports. Lanes of a run never get the same block, nor do lanes of
     /// runs that share the branches of a phase, each of which has lanes of its own.
-    fn free_ports(&self, lane: LaneIndex) -> Result<u16, ExecutorError> {
+    fn free_ports(&self, lane: LaneIndex) -> Result<u16> {
         const FIRST: u32 = 20_000;
         const BLOCKS: u32 = 2_500;
         let shares_branches = self.facts.options.branch_suffix.is_empty();

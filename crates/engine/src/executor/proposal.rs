@@ -12,7 +12,7 @@ use lanewright_programs::forge::{Forge, Opened, Proposal};
 use lanewright_schedule::RunState;
 use lanewright_store::run_log;
 
-use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
+use super::{Answer, Executor, ExecutorError, Prepared, Result, lane_head};
 
 /// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;
@@ -32,20 +32,20 @@ impl Executor {
         let ours = state.lane(lane).proposal().announced().to_vec();
         let accepted = state.lane(lane).accepted().to_vec();
         Ok(self.task(lane, state, move |executor| {
-            if let Some(blocked) = executor.unless_complete(lane, &accepted, &head)? {
+            if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
                 return Ok(vec![blocked]);
             }
             let pushed = executor.push(lane, &head, &ours);
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
             let done = |()| vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
-            executor.unless_out(lane, pushed.map(done))
+            executor.retry_on_outage(lane, pushed.map(done))
         }))
     }
 
-    fn push(&self, lane: LaneIndex, head: &CommitId, ours: &[CommitId]) -> Result<(), ExecutorError> {
+    fn push(&self, lane: LaneIndex, head: &CommitId, ours: &[CommitId]) -> Result<()> {
         let branch = self.lane_branch(lane);
         let (remote, reference) = (self.remote()?, branch_reference(&branch));
-        let expected = at(&remote, &reference)?;
+        let expected = remote.commit_at(&reference)?;
         if expected.as_ref() == Some(head) {
             return Ok(());
         }
@@ -53,8 +53,8 @@ impl Executor {
             return Err(foreign(&remote, &branch, Some(theirs)));
         }
         // A hook of the user's may upload what the commits only name.
-        let (commit, expected) = (Some(head), expected.as_ref());
-        match remote.push(&PushRequest { reference: &reference, commit, expected, hooks: true, is_similar: false })? {
+        let request = PushRequest::new(&reference, Some(head), expected.as_ref());
+        match remote.push(&PushRequest { hooks: true, ..request })? {
             true => Ok(()),
             false => Err(foreign(&remote, &branch, None)),
         }
@@ -81,12 +81,12 @@ impl Executor {
                 let (lane, head) = (executor.id(lane), facts.head.clone());
                 note.into_iter().chain([Event::PullRequestOpened { lane, pull_request, head, updated }]).collect()
             };
-            executor.unless_out(lane, opened.map(done))
+            executor.retry_on_outage(lane, opened.map(done))
         }))
     }
 
-    fn propose(&self, lane: LaneIndex, facts: &Facts) -> Result<(Opened, Option<Event>), ExecutorError> {
-        let (base, note) = self.target_that_is_there(lane, &facts.target)?;
+    fn propose(&self, lane: LaneIndex, facts: &Facts) -> Result<(Opened, Option<Event>)> {
+        let (base, note) = self.existing_target(lane, &facts.target)?;
         // Every record that led to this action is on disk.
         let records = run_log::read(&self.run.log()).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
         let (title, body) =
@@ -112,25 +112,25 @@ impl Executor {
     }
 
     /// The branch to be merged into; the base branch if that of another lane was merged and removed.
-    fn target_that_is_there(&self, lane: LaneIndex, target: &str) -> Result<(String, Option<Event>), ExecutorError> {
+    fn existing_target(&self, lane: LaneIndex, target: &str) -> Result<(String, Option<Event>)> {
         let base = &self.facts.base_branch;
-        if target == base || at(&self.remote()?, &branch_reference(target))?.is_some() {
+        if target == base || self.remote()?.commit_at(&branch_reference(target))?.is_some() {
             return Ok((target.to_owned(), None));
         }
         let message = format!("{target} is gone from the remote, so the pull request asks to be merged into {base}");
-        Ok((base.clone(), Some(Event::Noted { lane: Some(self.id(lane)), message })))
+        Ok((base.clone(), Some(self.note(lane, message))))
     }
 
-    fn forge(&self) -> Result<&Forge, ExecutorError> {
+    fn forge(&self) -> Result<&Forge> {
         self.forge.as_ref().ok_or(ExecutorError::Missing("the forge"))
     }
 
-    fn remote(&self) -> Result<Remote, ExecutorError> {
+    fn remote(&self) -> Result<Remote> {
         Ok(Remote::named(&self.repository, self.forge()?.remote())?)
     }
 
     /// What is likely to pass by itself is tried again; anything else blocks the lane.
-    fn unless_out(&self, lane: LaneIndex, done: Answer) -> Answer {
+    fn retry_on_outage(&self, lane: LaneIndex, done: Answer) -> Answer {
         let Err(error) = done else { return done };
         // The first line holds what was run, and so the lane's own words.
         let text = error.to_string();
@@ -140,11 +140,6 @@ impl Executor {
             None => Err(error),
         }
     }
-}
-
-fn at(remote: &Remote, reference: &str) -> Result<Option<CommitId>, ExecutorError> {
-    let all = remote.references(&[reference])?;
-    Ok(all.into_iter().find(|(name, _)| name == reference).map(|(_, commit)| commit))
 }
 
 /// The remote's branch is not overwritten because it holds commits of others.

@@ -8,15 +8,14 @@ use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
 use lanewright_schedule::RunState;
 
-use super::{Answer, Executor, ExecutorError, Moment, Prepared};
+use super::{Answer, Executor, LaneContext, Prepared, Result};
 use crate::executor::crash::{CrashPoint, crash_point};
 
 /// The trailer of a snapshot's commit that says why it was taken.
 pub(crate) const REASON: &str = "Reason";
 
-/// What of a lane is saved, and why.
 #[derive(Debug, Clone, Copy)]
-pub struct Keeping<'a> {
+pub struct SnapshotTarget<'a> {
     pub lane: LaneIndex,
     /// Whose worktree; `None`: the lane's.
     pub agent: Option<&'a AgentName>,
@@ -36,21 +35,22 @@ impl Executor {
         let worktree = self.workplace(lane, agent, state)?;
         // Asked again after a crash, it finds the ref that it made before.
         let at = state.lane(lane).agents()[agent].keep_since.unwrap_or_else(|| self.clock.now());
-        let moment = Moment { at, ..self.moment(lane, state) };
+        let context = LaneContext { at, ..self.lane_context(lane, state) };
         let branch = self.agent_branch(lane, agent);
         let start = state.lane(lane).base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
         let committed = self.just_committed(lane, agent, reason, state);
         let executor = self.clone();
-        Ok(Box::new(move |tell| {
-            let name = executor.plan.lane(lane).agents[agent].name.clone();
+        Ok(Box::new(move |emit| {
+            let name = executor.agent_name(lane, agent);
             // The work continues without a snapshot; its absence is reported (SPEC §5).
-            let kept = executor.persist(&moment, tell, || {
-                executor.reopen_if_lost(&worktree.path, &moment)?.into_iter().for_each(tell);
+            let kept = executor.retry_with_repairs(&context, emit, || {
+                executor.reopen_if_lost(&worktree.path, &context)?.into_iter().for_each(emit);
                 // An error in the stash does not keep the rest from being saved.
-                let stashes = executor.keep_stashes(&moment, &branch, &start);
-                stashes.unwrap_or_else(|error| vec![executor.noted(lane, &error)]).into_iter().for_each(tell);
-                let keeping = Keeping { lane, agent: Some(&name), at, reason };
-                executor.keep_work(&keeping, &worktree.path, committed.as_ref())
+                let stashes = executor.keep_stashes(&context, &branch, &start);
+                let failed = |error| vec![executor.note(lane, format!("what was stashed cannot be kept: {error}"))];
+                stashes.unwrap_or_else(failed).into_iter().for_each(emit);
+                let target = SnapshotTarget { lane, agent: Some(&name), at, reason };
+                executor.keep_work(&target, &worktree.path, committed.as_ref())
             });
             vec![executor.snapshot_event(lane, &name, reason, kept)]
         }))
@@ -61,7 +61,7 @@ impl Executor {
         lane: LaneIndex,
         agent: &AgentName,
         reason: SnapshotReason,
-        kept: Result<Snapshot, ExecutorError>,
+        kept: Result<Snapshot>,
     ) -> Event {
         let (lane, agent) = (self.id(lane), Some(agent.clone()));
         match kept {
@@ -85,15 +85,10 @@ impl Executor {
     }
 
     /// Keeps the whole state of an agent's worktree, which is not looked at where all of it is in the commit.
-    fn keep_work(
-        &self,
-        keeping: &Keeping<'_>,
-        path: &Path,
-        committed: Option<&CommitId>,
-    ) -> Result<Snapshot, ExecutorError> {
+    fn keep_work(&self, target: &SnapshotTarget<'_>, path: &Path, committed: Option<&CommitId>) -> Result<Snapshot> {
         if let Some(head) = committed {
             self.repository.vouch_for(path)?;
-            let (reference, message) = (self.snapshot_reference(keeping.lane, keeping.at), self.message(keeping, ""));
+            let (reference, message) = (self.snapshot_reference(target.lane, target.at), self.message(target, ""));
             let (reference, message) = (&reference, &message);
             let request = SnapshotRequest { worktree: path, reference, message, head, since: head };
             // What goes wrong here is found and reported below.
@@ -101,65 +96,51 @@ impl Executor {
                 return Ok(kept);
             }
         }
-        self.keep_worktree(keeping, path)
-    }
-
-    fn noted(&self, lane: LaneIndex, error: &ExecutorError) -> Event {
-        Event::Noted { lane: Some(self.id(lane)), message: format!("what was stashed cannot be kept: {error}") }
+        self.keep_worktree(target, path)
     }
 
     /// Keeps what was stashed on `branch`: the list of stashes is everybody's, and work in it is easily forgotten.
-    fn keep_stashes(&self, moment: &Moment, branch: &str, start: &CommitId) -> Answer {
+    fn keep_stashes(&self, context: &LaneContext, branch: &str, start: &CommitId) -> Answer {
         let mut events = Vec::new();
         for stash in git::stashed_on(&self.repository, branch, start)? {
-            if moment.known.iter().any(|(_, known)| *known == stash) {
+            if context.known.iter().any(|(_, known)| *known == stash) {
                 continue;
             }
-            let kept = self.keep_commit(moment.lane, &stash, moment.at)?;
+            let kept = self.keep_commit(context.lane, &stash, context.at)?;
             let message = format!(
                 "work on {branch} was put into `git stash`, where it is in no branch; it is kept as {}",
                 kept.reference
             );
-            events.push(self.put_aside(moment.lane, None, kept));
-            events.push(Event::Noted { lane: Some(self.id(moment.lane)), message });
+            events.push(self.put_aside(context.lane, None, kept));
+            events.push(self.note(context.lane, message));
         }
         Ok(events)
     }
 
-    pub fn keep_worktree(&self, keeping: &Keeping<'_>, path: &Path) -> Result<Snapshot, ExecutorError> {
-        self.keep_worktree_saying(keeping, path, "")
+    pub fn keep_worktree(&self, target: &SnapshotTarget<'_>, path: &Path) -> Result<Snapshot> {
+        self.keep_worktree_with_note(target, path, "")
     }
 
     /// The same, with words of a person's in the commit's message.
-    pub fn keep_worktree_saying(
-        &self,
-        keeping: &Keeping<'_>,
-        path: &Path,
-        words: &str,
-    ) -> Result<Snapshot, ExecutorError> {
-        let reference = self.snapshot_reference(keeping.lane, keeping.at);
-        let kept = self.keep_files(path, &reference, &self.message(keeping, words));
+    pub fn keep_worktree_with_note(&self, target: &SnapshotTarget<'_>, path: &Path, words: &str) -> Result<Snapshot> {
+        let reference = self.snapshot_reference(target.lane, target.at);
+        let kept = self.keep_files(path, &reference, &self.message(target, words));
         crash_point(CrashPoint::Kept);
         kept
     }
 
     /// Keeps the whole state of the worktree at `path` as `reference`.
-    pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot, ExecutorError> {
+    pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot> {
         self.repository.vouch_for(path)?;
         let head = self.repository.head_at(path)?.commit;
         let request =
             SnapshotRequest { worktree: path, reference, message, head: &head, since: &self.facts.base_commit };
-        git::snapshot(&self.repository, &request).or_else(|error| self.keep_afresh(&request, &head, error))
+        git::snapshot(&self.repository, &request).or_else(|error| self.keep_files_only(&request, &head, error))
     }
 
     /// Keeps a worktree whose branch cannot be read, which was `error`: from its files alone, on top of what the run
     /// began with. What the files still hold is whole in git after it.
-    fn keep_afresh(
-        &self,
-        request: &SnapshotRequest<'_>,
-        head: &CommitId,
-        error: GitError,
-    ) -> Result<Snapshot, ExecutorError> {
+    fn keep_files_only(&self, request: &SnapshotRequest<'_>, head: &CommitId, error: GitError) -> Result<Snapshot> {
         if git::damaged(&self.repository, std::slice::from_ref(head))?.is_empty() {
             return Err(error.into());
         }
@@ -167,19 +148,15 @@ impl Executor {
         Ok(git::snapshot_of_all_files(&self.repository, &request)?)
     }
 
-    pub fn keep_commit(&self, lane: LaneIndex, commit: &CommitId, at: Timestamp) -> Result<Snapshot, ExecutorError> {
+    pub fn keep_commit(&self, lane: LaneIndex, commit: &CommitId, at: Timestamp) -> Result<Snapshot> {
         Ok(git::keep(&self.repository, &self.snapshot_reference(lane, at), commit.clone())?)
     }
 
     /// The snapshots of a worktree at that moment that the run log lacks, also those of a process that died.
-    pub(super) fn unrecorded(
-        &self,
-        moment: &Moment,
-        agent: Option<&AgentName>,
-    ) -> Result<Vec<Snapshot>, ExecutorError> {
-        let reference = self.snapshot_reference(moment.lane, moment.at);
-        let mut kept = git::kept_under(&self.repository, &reference, &self.headline(moment.lane, agent))?;
-        kept.retain(|kept| moment.known.iter().all(|(known, _)| *known != kept.reference));
+    pub(super) fn unrecorded(&self, context: &LaneContext, agent: Option<&AgentName>) -> Result<Vec<Snapshot>> {
+        let reference = self.snapshot_reference(context.lane, context.at);
+        let mut kept = git::kept_under(&self.repository, &reference, &self.headline(context.lane, agent))?;
+        kept.retain(|kept| context.known.iter().all(|(known, _)| *known != kept.reference));
         Ok(kept)
     }
 
@@ -188,12 +165,12 @@ impl Executor {
     }
 
     /// What the commit of a snapshot says. Its trailers let a resume record a snapshot that its taker did not.
-    fn message(&self, keeping: &Keeping<'_>, words: &str) -> String {
-        let id = self.id(keeping.lane);
+    fn message(&self, target: &SnapshotTarget<'_>, words: &str) -> String {
+        let id = self.id(target.lane);
         let mut trailers = self.trailers(&id);
-        trailers.extend(keeping.agent.map(|agent| ("Agent", agent.as_str())));
-        trailers.push((REASON, keeping.reason.word()));
-        let words = format!("{}\n\n{words}", self.headline(keeping.lane, keeping.agent));
+        trailers.extend(target.agent.map(|agent| ("Agent", agent.as_str())));
+        trailers.push((REASON, target.reason.word()));
+        let words = format!("{}\n\n{words}", self.headline(target.lane, target.agent));
         git::message(&self.redactor.redact(&words), &trailers)
     }
 

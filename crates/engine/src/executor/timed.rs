@@ -7,11 +7,11 @@ use lanewright_schedule::Action;
 use lanewright_store::{Journal, LogError};
 
 use super::crash::{CrashPoint, crash_point};
-use super::{Executor, ExecutorError, Task, subject};
+use super::{Executor, Result, Task, subject};
 
 impl Executor {
     /// Carries out `task`, which does `action`. Each answer is preceded by how long git worked for it.
-    pub(crate) fn timed(&self, action: &Action, task: Task, tell: &dyn Fn(Event)) -> Vec<Event> {
+    pub(crate) fn timed(&self, action: &Action, task: Task, emit: &dyn Fn(Event)) -> Vec<Event> {
         let (lane, agent) = subject(action, &self.plan);
         let span = tracing::debug_span!(target: TARGET, "action", title = action.word(), row = row(lane.as_ref(), agent.as_ref()));
         let _entered = span.entered();
@@ -21,7 +21,7 @@ impl Executor {
             let took_ms = u64::try_from(timing::take().as_millis()).unwrap_or(u64::MAX);
             (took_ms > 0).then(|| Event::GitWorked { lane: lane.clone(), took_ms })
         };
-        let answers = task(&|event| worked().into_iter().chain([event]).for_each(tell));
+        let answers = task(&|event| worked().into_iter().chain([event]).for_each(emit));
         worked().into_iter().chain(answers).collect()
     }
 }
@@ -42,10 +42,7 @@ pub fn row(lane: Option<&LaneId>, agent: Option<&AgentName>) -> String {
     }
 }
 
-pub(super) fn job_span(
-    job: &JobId,
-    wait: impl FnOnce() -> Result<JobExit, ExecutorError>,
-) -> Result<JobExit, ExecutorError> {
+pub(super) fn job_span(job: &JobId, wait: impl FnOnce() -> Result<JobExit>) -> Result<JobExit> {
     use tracing::field::Empty;
     let span = tracing::debug_span!(
         target: TARGET, "job", title = job.role.word(), job = %job, exit_code = Empty, started_at = Empty, finished_at = Empty

@@ -6,16 +6,12 @@ use lanewright_git::Reserved;
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
 
-use super::{Executor, ExecutorError};
+use super::{Executor, Result};
 
 impl Executor {
     /// The files of which a lane has no say, with what they hold once its head is merged onto `onto`; and a summary, where
     /// the lane wrote none.
-    pub(super) fn reserved(
-        &self,
-        lane: LaneIndex,
-        (onto, head): (&CommitId, &CommitId),
-    ) -> Result<Vec<Reserved>, ExecutorError> {
+    pub(super) fn reserved(&self, lane: LaneIndex, (onto, head): (&CommitId, &CommitId)) -> Result<Vec<Reserved>> {
         if self.facts.options.plan_format != Some(PlanFormat::Gsd) {
             return Ok(Vec::new());
         }
@@ -23,7 +19,7 @@ impl Executor {
         if !self.facts.options.gsd_tracking {
             return Ok(paths.map(|path| Reserved { path, text: None }).into());
         }
-        let text_of = |path: &str| -> Result<Option<String>, ExecutorError> {
+        let text_of = |path: &str| -> Result<Option<String>> {
             Ok(self.repository.file_in(onto, path)?.and_then(|bytes| String::from_utf8(bytes).ok()))
         };
         let texts = [text_of(&paths[0])?, text_of(&paths[1])?];
@@ -75,7 +71,7 @@ impl Executor {
         lane: LaneIndex,
         (base, head): (&CommitId, &CommitId),
         reserved: &[Reserved],
-    ) -> Result<Option<Event>, ExecutorError> {
+    ) -> Result<Option<Event>> {
         if reserved.is_empty() {
             return Ok(None);
         }
@@ -86,7 +82,7 @@ impl Executor {
             return Ok(None);
         }
         let message = format!("what the lane says in {} is left out: Lanewright keeps them", of_lane.join(" and "));
-        Ok(Some(Event::Noted { lane: Some(self.id(lane)), message }))
+        Ok(Some(self.note(lane, message)))
     }
 
     /// Whether `path` is one of GSD's tracking files, which are not merged from lanes.

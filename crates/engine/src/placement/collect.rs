@@ -31,7 +31,7 @@ impl Watch {
         }
         let changed = self.changed();
         for (run, state) in self.tolerate(EXCHANGE, changed).unwrap_or_default() {
-            self.look_at(&run, state);
+            self.inspect(&run, state);
         }
     }
 
@@ -50,7 +50,7 @@ impl Watch {
     }
 
     /// Copies what is new in a state, and ends the placement where it says that the run has ended.
-    fn look_at(&mut self, run: &RunId, state: Result<ReceivedState, StateSyncError>) {
+    fn inspect(&mut self, run: &RunId, state: Result<ReceivedState, StateSyncError>) {
         let Some((lane, mut followed)) = self.remove_run(run) else { return };
         let copied = state.map_err(PlacementError::from);
         let copied = copied.and_then(|state| Ok((self.copy(&mut followed, &state, false)?.0, state)));
@@ -149,7 +149,7 @@ impl Watch {
     ) -> Result<(Vec<Record>, RunState)> {
         let (repository, run) = (&self.placing.repository, &state.manifest.run_id);
         let records = self.records_of(state)?;
-        state.refuse_what_is_not_of((&self.placing.started.phase, lane), &records)?;
+        state.refuse_content_of_others((&self.placing.started.phase, lane), &records)?;
         let before = known(repository, &self.placing.exchange, run)?.filter(|_| continues);
         if let Some(before) = before.filter(|before| before.commit != state.commit) {
             let before = before.log(repository)?;

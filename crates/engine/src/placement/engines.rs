@@ -16,10 +16,10 @@ use super::watch::{Followed, Watch};
 use crate::state_sync::exchange::lane_run::fetch_one;
 use crate::state_sync::{Claim, ReceivedState, StateSyncError, close, lost_job};
 
-/// So long an engine must not know a job before there is no hope for it.
+/// How long a job must be unknown to its engine before its lane is taken back.
 const ABSENT: Duration = Duration::from_secs(30);
 
-/// So long a job must wait for a reason before that is noted.
+/// How long a job must wait for one reason before that is noted.
 const WAITS: Duration = Duration::from_secs(10);
 
 /// How many of the last lines of a job are kept with its end.
@@ -40,19 +40,19 @@ impl Followed {
     }
 
     /// What is to be noted about the wait of its job. Many jobs of an executor wait for the same that comes by itself: that
-    /// is noted of one of them. What keeps a job for good is noted of each, and so is that it is over.
+    /// is noted of one of them. What keeps a job permanently is noted of each, and so is that it is over.
     fn note(&mut self, reason: &str, stuck: Option<&Cause>, known: &mut HashSet<(String, String)>) -> Option<String> {
         let is_new = known.insert((self.errand.executor.clone(), reason.to_owned()));
         let before = self.stuck.take();
         self.stuck = stuck.map(|cause| cause.said.clone());
-        let is_told = is_told(before.as_deref(), self.stuck.as_deref(), is_new);
+        let is_notable = is_notable(before.as_deref(), self.stuck.as_deref(), is_new);
         let advice = stuck.map(|cause| format!("; that may last until somebody acts: {}", cause.remedy));
-        is_told.then(|| format!("job {} waits: {reason}{}", self.ticket.0, advice.unwrap_or_default()))
+        is_notable.then(|| format!("job {} waits: {reason}{}", self.ticket.0, advice.unwrap_or_default()))
     }
 }
 
 /// Whether the wait of a job is noted: what it was stuck in `before` and is `now`, and whether its reason `is_new`.
-fn is_told(before: Option<&str>, now: Option<&str>, is_new: bool) -> bool {
+fn is_notable(before: Option<&str>, now: Option<&str>, is_new: bool) -> bool {
     match now {
         Some(_) => before != now,
         None => is_new || before.is_some(),
@@ -60,7 +60,7 @@ fn is_told(before: Option<&str>, now: Option<&str>, is_new: bool) -> bool {
 }
 
 impl Watch {
-    pub(super) fn look_at_engines(&mut self) {
+    pub(super) fn poll_engines(&mut self) {
         if self.followed.values().any(|followed| !followed.stops.is_empty()) {
             // Another clone may have the run, and the jobs.
             self.collect();
@@ -76,12 +76,12 @@ impl Watch {
             let Ok(engine) = self.engine(&executor) else { continue };
             let jobs = engine.cluster.survey(&names).map_err(PlacementError::from);
             if let Some(jobs) = self.tolerate(&format!("executor {executor}"), jobs) {
-                self.judge(&executor, &jobs);
+                self.assess_jobs(&executor, &jobs);
             }
         }
     }
 
-    fn judge(&mut self, executor: &str, jobs: &HashMap<OrderName, Job>) {
+    fn assess_jobs(&mut self, executor: &str, jobs: &HashMap<OrderName, Job>) {
         let lanes: Vec<LaneId> = self.followed.keys().cloned().collect();
         for lane in lanes {
             let Some(followed) = self.followed.get_mut(&lane).filter(|it| it.errand.executor == executor) else {
@@ -116,7 +116,7 @@ impl Watch {
                         _ => self.printed(executor, &name),
                     });
                 }
-                self.ask_engines_soon();
+                self.poll_engines_earlier();
                 self.close(&lane, &why, None);
             } else if stop == Some(true) || (stop.is_some() && waits) {
                 self.close(&lane, "it was stopped", None);
@@ -170,7 +170,7 @@ impl Watch {
         }
     }
 
-    /// `None`: somebody moved the state meanwhile. Where it was removed there is nothing to take back.
+    /// `None`: another process moved the state meanwhile. Where it was removed there is nothing to take back.
     fn closed(&mut self, followed: &mut Followed) -> Result<Option<Vec<Incoming>>> {
         let (repository, exchange) = (self.placing.repository.clone(), self.placing.exchange.clone());
         let state = match followed.state.take() {
@@ -211,17 +211,17 @@ fn lost_jobs(lane: &LaneId, closed: &ReceivedState, own: &RunState) -> Vec<Incom
 
 #[cfg(test)]
 mod tests {
-    use super::is_told;
+    use super::is_notable;
 
     #[test]
     fn stuck_job_is_noted_at_each_change() {
         // Of each lane, also where another one was noted with the same reason.
-        assert!(is_told(None, Some("held"), false));
-        assert!(is_told(Some("held"), Some("down"), false));
-        assert!(!is_told(Some("held"), Some("held"), true));
+        assert!(is_notable(None, Some("held"), false));
+        assert!(is_notable(Some("held"), Some("down"), false));
+        assert!(!is_notable(Some("held"), Some("held"), true));
         // What was noted does not hold any more.
-        assert!(is_told(Some("held"), None, false));
-        assert!(!is_told(None, None, false));
-        assert!(is_told(None, None, true));
+        assert!(is_notable(Some("held"), None, false));
+        assert!(!is_notable(None, None, false));
+        assert!(is_notable(None, None, true));
     }
 }

@@ -37,7 +37,6 @@ pub struct Engine {
 /// Why the thread places nothing any more: another clone has the run.
 pub type Taken = Arc<Mutex<Option<StateSyncError>>>;
 
-/// What the thread works with.
 pub struct Placing {
     pub repository: Repository,
     pub exchange: Remote,
@@ -50,7 +49,6 @@ pub struct Placing {
     pub started: RunStarted,
     pub plan: Arc<Plan>,
     pub host: String,
-    /// When this process began.
     pub since: Timestamp,
     pub engines: HashMap<String, Engine>,
     pub taken: Taken,
@@ -70,8 +68,8 @@ impl Elsewhere for Mailbox {
         let _ = self.sender.as_ref().map(|sender| sender.send((errand, answer)));
     }
 
-    fn end_soon(&self) {
-        self.unanswered.end_soon();
+    fn stop_waiting(&self) {
+        self.unanswered.stop_waiting();
     }
 }
 

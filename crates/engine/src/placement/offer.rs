@@ -67,7 +67,7 @@ impl Watch {
             _ => None,
         };
         if let Some(subject) = without_answer {
-            self.complain(&subject, error);
+            self.warn_once(&subject, error);
             return self.waiting.push((errand, answer));
         }
         let unusable = self.unusable(&lane_run(&self.placing.started.run_id, &errand.lane), error);

@@ -50,11 +50,11 @@ impl Watch {
     }
 
     /// Removes everything of a run that is done. What another one needs, which can be resumed, stays.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn remove_finished_run(&mut self) {
         if self.is_taken || !(self.ownership.has_begun() || self.ownership.is_known().unwrap_or(false)) {
             return;
         }
-        self.hurry(LAST);
+        self.limit_time(LAST);
         self.forget();
         let is_done = self.pushed_records().is_ok_and(|pushed| {
             let last = self.records.last().filter(|record| record.seq <= pushed).map(|record| &record.event);

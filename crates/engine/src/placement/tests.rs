@@ -22,7 +22,7 @@ fn rolled_back(job: &JobId) -> Vec<Record> {
 }
 
 #[test]
-fn the_log_of_a_lane_that_was_rolled_back_begins_again() {
+fn log_of_rolled_back_lane_starts_over() {
     let (plan, id) = (plan(&[("A", &[], &[])]), lane("A"));
     let old = attempt("A", plan.lanes[0].agents[0].name.as_str(), 7);
     let records = rolled_back(&old);
@@ -39,7 +39,7 @@ fn the_log_of_a_lane_that_was_rolled_back_begins_again() {
 }
 
 #[test]
-fn a_job_that_was_lost_with_its_state_is_not_counted_when_its_lane_is_rolled_back() {
+fn lost_job_is_not_counted_after_rollback() {
     let mut parts = PlanParts::clone(&plan(&[("A", &[], &[])]));
     parts.lanes[0].executor = Some("main".to_owned());
     let plan = Arc::new(Plan::new(parts).unwrap());

@@ -25,7 +25,7 @@ const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(
 /// jobs take, once a job was submitted or has ended.
 const ENGINE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// With so many jobs the engines are never asked more often than in the longest interval.
+/// With this number of jobs or more the engines are asked in the longest interval.
 const MANY: u32 = 200;
 
 /// How long each look at the exchange may take once the stop of the run was forced.
@@ -45,7 +45,6 @@ pub(super) struct Watch {
     /// Whether some of them were not tried yet.
     pub(super) has_more: bool,
     pub(super) followed: BTreeMap<LaneId, Followed>,
-    /// What is to be forgotten.
     pub(super) over: Vec<Errand>,
     pub(super) refs_due: Instant,
     pub(super) engine_due: Instant,
@@ -53,23 +52,21 @@ pub(super) struct Watch {
     pub(super) ownership: Ownership,
     /// Whether another clone has the run: nothing is placed or followed any more.
     pub(super) is_taken: bool,
-    has_given_up: bool,
+    has_cancelled: bool,
     /// What does not answer, or refuses, and the reason that was last shown.
-    pub(super) troubles: HashMap<String, String>,
+    pub(super) failures: HashMap<String, String>,
     /// Executors, and the reasons that were noted why jobs of them wait.
     pub(super) noted: HashSet<(String, String)>,
 }
 
-/// A lane whose job is followed.
 pub(super) struct Followed {
     pub(super) errand: Errand,
     pub(super) answer: Answer,
-    /// Requests to stop it: by force, and whom to tell that it has ended.
+    /// Requests to stop it: by force, and what gets the answer that it has ended.
     pub(super) stops: Vec<(bool, Answer)>,
     pub(super) run: RunId,
     pub(super) name: OrderName,
     pub(super) ticket: Ticket,
-    /// The state that was looked at last.
     pub(super) state: Option<ReceivedState>,
     pub(super) files: HashSet<String>,
     pub(super) seen: u64,
@@ -100,19 +97,19 @@ impl Watch {
             engine_pause: ENGINE.0,
             ownership,
             is_taken: false,
-            has_given_up: false,
-            troubles: HashMap::new(),
+            has_cancelled: false,
+            failures: HashMap::new(),
             noted: HashSet::new(),
         }
     }
 
     pub(super) fn work(mut self, inbox: &Receiver<(Errand, Answer)>) {
-        while self.gather(inbox) {
+        while self.receive(inbox) {
             if self.unanswered.is_ending() {
-                self.hurry(HURRIED);
+                self.limit_time(HURRIED);
             }
             if self.is_taken {
-                self.give_up();
+                self.cancel_all();
                 continue;
             }
             if self.has_run() {
@@ -122,18 +119,18 @@ impl Watch {
                 let began = Instant::now();
                 if self.has_run() {
                     self.collect();
-                    self.look_at_owner();
+                    self.check_owner();
                     self.forget();
                 }
                 self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
             }
             if self.engine_due <= Instant::now() {
                 self.engine_pause = (2 * self.engine_pause).min(ENGINE.1);
-                self.look_at_engines();
+                self.poll_engines();
                 self.engine_due = Instant::now() + self.engine_pause;
             }
         }
-        self.leave();
+        self.remove_finished_run();
     }
 
     /// Whether this process may place the lanes of the run. As long as there is none, it needs no right to.
@@ -147,7 +144,7 @@ impl Watch {
     }
 
     /// Notices that another clone has the run where there is nothing to place or follow, and lanes work here.
-    fn look_at_owner(&mut self) {
+    fn check_owner(&mut self) {
         if self.followed.is_empty() && self.ownership.has_begun() {
             let there = self.ownership.runs();
             self.tolerate(EXCHANGE, there);
@@ -155,8 +152,8 @@ impl Watch {
     }
 
     /// Has the run stopped, and answers everything: its lanes are another process's.
-    fn give_up(&mut self) {
-        if !std::mem::replace(&mut self.has_given_up, true) {
+    fn cancel_all(&mut self) {
+        if !std::mem::replace(&mut self.has_cancelled, true) {
             let stop = Request::Stop { lane: None, force: true };
             if let Err(error) = requests::submit(&self.placing.directory.requests(), &stop) {
                 tracing::warn!("the run cannot be stopped: {error}");
@@ -179,7 +176,7 @@ impl Watch {
     }
 
     /// Takes what arrived, or waits for the next look; `false`: nothing can arrive any more.
-    fn gather(&mut self, inbox: &Receiver<(Errand, Answer)>) -> bool {
+    fn receive(&mut self, inbox: &Receiver<(Errand, Answer)>) -> bool {
         let due = if self.has_more { Instant::now() } else { self.refs_due.min(self.engine_due) };
         let mut next = inbox.recv_timeout(due.saturating_duration_since(Instant::now()));
         loop {
@@ -202,7 +199,7 @@ impl Watch {
                 let followed = self.follow(errand, answer, Ticket(ticket));
                 self.followed.insert(lane, followed);
                 self.refs_due = Instant::now();
-                self.ask_engines_soon();
+                self.poll_engines_earlier();
             }
             What::Forget => self.over.push(errand),
             What::Stop { force } => {
@@ -221,13 +218,12 @@ impl Watch {
     }
 
     /// From now on no question to the exchange takes longer than `limit`.
-    pub(super) fn hurry(&mut self, limit: Duration) {
+    pub(super) fn limit_time(&mut self, limit: Duration) {
         self.placing.exchange = self.placing.exchange.clone().within(limit);
-        self.ownership.hurry(limit);
+        self.ownership.limit_time(limit);
     }
 
-    /// There is something to expect of the engines.
-    pub(super) fn ask_engines_soon(&mut self) {
+    pub(super) fn poll_engines_earlier(&mut self) {
         let jobs = u32::try_from(self.followed.len()).unwrap_or(MANY);
         self.engine_pause = (ENGINE.1 * jobs.min(MANY) / MANY).max(ENGINE.0);
         self.engine_due = self.engine_due.min(Instant::now() + self.engine_pause);
@@ -262,18 +258,18 @@ impl Watch {
     pub(super) fn tolerate<T, E: Into<PlacementError>>(&mut self, subject: &str, done: Result<T, E>) -> Option<T> {
         match done {
             Ok(done) => {
-                self.troubles.remove(subject);
+                self.failures.remove(subject);
                 Some(done)
             }
             Err(error) => {
-                self.complain(subject, &error.into());
+                self.warn_once(subject, &error.into());
                 None
             }
         }
     }
 
     /// Shows that something failed which is tried again, once for each reason.
-    pub(super) fn complain(&mut self, subject: &str, error: &PlacementError) {
+    pub(super) fn warn_once(&mut self, subject: &str, error: &PlacementError) {
         if let PlacementError::State(StateSyncError::Taken { run, by, remote, reference }) = error {
             (self.is_taken, self.refs_due) = (true, Instant::now());
             let (run, by, remote, reference) = (run.clone(), by.clone(), remote.clone(), reference.clone());
@@ -282,7 +278,7 @@ impl Watch {
             return;
         }
         let reason = error.shown();
-        if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
+        if self.failures.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
             tracing::warn!("{subject}: {reason}; it is tried again");
         }
     }

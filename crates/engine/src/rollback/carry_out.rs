@@ -15,7 +15,7 @@ use super::plan::{LaneToRollBack, RollbackPlan};
 use super::{Result, worktrees};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
-use crate::executor::{Executor, Keeping};
+use crate::executor::{Executor, SnapshotTarget};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackLane {
@@ -27,7 +27,6 @@ pub struct RolledBackLane {
     pub undone_by: Option<CommitId>,
 }
 
-/// A rollback under way.
 struct Rollback<'a> {
     executor: &'a Executor,
     journal: &'a mut Journal,
@@ -54,7 +53,7 @@ pub fn carry_out(
     }
     rollback.repair(plan)?;
     check_worktrees(executor, plan)?;
-    merges::check(executor, &plan.lanes)?;
+    merges::checked(executor, &plan.lanes)?;
     let begun = plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: rollback.id(lane) }).collect();
     rollback.record(begun)?;
     rollback.stop_jobs(plan)?;
@@ -65,7 +64,7 @@ pub fn carry_out(
     let undone = merges::undo(executor, &plan.lanes)?;
     crash_point(CrashPoint::RollbackStep("undo_merges"));
     let lanes = plan.lanes.iter().zip(kept);
-    let rolled_back = lanes.map(|(lane, kept)| rollback.take_apart(lane, kept, &undone)).collect::<Result<_, _>>()?;
+    let rolled_back = lanes.map(|(lane, kept)| rollback.reset_lane(lane, kept, &undone)).collect::<Result<_, _>>()?;
     if plan.ends_run {
         rollback.end_run()?;
     } else {
@@ -136,8 +135,9 @@ impl Rollback<'_> {
                 heads.push((agent, git::head_of(&slot.path)?.commit));
                 continue;
             }
-            let keeping = Keeping { lane: lane.lane, agent: agent.as_ref(), at, reason: SnapshotReason::Rollback };
-            let snapshot = executor.keep_worktree(&keeping, &slot.path)?;
+            let target =
+                SnapshotTarget { lane: lane.lane, agent: agent.as_ref(), at, reason: SnapshotReason::Rollback };
+            let snapshot = executor.keep_worktree(&target, &slot.path)?;
             kept.push(self.record_kept(lane, agent, snapshot)?);
         }
         for (agent, branch) in worktrees::branches(executor, lane) {
@@ -186,7 +186,7 @@ impl Rollback<'_> {
         Ok(work)
     }
 
-    fn take_apart(
+    fn reset_lane(
         &mut self,
         lane: &LaneToRollBack,
         kept: Vec<SnapshotView>,
@@ -238,7 +238,6 @@ impl Rollback<'_> {
         Ok(())
     }
 
-    /// Nothing of the run is left.
     fn end_run(&mut self) -> Result<()> {
         self.release_final()?;
         self.empty_pool()?;

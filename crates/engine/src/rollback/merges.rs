@@ -47,11 +47,7 @@ pub fn merged_work(executor: &Executor, plan: &RollbackPlan) -> Result<Vec<Merge
 }
 
 /// Checks that the merges can be reverted. Moves nothing.
-pub(super) fn check(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<()> {
-    checked(executor, lanes).map(drop)
-}
-
-fn checked(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Reverted> {
+pub(super) fn checked(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Reverted> {
     let Some(onto) = integration(executor, lanes)? else { return Ok(Reverted::default()) };
     let staged = stage(executor, lanes, &onto)?;
     let tip = staged.tip.as_ref().unwrap_or(&onto);

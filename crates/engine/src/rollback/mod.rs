@@ -27,7 +27,6 @@ pub use plan::{LaneToRollBack, RollbackPlan, RolledBackBefore, plan};
 
 type Result<T, E = RollbackError> = std::result::Result<T, E>;
 
-/// Why a rollback cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
     #[error("the plan has no lane `{0}`")]

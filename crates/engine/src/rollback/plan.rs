@@ -22,7 +22,6 @@ pub struct RollbackPlan {
     pub jobs: Vec<JobId>,
 }
 
-/// A lane that an earlier rollback reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackBefore {
     pub lane: LaneId,

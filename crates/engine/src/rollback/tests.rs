@@ -81,7 +81,7 @@ fn rolled_back(id: &str) -> Event {
 }
 
 #[test]
-fn what_was_built_on_a_lane_goes_before_it() {
+fn dependents_are_rolled_back_first() {
     let story = merged(merged(Story::begun(), "SL-1", 'a', '1'), "SL-2", '1', '2');
     let rollback = planned(&story, &[]).unwrap();
     assert_eq!(order(&rollback), [1, 0]);
@@ -92,7 +92,7 @@ fn what_was_built_on_a_lane_goes_before_it() {
 }
 
 #[test]
-fn a_lane_that_another_was_built_on_does_not_go_alone() {
+fn lane_with_begun_dependents_is_refused_alone() {
     let begun = walked(merged(Story::begun(), "SL-1", 'a', '1'), "SL-2", LaneStage::Classified);
     let refused = planned(&begun, &["SL-1"]);
     assert!(matches!(refused, Err(RollbackError::Dependants { dependants, .. }) if dependants == [lane("SL-2")]));
@@ -104,7 +104,7 @@ fn a_lane_that_another_was_built_on_does_not_go_alone() {
 }
 
 #[test]
-fn only_jobs_of_the_lanes_and_the_final_gate_are_stopped() {
+fn jobs_of_lanes_and_final_gate_are_stopped() {
     let last = JobId { lane: None, role: JobRole::Final, number: 1 };
     let (own, other) = (JobId { lane: Some(lane("SL-1")), role: JobRole::Tests, number: 1 }, attempt("SL-3", "x", 1));
     let other = JobId { role: JobRole::Tests, ..other };
@@ -115,7 +115,7 @@ fn only_jobs_of_the_lanes_and_the_final_gate_are_stopped() {
 }
 
 #[test]
-fn a_merge_that_may_have_been_published_is_looked_for_and_one_that_brought_nothing_is_not() {
+fn staged_merge_is_reverted_empty_merge_is_not() {
     let staged = walked(Story::begun(), "SL-1", LaneStage::AwaitingUserApproval);
     let stage = Event::MergeStaged { lane: lane("SL-1"), onto: commit('a'), commit: commit('1'), moved: false };
     let merge = |story: &Story| planned(story, &["SL-1"]).unwrap().lanes[0].merge.clone();
@@ -126,7 +126,7 @@ fn a_merge_that_may_have_been_published_is_looked_for_and_one_that_brought_nothi
 }
 
 #[test]
-fn what_an_earlier_life_of_the_lane_left_is_not_counted_again() {
+fn work_before_an_earlier_rollback_is_not_counted() {
     let kept = |story: Story, digit: char| {
         let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{digit}");
         let (lane, agent) = (lane("SL-1"), Some(agent("engineer")));
@@ -141,7 +141,7 @@ fn what_an_earlier_life_of_the_lane_left_is_not_counted_again() {
 }
 
 #[test]
-fn a_done_run_is_open_again_and_its_final_gate_due_when_a_lane_was_rolled_back() {
+fn rollback_reopens_done_run_and_its_final_gate() {
     let all = merged(merged(merged(Story::begun(), "SL-1", 'a', '1'), "SL-2", '1', '2'), "SL-3", '2', '3');
     let last = JobId { lane: None, role: JobRole::Final, number: 1 };
     let done = all.then(Event::FinalOpened { worktree: worktree(9, "", '3') }).job(&last).exited(&last, 0);
@@ -159,7 +159,7 @@ fn a_done_run_is_open_again_and_its_final_gate_due_when_a_lane_was_rolled_back()
 }
 
 #[test]
-fn a_lane_that_is_half_rolled_back_keeps_the_run_from_going_on() {
+fn half_rolled_back_lane_prevents_resume() {
     let story = merged(Story::begun(), "SL-1", 'a', '1').then(Event::RollbackBegun { lane: lane("SL-1") });
     let refused = check(&run(), &state(&story), &story.records);
     assert!(matches!(refused, Err(ResumeError::HalfRolledBack { lanes, .. }) if lanes == [lane("SL-1")]));
@@ -169,7 +169,7 @@ fn a_lane_that_is_half_rolled_back_keeps_the_run_from_going_on() {
 }
 
 #[test]
-fn a_done_run_that_is_half_rolled_back_is_not_done() {
+fn half_rolled_back_done_run_is_not_done() {
     let story = merged(Story::begun(), "SL-1", 'a', '1').finished(RunOutcome::Done, 0);
     let story = story.then(Event::RollbackBegun { lane: lane("SL-1") });
     let refused = check(&run(), &state(&story), &story.records);
@@ -203,7 +203,7 @@ fn run_ends_with_the_rollback_of_its_last_lane() {
 }
 
 #[test]
-fn an_attempt_that_a_rollback_ended_takes_no_place_any_more() {
+fn attempt_ended_by_rollback_frees_its_slot() {
     let job = attempt("SL-1", "engineer", 1);
     let open =
         Event::WorktreeOpened { lane: lane("SL-1"), agent: Some(agent("engineer")), worktree: worktree(1, "b", 'a') };

@@ -1,7 +1,7 @@
 //! Why state was not pushed or pulled.
 
 use lanewright_files::FileError;
-use lanewright_git::GitError;
+use lanewright_git::{GitError, Remote};
 use lanewright_model::cells::clean;
 use lanewright_model::{RunId, Timestamp};
 use lanewright_store::LogError;
@@ -58,6 +58,10 @@ impl StateSyncError {
     /// The message, and the remedy of an error of git's.
     pub(super) fn with_remedy(&self) -> String {
         if let Self::Git(error) = self { error.with_remedy() } else { self.to_string() }
+    }
+
+    pub(super) fn fenced(remote: &Remote, run: &RunId) -> Self {
+        Self::Fenced { remote: remote.name().to_owned(), run: run.clone() }
     }
 
     /// Part of the reason may come from another machine, so it is sanitized.

@@ -4,18 +4,23 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use lanewright_model::cells::clean;
+use lanewright_model::digest::sha256;
 use lanewright_model::event::{Place, RunOutcome};
 use lanewright_model::{CommitId, PhaseId, RunId, Timestamp};
 use lanewright_store::run_files::RunFile;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::state_sync::error::{Result, StateSyncError};
-use crate::state_sync::exchange::claim::Claim;
 
 /// The version of what is pushed, `major.minor`.
 pub(super) const FORMAT: &str = "1.0";
 
 pub(super) const NAME: &str = "state.json";
+
+/// The directories of a state: the files of the run, and the pieces of its log.
+pub(super) const FILES: &str = "files/";
+pub(super) const LOG: &str = "log/";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -45,6 +50,21 @@ pub struct Manifest {
     pub placed_by: Option<RunId>,
 }
 
+/// What a process pushes a run under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Differs for every claim, so that no two claims are the same commit.
+    pub id: String,
+    pub host: String,
+    pub at: Timestamp,
+}
+
+impl Claim {
+    pub fn new(host: String, at: Timestamp) -> Self {
+        Self { id: Uuid::now_v7().to_string(), host, at }
+    }
+}
+
 /// The part of a manifest that decides whether the rest can be read.
 #[derive(Deserialize)]
 struct Head {
@@ -52,7 +72,7 @@ struct Head {
 }
 
 impl Manifest {
-    /// Reads a manifest that a stranger may have written.
+    /// Reads a manifest that any process may have written.
     pub(super) fn read(bytes: &[u8], remote: &str, run: &RunId) -> Result<Self> {
         let damaged = |reason: String| StateSyncError::damaged(remote, run, &reason);
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
@@ -82,6 +102,12 @@ impl Manifest {
         self.outcome.is_some()
     }
 
+    /// Whether the state was pushed with a beginning of this log.
+    pub(super) fn is_continued_by(&self, log: &[u8]) -> bool {
+        let length = usize::try_from(self.log_bytes).unwrap_or(usize::MAX);
+        log.get(..length).is_some_and(|beginning| sha256(beginning) == self.log_sha256)
+    }
+
     pub fn is_done(&self) -> bool {
         self.outcome == Some(RunOutcome::Done)
     }
@@ -106,17 +132,17 @@ impl Manifest {
         if !is_branch(&self.base_branch) {
             return Some(format!("`{}` can be no branch", self.base_branch));
         }
-        if let Some(place) = [&self.repository, &self.worktree_root].into_iter().find(|place| !is_firm(place)) {
+        if let Some(place) = [&self.repository, &self.worktree_root].into_iter().find(|place| !is_normalized(place)) {
             return Some(format!("`{}` is no absolute path", place.display()));
         }
         let own = [format!("lane/{}/", self.phase), format!("lane-agent/{}/", self.phase)];
-        let strange = |name: &&String| !is_own(name, &own);
-        if let Some(name) = self.branches.keys().find(strange) {
+        let foreign = |name: &&String| !is_own(name, &own);
+        if let Some(name) = self.branches.keys().find(foreign) {
             return Some(format!("`{name}` is no branch of a lane of phase {}", self.phase));
         }
         let spaces = ["refs/lanewright/checkpoint/".to_owned(), "refs/tags/checkpoint/".to_owned()];
-        let strange = self.references.keys().find(|name| !is_own(name, &spaces));
-        strange.map(|name| format!("`{name}` is no checkpoint"))
+        let foreign = self.references.keys().find(|name| !is_own(name, &spaces));
+        foreign.map(|name| format!("`{name}` is no checkpoint"))
     }
 }
 
@@ -127,7 +153,7 @@ fn is_branch(name: &str) -> bool {
 }
 
 /// Whether a path is absolute and leads straight down.
-fn is_firm(path: &Path) -> bool {
+fn is_normalized(path: &Path) -> bool {
     path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }
 
@@ -143,7 +169,7 @@ fn is_own(name: &str, prefixes: &[String]) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::state_sync) fn manifest() -> Manifest {
+    pub(crate) fn manifest() -> Manifest {
         let commit = |digit: char| CommitId::new(&digit.to_string().repeat(40)).unwrap();
         Manifest {
             format: FORMAT.to_owned(),
@@ -172,16 +198,16 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_as_it_was_written_and_names_each_commit_once() {
+    fn manifest_round_trips_with_each_commit_once() {
         let text = serde_json::to_string(&manifest()).unwrap();
         assert_eq!(read(&text).unwrap(), manifest());
         assert_eq!(manifest().commits().len(), 2);
     }
 
     #[test]
-    fn names_that_are_not_the_runs_own_are_refused() {
+    fn names_of_other_runs_are_refused() {
         let text = serde_json::to_string(&manifest()).unwrap();
-        let strange = [
+        let foreign = [
             ("lane/P1/A", "main"),
             ("lane/P1/A", "lane/P2/A"),
             ("lane/P1/A", "lane/P1/../../main"),
@@ -199,14 +225,14 @@ pub(super) mod tests {
             ("\"/ci.lanes\"", "\"\""),
             ("\"/ci.lanes\"", "\"/ci/../etc\""),
         ];
-        for (known, name) in strange {
+        for (known, name) in foreign {
             let error = read(&text.replace(known, name)).unwrap_err();
             assert!(error.contains("damaged"), "{name}: {error}");
         }
     }
 
     #[test]
-    fn what_a_stranger_says_of_his_machine_cannot_forge_a_line() {
+    fn host_name_cannot_forge_a_line() {
         let text = serde_json::to_string(&manifest()).unwrap();
         let forged = text.replace("\"ci\"", r#""ci\u001b[2K\r\nPulled run r9""#);
         assert_eq!(read(&forged).unwrap().host, "ci  Pulled run r9");
@@ -215,7 +241,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_newer_minor_is_read_and_another_major_is_not() {
+    fn newer_minor_is_read_other_major_is_refused() {
         let text = serde_json::to_string(&manifest()).unwrap();
         assert_eq!(read(&text.replace("\"1.0\"", "\"1.7\",\"colour\":\"red\"")).unwrap().format, "1.7");
         let error = read(r#"{"format":"2.0","colour":"red"}"#).unwrap_err();

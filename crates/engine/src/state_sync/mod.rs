@@ -21,10 +21,10 @@ use lanewright_store::RunDirectory;
 
 pub use error::StateSyncError;
 pub use exchange::claim::close;
-pub use exchange::claim::{Claim, KEPT, OwnPushes, claim, fetch_offer, keep, release};
+pub use exchange::claim::{KEPT, OwnPushes, claim, fetch_offer, keep, release};
 pub use exchange::ownership::Ownership;
 pub use exchange::probe::{Probe, ProbeAnswer, is_probe};
-pub use manifest::Manifest;
+pub use manifest::{Claim, Manifest};
 pub use published::unpublished;
 pub use pull::job_files::jobs_of;
 pub use pull::restore::{Destination, LocalRun, Restored, check, local_run, lost_job};

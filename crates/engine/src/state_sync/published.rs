@@ -7,8 +7,8 @@ use crate::state_sync::error::Result;
 use crate::state_sync::manifest::Manifest;
 
 /// The branches of a run whose work the remote's branches do not hold, sorted; none: all of it is published. The remote is
-/// asked, and what it has is fetched. The run's integration branch has to be there under its name; work that nobody
-/// merged counts as published on that branch, too.
+/// asked, and what it has is fetched. The run's integration branch has to be there under its name; unmerged work
+/// counts as published on that branch, too.
 pub fn unpublished(repository: &Repository, remote: &Remote, manifest: &Manifest) -> Result<Vec<String>> {
     let base = branch_reference(&manifest.base_branch);
     let wanted: Vec<String> =

@@ -51,6 +51,13 @@ pub struct PushRequest<'a> {
     pub is_similar: bool,
 }
 
+impl<'a> PushRequest<'a> {
+    /// Without hooks, of a commit that has little in common with the one that is expected.
+    pub fn new(reference: &'a str, commit: Option<&'a CommitId>, expected: Option<&'a CommitId>) -> Self {
+        Self { reference, commit, expected, hooks: false, is_similar: false }
+    }
+}
+
 impl Remote {
     pub fn named(repository: &Repository, name: &str) -> Result<Self> {
         let known = repository.git().arg("remote").line()?;
@@ -97,6 +104,12 @@ impl Remote {
             .filter(|(_, name)| prefixes.iter().any(|prefix| name.starts_with(prefix)))
             .map(|(commit, name)| Ok((name.to_owned(), commit_id(commit.as_bytes())?)))
             .collect()
+    }
+
+    /// Where a ref of the remote is; `None`: it has none of that name.
+    pub fn commit_at(&self, reference: &str) -> Result<Option<CommitId>> {
+        let found = self.references(&[reference])?.into_iter().find(|(name, _)| name == reference);
+        Ok(found.map(|(_, commit)| commit))
     }
 
     /// Fetches `refspecs`, and nothing else: no tags, no submodules.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanewright_engine::executor::{Executor, Keeping};
+use lanewright_engine::executor::{Executor, SnapshotTarget};
 use lanewright_git::Snapshot;
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
@@ -27,8 +27,8 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> R
     let executor = within.executor(run.started()?, &plan)?;
     let holder = agent.filter(|agent| !shares(&plan, lane, agent));
     let slot = held_slot(&executor.pool, &run.run, (place, holder))?.ok_or_else(|| nothing_there(&target))?;
-    let keeping = Keeping { lane, agent, at: now(), reason: SnapshotReason::Request };
-    let kept = executor.keep_worktree_saying(&keeping, &slot.path, &arguments.message)?;
+    let target = SnapshotTarget { lane, agent, at: now(), reason: SnapshotReason::Request };
+    let kept = executor.keep_worktree_with_note(&target, &slot.path, &arguments.message)?;
     record(within, &run, &executor, (place, agent), &kept)?;
     report(within, run.run, &kept)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
+use lanewright_engine::executor::{Executor, ExecutorError, SnapshotTarget};
 use lanewright_git::{self as git, HeldSlot, Snapshot};
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::text::shell_line;
@@ -107,8 +107,8 @@ fn worktree(locked: &LockedRun, executor: &Executor, found: &Found) -> Result<He
 fn keep(locked: &mut LockedRun, executor: &Executor, found: &Found, slot: &HeldSlot) -> Result<Snapshot> {
     let it = &found.snapshot;
     let lane = locked.plan.find(&it.lane).ok_or(ExecutorError::Missing("the lane"))?;
-    let keeping = Keeping { lane, agent: it.agent.as_ref(), at: now(), reason: SnapshotReason::Restore };
-    let kept = executor.keep_worktree(&keeping, &slot.path)?;
+    let target = SnapshotTarget { lane, agent: it.agent.as_ref(), at: now(), reason: SnapshotReason::Restore };
+    let kept = executor.keep_worktree(&target, &slot.path)?;
     locked.journal.append(now(), &on_record(found, &kept))?;
     locked.journal.sync()?;
     Ok(kept)

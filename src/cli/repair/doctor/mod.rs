@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use lanewright_engine::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, survey};
+use lanewright_engine::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, scan};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 use lanewright_engine::rollback::{check_worktrees, plan as rollback_plan};
 use lanewright_model::event::{Event, RunStarted};
@@ -85,7 +85,7 @@ impl Doctor<'_> {
             Some((reading.sha256, reading.plan.map(stored)))
         };
         let _checking = self.within.activity("Checking the stored state");
-        Ok(survey(&Scope {
+        Ok(scan(&Scope {
             repository: &self.within.repository,
             state: &self.within.state,
             worktree_root: &self.within.settings.worktree_root.value,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{Local, Offset};
 use lanewright_engine::at_resume::PlanOnRecord;
-use lanewright_engine::drive::{DriverError, Sight, drive};
+use lanewright_engine::drive::{DriverError, Update, drive};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 use lanewright_engine::executor::elsewhere::Elsewhere;
 use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
@@ -68,8 +68,8 @@ pub(crate) fn execute(
     let fan_out = reporters(context, &within.settings, view, run.plan.clone(), &directory);
     let mut fan_out = notify::reporter(within, &directory, fan_out);
     let mut is_forced = false;
-    let ended = drive(executor, run.journal, run.state, first, &mut |sight| match sight {
-        Sight::Records(records) => {
+    let ended = drive(executor, run.journal, run.state, first, &mut |update| match update {
+        Update::Records(records) => {
             is_forced |= records.iter().any(|record| record.event.is_forced_stop());
             projections.send(records);
             switches.observe(records);
@@ -77,8 +77,8 @@ pub(crate) fn execute(
             records.iter().for_each(|record| fan_out.record(record));
             waits.iter_mut().for_each(|waits| waits.draw(fan_out.history()));
         }
-        Sight::EmptyingPool(since) => fan_out.emptying_pool(since),
-        Sight::Tick(now) => fan_out.tick(now),
+        Update::EmptyingPool(since) => fan_out.emptying_pool(since),
+        Update::Tick(now) => fan_out.tick(now),
     });
     // A process whose terminal was closed does not wait for the remote.
     is_forced |= matches!(ended, Err(DriverError::HungUp));

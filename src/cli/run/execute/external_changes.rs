@@ -7,7 +7,7 @@ use lanewright_engine::at_resume::external_changes::{
     ExternalChange, Moved, UndoneMerge, external_changes, undone_merges,
 };
 use lanewright_engine::at_resume::replay;
-use lanewright_engine::executor::{Executor, ExecutorError, Keeping};
+use lanewright_engine::executor::{Executor, ExecutorError, SnapshotTarget};
 use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
@@ -149,11 +149,11 @@ pub(crate) fn refuse_unjudged(context: &Context, state: &StateDirectory, run: &R
 /// Keeps the worktree, and the commits that its branch no longer has.
 fn keep(executor: &Executor, change: &ExternalChange) -> Outcome<Vec<Snapshot>> {
     let (lane, at) = (change.lane, now());
-    let keeping = Keeping { lane, agent: change.agent.as_ref(), at, reason: SnapshotReason::External };
+    let target = SnapshotTarget { lane, agent: change.agent.as_ref(), at, reason: SnapshotReason::External };
     let gone = change.moved.iter().filter(|moved| !moved.continues);
     let mut kept: Vec<Snapshot> =
         gone.map(|moved| executor.keep_commit(lane, &moved.from, at)).collect::<Outcome<_>>()?;
-    kept.push(executor.keep_worktree(&keeping, &change.worktree.path)?);
+    kept.push(executor.keep_worktree(&target, &change.worktree.path)?);
     Ok(kept)
 }
 
@@ -162,7 +162,7 @@ fn integrate(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -
     if change.is_worked_on {
         return Ok(None);
     }
-    let head = executor.take_in(change.lane, &change.worktree, &change.paths)?;
+    let head = executor.commit_changes_by_hand(change.lane, &change.worktree, &change.paths)?;
     let (lane, agent) = (locked.plan.lane(change.lane).id.clone(), change.agent.clone());
     Ok(Some(Event::BranchMoved { lane, agent, head }))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lanewright_engine::at_resume::partial_rounds::partial_rounds;
 use lanewright_engine::at_resume::unrecorded_snapshots::unrecorded_snapshots;
-use lanewright_engine::at_resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
+use lanewright_engine::at_resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, job_forecast, replay};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
@@ -340,7 +340,7 @@ fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory) {
     jobs.sort();
     for job in &jobs {
         if let Ok(seen) = process::observe(&locked.directory.job(job)) {
-            lines.push(format!("  {}", outlook(job, &seen)));
+            lines.push(format!("  {}", job_forecast(job, &seen)));
         }
     }
     let back = Commands { program: &state.program(), run }.rollback(None);

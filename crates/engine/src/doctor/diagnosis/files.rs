@@ -32,7 +32,7 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
     let retried = retried_differently(records.unwrap_or_default());
     let repair = |plan: &Arc<Plan>| Repair::WritePlan(seen.path.clone(), plan.clone(), retried.clone());
     Some(match &seen.source {
-        Some(source) if expected.done() => finding.needed_for_a_rollback(repair(source)),
+        Some(source) if expected.done() => finding.needed_for_rollback(repair(source)),
         Some(source) => finding.repaired_by(repair(source)),
         None if expected.done() => {
             let undo = shell_line(["git", "revert", "-m", "1", "MERGE"]);

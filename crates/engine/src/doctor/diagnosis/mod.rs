@@ -56,7 +56,7 @@ fn jobs(facts: &RunFacts) -> Vec<Finding> {
                 let aside = format!("{}.damaged", directory.display());
                 let away = shell_line(["mv", &directory.to_string_lossy(), &aside]);
                 Finding::at(Kind::JobDamaged, Severity::Error, directory, format!("{job}: {reason}"))
-                    .for_a_person(format!("to have the job run again: {away}"))
+                    .needs_user(format!("to have the job run again: {away}"))
             }
             Ok(_) => continue,
         };

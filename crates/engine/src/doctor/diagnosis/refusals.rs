@@ -24,13 +24,13 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
         let evidence = format!("the integration branch is gone; the run last knew it at {commit}");
         let make = shell_line(["git", "branch", branch, commit.as_str()]);
         Finding::new(Kind::BaseMissing, Severity::Error, branch, evidence)
-            .for_a_person(format!("to create it again: {make}"))
+            .needs_user(format!("to create it again: {make}"))
     }));
     found.extend(facts.plan.changed.then(|| {
         let path = &expected.started.plan_path;
         let resume = shell_line(["lanewright", "resume", facts.run.as_str(), "--accept-plan-change"]);
         Finding::at(Kind::PlanChanged, Severity::Warning, path, "it has changed since the run started")
-            .for_a_person(format!("restore it, or resume with the new one: {resume}"))
+            .needs_user(format!("restore it, or resume with the new one: {resume}"))
     }));
     found.extend(state.blocked().map(|reason| blocked(facts, reason)));
     for (lane, plan) in state.plan().indices().map(|at| (state.lane(at), state.plan().lane(at))) {
@@ -47,7 +47,7 @@ fn rollback_unfinished(facts: &RunFacts, run: RunId, lanes: Vec<LaneId>) -> Find
     let finish = shell_line(["lanewright", "rollback", run.as_str()].into_iter().chain(names));
     let evidence = ResumeError::HalfRolledBack { run, lanes: lanes.clone() }.to_string();
     Finding::at(Kind::RollbackUnfinished, Severity::Error, &facts.log_path, evidence)
-        .for_a_person(format!("to finish it: {finish}"))
+        .needs_user(format!("to finish it: {finish}"))
 }
 
 fn not_begun(facts: &RunFacts, expected: &Expected, error: &ResumeError) -> Finding {

@@ -19,7 +19,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         let place = prunable.place.to_string_lossy().into_owned();
         let finding = |evidence| Finding::new(Kind::WorktreePrunable, Severity::Warning, &place, evidence);
         match &prunable.only_here {
-            Some(commit) => finding(format!("it is gone, and nothing else holds its commit {commit}")).for_a_person(
+            Some(commit) => finding(format!("it is gone, and nothing else holds its commit {commit}")).needs_user(
                 format!("to keep the commit: {}", shell_line(["git", "branch", "rescued", commit.as_str()])),
             ),
             None => finding("it is gone, no run uses it, and git still lists it".to_owned())
@@ -40,7 +40,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         let evidence = format!("process {} supervises it, and no run log takes it for running", process.pid);
         let stop = shell_line(["kill", "-TERM", &process.pid.to_string()]);
         Finding::at(Kind::SupervisorWithoutRun, Severity::Error, job, evidence)
-            .for_a_person(format!("to stop the agent, whose files stay: {stop}"))
+            .needs_user(format!("to stop the agent, whose files stay: {stop}"))
     }));
     findings.extend(shared.disks.iter().filter_map(|(path, free, all)| disk(path, *free, *all)));
     findings
@@ -52,14 +52,14 @@ fn checkpoints(facts: &Facts) -> Vec<Finding> {
         Some(Err(reason)) => {
             let finding = Finding::at(Kind::CheckpointsUnreadable, Severity::Error, path, reason.clone());
             vec![match facts.shared.held.first() {
-                Some(run) => finding.for_a_person(while_held(run)),
+                Some(run) => finding.needs_user(while_held(run)),
                 None => {
                     let records = facts.shared.known_records.clone();
                     finding.repaired_by(Repair::RebuildCheckpoints(path.clone(), records))
                 }
             }]
         }
-        Some(Ok(records)) => facts.runs.iter().filter_map(|run| behind(facts, run, records)).collect(),
+        Some(Ok(records)) => facts.runs.iter().filter_map(|run| outdated_checkpoints(facts, run, records)).collect(),
         None => Vec::new(),
     }
 }
@@ -68,7 +68,7 @@ fn while_held(run: &RunId) -> String {
     format!("a live session writes it too; stop it first: {}", shell_line(["lanewright", "stop", run.as_str()]))
 }
 
-fn behind(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<Finding> {
+fn outdated_checkpoints(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<Finding> {
     let key = |record: &CheckpointRecord| (record.run_id.clone(), record.lane.clone(), record.stage);
     let current = |record: &CheckpointRecord| {
         let mut known = found.iter().filter(|known| key(known) == key(record) && known.phase == record.phase);
@@ -104,9 +104,7 @@ fn slot_finding(facts: &Facts, root: &std::path::Path, slot: &Slot) -> Option<Fi
         let finding = Finding::at(Kind::ClaimDamaged, Severity::Error, &slot.claim, reason.clone());
         return Some(match facts.shared.all_known && facts.shared.held.is_empty() {
             true => finding.repaired_by(Repair::DropClaim { root: root.to_owned(), claim: slot.claim.clone() }),
-            false => {
-                finding.for_a_person("a run that cannot be looked at now may hold the slot; fix or stop that first")
-            }
+            false => finding.needs_user("a run that cannot be looked at now may hold the slot; fix or stop that first"),
         });
     }
     let known = facts.shared.held_slots.contains(&slot.path);
@@ -131,11 +129,11 @@ fn dead_lock(kind: Kind, lock: &IndexTrouble) -> Option<Finding> {
         }
         (Some(false), None) => {
             let evidence = "no git is at work in your own worktree, so its owner seems to be dead";
-            Some(finding(evidence).for_a_person(format!("it is yours; if no git of yours runs: {remove}")))
+            Some(finding(evidence).needs_user(format!("it is yours; if no git of yours runs: {remove}")))
         }
         (None, _) => {
             let evidence = "whether a git is at work there is unknown on this system";
-            Some(finding(evidence).for_a_person(format!("if none is: {remove}")))
+            Some(finding(evidence).needs_user(format!("if none is: {remove}")))
         }
     }
 }
@@ -149,7 +147,7 @@ fn damaged_index(index: &IndexTrouble) -> Option<Finding> {
             let (path, worktree) = (index.path.to_string_lossy(), index.worktree.to_string_lossy());
             let aside = shell_line(["mv", &path, &format!("{path}.damaged")]);
             let make = shell_line(["git", "-C", &worktree, "reset", "--quiet"]);
-            Some(finding.for_a_person(format!("no file changes, but nothing is staged then: {aside} && {make}")))
+            Some(finding.needs_user(format!("no file changes, but nothing is staged then: {aside} && {make}")))
         }
     }
 }

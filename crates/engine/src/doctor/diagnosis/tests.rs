@@ -22,7 +22,7 @@ fn healthy() -> RunFacts {
         jobs: Vec::new(),
         checkpoints: NewestCheckpoints::default(),
         base_missing: None,
-        remains: None,
+        traces: None,
     }
 }
 
@@ -35,7 +35,7 @@ fn kinds(facts: &Facts) -> Vec<Kind> {
 }
 
 #[test]
-fn a_disk_is_nearly_full_below_a_twentieth_and_below_a_gigabyte() {
+fn disk_is_nearly_full_below_5_percent_or_1_gib() {
     let full = |free: u64, all: u64| {
         !kinds(&facts(SharedFacts { disks: vec![("/".into(), free << 20, all << 20)], ..SharedFacts::default() }))
             .is_empty()
@@ -46,7 +46,7 @@ fn a_disk_is_nearly_full_below_a_twentieth_and_below_a_gigabyte() {
 }
 
 #[test]
-fn a_lock_is_removed_only_from_a_worktree_of_the_pool_in_which_no_process_works() {
+fn lock_is_removed_only_from_idle_pool_worktree() {
     let cure = |in_use: Option<bool>, pool: Option<&str>| {
         let lock = IndexTrouble {
             path: "/w/.git/index.lock".into(),
@@ -64,7 +64,7 @@ fn a_lock_is_removed_only_from_a_worktree_of_the_pool_in_which_no_process_works(
 }
 
 #[test]
-fn a_damaged_claim_stays_while_an_unreadable_run_may_have_it() {
+fn damaged_claim_is_kept_while_a_run_is_unreadable() {
     let slot = lanewright_git::Slot {
         number: 1,
         path: "/r/slots/01".into(),
@@ -85,16 +85,16 @@ fn a_damaged_claim_stays_while_an_unreadable_run_may_have_it() {
 }
 
 #[test]
-fn a_run_of_which_only_records_are_left_is_over_when_they_say_so() {
+fn run_with_only_checkpoints_is_over_if_they_say_so() {
     let mut run = healthy();
-    run.remains = Some(Remains { has_directory: true, ..Remains::default() });
+    run.traces = Some(RunTraces { has_directory: true, ..RunTraces::default() });
     let found = diagnose(&Facts { runs: vec![run], shared: SharedFacts::default() });
     assert_eq!(found[0].kind, Kind::LogMissing);
     assert!(!found[0].needs_action(), "no work can be lost");
 }
 
 #[test]
-fn a_lost_job_is_a_resumes_matter_and_a_damaged_one_a_persons() {
+fn lost_job_needs_resume_damaged_job_needs_user() {
     let job = JobId { lane: Some(LaneId::new("SL-1").unwrap()), role: JobRole::Tests, number: 1 };
     let mut run = healthy();
     let lost = Ok(Observation::Lost(ProcessId { pid: 7, started: 1 }));
@@ -104,7 +104,7 @@ fn a_lost_job_is_a_resumes_matter_and_a_damaged_one_a_persons() {
 }
 
 #[test]
-fn a_remedy_can_be_pasted_whatever_the_path() {
+fn remedy_can_be_pasted_with_any_path() {
     let lock = IndexTrouble {
         path: "/a b/it's/index.lock".into(),
         worktree: "/a b/it's".into(),

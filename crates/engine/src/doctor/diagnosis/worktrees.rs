@@ -56,7 +56,7 @@ impl Case<'_> {
         match &self.seen.busy {
             Some(job) => {
                 let stop = shell_line(["lanewright", "rollback", self.facts.run.as_str()]);
-                finding.for_a_person(format!("{job} still runs there: wait until it ends, or stop and keep it: {stop}"))
+                finding.needs_user(format!("{job} still runs there: wait until it ends, or stop and keep it: {stop}"))
             }
             None => finding.repaired_by(repair),
         }
@@ -134,7 +134,7 @@ impl Case<'_> {
         evidence.push_str(&self.loss());
         let finding = self.finding(Kind::WorktreeMissing, Severity::Error, evidence);
         if self.seen.branch.is_none() && self.seen.origin.is_none() {
-            return finding.for_a_person("the branch must be there first");
+            return finding.needs_user("the branch must be there first");
         }
         self.unless_busy(finding, Repair::Reopen(self.target(), self.seen.branch.clone()))
     }

@@ -32,7 +32,6 @@ use crate::executor::repair::damaged_objects::NeededCommits;
 /// The source of a plan as it is now: its SHA-256, prompt files included, and the plan, if it is one.
 pub type Source = (String, Option<Arc<Plan>>);
 
-/// Where the doctor looks, and for what.
 pub struct Scope<'a> {
     pub repository: &'a Repository,
     pub state: &'a StateDirectory,
@@ -45,8 +44,7 @@ pub struct Scope<'a> {
     pub read_source: &'a dyn Fn(&RunStarted, &[String]) -> Option<Source>,
 }
 
-/// Looks at everything.
-pub fn survey(scope: &Scope<'_>) -> Result<Facts> {
+pub fn scan(scope: &Scope<'_>) -> Result<Facts> {
     let checkpoints = checkpoints::read(&scope.state.checkpoints());
     let records: Vec<CheckpointRecord> =
         checkpoints.iter().flatten().filter_map(CheckpointEntry::record).cloned().collect();
@@ -77,7 +75,7 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         jobs: Vec::new(),
         checkpoints: NewestCheckpoints::default(),
         base_missing: None,
-        remains: None,
+        traces: None,
         run,
     };
     let pinned = pinned(&directory, &facts.log);
@@ -89,7 +87,7 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
     }
     let own: Vec<&CheckpointRecord> = records.iter().filter(|record| record.run_id == facts.run).collect();
     if let Some(mut expected) = facts.expected.take() {
-        look_at_plan(scope, &mut facts, &mut expected, written);
+        inspect_plan(scope, &mut facts, &mut expected, written);
         let events = facts.log.certain().unwrap_or_default();
         facts.checkpoints = expected_checkpoints(scope, &facts.log_path, events, &own);
         facts.jobs = jobs(&directory, &expected);
@@ -103,13 +101,13 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         facts.tasks = tasks(&expected, lanes, events);
         facts.expected = Some(expected);
     } else {
-        facts.remains = Some(traces::remains(scope, &facts, records)?);
+        facts.traces = Some(traces::find(scope, &facts, records)?);
     }
     Ok(facts)
 }
 
 /// Reads the pinned plan and its source, and replays the log with the one that fits it.
-fn look_at_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected, sha256: Option<String>) {
+fn inspect_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected, sha256: Option<String>) {
     let events: &[Record] = facts.log.certain().unwrap_or_default();
     let known: BTreeSet<String> =
         events.iter().filter_map(|record| record.event.lane()).map(ToString::to_string).collect();
@@ -161,7 +159,7 @@ fn log_seen(path: &Path, run: &RunId, held: bool) -> LogSeen {
         Err(LogError::NewerFormat { found, .. }) => LogSeen::Newer(found),
         Err(error) => LogSeen::Unreadable(error.to_string()),
         Ok(contents) if contents.damage.is_empty() && contents.records.is_empty() => LogSeen::Empty,
-        Ok(LogContents { records, .. }) if whose(&records).is_some_and(|whose| whose != run) => {
+        Ok(LogContents { records, .. }) if run_of_log(&records).is_some_and(|run_of_log| run_of_log != run) => {
             LogSeen::Unreadable(format!("it does not begin with the beginning of run {run}; put the right file there"))
         }
         Ok(contents) if contents.damage.is_empty() => {
@@ -173,7 +171,7 @@ fn log_seen(path: &Path, run: &RunId, held: bool) -> LogSeen {
 }
 
 /// The run that the first record starts.
-fn whose(records: &[Record]) -> Option<&RunId> {
+fn run_of_log(records: &[Record]) -> Option<&RunId> {
     match &records.first()?.event {
         Event::RunStarted(started) => Some(&started.run_id),
         _ => None,

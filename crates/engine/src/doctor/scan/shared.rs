@@ -8,7 +8,7 @@ use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use lanewright_programs::process;
 
 use crate::doctor::error::Result;
-use crate::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
+use crate::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts, pool};
 use crate::executor::FINAL;
 
 pub(super) fn shared_facts(
@@ -56,7 +56,7 @@ fn held_phases(runs: &[RunFacts]) -> BTreeMap<PhaseId, RunId> {
 fn pools(scope: &Scope<'_>, runs: &[RunFacts]) -> BTreeMap<PathBuf, Pool> {
     let roots = runs.iter().filter_map(|run| Some(run.expected.as_ref()?.started.options.worktree_root.as_path()));
     let pool = |root: &Path| {
-        let pool = Pool::new(scope.repository.clone(), root, u32::MAX, true);
+        let pool = pool(scope.repository, root);
         (pool.root().to_owned(), pool)
     };
     roots.chain([scope.worktree_root]).map(pool).collect()
@@ -70,7 +70,7 @@ fn index_troubles(
 ) -> Result<Vec<IndexTrouble>, GitError> {
     let mut found = Vec::new();
     let used = |worktree: &Path| process::at_work_in(worktree, "git").map(|gits| !gits.is_empty());
-    let mut look = |worktree: &Path, pool: Option<&PathBuf>, is_held: bool| -> Result<(), GitError> {
+    let mut inspect = |worktree: &Path, pool: Option<&PathBuf>, is_held: bool| -> Result<(), GitError> {
         let Some(path) = in_worktree(scope.repository, worktree)? else { return Ok(()) };
         let in_use = if is_held { Some(true) } else { used(worktree) };
         // The git that had it may have ended since it was seen.
@@ -79,7 +79,7 @@ fn index_troubles(
         }
         Ok(())
     };
-    look(scope.repository.main_worktree(), None, false)?;
+    inspect(scope.repository.main_worktree(), None, false)?;
     for (root, slots) in &shared.slots {
         for slot in slots.iter().filter(|slot| slot.ours) {
             let holder = slot.holder.as_ref().ok().and_then(Option::as_ref);
@@ -87,7 +87,7 @@ fn index_troubles(
             let mut busy = runs.iter().flat_map(|run| &run.holdings).filter(|it| it.busy.is_some());
             let is_held = held || busy.any(|it| it.holding.worktree.path == slot.path);
             // A live session may remove the slot at any moment.
-            let _ = look(&slot.path, Some(root), is_held);
+            let _ = inspect(&slot.path, Some(root), is_held);
         }
     }
     Ok(found)
@@ -100,12 +100,12 @@ fn reference_locks(scope: &Scope<'_>, runs: &[RunFacts], shared: &SharedFacts) -
     let locks = scope.repository.reference_locks(&bases.into_iter().collect::<Vec<_>>());
     let main = scope.repository.main_worktree();
     let places = || std::iter::once(main).chain(shared.slots.keys().map(PathBuf::as_path));
-    let look = |path: PathBuf| {
+    let inspect = |path: PathBuf| {
         let at_work = || places().map(|path| process::at_work_in(path, "git"));
         let in_use = at_work().try_fold(false, |used, gits| gits.map(|gits| used || !gits.is_empty()));
         IndexTrouble { path, worktree: main.to_owned(), pool: None, in_use }
     };
-    let troubles = locks.into_iter().map(look).collect::<Vec<_>>();
+    let troubles = locks.into_iter().map(inspect).collect::<Vec<_>>();
     // One that is gone since then had an owner that ended while processes were listed.
     troubles.into_iter().filter(|trouble| trouble.path.symlink_metadata().is_ok()).collect()
 }

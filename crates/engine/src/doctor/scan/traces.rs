@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::FileError;
 use lanewright_files::directory::entries;
-use lanewright_git::{self as git, GitError, Pool};
+use lanewright_git::{self as git, GitError};
 use lanewright_model::event::Event;
 use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
 
 use crate::doctor::error::Result;
-use crate::doctor::{LogSeen, Remains, RunFacts, Scope};
+use crate::doctor::{LogSeen, RunFacts, RunTraces, Scope, pool};
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.
@@ -26,7 +26,8 @@ pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> Res
             runs.insert(run);
         }
     }
-    for slot in pool(scope).slots_seen()? {
+    // The default pool, for runs whose own is unknown.
+    for slot in pool(scope.repository, scope.worktree_root).slots_seen()? {
         runs.extend(slot.holder.ok().flatten().map(|holder| holder.run));
     }
     let phases: BTreeSet<_> =
@@ -51,30 +52,25 @@ pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[Checkpo
     elsewhere.next_back().map_or(usual, |path| path.to_path_buf())
 }
 
-/// The default pool, for runs whose own is unknown.
-fn pool(scope: &Scope<'_>) -> Pool {
-    Pool::new(scope.repository.clone(), scope.worktree_root, u32::MAX, true)
-}
-
 /// Finds everything that has the names of the run's lanes and agents.
-pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains> {
+pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<RunTraces> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
-    let slots = pool(scope).slots_seen()?;
+    let slots = pool(scope.repository, scope.worktree_root).slots_seen()?;
     let holds = |holder: &Option<lanewright_git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
     let slots = slots.into_iter().filter(|slot| slot.holder.as_ref().is_ok_and(holds)).collect();
     let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
     let phase = plan.map(|plan| plan.phase.to_string()).or_else(|| own.first().map(|it| it.phase.to_string()));
-    let mut remains = Remains { records: own, slots, ..Remains::default() };
-    remains.jobs = job_directories(&facts.directory);
-    remains.has_directory = facts.plan.pinned.is_some() || !remains.jobs.is_empty();
+    let mut traces = RunTraces { records: own, slots, ..RunTraces::default() };
+    traces.jobs = job_directories(&facts.directory);
+    traces.has_directory = facts.plan.pinned.is_some() || !traces.jobs.is_empty();
     if let Some(phase) = &phase {
-        let lanes = lanes(plan.map(AsRef::as_ref), &remains.records);
+        let lanes = lanes(plan.map(AsRef::as_ref), &traces.records);
         for lane in &lanes {
             for prefix in [format!("refs/heads/lane/{phase}/{lane}"), format!("refs/heads/lane-agent/{phase}/{lane}")] {
-                remains.branches.extend(scope.repository.references(&prefix)?);
+                traces.branches.extend(scope.repository.references(&prefix)?);
             }
             for space in ["refs/lanewright/checkpoint", "refs/tags/checkpoint"] {
-                remains.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
+                traces.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
             }
         }
         // Lane A-B of phase P1 has the names of lane B of phase P1-A.
@@ -83,16 +79,16 @@ pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[Checkpoint
             let run = git::trailers_of(scope.repository, commit).remove("Run");
             run.is_none_or(|run| run == facts.run.as_str()) && !of_others.contains(name)
         };
-        remains.snapshots.retain(is_its);
+        traces.snapshots.retain(is_its);
     }
-    remains.phase = phase;
+    traces.phase = phase;
     if let LogSeen::Damaged(salvage) = &facts.log {
         let (path, merges) = beginning_of(scope, facts, &salvage.records)?;
-        remains.plan = path;
-        remains.unknown_merges = merges;
+        traces.plan = path;
+        traces.unknown_merges = merges;
     }
-    remains.plan = remains.plan.or_else(|| plan_path(&remains.records));
-    Ok(remains)
+    traces.plan = traces.plan.or_else(|| plan_path(&traces.records));
+    Ok(traces)
 }
 
 /// The refs that the logs of the other runs name.

@@ -6,17 +6,17 @@ use lanewright_git::{self as git, GitError};
 use lanewright_model::event::Event;
 use lanewright_model::{CommitId, JobId, JobRole};
 
-use crate::executor::{Executor, ExecutorError, Moment};
+use crate::executor::{Executor, ExecutorError, LaneContext, Result};
 
 /// A worktree in which a setup or a gate may leave files.
-pub(super) struct Leaves {
+pub(super) struct GateWorktree {
     /// Nothing can be uncommitted there when it begins.
     pub(super) clean: bool,
     /// What differs since then was changed by the agent, also where a gate rewrites it.
     pub(super) since: Option<CommitId>,
 }
 
-pub(super) fn judges_the_lane(job: &JobId) -> bool {
+pub(super) fn judges_lane(job: &JobId) -> bool {
     sees_committed_work_only(job) || job.role == JobRole::MergedTests
 }
 
@@ -29,15 +29,15 @@ impl Executor {
     pub(super) fn note_left_behind(
         &self,
         worktree: &Path,
-        leaves: &Leaves,
+        gate_worktree: &GateWorktree,
         before: Option<Result<git::Contents, GitError>>,
-    ) -> Result<(), ExecutorError> {
+    ) -> Result<()> {
         let before = match before {
             Some(before) => before?,
-            None if leaves.clean => git::Contents::new(),
+            None if gate_worktree.clean => git::Contents::new(),
             None => return Ok(()),
         };
-        let agents = match &leaves.since {
+        let agents = match &gate_worktree.since {
             Some(since) => self.repository.changed_paths(since, &self.repository.head_at(worktree)?.commit)?,
             None => Vec::new(),
         };
@@ -45,27 +45,27 @@ impl Executor {
     }
 
     /// A lane's gates and tests see committed work only (SPEC §3.1): what others changed in tracked files of its
-    /// worktree, an earlier gate perhaps, is put aside.
+    /// worktree, an earlier gate perhaps, is saved and reset.
     pub(super) fn clear_for_gate(
         &self,
         job: &JobId,
         worktree: &Path,
-        moment: &Moment,
-        tell: &dyn Fn(Event),
-    ) -> Result<(), ExecutorError> {
+        context: &LaneContext,
+        emit: &dyn Fn(Event),
+    ) -> Result<()> {
         if sees_committed_work_only(job) {
-            self.refuse_other_head(worktree, moment)?;
+            self.refuse_other_head(worktree, context)?;
             if git::has_changes(worktree)? {
-                self.keep_worktree(&moment.making_room(None), worktree)?;
+                self.keep_worktree(&context.before_reset(None), worktree)?;
                 git::put_back(worktree)?;
             }
         }
-        self.record_put_aside(job, Some(moment), tell)
+        self.record_put_aside(job, Some(context), emit)
     }
 
     /// Refuses to have a gate judge another commit than the one that is merged; a resume takes it in.
-    fn refuse_other_head(&self, worktree: &Path, moment: &Moment) -> Result<(), ExecutorError> {
-        let Some((branch, recorded)) = moment.holding(worktree).and_then(|holding| holding.branch.as_ref()) else {
+    fn refuse_other_head(&self, worktree: &Path, context: &LaneContext) -> Result<()> {
+        let Some((branch, recorded)) = context.holding(worktree).and_then(|holding| holding.branch.as_ref()) else {
             return Ok(());
         };
         let found = self.repository.head_at(worktree)?.commit;
@@ -79,16 +79,16 @@ impl Executor {
         )))
     }
 
-    /// Records what was put aside for a gate and is not in the run log yet.
+    /// Records what was saved for a gate and is not in the run log yet.
     pub(super) fn record_put_aside(
         &self,
         job: &JobId,
-        moment: Option<&Moment>,
-        tell: &dyn Fn(Event),
-    ) -> Result<(), ExecutorError> {
-        if let Some(moment) = moment.filter(|_| sees_committed_work_only(job)) {
-            let kept = self.unrecorded(moment, None)?;
-            kept.into_iter().for_each(|kept| tell(self.put_aside(moment.lane, None, kept)));
+        context: Option<&LaneContext>,
+        emit: &dyn Fn(Event),
+    ) -> Result<()> {
+        if let Some(context) = context.filter(|_| sees_committed_work_only(job)) {
+            let kept = self.unrecorded(context, None)?;
+            kept.into_iter().for_each(|kept| emit(self.put_aside(context.lane, None, kept)));
         }
         Ok(())
     }

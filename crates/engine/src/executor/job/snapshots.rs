@@ -17,9 +17,9 @@ use lanewright_model::{AgentName, JobExit, LaneIndex, Timestamp};
 use lanewright_programs::process::{self, Launched, ProcessError};
 
 use super::output::CallSource;
-use crate::executor::{Executor, ExecutorError, Keeping};
+use crate::executor::{Executor, Result, SnapshotTarget};
 
-const LOOK: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct Watched {
     pub(super) lane: LaneIndex,
@@ -44,8 +44,8 @@ impl Executor {
         directory: &std::path::Path,
         launched: Option<Launched>,
         watched: Option<&Watched>,
-        tell: &dyn Fn(Event),
-    ) -> Result<JobExit, ExecutorError> {
+        emit: &dyn Fn(Event),
+    ) -> Result<JobExit> {
         let Some(watched) = watched.filter(|_| !self.snapshots.is_idle()) else {
             return Ok(process::wait_without_secrets(directory, launched, &self.redactor)?);
         };
@@ -58,26 +58,26 @@ impl Executor {
                 let _living = living;
                 process::wait_without_secrets(directory, launched, &self.redactor)
             });
-            watch.until(&ended, tell);
+            watch.poll_until_end(&ended, emit);
             Ok(waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
         })
     }
 }
 
 impl Watch<'_> {
-    fn until(&mut self, ended: &Receiver<()>, tell: &dyn Fn(Event)) {
-        while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            self.look(tell);
+    fn poll_until_end(&mut self, ended: &Receiver<()>, emit: &dyn Fn(Event)) {
+        while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            self.check(emit);
         }
     }
 
-    fn look(&mut self, tell: &dyn Fn(Event)) {
+    fn check(&mut self, emit: &dyn Fn(Event)) {
         let calls = self.new_calls();
         let progress = Progress { kept_at: self.kept_at, counted: self.counted, calls: &calls };
         let occasion = self.executor.snapshots.trigger(&progress, self.executor.clock.now());
         self.counted += calls.len() as u64;
         if let Some(occasion) = occasion {
-            tell(self.keep(reason(occasion)));
+            emit(self.keep(reason(occasion)));
             self.kept_at = self.executor.clock.now();
         }
     }
@@ -91,8 +91,8 @@ impl Watch<'_> {
 
     fn keep(&self, reason: SnapshotReason) -> Event {
         let Watched { lane, agent, worktree, .. } = self.watched;
-        let keeping = Keeping { lane: *lane, agent: Some(agent), at: self.executor.clock.now(), reason };
-        let kept = self.executor.keep_worktree(&keeping, worktree);
+        let target = SnapshotTarget { lane: *lane, agent: Some(agent), at: self.executor.clock.now(), reason };
+        let kept = self.executor.keep_worktree(&target, worktree);
         self.executor.snapshot_event(*lane, agent, reason, kept)
     }
 }

@@ -9,8 +9,8 @@ use lanewright_model::text::{counted, listed};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex};
 use lanewright_schedule::RunState;
 
-use crate::executor::repair::{Holding, open_worktrees};
-use crate::executor::{Executor, ExecutorError, Moment};
+use crate::executor::held_worktrees::{HeldWorktree, open_worktrees};
+use crate::executor::{Executor, ExecutorError, LaneContext, Result};
 
 /// How many lost objects of a commit are named.
 const NAMED: usize = 4;
@@ -21,7 +21,6 @@ pub(crate) struct NeededCommits {
     branches: Vec<(String, CommitId)>,
     /// The refs of snapshots, each with its commit.
     snapshots: Vec<(String, CommitId)>,
-    /// What they are built on.
     bases: Vec<CommitId>,
 }
 
@@ -38,7 +37,6 @@ pub struct DamagedCommit {
 #[derive(Debug, Default)]
 pub struct Restored {
     pub events: Vec<Event>,
-    /// Why a lane cannot continue.
     pub blocked: Vec<(LaneId, String)>,
 }
 
@@ -70,7 +68,6 @@ impl NeededCommits {
         }
     }
 
-    /// Those of which something cannot be read.
     pub(crate) fn damaged(&self, repository: &Repository) -> Result<Vec<DamagedCommit>, GitError> {
         let mut named: Vec<(String, CommitId)> = self.branches.clone();
         for (branch, _) in &self.branches {
@@ -115,14 +112,11 @@ impl DamagedCommit {
 impl Executor {
     /// Stores again what is damaged of a lane, as far as memory and the files of its worktrees have it, with the damaged
     /// files out of the way. Returns what was done, and what stays lost.
-    pub(in crate::executor) fn restore_damaged(
-        &self,
-        moment: &Moment,
-    ) -> Result<(Vec<Event>, Vec<DamagedCommit>), ExecutorError> {
+    pub(crate) fn restore_damaged(&self, context: &LaneContext) -> Result<(Vec<Event>, Vec<DamagedCommit>)> {
         let needed = NeededCommits {
-            branches: moment.holdings.iter().filter_map(|holding| holding.branch.clone()).collect(),
-            snapshots: moment.known.clone(),
-            bases: moment.bases.clone(),
+            branches: context.holdings.iter().filter_map(|holding| holding.branch.clone()).collect(),
+            snapshots: context.known.clone(),
+            bases: context.bases.clone(),
         };
         let damaged = needed.damaged(&self.repository)?;
         if damaged.is_empty() {
@@ -131,7 +125,7 @@ impl Executor {
         let objects = DamagedCommit::objects(&damaged);
         let aside = git::set_damaged_objects_aside(&self.repository, &objects)?;
         self.repository.restore_recent_objects();
-        for holding in moment.holdings.iter().filter(|holding| self.is_here(holding)) {
+        for holding in context.holdings.iter().filter(|holding| self.has_usable_worktree(holding)) {
             // What prevents it in one worktree, another one may have.
             if let Err(error) = git::store_objects_again(&self.repository, &holding.worktree.path, &objects) {
                 tracing::debug!("objects cannot be made again: {error}");
@@ -145,12 +139,12 @@ impl Executor {
             let mut message =
                 format!("{count} could not be read; {restored} stored again from the files of its worktrees");
             message.extend(aside.map(|aside| format!("; what was damaged is kept in {}", aside.display())));
-            events.push(Event::Noted { lane: Some(self.id(moment.lane)), message });
+            events.push(self.note(context.lane, message));
         }
         Ok((events, left))
     }
 
-    fn is_here(&self, holding: &Holding) -> bool {
+    fn has_usable_worktree(&self, holding: &HeldWorktree) -> bool {
         !holding.busy && self.repository.vouch_for(&holding.worktree.path).is_ok()
     }
 
@@ -171,16 +165,11 @@ impl Executor {
 
     /// Deals with the damaged objects of a lane: its snapshots that stay lost are forgotten, and its branches lead to
     /// something that can be read.
-    pub(crate) fn restore_lane(
-        &self,
-        lane: LaneIndex,
-        state: &RunState,
-        lost_head: LostHead,
-    ) -> Result<Restored, ExecutorError> {
-        let moment = self.moment(lane, state);
-        let (mut events, damaged) = self.restore_damaged(&moment)?;
+    pub(crate) fn restore_lane(&self, lane: LaneIndex, state: &RunState, lost_head: LostHead) -> Result<Restored> {
+        let context = self.lane_context(lane, state);
+        let (mut events, damaged) = self.restore_damaged(&context)?;
         let is_lost: BTreeMap<&CommitId, &DamagedCommit> = damaged.iter().map(|it| (&it.commit, it)).collect();
-        for (reference, commit) in &moment.known {
+        for (reference, commit) in &context.known {
             let Some(damage) = is_lost.get(commit).filter(|_| damaged.iter().any(|it| it.name == *reference)) else {
                 continue;
             };
@@ -189,8 +178,8 @@ impl Executor {
             events.push(Event::SnapshotDamaged { lane: self.id(lane), agent, commit, reference, error });
         }
         let mut blocked = Vec::new();
-        for holding in &moment.holdings {
-            match self.regain_head(holding, &moment, &is_lost, lost_head)? {
+        for holding in &context.holdings {
+            match self.rebuild_head(holding, &context, &is_lost, lost_head)? {
                 Ok(done) => events.extend(done),
                 Err(reason) => blocked.push((self.id(lane), reason)),
             }
@@ -200,29 +189,29 @@ impl Executor {
 
     /// Has a branch whose head is lost continue from what is left: the files of its worktree, or its newest whole
     /// snapshot, on top of the last commit that can be read. The error says why that would leave work out of the lane.
-    fn regain_head(
+    fn rebuild_head(
         &self,
-        holding: &Holding,
-        moment: &Moment,
+        holding: &HeldWorktree,
+        context: &LaneContext,
         lost: &BTreeMap<&CommitId, &DamagedCommit>,
         lost_head: LostHead,
-    ) -> Result<Result<Vec<Event>, String>, ExecutorError> {
+    ) -> Result<Result<Vec<Event>, String>> {
         let Some((branch, recorded)) = holding.branch.as_ref().filter(|_| !holding.busy) else { return Ok(Ok(vec![])) };
         let Some(tip) = self.repository.target_of(&git::branch_reference(branch))? else { return Ok(Ok(vec![])) };
         // The state continues from the recorded head, so that has to be there as well.
         let is_gone = |damage: &&&DamagedCommit| damage.lost.iter().any(|lost| lost.object == recorded.as_str());
         let recorded_gone = lost.get(recorded).filter(is_gone);
         let Some(damage) = lost.get(&tip).or(recorded_gone) else { return Ok(Ok(vec![])) };
-        let onto = self.last_whole(&holding.points, moment)?;
+        let onto = self.last_whole(&holding.points, context)?;
         // A branch that does not lead beyond what is left has nothing of the lost head.
         let is_lost = lost.contains_key(&tip) || (!holding.is_worked_on && self.repository.is_ancestor(&tip, &onto)?);
-        let (lane, agent) = (self.id(moment.lane), holding.holder.agent.clone());
+        let (lane, agent) = (self.id(context.lane), holding.holder.agent.clone());
         let paths = damage.lost.iter().map(|lost| lost.path.as_str()).filter(|_| !holding.is_worked_on);
-        let is_present = self.is_here(holding)
+        let is_present = self.has_usable_worktree(holding)
             && git::is_on_branch(&holding.worktree.path, branch)
             && git::is_checked_out(&holding.worktree.path, holding.is_worked_on, paths)?
             && (!is_lost || holding.is_worked_on || self.repository.has_files_beyond(&holding.worktree.path, &onto)?);
-        let snapshot = self.whole_snapshot(moment, agent.as_ref(), lost)?;
+        let snapshot = self.whole_snapshot(context, agent.as_ref(), lost)?;
         let (source, from) = if !is_lost {
             (Rebuilt::Head, "its branch".to_owned())
         } else if is_present {
@@ -242,8 +231,8 @@ impl Executor {
             let reset =
                 |agent: &AgentName| Event::AgentReset { lane: lane.clone(), agent: agent.clone(), head: onto.clone() };
             events.extend(recorded_gone.and(holding.worker.as_ref()).map(reset));
-            let kept = self.keep_commit(moment.lane, &head, moment.at)?;
-            events.push(self.put_aside(moment.lane, agent, kept));
+            let kept = self.keep_commit(context.lane, &head, context.at)?;
+            events.push(self.put_aside(context.lane, agent, kept));
         } else if lost_head == LostHead::Refuse || is_present {
             events.push(Event::BranchMoved { lane: lane.clone(), agent, head: head.clone() });
         }
@@ -268,20 +257,20 @@ impl Executor {
     }
 
     /// The first of `points` of which everything can be read.
-    fn last_whole(&self, points: &[CommitId], moment: &Moment) -> Result<CommitId, ExecutorError> {
-        let lost = git::lost_objects(&self.repository, &moment.bases, &points.iter().cloned().collect())?;
-        let whole = points.iter().chain(&moment.bases).find(|point| !lost.contains_key(point));
+    fn last_whole(&self, points: &[CommitId], context: &LaneContext) -> Result<CommitId> {
+        let lost = git::lost_objects(&self.repository, &context.bases, &points.iter().cloned().collect())?;
+        let whole = points.iter().chain(&context.bases).find(|point| !lost.contains_key(point));
         whole.cloned().ok_or(ExecutorError::Missing("a commit that can be read"))
     }
 
     /// The newest snapshot of a worktree that can be read.
     fn whole_snapshot(
         &self,
-        moment: &Moment,
+        context: &LaneContext,
         agent: Option<&AgentName>,
         lost: &BTreeMap<&CommitId, &DamagedCommit>,
-    ) -> Result<Option<(String, CommitId)>, ExecutorError> {
-        for (reference, commit) in moment.known.iter().rev() {
+    ) -> Result<Option<(String, CommitId)>> {
+        for (reference, commit) in context.known.iter().rev() {
             let is_its = || {
                 git::trailers_of(&self.repository, commit).get("Agent").map(String::as_str)
                     == agent.map(|it| it.as_str())

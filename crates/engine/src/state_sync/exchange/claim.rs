@@ -5,31 +5,13 @@ use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
-use lanewright_model::{CommitId, RunId, Timestamp};
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use lanewright_model::{CommitId, RunId};
 
 use crate::state_sync::error::{Result, StateSyncError};
 use crate::state_sync::exchange::ownership::Ownership;
-use crate::state_sync::manifest::Manifest;
+use crate::state_sync::manifest::{Claim, Manifest};
 use crate::state_sync::pull::{ReceivedState, fetch_into};
-use crate::state_sync::push::fenced;
 use crate::state_sync::{incoming_reference, outgoing_reference, state_reference};
-
-/// What a process pushes a run under.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
-    /// Differs for every claim, so that no two claims are the same commit.
-    pub id: String,
-    pub host: String,
-    pub at: Timestamp,
-}
-
-impl Claim {
-    pub fn new(host: String, at: Timestamp) -> Self {
-        Self { id: Uuid::now_v7().to_string(), host, at }
-    }
-}
 
 /// The commits that this process made for a run that it claimed, also where the answer to their push was lost. Its claim is
 /// in what everybody can fetch, so the claim alone does not say whose push a state is.
@@ -42,7 +24,7 @@ impl OwnPushes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(commit.clone());
     }
 
-    pub(in crate::state_sync) fn has(&self, commit: &CommitId) -> bool {
+    pub(crate) fn has(&self, commit: &CommitId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(commit)
     }
 }
@@ -59,7 +41,7 @@ pub fn fetch_offer(
 ) -> Result<ReceivedState> {
     match fetch_into(repository, remote, run, &own(&incoming_reference(run), claim)) {
         Ok(received) if received.commit == *offer => Ok(received),
-        Ok(_) | Err(StateSyncError::NoState { .. }) => Err(fenced(remote, run)),
+        Ok(_) | Err(StateSyncError::NoState { .. }) => Err(StateSyncError::fenced(remote, run)),
         Err(error) => Err(error),
     }
 }
@@ -78,7 +60,7 @@ pub fn claim(
     claim_by(repository, remote, offered, claim, |request| Ok(remote.push(request)?))
 }
 
-/// As [`claim`], for the process that placed the lane: nobody else may push the lane's run then.
+/// As [`claim`], for the process that placed the lane: no other process may push the lane's run then.
 ///
 /// # Errors
 /// As for [`claim`]; [`StateSyncError::Taken`] when another clone has the run that placed the lane.
@@ -106,11 +88,14 @@ fn claim_by(
     };
     let commit = write_bundle(repository, &outgoing, &bundle)?;
     let reference = &state_reference(run);
-    let expected = Some(&offered.commit);
-    let request = PushRequest { reference, commit: Some(&commit), expected, hooks: false, is_similar: false };
-    let holds = push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
+    let request = PushRequest::new(reference, Some(&commit), Some(&offered.commit));
+    let holds = push(&request)? || remote.commit_at(reference)?.as_ref() == Some(&commit);
     forget_reference(repository, &outgoing)?;
-    if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run)) }
+    if holds {
+        Ok(ReceivedState { commit, manifest, ..offered.clone() })
+    } else {
+        Err(StateSyncError::fenced(remote, run))
+    }
 }
 
 /// Takes a claim back under which nothing was pushed: the run is offered again as it was. `false`: the remote has another
@@ -120,8 +105,8 @@ fn claim_by(
 /// What git says; the claim may then be taken back or not.
 pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState) -> Result<bool> {
     let reference = &state_reference(&claimed.manifest.run_id);
-    let (commit, expected) = (Some(&offered.commit), Some(&claimed.commit));
-    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?)
+    let request = PushRequest::new(reference, Some(&offered.commit), Some(&claimed.commit));
+    Ok(remote.push(&PushRequest { is_similar: true, ..request })?)
 }
 
 /// Where refs hold what is kept.

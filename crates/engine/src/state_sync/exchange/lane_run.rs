@@ -30,9 +30,9 @@ pub fn make(
 pub fn push_made(ownership: &mut Ownership, made: &[(&ReceivedState, Option<&CommitId>)]) -> Result<bool> {
     let (repository, remote) = &(ownership.repository().clone(), ownership.remote().clone());
     let references: Vec<String> = made.iter().map(|(state, _)| state_reference(&state.manifest.run_id)).collect();
-    let requests = made.iter().zip(&references).map(|((state, expected), reference)| {
-        let (commit, expected) = (Some(&state.commit), *expected);
-        PushRequest { reference, commit, expected, hooks: false, is_similar: true }
+    let requests = made.iter().zip(&references).map(|((state, expected), reference)| PushRequest {
+        is_similar: true,
+        ..PushRequest::new(reference, Some(&state.commit), *expected)
     });
     let requests: Vec<PushRequest<'_>> = requests.collect();
     let pushed = requests.is_empty() || ownership.push(&requests)?;
@@ -82,7 +82,6 @@ pub fn remember(repository: &Repository, remote: &Remote, state: &ReceivedState)
     Ok(forget_reference(repository, &incoming_reference(run))?)
 }
 
-/// The most refs that one push removes.
 const MOST_REMOVED: usize = 100;
 
 /// Removes the states of runs from the remote, and what this clone keeps of them.
@@ -94,10 +93,8 @@ pub fn drop_all(ownership: &mut Ownership, runs: &[RunId]) -> Result<()> {
     let there: Vec<(RunId, CommitId)> = ownership.runs()?.into_iter().filter(|(run, _)| runs.contains(run)).collect();
     for some in there.chunks(MOST_REMOVED) {
         let references: Vec<String> = some.iter().map(|(run, _)| state_reference(run)).collect();
-        let removals = references.iter().zip(some).map(|(reference, (_, commit))| {
-            let expected = Some(commit);
-            PushRequest { reference, commit: None, expected, hooks: false, is_similar: false }
-        });
+        let removals = references.iter().zip(some);
+        let removals = removals.map(|(reference, (_, commit))| PushRequest::new(reference, None, Some(commit)));
         let requests: Vec<PushRequest<'_>> = removals.collect();
         if !ownership.push(&requests)? {
             return Err(StateSyncError::Failed(format!("one of {} was changed meanwhile", references.join(", "))));

@@ -25,7 +25,6 @@ struct Owner {
     process: String,
     host: String,
     repository: PathBuf,
-    /// Since when.
     at: Timestamp,
     /// Makes each push another commit.
     push: String,
@@ -144,7 +143,6 @@ impl Ownership {
         Ok(there.is_some_and(|there| !pushed.contains(&there) && !self.is_from_here(&there)))
     }
 
-    /// Whether this clone made that commit.
     fn is_from_here(&self, commit: &CommitId) -> bool {
         let owner = self.repository.file_in(commit, FILE).ok().flatten();
         let owner = owner.and_then(|owner| serde_json::from_slice::<Owner>(&owner).ok());
@@ -152,11 +150,10 @@ impl Ownership {
     }
 
     /// From now on each question to the remote takes no longer than `limit`.
-    pub fn hurry(&mut self, limit: Duration) {
+    pub fn limit_time(&mut self, limit: Duration) {
         self.remote = self.remote.clone().within(limit);
     }
 
-    /// Whether this clone has the run.
     pub fn is_ours(&self) -> Result<bool> {
         let (there, pushed) = (self.there()?, self.pushed()?);
         Ok(there.is_some_and(|there| pushed.contains(&there)))
@@ -188,8 +185,8 @@ impl Ownership {
     }
 
     fn push_with(&self, requests: &[PushRequest<'_>], owner: Option<&CommitId>) -> Result<bool> {
-        let (reference, expected) = (&self.reference(), self.expected.as_ref());
-        let own = PushRequest { reference, commit: owner, expected, hooks: false, is_similar: false };
+        let reference = self.reference();
+        let own = PushRequest::new(&reference, owner, self.expected.as_ref());
         let all: Vec<PushRequest<'_>> = requests.iter().copied().chain([own]).collect();
         Ok(self.remote.push_together(&all)?)
     }
@@ -242,9 +239,7 @@ impl Ownership {
     }
 
     fn there(&self) -> Result<Option<CommitId>> {
-        let reference = self.reference();
-        let found = self.remote.references(&[&reference])?;
-        Ok(found.into_iter().find(|(name, _)| *name == reference).map(|(_, commit)| commit))
+        Ok(self.remote.commit_at(&self.reference())?)
     }
 
     fn owner_at(&self, commit: &CommitId) -> Option<Owner> {

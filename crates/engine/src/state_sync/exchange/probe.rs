@@ -25,7 +25,6 @@ pub struct ProbeAnswer {
     pub git: String,
 }
 
-/// One ref of a remote for one try.
 #[derive(Debug)]
 pub struct Probe<'a> {
     repository: &'a Repository,
@@ -52,8 +51,7 @@ impl<'a> Probe<'a> {
         let commit = self.commit(&[], &[], at)?;
         let names = [format!("{}-a", self.reference), format!("{}-b", self.reference)];
         let push = |(to, expected): (Option<&CommitId>, Option<&CommitId>)| {
-            let request = |reference| PushRequest { reference, commit: to, expected, hooks: false, is_similar: false };
-            self.remote.push_together(&names.each_ref().map(|name| request(name)))
+            self.remote.push_together(&names.each_ref().map(|name| PushRequest::new(name, to, expected)))
         };
         Ok(push((Some(&commit), None))? && push((None, Some(&commit)))?)
     }
@@ -88,31 +86,17 @@ impl<'a> Probe<'a> {
     /// Removes every ref of this try that is on the remote.
     pub fn withdraw(&self) -> Result<()> {
         for (reference, commit) in self.remote.references(&[&self.reference])? {
-            let request = PushRequest {
-                reference: &reference,
-                commit: None,
-                expected: Some(&commit),
-                hooks: false,
-                is_similar: false,
-            };
-            self.remote.push(&request)?;
+            self.remote.push(&PushRequest::new(&reference, None, Some(&commit)))?;
         }
         self.forget()
     }
 
     fn now(&self) -> Result<Option<CommitId>> {
-        let found = self.remote.references(&[&self.reference])?;
-        Ok(found.into_iter().find(|(name, _)| *name == self.reference).map(|(_, commit)| commit))
+        Ok(self.remote.commit_at(&self.reference)?)
     }
 
     fn push(&self, commit: Option<&CommitId>, expected: Option<&CommitId>) -> Result<bool> {
-        Ok(self.remote.push(&PushRequest {
-            reference: &self.reference,
-            commit,
-            expected,
-            hooks: false,
-            is_similar: false,
-        })?)
+        Ok(self.remote.push(&PushRequest::new(&self.reference, commit, expected))?)
     }
 
     /// Its objects, kept by the ref of the same name here.
@@ -125,7 +109,6 @@ impl<'a> Probe<'a> {
         Ok(write_bundle(self.repository, &self.reference, &bundle)?)
     }
 
-    /// Removes what is here of it.
     pub fn forget(&self) -> Result<()> {
         Ok(forget_reference(self.repository, &self.reference)?)
     }

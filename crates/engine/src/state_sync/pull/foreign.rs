@@ -8,13 +8,17 @@ use lanewright_model::event::{Event, Record};
 use lanewright_model::{LaneId, PhaseId};
 
 use crate::state_sync::error::{Result, StateSyncError};
+use crate::state_sync::manifest::FILES;
 use crate::state_sync::pull::ReceivedState;
-use crate::state_sync::push::pack::FILES;
 
 impl ReceivedState {
     /// Refuses a state that holds what the own run of `lane` never says, keeps or leaves; `records` are its log.
-    pub(crate) fn refuse_what_is_not_of(&self, (phase, lane): (&PhaseId, &LaneId), records: &[Record]) -> Result<()> {
-        self.refuse_what_does_not_belong()?;
+    pub(crate) fn refuse_content_of_others(
+        &self,
+        (phase, lane): (&PhaseId, &LaneId),
+        records: &[Record],
+    ) -> Result<()> {
+        self.refuse_foreign_files()?;
         let spaces = snapshot_spaces(phase, lane);
         let is_foreign = |name: &str| !spaces.iter().any(|space| name.starts_with(space.as_str()));
         let damaged = |reason: String| Err(self.damaged(&reason));
@@ -51,7 +55,7 @@ impl ReceivedState {
 
     /// Refuses a log that names refs which are no snapshots of its lanes, and refs that the log does not name: they are moved
     /// and deleted as its own. That a name begins with the phase's says nothing: lanes of phase P1-A have names of phase P1.
-    pub(in crate::state_sync) fn refuse_strange_snapshots(&self, records: &[Record]) -> Result<(), StateSyncError> {
+    pub(crate) fn refuse_foreign_snapshots(&self, records: &[Record]) -> Result<(), StateSyncError> {
         let phase = &self.manifest.phase;
         let mut named = HashSet::new();
         for record in records {
@@ -95,7 +99,7 @@ mod tests {
         let manifest = crate::state_sync::Manifest { references, ..manifest() };
         let state = ReceivedState { commit, manifest, remote: "x".to_owned(), entries: vec![entry] };
         let phase = PhaseId::new("P1").unwrap();
-        state.refuse_what_is_not_of((&phase, &lane("A")), &[record(event)]).err().map(|error| error.to_string())
+        state.refuse_content_of_others((&phase, &lane("A")), &[record(event)]).err().map(|error| error.to_string())
     }
 
     const FILE: &str = "lanes/A/agents/x/tasks/1/attempt-1/exit.json";
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lanes_own_run_leaves_is_taken() {
+    fn content_of_own_lane_is_accepted() {
         assert_eq!(refused(FILE, SNAPSHOT, taken(SNAPSHOT)), None);
         assert_eq!(refused("plan.json", "refs/tags/checkpoint/P1-A/t", taken("refs/tags/checkpoint/P1-A/t")), None);
         let of_another = Event::LaneMerged { lane: lane("B"), commit: commit('b'), onto: commit('c') };
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lanes_own_run_never_leaves_is_refused() {
+    fn content_of_other_lanes_is_refused() {
         let files = [
             "lanes/B/agents/x/tasks/1/attempt-1/exit.json",
             "lanes/AB/tests-1/exit.json",

@@ -14,7 +14,7 @@ pub fn jobs_of(lane: &LaneId, records: &[Record]) -> HashSet<PathBuf> {
 }
 
 /// Leaves out files of jobs that were never planned: in their places others are planned later.
-pub(in crate::state_sync) fn retain_planned(files: &mut Vec<RunFile>, records: &[Record]) {
+pub(crate) fn retain_planned(files: &mut Vec<RunFile>, records: &[Record]) {
     let jobs: HashSet<PathBuf> = planned(records.iter()).map(JobId::directory).collect();
     let is_of_a_job = |path: &str| path.starts_with("lanes/") || path.starts_with("final-");
     files.retain(|(path, _)| !is_of_a_job(path) || is_below_one(path, &jobs));
@@ -27,7 +27,7 @@ fn planned<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item 
     })
 }
 
-pub(in crate::state_sync) fn is_below_one(path: &str, directories: &HashSet<PathBuf>) -> bool {
+pub(crate) fn is_below_one(path: &str, directories: &HashSet<PathBuf>) -> bool {
     Path::new(path).ancestors().skip(1).any(|above| directories.contains(above))
 }
 
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_jobs_that_were_not_planned_are_left_out() {
+    fn files_of_unplanned_jobs_are_left_out() {
         let planned = attempt("A", "x", 1);
         let of = |job: &JobId| (job.directory().join("exit.json").display().to_string(), Vec::new());
         let mut files = vec![

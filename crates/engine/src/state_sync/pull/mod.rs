@@ -1,8 +1,8 @@
 //! Fetches the state that a remote has, and checks every byte of it before anything is created from it.
 
 mod foreign;
-pub(in crate::state_sync) mod job_files;
-pub(in crate::state_sync) mod restore;
+pub(crate) mod job_files;
+pub(crate) mod restore;
 mod worktrees;
 
 use std::collections::HashSet;
@@ -18,9 +18,8 @@ use lanewright_store::run_files::{RunFile, is_left_behind, is_plain};
 use lanewright_store::run_log;
 
 use crate::state_sync::error::{Result, StateSyncError};
-use crate::state_sync::manifest::{self, Manifest};
+use crate::state_sync::manifest::{self, FILES, LOG, Manifest};
 use crate::state_sync::pull::job_files::{is_below_one, retain_planned};
-use crate::state_sync::push::pack::{FILES, LOG};
 use crate::state_sync::{STATES, incoming_reference, state_reference};
 
 #[derive(Debug)]
@@ -36,16 +35,16 @@ pub struct Offer {
 pub struct ReceivedState {
     pub commit: CommitId,
     pub manifest: Manifest,
-    pub(in crate::state_sync) remote: String,
-    pub(in crate::state_sync) entries: Vec<TreeEntry>,
+    pub(crate) remote: String,
+    pub(crate) entries: Vec<TreeEntry>,
 }
 
 /// The parts of a received state that were checked.
-pub(in crate::state_sync) struct Contents {
-    pub(in crate::state_sync) log: Vec<u8>,
-    pub(in crate::state_sync) records: Vec<Record>,
-    pub(in crate::state_sync) state: RunState,
-    pub(in crate::state_sync) files: Vec<RunFile>,
+pub(crate) struct Contents {
+    pub(crate) log: Vec<u8>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) state: RunState,
+    pub(crate) files: Vec<RunFile>,
 }
 
 /// The runs whose states a remote has, in the order of their names. Refs that no run can have are passed over.
@@ -75,14 +74,14 @@ pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Re
 }
 
 /// The same by way of the ref `incoming`.
-pub(in crate::state_sync) fn fetch_into(
+pub(crate) fn fetch_into(
     repository: &Repository,
     remote: &Remote,
     run: &RunId,
     incoming: &str,
 ) -> Result<ReceivedState> {
     let reference = state_reference(run);
-    if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
+    if remote.commit_at(&reference)?.is_none() {
         return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() });
     }
     remote.fetch(&[format!("+{reference}:{incoming}")])?;
@@ -93,7 +92,7 @@ pub(in crate::state_sync) fn fetch_into(
 }
 
 /// The state of a run that `commit` is, which is here.
-pub(in crate::state_sync) fn state_at(
+pub(crate) fn state_at(
     repository: &Repository,
     remote: &Remote,
     run: &RunId,
@@ -108,9 +107,8 @@ pub(in crate::state_sync) fn state_at(
 }
 
 impl ReceivedState {
-    /// Reads all of it.
-    pub(in crate::state_sync) fn open(&self, repository: &Repository) -> Result<Contents> {
-        self.refuse_what_does_not_belong()?;
+    pub(crate) fn open(&self, repository: &Repository) -> Result<Contents> {
+        self.refuse_foreign_files()?;
         let log = self.log(repository)?;
         if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
             return Err(self.damaged("its run log is not the one that it was pushed with"));
@@ -118,12 +116,12 @@ impl ReceivedState {
         let name = format!("the log of run {}", self.manifest.run_id);
         let records = run_log::parse(Path::new(&name), &log)?;
         self.refuse_another_run(&records)?;
-        self.refuse_strange_worktrees(&records)?;
-        self.refuse_strange_snapshots(&records)?;
+        self.refuse_foreign_worktrees(&records)?;
+        self.refuse_foreign_snapshots(&records)?;
         if let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event)
             && let (Some(_), [lane]) = (&started.options.placed_by, started.options.lanes.as_slice())
         {
-            self.refuse_what_is_not_of((&started.phase, lane), &records)?;
+            self.refuse_content_of_others((&started.phase, lane), &records)?;
         }
         let mut files = self.below(repository, FILES)?;
         retain_planned(&mut files, &records);
@@ -169,13 +167,13 @@ impl ReceivedState {
 
     /// Nothing but plain files with plain names is ever written here, and no file that a process reads as a
     /// request.
-    pub(in crate::state_sync) fn refuse_what_does_not_belong(&self) -> Result<()> {
-        let strange = |entry: &&TreeEntry| {
+    pub(crate) fn refuse_foreign_files(&self) -> Result<()> {
+        let foreign = |entry: &&TreeEntry| {
             let is_for_a_process =
                 entry.path.strip_prefix(FILES).is_some_and(|path| path.split('/').any(is_left_behind));
             entry.kind != TreeEntryKind::File || !is_plain(&entry.path) || is_for_a_process
         };
-        match self.entries.iter().find(strange) {
+        match self.entries.iter().find(foreign) {
             Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
             None => Ok(()),
         }
@@ -183,11 +181,11 @@ impl ReceivedState {
 
     /// A worktree of the run lies below the root that it was pushed from: what lies there is taken for the run's own, and
     /// reset and deleted as it needs.
-    fn refuse_strange_worktrees(&self, records: &[Record]) -> Result<()> {
+    fn refuse_foreign_worktrees(&self, records: &[Record]) -> Result<()> {
         let root = &self.manifest.worktree_root;
         let mut elsewhere: HashSet<&LaneId> = HashSet::new();
         for record in records {
-            let strange = match &record.event {
+            let foreign = match &record.event {
                 Event::LaneOffered { lane, .. } => {
                     elsewhere.insert(lane);
                     None
@@ -204,7 +202,7 @@ impl ReceivedState {
                 }
                 _ => None,
             };
-            if let Some(path) = strange {
+            if let Some(path) = foreign {
                 let (path, root) = (path.display(), root.display());
                 return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")));
             }

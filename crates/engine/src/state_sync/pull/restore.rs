@@ -3,8 +3,6 @@
 //! Everything is checked before anything is created. What is created before the run log is harmless without it
 //! and found again by the next try; the log comes last and in one step.
 
-use std::path::Path;
-
 use lanewright_git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
 use lanewright_model::event::{Event, Place, RunMoved};
 use lanewright_model::{CommitId, ExitCause, JobExit, JobId, MergeMode, Timestamp};
@@ -15,7 +13,6 @@ use crate::state_sync::error::{Result, StateSyncError};
 use crate::state_sync::manifest::Manifest;
 use crate::state_sync::pull::worktrees::open_all;
 use crate::state_sync::pull::{Contents, ReceivedState};
-use crate::state_sync::push::continues;
 use crate::state_sync::seen_reference;
 
 #[derive(Debug)]
@@ -37,7 +34,6 @@ pub enum LocalRun {
     UpToDate,
     /// What was received continues the local log.
     Behind,
-    /// Neither log continues the other.
     Different,
 }
 
@@ -55,7 +51,7 @@ pub fn local_run(repository: &Repository, received: &ReceivedState, directory: &
     }
     let (log, _) = run_log::read_durable(&directory.log())?;
     Ok(match () {
-        () if continues(&log, &received.manifest) => LocalRun::UpToDate,
+        () if received.manifest.is_continued_by(&log) => LocalRun::UpToDate,
         () if received.log(repository)?.starts_with(&log) => LocalRun::Behind,
         () => LocalRun::Different,
     })
@@ -83,7 +79,8 @@ impl Destination<'_> {
         }
         let run = &received.manifest.run_id;
         let slots = open_all(self.pool, run, &contents.state, &contents.records)?;
-        let lost: Vec<JobId> = sorted(contents.state.running_jobs());
+        let mut lost: Vec<JobId> = contents.state.running_jobs().cloned().collect();
+        lost.sort();
         let worktrees = slots.len();
         self.write_log(received, &contents, slots, &lost)?;
         self.remember(received)?;
@@ -198,23 +195,13 @@ pub fn lost_job(job: &JobId, there: &Manifest, at: Timestamp) -> Event {
     Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
 }
 
-fn sorted<'a>(jobs: impl Iterator<Item = &'a JobId>) -> Vec<JobId> {
-    let mut jobs: Vec<JobId> = jobs.cloned().collect();
-    jobs.sort();
-    jobs
-}
-
 fn obstructed(branch: &str, obstacle: &Publication) -> StateSyncError {
     let reason = match obstacle {
         Publication::CheckedOutDirty { worktree, obstacles } => {
-            let (place, paths) = (shown(worktree), obstacles.paths.join(", "));
+            let (place, paths) = (worktree.display(), obstacles.paths.join(", "));
             format!("`{branch}` is checked out in {place}, and in the way there is: {paths}; {}", obstacles.remedy)
         }
         _ => format!("`{branch}` moved meanwhile; do the same again"),
     };
     StateSyncError::Obstructed(reason)
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -11,7 +11,7 @@ type Who = (LaneId, Option<AgentName>);
 
 /// Opens every worktree that the run holds, as its branch and its newest snapshot have it. Answers each slot's number as
 /// the log has it and as it is here; the same when it is repeated.
-pub(in crate::state_sync) fn open_all(
+pub(crate) fn open_all(
     pool: &Pool,
     run: &RunId,
     state: &RunState,
@@ -26,7 +26,7 @@ pub(in crate::state_sync) fn open_all(
             if let (Some(lane), agent) = (holder.lane, holder.agent)
                 && let Some(snapshot) = snapshots.get(&(lane, agent))
             {
-                bring_back(pool, &opened, snapshot)?;
+                restore_files(pool, &opened, snapshot)?;
             }
             slots.push((worktree.slot, opened.slot));
         }
@@ -55,7 +55,7 @@ fn open(pool: &Pool, holder: &Holder, worktree: &Worktree, copy: &[String]) -> R
 }
 
 /// Restores the files of a worktree from a snapshot that was taken at the current head of its branch.
-fn bring_back(pool: &Pool, worktree: &Worktree, snapshot: &CommitId) -> Result<(), GitError> {
+fn restore_files(pool: &Pool, worktree: &Worktree, snapshot: &CommitId) -> Result<(), GitError> {
     let head = git::head_of(&worktree.path)?.commit;
     let taken_there = *snapshot != head && pool.repository().is_ancestor(&head, snapshot)?;
     if taken_there && !git::has_changes(&worktree.path)? { git::restore(&worktree.path, snapshot) } else { Ok(()) }

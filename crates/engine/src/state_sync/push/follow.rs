@@ -24,7 +24,6 @@ const SHORTEST_REST: Duration = Duration::from_millis(200);
 
 /// How a run is pushed while it is worked on.
 pub struct Pace {
-    /// The shortest rest between two pushes.
     pub rest: Duration,
     /// How often a run that was claimed is looked for on the remote while there is nothing to push.
     pub look: Duration,

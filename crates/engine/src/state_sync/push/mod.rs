@@ -1,11 +1,10 @@
 //! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
 
-pub(in crate::state_sync) mod follow;
-pub(in crate::state_sync) mod pack;
+pub(crate) mod follow;
+pub(crate) mod pack;
 mod secrets;
 
 use lanewright_git::{PushRequest, Remote, forget_reference, point_reference};
-use lanewright_model::digest::sha256;
 use lanewright_model::{CommitId, RunId};
 
 use crate::state_sync::error::{Result, StateSyncError};
@@ -48,8 +47,8 @@ fn refuse_claimed(source: &Source, remote: &Remote) -> Result<()> {
 
 /// Pushes the state of a run again and again: after the first time only what changed.
 pub struct StatePusher {
-    pub(in crate::state_sync) source: Source,
-    pub(in crate::state_sync) remote: Remote,
+    pub(crate) source: Source,
+    pub(crate) remote: Remote,
     packer: Packer,
 }
 
@@ -67,7 +66,7 @@ impl StatePusher {
         let expected = source.repository.commit_at(&seen)?;
         source.pushes.add(&packed.commit);
         if !push(source, remote, &packed, expected.as_ref())? {
-            let theirs = going_on_from(source, remote, &packed, force)?;
+            let theirs = replaceable_state(source, remote, &packed, force)?;
             if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
                 return Err(refused(source, remote, &packed.manifest));
             }
@@ -81,49 +80,47 @@ impl StatePusher {
 }
 
 /// Whether the remote has the state that this process pushed last; also where it cannot be reached.
-pub(in crate::state_sync) fn is_ours(source: &Source, remote: &Remote) -> bool {
-    let reference = state_reference(&source.run);
-    let (Ok(ours), Ok(theirs)) =
-        (source.repository.commit_at(&seen_reference(remote, &source.run)), remote.references(&[&reference]))
-    else {
-        return true;
-    };
-    theirs.iter().find(|(name, _)| *name == reference).map(|(_, commit)| commit) == ours.as_ref()
+pub(crate) fn is_ours(source: &Source, remote: &Remote) -> bool {
+    let ours = source.repository.commit_at(&seen_reference(remote, &source.run));
+    match (ours, remote.commit_at(&state_reference(&source.run))) {
+        (Ok(ours), Ok(theirs)) => ours == theirs,
+        _ => true,
+    }
 }
 
 /// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
 pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool> {
     let reference = &state_reference(run);
-    let request = PushRequest { reference, commit: None, expected: Some(expected), hooks: false, is_similar: false };
-    Ok(remote.push(&request)?)
+    Ok(remote.push(&PushRequest::new(reference, None, Some(expected)))?)
 }
 
 /// Whether the remote was where it was expected, and has the state now.
 fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&CommitId>) -> Result<bool> {
-    let (reference, commit) = (&state_reference(&source.run), Some(&packed.commit));
-    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?)
+    let reference = state_reference(&source.run);
+    let request = PushRequest::new(&reference, Some(&packed.commit), expected);
+    Ok(remote.push(&PushRequest { is_similar: true, ..request })?)
 }
 
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
-fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<ReceivedState>> {
+fn replaceable_state(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<ReceivedState>> {
     let received = match fetch(&source.repository, remote, &source.run) {
         Err(StateSyncError::NoState { .. }) => {
-            return if source.claim.is_some() { Err(fenced(remote, &source.run)) } else { Ok(None) };
+            return if source.claim.is_some() { Err(StateSyncError::fenced(remote, &source.run)) } else { Ok(None) };
         }
         // What cannot be read is overwritten by force only.
         received => received?,
     };
-    let may_go_on = match &received.manifest.claim {
+    let may_replace = match &received.manifest.claim {
         claim if source.claim.is_some() => *claim == source.claim && source.pushes.has(&received.commit),
         Some(_) if !received.manifest.is_over() => force,
-        _ => force || continues(&packed.log, &received.manifest),
+        _ => force || received.manifest.is_continued_by(&packed.log),
     };
-    if may_go_on { Ok(Some(received)) } else { Err(refused(source, remote, &received.manifest)) }
+    if may_replace { Ok(Some(received)) } else { Err(refused(source, remote, &received.manifest)) }
 }
 
 fn refused(source: &Source, remote: &Remote, theirs: &Manifest) -> StateSyncError {
     match &theirs.claim {
-        _ if source.claim.is_some() => fenced(remote, &source.run),
+        _ if source.claim.is_some() => StateSyncError::fenced(remote, &source.run),
         Some(claim) if !theirs.is_over() => StateSyncError::Claimed {
             remote: remote.name().to_owned(),
             run: theirs.run_id.clone(),
@@ -132,15 +129,6 @@ fn refused(source: &Source, remote: &Remote, theirs: &Manifest) -> StateSyncErro
         },
         _ => superseded(remote, theirs),
     }
-}
-
-pub(in crate::state_sync) fn fenced(remote: &Remote, run: &RunId) -> StateSyncError {
-    StateSyncError::Fenced { remote: remote.name().to_owned(), run: run.clone() }
-}
-
-pub(in crate::state_sync) fn continues(log: &[u8], earlier: &Manifest) -> bool {
-    let length = usize::try_from(earlier.log_bytes).unwrap_or(usize::MAX);
-    log.get(..length).is_some_and(|beginning| sha256(beginning) == earlier.log_sha256)
 }
 
 fn superseded(remote: &Remote, theirs: &Manifest) -> StateSyncError {

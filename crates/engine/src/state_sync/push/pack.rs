@@ -16,26 +16,22 @@ use lanewright_store::run_files::{FileChanges, KnownFiles, RunFile};
 use lanewright_store::run_log::{self, DurableLog, DurableRead};
 
 use crate::state_sync::error::{Result, StateSyncError};
-use crate::state_sync::manifest::{FORMAT, Manifest};
+use crate::state_sync::manifest::{FILES, FORMAT, LOG, Manifest};
 use crate::state_sync::push::secrets;
 use crate::state_sync::{Source, outgoing_reference};
-
-pub(in crate::state_sync) const FILES: &str = "files/";
-
-pub(in crate::state_sync) const LOG: &str = "log/";
 
 /// How many records a piece of the log has. A whole piece never changes again, so git sends it once.
 const RECORDS_IN_A_PIECE: usize = 512;
 
-pub(in crate::state_sync) struct Packed {
-    pub(in crate::state_sync) commit: CommitId,
-    pub(in crate::state_sync) manifest: Manifest,
-    pub(in crate::state_sync) log: Vec<u8>,
+pub(crate) struct Packed {
+    pub(crate) commit: CommitId,
+    pub(crate) manifest: Manifest,
+    pub(crate) log: Vec<u8>,
 }
 
 /// Packs a run again and again: what did not change since the last time is not read, cleaned and written again.
 #[derive(Default)]
-pub(in crate::state_sync) struct Packer {
+pub(crate) struct Packer {
     log: ReplayedLog,
     files: KnownFiles,
     last: Option<LastPacked>,
@@ -64,7 +60,6 @@ struct ReplayedLog {
     last: Option<(u64, Timestamp)>,
 }
 
-/// The refs of snapshots that a log names.
 #[derive(Default)]
 struct Snapshots(BTreeSet<String>);
 
@@ -90,7 +85,6 @@ impl Snapshots {
     }
 }
 
-/// The files of a state.
 struct Contents {
     /// What they are changes of; `None`: they are all.
     tree: Option<String>,
@@ -103,66 +97,71 @@ struct Contents {
 impl Packer {
     /// Packs a run as it is now. The same state is the same commit, whatever was packed before. After an error nothing may
     /// be packed with it.
-    pub(in crate::state_sync) fn pack(&mut self, source: &Source) -> Result<Packed> {
+    pub(crate) fn pack(&mut self, source: &Source) -> Result<Packed> {
         let (log, state, references, last_record) = self.log.read(source)?;
         let manifest = describe(source, (state, references), &log, last_record)?;
         let last = self.last.take().filter(|_| log.continues);
         // It may be gone: a push that failed left no ref to it.
         let last = last.and_then(|last| Some((source.repository.tree_of(&last.commit).ok()?, last)));
-        let contents = contents(&mut self.files, source, state, last)?;
-        let (pieces, whole) = pieces(&log.bytes, contents.pieces);
+        let Contents { tree, changes, redactor, pieces: known } = contents(&mut self.files, source, state, last)?;
+        let (mut files, pieces) = pieces(&log.bytes, known);
         let in_files = |path: String| format!("{FILES}{path}");
-        let mut files = vec![manifest.file().map_err(|error| unreadable(source, error.to_string()))?];
-        files.extend(pieces);
-        files.extend(contents.changes.written.into_iter().map(|(path, text)| (in_files(path), text)));
-        let message =
-            format!("Lanewright: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
-        let bundle = Bundle {
-            tree: contents.tree.as_deref(),
-            removed: &contents.changes.removed.into_iter().map(in_files).collect::<Vec<_>>(),
-            files: &files,
-            commits: &parents(source, &manifest, state)?,
-            message: &message,
-            at: manifest.at,
-        };
-        let commit = write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?;
-        self.last = Some(LastPacked { commit: commit.clone(), redactor: contents.redactor, pieces: whole });
+        files.extend(changes.written.into_iter().map(|(path, text)| (in_files(path), text)));
+        let removed: Vec<String> = changes.removed.into_iter().map(in_files).collect();
+        let commit = write(source, state, &manifest, files, (tree.as_deref(), &removed))?;
+        self.last = Some(LastPacked { commit: commit.clone(), redactor, pieces });
         Ok(Packed { commit, manifest, log: log.bytes })
     }
 }
 
 /// The commit of a run with this log and plan, whose other files are those of `before`.
-pub(in crate::state_sync) fn pack_log(
-    source: &Source,
-    plan: &[u8],
-    log: Vec<u8>,
-    before: Option<&CommitId>,
-) -> Result<CommitId> {
+pub(crate) fn pack_log(source: &Source, plan: &[u8], log: Vec<u8>, before: Option<&CommitId>) -> Result<CommitId> {
     let added = run_log::parse(&source.directory.log(), &log)?;
     let mut state = RunState::new(Arc::new(parse_plan(source, plan)?));
-    for record in &added {
-        let seq = record.seq;
-        state.apply(record).map_err(|fault| unreadable(source, format!("line {seq} of its log: {fault}")))?;
-    }
-    let last = added.last().map(|record| (record.seq, record.at));
-    let last = last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))?;
+    apply_all(source, &mut state, &added)?;
+    let last = last_record(source, &added, None)?;
     let mut snapshots = Snapshots::default();
     snapshots.extend(&added);
     let log = DurableRead { sha256: sha256(&log), bytes: log, continues: false, added };
     let manifest = describe(source, (&state, snapshots.there(source)?), &log, last)?;
-    let mut files = vec![manifest.file().map_err(|error| unreadable(source, error.to_string()))?];
-    files.extend(pieces(&log.bytes, Pieces::default()).0);
+    let mut files = pieces(&log.bytes, Pieces::default()).0;
     files.push((format!("{FILES}plan.json"), plan.to_vec()));
     let tree = before.map(|before| source.repository.tree_of(before)).transpose()?;
+    write(source, &state, &manifest, files, (tree.as_deref(), &[]))
+}
+
+/// Writes the commit of a state: the manifest and `files`, on top of a tree without what is `removed` of it.
+fn write(
+    source: &Source,
+    state: &RunState,
+    manifest: &Manifest,
+    mut files: Vec<RunFile>,
+    (tree, removed): (Option<&str>, &[String]),
+) -> Result<CommitId> {
+    files.push(manifest.file().map_err(|error| unreadable(source, error.to_string()))?);
     let bundle = Bundle {
-        tree: tree.as_deref(),
-        removed: &[],
+        tree,
+        removed,
         files: &files,
-        commits: &parents(source, &manifest, &state)?,
+        commits: &parents(source, manifest, state)?,
         message: &format!("Lanewright: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records),
         at: manifest.at,
     };
     Ok(write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?)
+}
+
+fn apply_all(source: &Source, state: &mut RunState, records: &[Record]) -> Result<()> {
+    for record in records {
+        let fault = |fault| unreadable(source, format!("line {} of its log: {fault}", record.seq));
+        state.apply(record).map_err(fault)?;
+    }
+    Ok(())
+}
+
+/// The number and the time of the last record, of `added` or before.
+fn last_record(source: &Source, added: &[Record], before: Option<(u64, Timestamp)>) -> Result<(u64, Timestamp)> {
+    let last = added.last().map(|record| (record.seq, record.at)).or(before);
+    last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))
 }
 
 /// What was read, the state after it with the refs of its snapshots, and the last record's number and time.
@@ -181,12 +180,8 @@ impl ReplayedLog {
             Some(state) if log.continues => state,
             _ => RunState::new(Arc::new(parse_plan(source, &plan)?)),
         };
-        for record in &log.added {
-            let seq = record.seq;
-            state.apply(record).map_err(|fault| unreadable(source, format!("line {seq} of its log: {fault}")))?;
-        }
-        let last = log.added.last().map(|record| (record.seq, record.at)).or(self.last);
-        let last = last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))?;
+        apply_all(source, &mut state, &log.added)?;
+        let last = last_record(source, &log.added, self.last)?;
         if !log.continues {
             self.snapshots = Snapshots::default();
         }

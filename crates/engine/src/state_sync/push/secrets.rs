@@ -9,7 +9,7 @@ use lanewright_store::run_files::RunFile;
 const KEPT: &str = "plan.json";
 
 /// What takes out the secrets of our environment, of the plan's variables, and of what the run's jobs were given.
-pub(in crate::state_sync) fn redactor<'a>(plan: &Plan, jobs: impl Iterator<Item = &'a JobSpec>) -> Redactor {
+pub(crate) fn redactor<'a>(plan: &Plan, jobs: impl Iterator<Item = &'a JobSpec>) -> Redactor {
     let jobs: Vec<&JobSpec> = jobs.collect();
     let agents = plan.lanes.iter().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.env);
     let variables = plan.lanes.iter().flat_map(|lane| &lane.env).chain(agents);
@@ -20,7 +20,7 @@ pub(in crate::state_sync) fn redactor<'a>(plan: &Plan, jobs: impl Iterator<Item 
 }
 
 /// Takes the secrets out of every file but the plan, which has none.
-pub(in crate::state_sync) fn clean(files: &mut [RunFile], redactor: &Redactor) {
+pub(crate) fn clean(files: &mut [RunFile], redactor: &Redactor) {
     if redactor.is_idle() {
         return;
     }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_taken_out_of_text_and_nothing_else_is_touched() {
+    fn secrets_are_removed_from_text_only() {
         assert_eq!(cleaned("report.md", b"with s3cr3t-t0ken\nb"), b"with [redacted:A_TOKEN]\nb");
         assert_eq!(cleaned("plan.json", b"\"s3cr3t-t0ken\""), b"\"s3cr3t-t0ken\"");
         assert_eq!(cleaned("x.bin", b"\0s3cr3t-t0ken"), b"\0s3cr3t-t0ken");

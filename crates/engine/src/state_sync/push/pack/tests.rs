@@ -230,7 +230,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_changed_since_the_last_time_makes_the_same_state_as_everything(
+    fn incremental_pack_equals_full_pack(
         changes in prop::collection::vec(prop::collection::vec(change(), 1..4), 1..8)
     ) {
         let (mut run, mut packer) = (Run::new(), Packer::default());
@@ -243,7 +243,7 @@ proptest! {
 }
 
 #[test]
-fn a_change_that_leaves_size_and_modification_time_is_packed() {
+fn change_with_same_size_and_mtime_is_packed() {
     let (run, mut packer) = (Run::new(), Packer::default());
     run.write("a.md", "aaaa");
     let before = run.pack(&mut packer);
@@ -252,7 +252,7 @@ fn a_change_that_leaves_size_and_modification_time_is_packed() {
 }
 
 #[test]
-fn a_file_that_is_gone_or_a_link_now_is_not_packed() {
+fn removed_and_linked_files_are_not_packed() {
     let (run, mut packer) = (Run::new(), Packer::default());
     ["a.md", "lanes/A/b.md", "c"].iter().for_each(|name| run.write(name, "x"));
     run.pack(&mut packer);
@@ -267,7 +267,7 @@ fn a_file_that_is_gone_or_a_link_now_is_not_packed() {
 }
 
 #[test]
-fn a_secret_that_becomes_known_is_taken_out_of_files_that_did_not_change() {
+fn new_secret_is_removed_from_unchanged_files() {
     let (run, mut packer) = (Run::new(), Packer::default());
     run.write("a.md", "with s3cr3t-1");
     run.pack(&mut packer);
@@ -277,7 +277,7 @@ fn a_secret_that_becomes_known_is_taken_out_of_files_that_did_not_change() {
 }
 
 #[test]
-fn a_log_or_a_plan_that_was_replaced_is_read_from_its_beginning() {
+fn replaced_log_or_plan_is_read_from_the_start() {
     let (mut run, mut packer) = (Run::new(), Packer::default());
     run.note(1100);
     run.pack(&mut packer);
@@ -293,7 +293,7 @@ fn a_log_or_a_plan_that_was_replaced_is_read_from_its_beginning() {
 }
 
 #[test]
-fn every_snapshot_that_the_log_names_goes_along_while_it_is_there() {
+fn existing_snapshots_of_the_log_are_packed() {
     let (mut run, mut packer) = (Run::new(), Packer::default());
     let head = CommitId::new(&git(&run.root, &["rev-parse", "HEAD"])).unwrap();
     let lane = LaneId::new("A").unwrap();

@@ -1,0 +1,241 @@
+//! What a job needs, from the state: its command, its environment and the files of an agent.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lanewright_agents::prompt::{PastFailures, ReportValues, Templates, Values};
+use lanewright_files::regular_file;
+use lanewright_model::event::Worktree;
+use lanewright_model::job::StatusSpec;
+use lanewright_model::runner::PromptWay;
+use lanewright_model::{Agent, CommandLine, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Task};
+use lanewright_programs::process;
+use lanewright_schedule::RunState;
+use serde_json::{Value, json};
+
+use super::brief::{BriefFiles, prefixed, task_file};
+use super::gate::GateWorktree;
+use super::output::CallSource;
+use super::snapshots::Watched;
+use crate::executor::{Executor, ExecutorError, Result};
+
+/// Everything that a job needs, taken from the state.
+pub(super) struct PreparedJob {
+    pub(super) spec: JobSpec,
+    /// The attempt's files, with what is written into each before it starts.
+    pub(super) files: Option<(BriefFiles, Vec<AttemptFile>)>,
+    pub(super) watched: Option<Watched>,
+    /// The session of its program that it continues.
+    pub(super) session: Option<Session>,
+    /// What is known about the worktree of a command that is not an agent, but whose files an agent's commit may hold.
+    pub(super) gate_worktree: Option<GateWorktree>,
+}
+
+/// How many of the last lines of an attempt the next prompt contains.
+const LAST_WORDS: usize = 10;
+
+/// The name of a file in the attempt's directory, and what is written into it.
+type AttemptFile = (&'static str, Vec<u8>);
+
+impl Executor {
+    pub(super) fn prepare_job(&self, job: &JobId, state: &RunState) -> Result<PreparedJob> {
+        let Some(lane) = job.lane.as_ref().and_then(|lane| state.find(lane)) else {
+            let worktree =
+                state.final_worktree().cloned().ok_or(ExecutorError::Missing("the final gate's worktree"))?;
+            return Ok(self.gate(job, self.plan.gates.last.clone(), &worktree, BTreeMap::new()));
+        };
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let agent = job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name));
+        let own = agent.filter(|_| !matches!(job.role, JobRole::Checkpoint { .. }));
+        let worktree = own.map_or(lane_state.worktree(), |agent| lane_state.workplace(plan, agent));
+        let worktree = worktree.cloned().ok_or(ExecutorError::Missing("the job's worktree"))?;
+        let steps = match (&job.role, agent) {
+            (JobRole::Attempt { .. }, Some(agent)) => return self.attempt(job, lane, agent, state, &worktree),
+            (JobRole::Verify { task, .. }, Some(agent)) => {
+                let task = plan.agents[agent].tasks.iter().find(|known| known.id == *task);
+                let verify = task.map(|task| task.verify.clone()).unwrap_or_default();
+                verify.into_iter().chain(self.plan.gates.atomic.clone()).collect()
+            }
+            (JobRole::Checkpoint { .. }, _) => self.plan.gates.checkpoint.clone(),
+            (JobRole::Setup { .. }, _) => plan.setup.clone(),
+            (JobRole::Tests | JobRole::MergedTests, _) => plan.tests.clone(),
+            _ => Vec::new(),
+        };
+        let gate_worktree = match (&job.role, agent) {
+            (JobRole::Verify { .. }, Some(agent)) => {
+                Some(GateWorktree { clean: true, since: lane_state.start_of(agent).cloned() })
+            }
+            (JobRole::Setup { .. }, agent) => {
+                let mut users = agent.map_or(0..plan.agents.len(), |agent| agent..agent + 1);
+                Some(GateWorktree { clean: users.all(|agent| lane_state.agents()[agent].attempt == 0), since: None })
+            }
+            _ => None,
+        };
+        let environment = self.lane_environment(lane, state, &worktree.path);
+        Ok(PreparedJob { gate_worktree, ..self.gate(job, steps, &worktree, environment) })
+    }
+
+    fn gate(
+        &self,
+        job: &JobId,
+        steps: Vec<CommandLine>,
+        worktree: &Worktree,
+        environment: BTreeMap<String, String>,
+    ) -> PreparedJob {
+        let spec = self.gate_spec(job.clone(), steps, worktree, environment);
+        PreparedJob { spec, files: None, watched: None, session: None, gate_worktree: None }
+    }
+
+    pub(crate) fn gate_spec(
+        &self,
+        job: JobId,
+        steps: Vec<CommandLine>,
+        worktree: &Worktree,
+        environment: BTreeMap<String, String>,
+    ) -> JobSpec {
+        JobSpec {
+            job,
+            steps,
+            directory: worktree.path.clone(),
+            environment,
+            input: None,
+            timeout: Some(self.plan.timeouts.gate),
+            kill_after: self.kill_after,
+            heartbeat: self.heartbeat,
+            status: None,
+            on_orphan: self.facts.options.on_orphan,
+            redact: self.redact.clone(),
+        }
+    }
+
+    fn lane_environment(&self, lane: LaneIndex, state: &RunState, worktree: &Path) -> BTreeMap<String, String> {
+        let (plan, lane_state) = (self.plan.lane(lane), state.lane(lane));
+        let mut environment = plan.env.clone();
+        environment.extend(prefixed([
+            ("RUN_ID", self.facts.run_id.to_string()),
+            ("PHASE", self.plan.phase.to_string()),
+            ("LANE", plan.id.to_string()),
+            ("WORKTREE", worktree.to_string_lossy().into_owned()),
+            ("BASE_COMMIT", lane_state.base().unwrap_or(&self.facts.base_commit).to_string()),
+            ("PORT", lane_state.port().to_string()),
+        ]));
+        environment
+    }
+
+    fn attempt(
+        &self,
+        job: &JobId,
+        lane: LaneIndex,
+        agent: usize,
+        state: &RunState,
+        worktree: &Worktree,
+    ) -> Result<PreparedJob> {
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let worker = &lane_state.agents()[agent];
+        let (who, task) = (&plan.agents[agent], &plan.agents[agent].tasks[worker.task]);
+        let directory = self.run.job(job);
+        let status = self.lane_directory(lane).status_file(&who.name);
+        let report = directory.join("report.md");
+        let files = BriefFiles { directory, status, report };
+        let runner = self.plan.runner(who);
+        let mut environment = self.lane_environment(lane, state, &worktree.path);
+        environment.extend(files.environment((who, task), job.number, plan.retries));
+        let unset = |(name, _): &(&String, &String)| std::env::var_os(name).is_none();
+        for (name, value) in runner.iter().flat_map(|runner| &runner.environment).filter(unset) {
+            environment.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let session = runner.and_then(|runner| lane_state.continued_session(plan, agent, runner));
+        let command = attempt_command(who, runner, session, &files);
+        let mut prepared = self.gate(job, vec![command], worktree, environment);
+        prepared.session = session.cloned();
+        let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
+        prepared.spec.timeout = Some(timeout);
+        prepared.spec.status = Some(StatusSpec {
+            path: files.status.clone(),
+            agent: who.name.to_string(),
+            task: task.id.to_string(),
+            round: who.round.to_string(),
+            retry_count: worker.retries,
+        });
+        let reads_stdin = runner.is_none_or(|runner| runner.prompt == PromptWay::Stdin);
+        prepared.spec.input = reads_stdin.then(|| files.prompt());
+        prepared.watched = Some(Watched {
+            lane,
+            agent: who.name.clone(),
+            worktree: worktree.path.clone(),
+            tool_calls: match runner.filter(|runner| runner.reports_tool_calls()) {
+                Some(runner) => CallSource::Output(process::output_log(&files.directory), Box::new(runner.clone())),
+                None => CallSource::File(files.tool_calls()),
+            },
+        });
+        let failures = worker.failure_context(&task.id);
+        let task = task_file(&self.plan.phase, plan, task, &worktree.path, &failures);
+        let prompt = self.prompt(job, lane, agent, state)?;
+        let contents = vec![
+            (BriefFiles::PROMPT, self.redactor.redact(&prompt).into_owned().into_bytes()),
+            (BriefFiles::TASK, self.redacted(task)),
+            (BriefFiles::FAILURE_CONTEXT, self.redacted(json!(failures))),
+        ];
+        prepared.files = Some((files, contents));
+        Ok(prepared)
+    }
+
+    fn redacted(&self, mut value: Value) -> Vec<u8> {
+        self.redactor.clean_json(&mut value);
+        format!("{value:#}\n").into_bytes()
+    }
+
+    fn prompt(&self, job: &JobId, lane: LaneIndex, agent: usize, state: &RunState) -> Result<String> {
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let (worker, who) = (&lane_state.agents()[agent], &plan.agents[agent]);
+        let task = &who.tasks[worker.task];
+        let base = lane_state.base().unwrap_or(&self.facts.base_commit);
+        let head = worker.head.as_ref().or(lane_state.head()).unwrap_or(base);
+        let before = job.number.checked_sub(1).filter(|&number| number > 0);
+        let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
+        let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
+        let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
+        let values = Values {
+            base: base.as_str(),
+            head: head.as_str(),
+            branch: worker.worktree.as_ref().map_or("", |worktree| worktree.branch.as_str()),
+            reports: &reports,
+            remarks: &remarks,
+            done: who.tasks[..worker.task].iter().map(Task::title).collect(),
+            changed: &worker.changed,
+            last_words: &past.last_words,
+            complaints: &past.complaints,
+            attempt: job.number,
+            failures: &past.failures,
+            last_chance: worker.rolled_back,
+            salvaged: worker.salvaged.last().map(String::as_str),
+            ..Values::planned(&self.plan, plan, agent, task)
+        };
+        Ok(Templates::new(&self.plan.prompts)?.render(who.round, &values)?)
+    }
+
+    /// What the agents of the requirements round left: their report, else the end of what they wrote.
+    fn reports(&self, lane: LaneIndex, state: &RunState) -> Vec<ReportValues> {
+        let plan = self.plan.lane(lane);
+        let of_agent = |agent: usize| {
+            let who = &plan.agents[agent];
+            let role = JobRole::Attempt { agent: who.name.clone(), task: who.tasks.first()?.id.clone() };
+            let number = state.lane(lane).agents()[agent].attempt;
+            let job = JobId { lane: Some(plan.id.clone()), role, number };
+            let text =
+                regular_file::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;
+            Some(ReportValues { agent: who.name.to_string(), text })
+        };
+        plan.round(Round::Requirements).filter_map(of_agent).collect()
+    }
+}
+
+/// The agent's command, or the one that continues the session of the attempt before, where nothing was reset since.
+fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
+    let Some(runner) = runner else { return who.command.clone() };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
+    let agent = files.status.parent().map(text).unwrap_or_default();
+    let places = [("prompt_file", prompt.as_str()), ("attempt_directory", &attempt), ("agent_directory", &agent)];
+    runner.invocation(&who.command, &who.options, session.map(|session| session.id.as_str()), &places)
+}
