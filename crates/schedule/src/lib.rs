@@ -23,7 +23,7 @@ pub use action::Action;
 pub use apply::Fault;
 pub use completion::{Completion, Standing};
 pub use decide::{Decisions, Finish, decide};
-pub use next_lane::{Claim, Hindrance, NextLane, hindrance, next_lane, rivalry};
+pub use next_lane::{Blocker, Claim, NextLane, blocker, contention, next_lane};
 pub use run_loop::{RunLoop, RunLoopError, Step};
 pub use state::agent::{AgentState, AgentStep, RestartFrom};
 pub use state::agent_phase::AgentPhase;

@@ -21,9 +21,8 @@ pub enum Claim {
     Left,
 }
 
-/// Why a lane cannot begin now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum Blocker {
     /// A living session works on it.
     Held,
     /// It belongs to a run that is not finished and that nobody works on.
@@ -36,15 +35,13 @@ pub enum Hindrance {
     PoolInUse(String),
 }
 
-/// The lane to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextLane {
     /// This one is ready and nobody's.
     Lane(LaneIndex),
-    /// There is nothing left to do.
     AllMerged,
     /// Every lane that is not merged, in plan order, and what it waits for.
-    Nothing(Vec<(LaneIndex, Hindrance)>),
+    Nothing(Vec<(LaneIndex, Blocker)>),
 }
 
 /// The first lane that may begin: `preferred` if it may, else the one with the longest remaining path, as within a run;
@@ -56,11 +53,11 @@ pub fn next_lane(plan: &Plan, claims: &[Claim], preferred: Option<LaneIndex>) ->
         return NextLane::AllMerged;
     }
     let remaining = plan.dag().remaining(|lane| plan_weight(plan, lane));
-    let mut hindered = Vec::new();
+    let mut blocked = Vec::new();
     let mut ready = Vec::new();
     for lane in open {
-        match hindrance(plan, claims, lane) {
-            Some(hindrance) => hindered.push((lane, hindrance)),
+        match blocker(plan, claims, lane) {
+            Some(blocker) => blocked.push((lane, blocker)),
             None => ready.push(lane),
         }
     }
@@ -69,36 +66,36 @@ pub fn next_lane(plan: &Plan, claims: &[Claim], preferred: Option<LaneIndex>) ->
         !plan.sequences.iter().any(|(first, then)| then == lane && is_open(first))
     };
     let rank = |lane: &LaneIndex| (preferred != Some(*lane), !in_its_turn(lane), Reverse(remaining[lane.at()]), *lane);
-    ready.into_iter().min_by_key(rank).map_or(NextLane::Nothing(hindered), NextLane::Lane)
+    ready.into_iter().min_by_key(rank).map_or(NextLane::Nothing(blocked), NextLane::Lane)
 }
 
 /// What keeps `lane` from beginning now, whether it was merged before or not.
-pub fn hindrance(plan: &Plan, claims: &[Claim], lane: LaneIndex) -> Option<Hindrance> {
+pub fn blocker(plan: &Plan, claims: &[Claim], lane: LaneIndex) -> Option<Blocker> {
     match claims[lane.at()] {
-        Claim::Live => return Some(Hindrance::Held),
-        Claim::Left => return Some(Hindrance::Left),
+        Claim::Live => return Some(Blocker::Held),
+        Claim::Left => return Some(Blocker::Left),
         Claim::Free | Claim::Merged => {}
     }
     let dependencies = plan.dag().dependencies(lane).iter().copied();
     let missing: Vec<LaneIndex> = dependencies.filter(|lane| claims[lane.at()] != Claim::Merged).collect();
-    if missing.is_empty() { rivalry(plan, claims, lane) } else { Some(Hindrance::Needs(missing)) }
+    if missing.is_empty() { contention(plan, claims, lane) } else { Some(Blocker::Needs(missing)) }
 }
 
 /// What another session has that `lane` needs for itself: a lane that excludes it, or the rest of a resource pool.
-pub fn rivalry(plan: &Plan, claims: &[Claim], lane: LaneIndex) -> Option<Hindrance> {
+pub fn contention(plan: &Plan, claims: &[Claim], lane: LaneIndex) -> Option<Blocker> {
     let live = |other: &LaneIndex| claims[other.at()] == Claim::Live;
     let partner = |&(one, other): &(LaneIndex, LaneIndex)| match () {
         () if one == lane => Some(other),
         () if other == lane => Some(one),
         () => None,
     };
-    if let Some(rival) = plan.exclusions.iter().filter_map(partner).find(live) {
-        return Some(Hindrance::Beside(rival));
+    if let Some(other) = plan.exclusions.iter().filter_map(partner).find(live) {
+        return Some(Blocker::Beside(other));
     }
     let used =
         |pool: &String| plan.indices().filter(live).filter(|&other| plan.lane(other).uses.contains(pool)).count();
     let full = |pool: &&String| used(pool) >= plan.pools.get(*pool).copied().unwrap_or(1) as usize;
-    plan.lane(lane).uses.iter().find(full).cloned().map(Hindrance::PoolInUse)
+    plan.lane(lane).uses.iter().find(full).cloned().map(Blocker::PoolInUse)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
-use lanewright_schedule::{Claim, Hindrance, NextLane};
+use lanewright_schedule::{Blocker, Claim, NextLane};
 use lanewright_store::checkpoints::{self, CheckpointEntry};
 use lanewright_store::lock::{Holder, is_held, named, read_holder};
 use lanewright_store::{LockScope, StateDirectory};
@@ -111,12 +111,11 @@ impl LaneClaims {
 
     /// Refuses a lane that was named and whose dependencies are not merged yet.
     pub(crate) fn refuse_early(&self, plan: &Plan, base: &str, lane: LaneIndex) -> Result<()> {
-        let Some(hindrance @ Hindrance::Needs(_)) = lanewright_schedule::hindrance(plan, &self.by_lane(plan), lane)
-        else {
+        let Some(blocker @ Blocker::Needs(_)) = lanewright_schedule::blocker(plan, &self.by_lane(plan), lane) else {
             return Ok(());
         };
         let id = &plan.lane(lane).id;
-        let message = format!("lane {id} cannot begin: {}", in_words(plan, base, &hindrance));
+        let message = format!("lane {id} cannot begin: {}", in_words(plan, base, &blocker));
         Err(ExitStatus::Blocked
             .error(message)
             .hint("to begin with a lane that is ready: the same with --next in place of the lane")
@@ -140,12 +139,12 @@ impl LaneClaims {
         }
     }
 
-    fn nothing(&self, plan: &Plan, base: &str, lanes: &[(LaneIndex, Hindrance)]) -> anyhow::Error {
-        let line = |(lane, hindrance): &(LaneIndex, Hindrance)| {
+    fn nothing(&self, plan: &Plan, base: &str, lanes: &[(LaneIndex, Blocker)]) -> anyhow::Error {
+        let line = |(lane, blocker): &(LaneIndex, Blocker)| {
             let id = &plan.lane(*lane).id;
-            let reason = match hindrance {
-                Hindrance::Held => format!("is worked on by {}", named(self.live.get(id).and_then(Option::as_ref))),
-                Hindrance::Left => {
+            let reason = match blocker {
+                Blocker::Held => format!("is worked on by {}", named(self.live.get(id).and_then(Option::as_ref))),
+                Blocker::Left => {
                     let run = self.interrupted.iter().find(|run| run.has(id)).map(InterruptedRun::to_string);
                     format!("belongs to {}", run.unwrap_or_default())
                 }
@@ -155,7 +154,7 @@ impl LaneClaims {
         };
         let lines: String = lanes.iter().map(line).collect();
         let message = format!("no lane of phase {} can begin now:{lines}", plan.phase);
-        if lanes.iter().any(|(_, hindrance)| *hindrance == Hindrance::Held) {
+        if lanes.iter().any(|(_, blocker)| *blocker == Blocker::Held) {
             return ExitStatus::Held.error(message).hint(WAIT);
         }
         let needed = self.interrupted.iter().filter(|run| lanes.iter().any(|(lane, _)| run.has(&plan.lane(*lane).id)));

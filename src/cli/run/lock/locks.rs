@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use lanewright_model::{Lane, LaneId, PhaseId, Plan, RunId};
-use lanewright_schedule::{Claim, rivalry};
+use lanewright_schedule::{Claim, contention};
 use lanewright_store::lock::{self, Holder, LockError, is_held, read_holder};
 use lanewright_store::{LockScope, RunLock, StateDirectory};
 
@@ -87,8 +87,8 @@ fn refuse_rivals(state: &StateDirectory, plan: &Plan, lanes: &[LaneId]) -> Resul
     let claim = |lane: &Lane| if is_theirs(&lane.id) { Claim::Live } else { Claim::Free };
     let claims: Vec<Claim> = plan.lanes.iter().map(claim).collect();
     for lane in lanes.iter().filter_map(|lane| plan.find(lane)) {
-        if let Some(rivalry) = rivalry(plan, &claims, lane) {
-            let reason = in_words(plan, "", &rivalry);
+        if let Some(contention) = contention(plan, &claims, lane) {
+            let reason = in_words(plan, "", &contention);
             let message = format!("lane {} cannot begin now: {reason}", plan.lane(lane).id);
             return Err(ExitStatus::Held.error(message).hint(WAIT));
         }

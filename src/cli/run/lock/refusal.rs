@@ -2,7 +2,7 @@
 
 use lanewright_model::text::shell_line;
 use lanewright_model::{LaneIndex, Plan};
-use lanewright_schedule::Hindrance;
+use lanewright_schedule::Blocker;
 use lanewright_store::lock::{Holder, named};
 
 use crate::cli::{ExitStatus, Hint, host};
@@ -26,17 +26,17 @@ pub(crate) fn held(what: &str, by: Option<&Holder>) -> anyhow::Error {
 }
 
 /// Why a lane cannot begin, as far as it follows from plan and base.
-pub(super) fn in_words(plan: &Plan, base: &str, hindrance: &Hindrance) -> String {
+pub(super) fn in_words(plan: &Plan, base: &str, blocker: &Blocker) -> String {
     let name = |lane: &LaneIndex| plan.lane(*lane).id.as_str();
-    match hindrance {
-        Hindrance::Held => "a live session works on it".to_owned(),
-        Hindrance::Left => "it belongs to a run that is not finished".to_owned(),
-        Hindrance::Needs(lanes) => {
+    match blocker {
+        Blocker::Held => "a live session works on it".to_owned(),
+        Blocker::Left => "it belongs to a run that is not finished".to_owned(),
+        Blocker::Needs(lanes) => {
             let (are, lanes) =
                 (if lanes.len() == 1 { "is" } else { "are" }, lanes.iter().map(name).collect::<Vec<_>>());
             format!("it depends on {}, which {are} not merged into {base} yet", lanes.join(" and "))
         }
-        Hindrance::Beside(lane) => format!("it must not run beside {}, which is being worked on", name(lane)),
-        Hindrance::PoolInUse(pool) => format!("lanes that are being worked on use all of the pool `{pool}`"),
+        Blocker::Beside(lane) => format!("it must not run beside {}, which is being worked on", name(lane)),
+        Blocker::PoolInUse(pool) => format!("lanes that are being worked on use all of the pool `{pool}`"),
     }
 }
