@@ -203,5 +203,4 @@ async fn log(api: &Api<Pod>, name: &str, parameters: &LogParams) -> Result<Optio
 
 #[cfg(test)]
 #[cfg(feature = "real-kubernetes")]
-#[path = "kubernetes_real_tests.rs"]
-mod real_tests;
+mod tests;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_adds_to_lists_by_name_and_cannot_make_a_pod_start_twice() {
+    fn pod_patch_merges_lists_by_name() {
         let patch = json!({
             "metadata": { "name": "x", "labels": { "team": "a", "app.kubernetes.io/managed-by": "helm" } },
             "spec": {

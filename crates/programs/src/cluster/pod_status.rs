@@ -185,5 +185,4 @@ fn seconds(number: Option<i64>) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "pod_status_tests.rs"]
 mod tests;

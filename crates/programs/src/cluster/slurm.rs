@@ -292,7 +292,7 @@ mod tests {
     use lanewright_model::ExecutorKind;
 
     #[test]
-    fn a_ticket_is_a_number_behind_warnings_and_before_the_clusters_name() {
+    fn sbatch_ticket_is_parsed() {
         let id = |said: &str| ticket(said).map(|ticket| ticket.0);
         assert_eq!(id("12\n").as_deref(), Some("12"));
         assert_eq!(id("sbatch: something new\n12;west\n").as_deref(), Some("12"));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_end_of_an_outage_or_of_a_job_lifts_is_waited_for() {
+    fn slurm_outages_and_job_limits_are_transient() {
         let failed = |status: i32, stderr: &str| {
             let status = std::process::ExitStatus::from_raw(status);
             refused("sbatch", &Output { status, stdout: Vec::new(), stderr: stderr.as_bytes().to_vec() })
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_variables_are_no_arguments_and_ours_come_last() {
+    fn sbatch_arguments_hold_no_secrets() {
         let settings = ExecutorSettings {
             kind: ExecutorKind::Slurm,
             partition: Some("main".into()),

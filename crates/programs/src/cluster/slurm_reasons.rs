@@ -204,7 +204,7 @@ mod tests {
 
     /// Named as in Slurm's documentation: this needs accounting.
     #[test]
-    fn limits_of_one_job_are_told_from_limits_of_all() {
+    fn per_job_limits_last_and_shared_limits_pass() {
         for reason in ["AssocMaxCpuPerJobLimit", "AssocMaxWallDurationPerJobLimit", "AssocMaxMemPerJob"] {
             assert_lasts(reason, "it asks for more than one job of the account may have", "`job_time`");
         }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_waits_are_not_stuck_and_unknown_reasons_stay() {
+    fn transient_and_unknown_reasons_are_waiting() {
         for reason in ["Resources", "Priority", "Dependency", "BeginTime", "Licenses", "None", "Prolog"] {
             let said = format!(" ({reason})");
             assert!(matches!(waiting(reason), Sighting::Waiting(words) if words.ends_with(&said)), "{reason}");

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_is_told_from_the_others() {
+    fn every_squeue_state_has_its_ending() {
         for (state, ending) in [
             ("FAILED|32512|n1|NonZeroExitCode|", Ending::Exited(127)),
             ("FAILED|9|n2|JobLaunchFailure|", Ending::Exited(137)),

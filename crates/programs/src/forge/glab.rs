@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_meaning_in_an_address_is_encoded() {
+    fn url_path_is_percent_encoded() {
         assert_eq!(encoded("group/sub group/shop"), "group%2Fsub%20group%2Fshop");
         assert_eq!(encoded("lane/P1/SL-1&state=x#ü"), "lane%2FP1%2FSL-1%26state%3Dx%23%C3%BC");
     }

@@ -7,7 +7,7 @@ fn listed(number: u64, state: &str, head: &str) -> Listed {
 }
 
 #[test]
-fn the_open_one_counts_and_a_merged_one_only_as_the_branch_stands() {
+fn open_pull_request_is_preferred_to_merged() {
     let all = [listed(1, "closed", "b"), listed(2, "merged", "b"), listed(3, "open", "a")];
     assert_eq!(chosen(&all, "b").map(|it| it.number), Some(3));
     assert_eq!(chosen(&all[..2], "b").map(|it| it.number), Some(2));
@@ -16,7 +16,7 @@ fn the_open_one_counts_and_a_merged_one_only_as_the_branch_stands() {
 }
 
 #[test]
-fn the_address_is_read_from_the_last_line_and_nothing_else_is_taken_for_one() {
+fn pull_request_address_is_the_last_line() {
     let said = "Creating pull request\n\nhttps://github.com/acme/shop/pull/12\n";
     assert_eq!(address_on_last_line(said), Some("https://github.com/acme/shop/pull/12"));
     assert_eq!(made("https://example.com/mr/7/", "main").pull_request.number, Some(7));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_the_one_meant_gets_no_signal() {
+    fn reused_pid_gets_no_signal() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let id = ProcessId::of(i32::try_from(child.id()).unwrap()).unwrap();
         let stranger = ProcessId { started: id.started + 1, ..id };

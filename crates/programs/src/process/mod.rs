@@ -22,20 +22,18 @@ mod tree;
 mod wait;
 
 pub use error::ProcessError;
-pub use files::output_log;
-pub use files::{Heartbeat, heartbeat};
+pub use files::{Heartbeat, heartbeat, output_log};
 pub use identity::LiveProcess;
-pub use launch::{DETACHED, Launched, launch, leave_session, set_descriptors_close_on_exec};
-pub use launch::{Output, current_program, start_detached};
+pub use launch::{
+    DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec, start_detached,
+};
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, make_room, observe};
 pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
 pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
-pub use sweep::leftovers;
 pub use sweep::sweep;
-pub use wait::wait;
-pub use wait::{close_removed, wait_without_secrets};
+pub use wait::{close_removed, wait, wait_without_secrets};
 
 /// Whether SIGHUP was ignored when this process was started, as by `nohup`. Who listens to it nevertheless undoes that.
 pub fn ignores_hang_up() -> bool {

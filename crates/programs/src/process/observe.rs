@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_the_lock_tell_how_a_job_stands() {
+    fn observation_follows_files_and_lock() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         assert_eq!(observe(&place.join("missing")).unwrap(), Observation::Absent);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_leaves_nothing_behind() {
+    fn observe_writes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         observe(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

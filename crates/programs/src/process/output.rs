@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_hide_is_left_out() {
+    fn escape_sequences_are_removed() {
         let bytes = b"\x1b[1;31merror\x1b[0m: no\x07\n\x1b]0;title\x07shown\n 10%\r 50%\r100%\r\n\xff\xfe\n";
         assert_eq!(
             with_output(bytes, |path| tail(path, 9).unwrap()),
@@ -170,7 +170,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn following_in_pieces_tells_the_same_as_reading_at_once(
+        fn following_output_equals_reading_it(
             text in "[a-zä\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6)
         ) {
             let bytes = text.as_bytes();

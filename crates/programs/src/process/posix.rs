@@ -28,10 +28,14 @@ pub(super) fn processes() -> Vec<Row> {
 }
 
 fn table(selection: &[&str]) -> Vec<Row> {
-    let mut ps = Command::new("ps");
-    ps.args(selection).args(["-o", "pid=,ppid=,pgid=,stat=,lstart="]).env("LC_ALL", "C").env("TZ", "UTC");
-    let listed = ps.output().map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&listed).lines().filter_map(row_of).collect()
+    let fields = ["-o", "pid=,ppid=,pgid=,stat=,lstart="];
+    ps(&[selection, &fields].concat()).lines().filter_map(row_of).collect()
+}
+
+/// What `ps` prints; nothing where it cannot be run.
+fn ps(arguments: &[&str]) -> String {
+    let listed = Command::new("ps").args(arguments).env("LC_ALL", "C").env("TZ", "UTC").output();
+    listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
 /// Reads `7 1 7 S+ Mon Jan  5 10:00:00 2026`.
@@ -94,17 +98,14 @@ pub(super) fn directory(_pid: i32) -> Option<PathBuf> {
 
 /// The words with which a process was started, as far as blanks tell them apart.
 pub(super) fn arguments(pid: i32) -> Vec<String> {
-    let listed = Command::new("ps").args(["-ww", "-p", &pid.to_string(), "-o", "args="]).output();
-    let line = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let line = ps(&["-ww", "-p", &pid.to_string(), "-o", "args="]);
     line.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
 /// The signals that this process ignores: a bit for each, the first for signal 1.
 pub(super) fn ignored_signals() -> u64 {
     let me = rustix::process::getpid().as_raw_nonzero().get().to_string();
-    let listed = Command::new("ps").args(["-p", &me, "-o", "sigignore="]).output().map(|output| output.stdout);
-    let mask = listed.map(|mask| String::from_utf8_lossy(&mask).trim().to_owned()).unwrap_or_default();
-    u64::from_str_radix(&mask, 16).unwrap_or_default()
+    u64::from_str_radix(ps(&["-p", &me, "-o", "sigignore="]).trim(), 16).unwrap_or_default()
 }
 
 pub(super) fn current_program() -> io::Result<PathBuf> {

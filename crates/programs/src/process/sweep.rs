@@ -18,16 +18,6 @@ use crate::process::LiveProcess;
 /// How long survivors are killed again and again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The processes that the dead supervisor of the job in `job_directory` left behind. Changes nothing.
-pub fn leftovers(job_directory: &Path) -> Result<Vec<ProcessId>, ProcessError> {
-    let files = JobFiles::at(job_directory);
-    if files.is_owned()? {
-        return Ok(Vec::new());
-    }
-    let marker = files.marker()?;
-    Ok(marker.map(|marker| left_by(&marker)).unwrap_or_default().iter().map(|row| row.id).collect())
-}
-
 /// Kills the processes that the dead supervisor of the job in `job_directory` left behind; how many there were.
 ///
 /// # Errors

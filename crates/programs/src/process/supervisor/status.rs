@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agents_word_stays_though_it_was_written_between_two_beats() {
+    fn status_written_between_beats_survives() {
         let directory = tempfile::tempdir().unwrap();
         let mut status = begun(directory.path());
         let path = status.spec.path.clone();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_written_through_a_file_that_was_opened_before_the_beat_stays() {
+    fn status_written_through_open_file_survives_beat() {
         let directory = tempfile::tempdir().unwrap();
         let mut status = begun(directory.path());
         let path = status.spec.path.clone();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_speaks_for_an_agent_that_never_wrote() {
+    fn exit_writes_status_for_silent_agent() {
         let directory = tempfile::tempdir().unwrap();
         let status = begun(directory.path());
         let path = status.spec.path.clone();

@@ -75,7 +75,7 @@ fn ending(script: &str, memory_mib: u32) -> Ending {
 }
 
 #[test]
-fn an_order_is_submitted_once_and_its_output_is_read_from_where_one_likes() {
+fn order_is_submitted_once() {
     let kubernetes = kubernetes("default");
     let order = order(&kubernetes, "echo \"first $MODE\"; exit 7", 64);
     let twice = kubernetes.submit(&[order.clone(), order.clone()]);
@@ -93,7 +93,7 @@ fn an_order_is_submitted_once_and_its_output_is_read_from_where_one_likes() {
 }
 
 #[test]
-fn a_cancelled_command_gets_the_signal_and_time_to_end() {
+fn cancelled_pod_gets_grace_period() {
     let kubernetes = kubernetes("default");
     let order = order(&kubernetes, "trap 'sleep 4; echo pushed; exit 3' TERM; echo ready; sleep 99 & wait", 64);
     let ticket = kubernetes.submit(std::slice::from_ref(&order)).remove(0).unwrap();
@@ -128,7 +128,7 @@ fn too_much_memory_is_seen() {
 }
 
 #[test]
-fn the_time_limit_is_seen_after_the_command_had_time_to_end() {
+fn pod_deadline_is_a_time_limit() {
     let began = Instant::now();
     assert_eq!(ending("trap 'sleep 5; exit 3' TERM; sleep 99 & wait", 64), Ending::TimeLimit);
     assert!(began.elapsed() > Duration::from_secs(63), "{:?}", began.elapsed());

@@ -49,7 +49,7 @@ fn over(status: Value) -> Ending {
 }
 
 #[test]
-fn the_end_of_our_container_is_that_of_the_order() {
+fn order_ends_with_its_container() {
     for phase in ["Failed", "Running"] {
         assert_eq!(over(status(phase, terminated(7, "Error"))), Ending::Exited(7));
         assert_eq!(over(status(phase, terminated(137, "OOMKilled"))), Ending::OutOfMemory);
@@ -62,7 +62,7 @@ fn the_end_of_our_container_is_that_of_the_order() {
 }
 
 #[test]
-fn what_ends_a_pod_from_outside_is_told_from_the_command() {
+fn pod_eviction_is_not_a_command_failure() {
     for (reason, ending) in [
         ("DeadlineExceeded", Ending::TimeLimit),
         ("Evicted", Ending::Preempted),
@@ -88,7 +88,7 @@ fn what_ends_a_pod_from_outside_is_told_from_the_command() {
 }
 
 #[test]
-fn a_container_that_still_ends_in_time_is_running() {
+fn container_within_grace_period_is_running() {
     let running = |start: &str| {
         let mut status = status("Failed", json!({ "running": {} }));
         status["reason"] = json!("DeadlineExceeded");
@@ -100,7 +100,7 @@ fn a_container_that_still_ends_in_time_is_running() {
 }
 
 #[test]
-fn a_pod_that_outlives_its_deletion_is_lost_with_its_node() {
+fn pod_overdue_after_deletion_is_node_lost() {
     let running = pod(status("Running", json!({ "running": {} })));
     assert_eq!(of(running.clone()), Sighting::Running { node: "n1".into() });
     assert_eq!(of(deleted(running.clone(), "2026-01-01T00:01:00Z")), Sighting::Running { node: "n1".into() });
@@ -110,7 +110,7 @@ fn a_pod_that_outlives_its_deletion_is_lost_with_its_node() {
 }
 
 #[test]
-fn what_keeps_a_pod_from_starting_is_given_up_after_a_while() {
+fn pod_start_failure_times_out() {
     let waiting = |reason: &str, since: &str| {
         let mut status = status("Pending", json!({ "waiting": { "reason": reason, "message": "why" } }));
         status["conditions"][0]["lastTransitionTime"] = json!(since);
@@ -126,7 +126,7 @@ fn what_keeps_a_pod_from_starting_is_given_up_after_a_while() {
 }
 
 #[test]
-fn a_cluster_that_is_full_is_a_queue_and_one_without_a_fitting_node_is_not() {
+fn unschedulable_pod_fails_unless_cluster_is_full() {
     let unschedulable = |message: &str| {
         let condition =
             json!({ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message });
