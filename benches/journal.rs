@@ -9,14 +9,14 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints")]
 #![allow(missing_docs, dead_code, reason = "it shares the simulator of the tests")]
 
-#[path = "../tests/simulation/beginning.rs"]
-mod beginning;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
+#[path = "../tests/simulation/faultless.rs"]
+mod faultless;
 #[path = "../tests/simulation/plans.rs"]
 mod plans;
-#[path = "../tests/simulation/smooth.rs"]
-mod smooth;
+#[path = "../tests/simulation/run_started.rs"]
+mod run_started;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -26,14 +26,14 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use beginning::run_started;
+use faultless::{Faultless, commit_name};
 use lanewright_model::event::{Event, LaneStage};
 use lanewright_model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
 use lanewright_store::Journal;
 use plans::{empty_plan, plain_lane};
-use smooth::{Smooth, commit_name};
+use run_started::run_started;
 
 const RUNS: usize = 5;
 const LANES: usize = 64;
@@ -60,14 +60,14 @@ fn ratio([together, in_turn, _]: &[f64; 3]) -> f64 {
 }
 
 /// A run whose lanes all have an agent at work, which goes on for as long as this takes.
-fn at_work(place: &Path) -> Smooth<Journal> {
+fn at_work(place: &Path) -> Faultless<Journal> {
     let lanes = (0..LANES as u32).map(|index| plain_lane(index, vec![], 1)).collect();
     let plan = Arc::new(Plan::new(PlanParts { lanes, ..empty_plan() }).unwrap());
     let started = run_started(&plan, &commit_name(0), LANES as u32);
     let journal = Journal::create(&place.join("run.jsonl"), &started.run_id, &started.phase).unwrap();
     let run_loop = RunLoop::new(journal, RunState::new(plan.clone()));
-    let mut world = Smooth::new(run_loop, Box::new(|_| i64::MAX / 2));
-    world.take_in(vec![Event::RunStarted(Box::new(started))], vec![]).unwrap();
+    let mut world = Faultless::new(run_loop, Box::new(|_| i64::MAX / 2));
+    world.absorb(vec![Event::RunStarted(Box::new(started))], vec![]).unwrap();
     while world.run_loop.state().running_attempts() < LANES {
         world.step().unwrap();
     }
@@ -106,7 +106,7 @@ fn spawn_lane(lane: usize, owner: Sender<Wish>) -> thread::JoinHandle<()> {
 }
 
 /// As the driver does: waits for one, takes all that are there, makes them durable, tells.
-fn keep(world: &mut Smooth<Journal>, inbox: &Receiver<Wish>) {
+fn keep(world: &mut Faultless<Journal>, inbox: &Receiver<Wish>) {
     let mut moment = 0;
     while let Ok(first) = inbox.recv() {
         let (events, waiting): (Vec<Event>, Vec<Sender<()>>) = std::iter::once(first).chain(inbox.try_iter()).unzip();

@@ -8,18 +8,18 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints")]
 #![allow(missing_docs, dead_code, reason = "it shares the simulator of the tests")]
 
-#[path = "../tests/simulation/beginning.rs"]
-mod beginning;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
+#[path = "../tests/simulation/faultless.rs"]
+mod faultless;
 #[path = "../tests/simulation/makespan.rs"]
 mod makespan;
 #[path = "../tests/simulation/phases.rs"]
 mod phases;
 #[path = "../tests/simulation/plans.rs"]
 mod plans;
-#[path = "../tests/simulation/smooth.rs"]
-mod smooth;
+#[path = "../tests/simulation/run_started.rs"]
+mod run_started;
 
 use makespan::{Makespans, measure};
 

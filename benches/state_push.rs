@@ -6,12 +6,12 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints")]
 #![allow(missing_docs, dead_code, reason = "it shares the simulator of the tests")]
 
-#[path = "../tests/simulation/beginning.rs"]
-mod beginning;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
 #[path = "../tests/simulation/plans.rs"]
 mod plans;
+#[path = "../tests/simulation/run_started.rs"]
+mod run_started;
 mod support;
 
 use std::fs;
@@ -83,7 +83,7 @@ fn prepare(place: &Path) -> (Source, Remote) {
     let base = CommitId::new(&git(&main, &["rev-parse", "HEAD"])).unwrap();
     let mut journal = Journal::create(&directory.log(), &run, &plan.phase).unwrap();
     let at = Timestamp::from_unix_millis(0);
-    journal.append(at, &Event::RunStarted(Box::new(beginning::run_started(&plan, &base, 1)))).unwrap();
+    journal.append(at, &Event::RunStarted(Box::new(run_started::run_started(&plan, &base, 1)))).unwrap();
     let noted = Event::Noted { lane: None, message: "a record as long as many others are".repeat(4) };
     (1..RECORDS).for_each(|_| drop(journal.append(at, &noted).unwrap()));
     journal.sync().unwrap();

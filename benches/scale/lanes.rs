@@ -23,10 +23,10 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry;
 
-use super::beginning::{owner, run_started};
 use super::dice::Dice;
+use super::faultless::{Faultless, Takes, commit_name};
 use super::plans::{empty_plan, plain_lane};
-use super::smooth::{Smooth, Takes, commit_name};
+use super::run_started::{owner, run_started};
 
 const PARALLEL: u32 = 64;
 
@@ -136,10 +136,10 @@ pub fn run(count: u32, place: &Path, cut: bool) {
     let (began, cpu) = (Instant::now(), cpu_ms());
     let journal = Journal::create(&directory.log(), &phase.started.run_id, &phase.started.phase).unwrap();
     let run_loop = RunLoop::new(journal, RunState::new(phase.plan.clone()));
-    let mut world = Smooth::new(run_loop, briefly());
+    let mut world = Faultless::new(run_loop, briefly());
     let view = FanOut::new(RunHistory::for_plan(&phase.plan));
     let mut watchers = Watchers { projections: phase.projections(Arc::default()), view, merged: 0 };
-    watchers.see(&world.take_in(vec![Event::RunStarted(Box::new(phase.started.clone()))], vec![]).unwrap());
+    watchers.see(&world.absorb(vec![Event::RunStarted(Box::new(phase.started.clone()))], vec![]).unwrap());
     let mut syncs = 1;
     while !world.is_over() {
         watchers.see(&world.step().unwrap());
@@ -176,7 +176,7 @@ pub fn resume(count: u32, place: &Path) {
     told("files");
     println!("events {}", history.len());
     drop(history);
-    let mut world = Smooth::new(RunLoop::new(journal, state), briefly());
+    let mut world = Faultless::new(RunLoop::new(journal, state), briefly());
     let resumed = Event::RunResumed {
         plan_sha256: None,
         pinned_sha256: None,
@@ -189,7 +189,7 @@ pub fn resume(count: u32, place: &Path) {
         lanes: Vec::new(),
         retried: Vec::new(),
     };
-    let records = world.take_in(vec![resumed], vec![]).unwrap();
+    let records = world.absorb(vec![resumed], vec![]).unwrap();
     told("first action");
     watchers.see(&records);
     while !world.is_over() {

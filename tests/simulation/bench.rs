@@ -7,7 +7,6 @@
 
 use std::time::{Duration, Instant};
 
-mod beginning;
 mod bugs;
 mod case;
 mod dice;
@@ -16,6 +15,7 @@ mod endings;
 mod plans;
 mod rollbacks;
 mod run;
+mod run_started;
 mod sleep;
 mod story;
 mod user;

@@ -53,7 +53,7 @@ impl Case {
 
     /// The same, with what happened.
     pub fn tell(&self) -> (Result<Ending, String>, Vec<String>) {
-        let mut simulation = Simulation::new(self, Story::told());
+        let mut simulation = Simulation::new(self, Story::recording());
         (simulation.run(), simulation.story.lines())
     }
 

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 mod bug;
 mod engine;
-mod looks;
+mod poll;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use lanewright_schedule::RunLoop;
 use lanewright_schedule::lane_log::{continued, lane_run};
 use lanewright_schedule::{Action, LaneEnd, RunState};
 
-use super::beginning::{owner, run_started};
 use super::dice::Dice;
+use super::faultless::{self, Forgetful, commit_name};
 use super::plans::{empty_plan, plain_lane};
-use super::smooth::{self, Forgetful, commit_name};
+use super::run_started::{owner, run_started};
 pub use bug::PlacingBug;
 
 const SECOND: i64 = 1000;
@@ -176,7 +176,7 @@ pub fn run(size: Size, faults: Faults, bug: Option<PlacingBug>) -> Result<Outcom
     }
     cluster.at(0, Moment::LookAtExchange);
     cluster.at(0, Moment::LookAtEngine);
-    cluster.take_in(vec![Event::RunStarted(Box::new(started)).into()], vec![])?;
+    cluster.absorb(vec![Event::RunStarted(Box::new(started)).into()], vec![])?;
     cluster.work(faults != Faults::None)
 }
 
@@ -194,17 +194,17 @@ impl Cluster {
                 Moment::LookAtExchange => {
                     if self.run_loop.is_some() && !is_away {
                         self.place()?;
-                        self.look_at_exchange()?;
+                        self.poll_exchange()?;
                     }
                     self.at(LOOKS.0, Moment::LookAtExchange);
                 }
                 Moment::LookAtEngine => {
                     if self.run_loop.is_some() && !is_away {
-                        self.look_at_engine()?;
+                        self.poll_engine()?;
                     }
                     self.at(LOOKS.1, Moment::LookAtEngine);
                 }
-                Moment::Wake => self.take_in(vec![], vec![])?,
+                Moment::Wake => self.absorb(vec![], vec![])?,
                 Moment::Start(job) => self.start(job)?,
                 Moment::Push { job, records, is_last } => self.push(job, records, is_last)?,
                 Moment::LoseNode => self.lose_a_node(),
@@ -248,7 +248,7 @@ impl Cluster {
     }
 
     /// What the process here takes in, and what it does at once; it is killed between any two steps of that.
-    fn take_in(&mut self, events: Vec<Incoming>, finished: Vec<Action>) -> Result<(), String> {
+    fn absorb(&mut self, events: Vec<Incoming>, finished: Vec<Action>) -> Result<(), String> {
         let (mut events, mut finished) = (events, finished);
         loop {
             let Some(run_loop) = &mut self.run_loop else { return Ok(()) };
@@ -267,7 +267,7 @@ impl Cluster {
                         if let Action::CleanLane(lane) = &action {
                             self.exchange.remove(lane);
                         }
-                        let answer = smooth::answer(&action, state, &commit_name(self.commits));
+                        let answer = faultless::answer(&action, state, &commit_name(self.commits));
                         events.extend(answer.into_iter().map(Incoming::from));
                         finished.push(action);
                     }
@@ -332,7 +332,7 @@ impl Cluster {
             }
             let id = self.plan.lane(lane).id.clone();
             let placed = Event::LanePlaced { lane: id, number, offer: commit_name(offer), ticket: ticket.to_string() };
-            self.take_in(vec![placed.into()], vec![Action::PlaceLane(lane)])?;
+            self.absorb(vec![placed.into()], vec![Action::PlaceLane(lane)])?;
         }
         Ok(())
     }
@@ -397,7 +397,7 @@ impl Cluster {
         let number = state.resumes() + 1;
         let last = self.durable.last().map_or(0, |record| record.seq);
         self.run_loop = Some(RunLoop::new(Forgetful(last), state));
-        self.take_in(vec![resumed(number).into()], vec![])
+        self.absorb(vec![resumed(number).into()], vec![])
     }
 }
 

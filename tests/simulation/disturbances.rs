@@ -7,9 +7,9 @@ use lanewright_model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Times
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::{AgentStep, LaneEnd, RunState};
 
-use super::beginning::owner;
 use super::bugs::{Bug, plan_as_seen, record_as_applied};
 use super::run::{Memory, Simulation};
+use super::run_started::owner;
 
 /// Why a lane is blocked until the user has done something.
 const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress"];
@@ -122,7 +122,7 @@ impl Simulation {
         let reason = if lane.is_some() { StopReason::Request } else { reasons[self.world.dice.roll(4) as usize] };
         self.is_stopping = true;
         let force = self.world.dice.roll(3) == 0;
-        self.take_in(vec![Event::StopRequested { lane, reason, force }], vec![])
+        self.absorb(vec![Event::StopRequested { lane, reason, force }], vec![])
     }
 
     /// Resumes a run that was stopped; says whether it was.
@@ -182,7 +182,7 @@ impl Simulation {
         if self.left.rollbacks > 0 && self.world.dice.roll(3) == 0 {
             self.left.rollbacks -= 1;
             match self.left.whole_rollbacks {
-                true => self.roll_back_for_good(&mut records)?,
+                true => self.roll_back_permanently(&mut records)?,
                 false => self.roll_back(&mut records)?,
             }
         }
@@ -222,7 +222,7 @@ impl Simulation {
             lanes: lanes.clone(),
             retried: if number % 2 == 0 { lanes } else { Vec::new() },
         };
-        self.take_in([by_hand, vec![resumed]].concat(), vec![])
+        self.absorb([by_hand, vec![resumed]].concat(), vec![])
     }
 
     /// A person commits on the branches of lanes that rest, and that go on; what the resume finds of it, also of what one

@@ -7,10 +7,10 @@ use lanewright_model::{JobId, Plan};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
 
-use super::beginning::run_started;
 use super::dice::Dice;
+use super::faultless::{Faultless, Forgetful, Takes, commit_name};
 use super::phases::Phase;
-use super::smooth::{Forgetful, Smooth, Takes, commit_name};
+use super::run_started::run_started;
 
 /// The makespans of one phase, in minutes.
 pub struct Makespans {
@@ -44,8 +44,8 @@ fn run(plan: Plan, parallel: u32) -> f64 {
     let plan = Arc::new(plan);
     let started = run_started(&plan, &commit_name(0), parallel);
     let run_loop = RunLoop::new(Forgetful::default(), RunState::new(plan.clone()));
-    let mut world = Smooth::new(run_loop, as_long_as_allowed(plan));
-    world.take_in(vec![Event::RunStarted(Box::new(started))], vec![]).unwrap();
+    let mut world = Faultless::new(run_loop, as_long_as_allowed(plan));
+    world.absorb(vec![Event::RunStarted(Box::new(started))], vec![]).unwrap();
     while !world.is_over() {
         world.step().unwrap();
     }

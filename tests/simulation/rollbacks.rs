@@ -11,10 +11,10 @@ use super::run::Simulation;
 impl Simulation {
     /// The user rolls back a lane and what is built on it, until that has come to its end. Between two tries a resume
     /// must be refused.
-    pub fn roll_back_for_good(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+    pub fn roll_back_permanently(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
         let state = self.replay(records)?;
         let all = state.plan().indices().filter(|&lane| began(&state, lane));
-        let lanes: Vec<LaneIndex> = all.filter(|&lane| self.may_begin_again(&state, lane)).collect();
+        let lanes: Vec<LaneIndex> = all.filter(|&lane| self.may_restart(&state, lane)).collect();
         let at = self.world.dice.roll(lanes.len() as u32) as usize;
         let Some(&asked) = lanes.get(at) else { return Ok(()) };
         self.world.make_way();
@@ -31,7 +31,7 @@ impl Simulation {
     }
 
     /// Whether the lane and those built on it can begin again with the same outcome.
-    fn may_begin_again(&self, state: &RunState, lane: LaneIndex) -> bool {
+    fn may_restart(&self, state: &RunState, lane: LaneIndex) -> bool {
         self.with_dependants(state, lane).into_iter().all(|lane| {
             !self.world.script.is_idle_once(&state.plan().lane(lane).id) && !self.world.pulls.contains_key(&lane)
         })

@@ -8,10 +8,10 @@ use lanewright_model::{CommitId, Dollars, JobId, MergeMode, Timestamp, Transcrip
 use lanewright_schedule::{Action, LaneEnd, LaneState, RunState};
 use lanewright_schedule::{RunLoop, Step};
 
-use super::beginning::run_started;
 use super::bugs::{Bug, event_as_decided, event_as_seen, plan_as_seen, record_as_applied, record_as_kept};
 use super::case::Case;
 use super::disturbances::Disturbances;
+use super::run_started::run_started;
 use super::sleep::{LIMIT, Sleeps};
 use super::story::Story;
 use super::world::World;
@@ -163,7 +163,7 @@ impl Simulation {
         self.world.watch.fail_fast = started.options.fail_fast;
         self.world.watch.budget = started.options.budget;
         self.world.watch.finish.merges_here = started.options.merge == MergeMode::Local;
-        self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])
+        self.absorb(vec![Event::RunStarted(Box::new(started))], vec![])
     }
 
     /// One step, or what the user does once the run has ended; how it ended, if nothing is left to do.
@@ -182,7 +182,7 @@ impl Simulation {
             return Ok(());
         }
         if self.sleeps.unnoticed.is_some() {
-            self.take_in(vec![], vec![])?;
+            self.absorb(vec![], vec![])?;
         }
         if self.world.dice.roll(self.busy) == 0 {
             let deed = self.world.let_user_act();
@@ -288,7 +288,7 @@ impl Simulation {
         if self.world.dice.roll(6) == 0 {
             events.extend(self.late_words());
         }
-        self.take_in(events, finished)
+        self.absorb(events, finished)
     }
 
     /// Words that were said before, once more; with a bug as if they were about what runs now.
@@ -308,7 +308,7 @@ impl Simulation {
         words.into_iter().map(renamed).collect()
     }
 
-    pub fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
+    pub fn absorb(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
         let (now, began) = (self.world.time(), Instant::now());
         let events = self.sleeps.notice().into_iter().chain(events);
         let step: Step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
@@ -360,7 +360,7 @@ impl Simulation {
             questions.into_iter().map(|(lane, gate)| self.world.answer(plan.lane(lane), gate)).collect();
         let asked = !answers.is_empty();
         if asked {
-            self.take_in(answers, vec![])?;
+            self.absorb(answers, vec![])?;
         }
         Ok(asked)
     }

@@ -6,23 +6,23 @@
 
 use std::collections::BTreeMap;
 
-mod beginning;
 mod bugs;
 mod case;
 mod cluster;
 mod dice;
 mod disturbances;
 mod endings;
+mod faultless;
 mod makespan;
 mod pairs;
 mod phases;
 mod plans;
 mod rollbacks;
 mod run;
+mod run_started;
 mod seeds;
 mod shrink;
 mod sleep;
-mod smooth;
 mod story;
 mod user;
 mod watch;
@@ -32,16 +32,16 @@ use bugs::Bug;
 use case::Case;
 
 #[test]
-fn runs_end_well_and_a_crash_changes_no_outcome() {
+fn runs_end_well_despite_crashes() {
     let findings = seeds::check_all(|seed| Case::disturbed(seed, None).check());
-    for (seed, finding) in findings.iter().take(TOLD) {
+    for (seed, finding) in findings.iter().take(SHOWN) {
         println!("{}", story_of(*seed, finding));
     }
     assert!(findings.is_empty(), "{}", seeds::list(&findings));
 }
 
-/// Of so many findings the story is told.
-const TOLD: usize = 3;
+/// How many findings are shown with their story.
+const SHOWN: usize = 3;
 
 /// How to repeat a finding, and the smallest run in which the same goes wrong.
 fn story_of(seed: u64, finding: &str) -> String {
@@ -81,7 +81,7 @@ fn every_planted_bug_is_caught() {
 }
 
 #[test]
-fn two_runs_in_one_repository_lose_nothing_of_each_other() {
+fn concurrent_runs_keep_each_others_work() {
     let seeds = seeds::range();
     let some = seeds.start..seeds.end.min(seeds.start + (seeds.end - seeds.start).div_ceil(10));
     let findings: Vec<(u64, String)> = some.filter_map(|seed| Some((seed, pairs::check(seed, None).err()?))).collect();
@@ -99,7 +99,7 @@ const TIMES: &str = "LANEWRIGHT_CLUSTERS";
 const BAD_CLUSTER: cluster::Size = cluster::Size { losses: 20, ..CLUSTER };
 
 #[test]
-fn lanes_on_a_cluster_take_hardly_longer_for_what_fails_there() {
+fn cluster_faults_hardly_delay_lanes() {
     let times = std::env::var(TIMES).map_or(1, |times| times.parse().unwrap());
     let size = cluster::Size { lanes: times * CLUSTER.lanes, nodes: times * CLUSTER.nodes, ..CLUSTER };
     let calm = cluster::run(size, cluster::Faults::None, None).unwrap();
@@ -111,14 +111,14 @@ fn lanes_on_a_cluster_take_hardly_longer_for_what_fails_there() {
 }
 
 #[test]
-fn lanes_on_a_cluster_are_merged_once_whatever_fails_there() {
+fn cluster_lanes_are_merged_once() {
     let findings: Vec<String> =
         (1..=20).filter_map(|seed| cluster::run(BAD_CLUSTER, cluster::Faults::Of(seed), None).err()).collect();
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
 #[test]
-fn every_planted_bug_of_placing_is_caught() {
+fn every_planted_placement_bug_is_caught() {
     for &bug in cluster::PlacingBug::ALL {
         let caught = (1..=20).find_map(|seed| cluster::run(BAD_CLUSTER, cluster::Faults::Of(seed), Some(bug)).err());
         println!("{bug:?}: {caught:?}");

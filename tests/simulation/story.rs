@@ -1,8 +1,8 @@
-//! What happened in a simulated run, for somebody who looks for the cause of a finding.
+//! The trace of a simulated run, for finding the cause of a finding.
 
 use lanewright_model::event::Record;
 
-/// Lines, if the story is to be told.
+/// The lines of the trace, if it is recorded.
 #[derive(Default)]
 pub struct Story(Option<Vec<String>>);
 
@@ -10,8 +10,8 @@ pub struct Story(Option<Vec<String>>);
 const WIDTH: usize = 240;
 
 impl Story {
-    /// One that keeps what it hears.
-    pub fn told() -> Self {
+    /// One that is recorded.
+    pub fn recording() -> Self {
         Self(Some(Vec::new()))
     }
 

@@ -1,9 +1,9 @@
 //! What must hold of the records of a run, in the order in which they become durable.
 
-mod beginnings;
+mod approvals;
 mod finish;
-mod looks;
 mod restarts;
+mod starts;
 mod stops;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -29,9 +29,9 @@ pub struct Watch {
     /// Tasks that have to be done again before their lane may be merged.
     again: BTreeMap<LaneId, BTreeSet<TaskId>>,
     pub stops: stops::Stops,
-    beginnings: beginnings::Beginnings,
+    starts: starts::Starts,
     restarts: restarts::Restarts,
-    looks: looks::Looks,
+    approvals: approvals::Approvals,
     pub finish: finish::Finish,
 }
 
@@ -47,9 +47,9 @@ impl Watch {
             retries: BTreeMap::new(),
             again: BTreeMap::new(),
             stops: Default::default(),
-            beginnings: Default::default(),
+            starts: Default::default(),
             restarts: Default::default(),
-            looks: Default::default(),
+            approvals: Default::default(),
             finish: Default::default(),
         }
     }
@@ -60,9 +60,9 @@ impl Watch {
         let parts = [
             self.see_itself(event),
             self.stops.see(event),
-            self.beginnings.see(&self.plan, record),
+            self.starts.see(&self.plan, record),
             self.restarts.see(&self.plan, event),
-            self.looks.see(&self.plan, event),
+            self.approvals.see(&self.plan, event),
             self.finish.see(&self.plan, event),
         ];
         parts.into_iter().flatten().collect()

@@ -7,8 +7,8 @@ use lanewright_model::{JobId, LaneIndex, Plan, PlanParts};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
 
+use super::super::faultless::{Faultless, Forgetful};
 use super::super::plans::empty_plan;
-use super::super::smooth::{Forgetful, Smooth};
 use super::{Cluster, Job, MINUTE, Moment, PlacingBug, REST, SECOND, State, WORK, lost, resumed};
 
 impl Cluster {
@@ -87,10 +87,10 @@ impl Cluster {
         begin.push(resumed(state.resumes() + 1));
         let last = log.last().map_or(0, |record| record.seq);
         let takes = |job: &JobId| if job.is_attempt() { WORK.1 } else { 0 };
-        let mut world = Smooth::new(RunLoop::new(Forgetful(last), state), Box::new(takes));
+        let mut world = Faultless::new(RunLoop::new(Forgetful(last), state), Box::new(takes));
         world.now = self.now;
         let mut records = log.to_vec();
-        records.extend(world.take_in(begin, vec![])?);
+        records.extend(world.absorb(begin, vec![])?);
         while !world.is_over() {
             records.extend(world.step()?);
         }

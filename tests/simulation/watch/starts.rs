@@ -6,13 +6,13 @@ use lanewright_model::event::{Event, Record};
 use lanewright_model::{AgentName, JobRole, LaneId, Plan, Timestamp};
 
 #[derive(Default)]
-pub struct Beginnings {
+pub struct Starts {
     /// Worktrees in which the set-up commands ran.
     set_up: BTreeSet<(LaneId, Option<AgentName>)>,
     not_before: BTreeMap<(LaneId, AgentName), Timestamp>,
 }
 
-impl Beginnings {
+impl Starts {
     pub fn see(&mut self, plan: &Plan, record: &Record) -> Option<String> {
         match &record.event {
             Event::WorktreeOpened { lane, agent, .. } => drop(self.set_up.remove(&(lane.clone(), agent.clone()))),

@@ -1,4 +1,4 @@
-//! The looks at the exchange and at the engine.
+//! Polling the exchange and the engine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::plans::empty_plan;
 use super::{Cluster, PlacingBug, State, lost};
 
 impl Cluster {
-    pub(super) fn look_at_exchange(&mut self) -> Result<(), String> {
+    pub(super) fn poll_exchange(&mut self) -> Result<(), String> {
         for lane in self.followed.keys().copied().collect::<Vec<_>>() {
             let Some(state) = self.exchange.get(&lane).cloned() else { continue };
             let events = self.news(lane, &state);
@@ -19,7 +19,7 @@ impl Cluster {
             match outcome {
                 Some(outcome) => self.ended(lane, events, Some(outcome))?,
                 None if events.is_empty() => {}
-                None => self.take_in(events, vec![])?,
+                None => self.absorb(events, vec![])?,
             }
         }
         Ok(())
@@ -37,16 +37,16 @@ impl Cluster {
         let Some(run_loop) = &self.run_loop else { return Ok(()) };
         let (number, id) = (run_loop.state().lane(lane).placement().number(), self.plan.lane(lane).id.clone());
         events.push(Event::PlacementEnded { lane: id, number, outcome, reason: "its job ended".to_owned() }.into());
-        self.take_in(events, vec![Action::FollowLane(lane)])
+        self.absorb(events, vec![Action::FollowLane(lane)])
     }
 
     /// Takes the lanes back of jobs that are over and did not end their lane.
-    pub(super) fn look_at_engine(&mut self) -> Result<(), String> {
+    pub(super) fn poll_engine(&mut self) -> Result<(), String> {
         for (lane, id) in self.followed.clone() {
             if self.jobs.get(&id).is_some_and(|job| !job.is_over) || self.dies() {
                 continue;
             }
-            self.look_at_exchange()?;
+            self.poll_exchange()?;
             if !self.followed.contains_key(&lane) {
                 continue;
             }

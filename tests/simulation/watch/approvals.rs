@@ -1,15 +1,15 @@
-//! What a person approved after looking at it is asked about again when an agent has worked on it since.
+//! An approval is asked for again when an agent has worked since on what was approved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lanewright_model::event::Event;
 use lanewright_model::{Approval, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskKind};
 
-/// What of each lane has to be looked at before it is merged.
+/// The gates of each lane that need an approval before it is merged.
 #[derive(Default)]
-pub struct Looks(BTreeMap<LaneId, BTreeSet<HumanGate>>);
+pub struct Approvals(BTreeMap<LaneId, BTreeSet<HumanGate>>);
 
-impl Looks {
+impl Approvals {
     pub fn see(&mut self, plan: &Plan, event: &Event) -> Option<String> {
         match event {
             Event::JobPlanned { job } => {
@@ -30,7 +30,7 @@ impl Looks {
     }
 }
 
-/// What a person has to look at after that job.
+/// The gates that need an approval after that job.
 fn gates_after(lane: &Lane, job: &JobId) -> Vec<HumanGate> {
     let JobRole::Attempt { agent, task } = &job.role else { return vec![] };
     let Some(agent) = lane.agents.iter().find(|known| known.name == *agent) else { return vec![] };
@@ -38,7 +38,7 @@ fn gates_after(lane: &Lane, job: &JobId) -> Vec<HumanGate> {
         return vec![];
     }
     let later = agent.tasks.iter().skip_while(|known| known.id != *task);
-    let looks = later.filter(|task| task.kind == TaskKind::HumanVerify).map(|task| HumanGate::Task(task.id.clone()));
+    let tasks = later.filter(|task| task.kind == TaskKind::HumanVerify).map(|task| HumanGate::Task(task.id.clone()));
     let changes = lane.needs(Approval::Changes).then(|| Approval::Changes.into());
-    looks.chain(changes).collect()
+    tasks.chain(changes).collect()
 }

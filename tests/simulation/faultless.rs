@@ -30,7 +30,7 @@ impl Log for Forgetful {
 /// How long a job takes, in milliseconds.
 pub type Takes = Box<dyn FnMut(&JobId) -> i64>;
 
-pub struct Smooth<L> {
+pub struct Faultless<L> {
     pub run_loop: RunLoop<L>,
     /// Milliseconds since 1970.
     pub now: i64,
@@ -40,7 +40,7 @@ pub struct Smooth<L> {
     commits: u64,
 }
 
-impl<L: Log> Smooth<L> {
+impl<L: Log> Faultless<L> {
     pub fn new(run_loop: RunLoop<L>, takes: Takes) -> Self {
         Self { run_loop, now: 0, takes, due: BinaryHeap::new(), handed_out: 0, commits: 0 }
     }
@@ -50,7 +50,7 @@ impl<L: Log> Smooth<L> {
     }
 
     /// Takes in what happened; the durable records.
-    pub fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<Vec<Record>, String>
+    pub fn absorb(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<Vec<Record>, String>
     where
         L::Error: std::fmt::Display,
     {
@@ -82,7 +82,7 @@ impl<L: Log> Smooth<L> {
             events.extend(answer(&action, self.run_loop.state(), &commit_name(self.commits)));
             finished.push(action);
         }
-        self.take_in(events, finished)
+        self.absorb(events, finished)
     }
 }
 
