@@ -12,33 +12,16 @@ use lanewright_model::{JobId, LaneIndex};
 pub enum Action {
     /// Check the lane's preconditions and find its base. Answer: `LaneBased`.
     CheckLane(LaneIndex),
-    /// Check out a worktree for the lane, or for one of its agents. Answer: `WorktreeOpened`.
-    OpenWorktree {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Which agent; `None`: the lane itself.
-        agent: Option<usize>,
-    },
+    /// Check out a worktree for one agent of the lane, or for the lane itself. Answer: `WorktreeOpened`.
+    OpenWorktree { lane: LaneIndex, agent: Option<usize> },
     /// Start the job unless it was started before, and wait for its end. Answer: `JobStarted`, `JobExited`.
     RunJob(JobId),
-    /// Have the job stopped. No answer but the job's own end.
-    StopJob {
-        /// Which job.
-        job: JobId,
-        /// Kill at once.
-        force: bool,
-    },
+    /// Have the job stopped, with `force` at once. No answer but the job's own end.
+    StopJob { job: JobId, force: bool },
     /// Commit what the agent left, and look at what it changed. Answer: `WorkCommitted` or `FailureNoted`.
     CommitWork(LaneIndex, usize),
     /// Keep the whole state of the agent's worktree. Answer: `SnapshotTaken` or `SnapshotFailed`.
-    Snapshot {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Which agent.
-        agent: usize,
-        /// Why.
-        reason: SnapshotReason,
-    },
+    Snapshot { lane: LaneIndex, agent: usize, reason: SnapshotReason },
     /// Merge the agent's branch into the lane's. Answer: `AgentMerged` or `FailureNoted`.
     MergeAgent(LaneIndex, usize),
     /// Give the agent's worktree back. Answer: `WorktreeReleased`.
@@ -60,13 +43,8 @@ pub enum Action {
     PlaceLane(LaneIndex),
     /// Copy what the lane's own log says, until its job is over. Answer: those events, then `PlacementEnded`.
     FollowLane(LaneIndex),
-    /// Have the lane's job stopped. No answer but the end of the placement.
-    StopPlacement {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Take the lane back at once.
-        force: bool,
-    },
+    /// Have the lane's job stopped, and with `force` take the lane back at once. No answer but the end of the placement.
+    StopPlacement { lane: LaneIndex, force: bool },
     /// Remove what the lane no longer needs. Answer: `LaneCleaned`.
     CleanLane(LaneIndex),
     /// Find the merge that broke the lane's tests, or, without a lane, the final gate. Answer: `MergesBisected`.
@@ -84,7 +62,6 @@ pub enum Action {
 macro_rules! action_words {
     ($($action:pat => $word:literal,)*) => {
         impl Action {
-            /// Every action's word.
             pub const WORDS: &[&str] = &[$($word),*];
 
             /// One word for logs and crash points.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lanewright_model::{AgentName, FailureKind, Lane, Round};
 
-use crate::state::agent::AgentStep;
+use crate::state::agent::{AgentState, AgentStep};
 use crate::state::lane::LaneState;
 
 /// How far an agent is, in the words of the seed, each with what was seen.
@@ -12,11 +12,9 @@ use crate::state::lane::LaneState;
 pub enum Standing {
     /// Its work is in the lane, or its word is given.
     Complete,
-    /// It failed.
     Error(String),
     /// It ran out of time, or gave no sign of life for too long.
     Timeout(String),
-    /// It is at work.
     Working(String),
     /// It was never begun.
     Missing,
@@ -27,12 +25,16 @@ pub enum Standing {
 /// The agents of a round, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// Each with its standing.
     pub agents: Vec<(AgentName, Standing)>,
 }
 
 impl Completion {
-    /// Whether every agent is complete.
+    /// How far the agents of `round` are, as the run log has it.
+    pub fn of(lane: &LaneState, plan: &Lane, round: Round) -> Self {
+        let standing = |agent: usize| (plan.agents[agent].name.clone(), standing(&lane.agents()[agent]));
+        Self { agents: plan.round(round).map(standing).collect() }
+    }
+
     pub fn is_complete(&self) -> bool {
         self.agents.iter().all(|(_, standing)| *standing == Standing::Complete)
     }
@@ -64,26 +66,16 @@ impl fmt::Display for Standing {
     }
 }
 
-impl LaneState {
-    /// How far the agents of `round` are, as the run log has it.
-    pub fn completion(&self, plan: &Lane, round: Round) -> Completion {
-        let standing = |agent: usize| (plan.agents[agent].name.clone(), self.standing(agent));
-        Completion { agents: plan.round(round).map(standing).collect() }
-    }
-
-    fn standing(&self, agent: usize) -> Standing {
-        match &self.agents[agent].step {
-            AgentStep::Done => Standing::Complete,
-            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) | AgentStep::Judging(failure) => {
-                match failure.kind {
-                    FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
-                    _ => Standing::Error(failure.message.clone()),
-                }
-            }
-            AgentStep::Blocked(reason) => Standing::Error(reason.clone()),
-            AgentStep::Ready if self.agents[agent].attempt == 0 => Standing::Missing,
-            _ => Standing::Working("its work is not taken yet".to_owned()),
-        }
+fn standing(worker: &AgentState) -> Standing {
+    match &worker.step {
+        AgentStep::Done => Standing::Complete,
+        AgentStep::Failed(failure) | AgentStep::GaveUp(failure) | AgentStep::Judging(failure) => match failure.kind {
+            FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
+            _ => Standing::Error(failure.message.clone()),
+        },
+        AgentStep::Blocked(reason) => Standing::Error(reason.clone()),
+        AgentStep::Ready if worker.attempt == 0 => Standing::Missing,
+        _ => Standing::Working("its work is not taken yet".to_owned()),
     }
 }
 

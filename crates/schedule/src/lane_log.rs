@@ -19,7 +19,7 @@ pub fn lane_run(run: &RunId, lane: &LaneId) -> RunId {
 }
 
 /// How the own run of a lane begins.
-fn beginning(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> RunStarted {
+fn own_start(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> RunStarted {
     let mut own = RunStarted { run_id: run, ..started.clone() };
     own.options.lanes = vec![plan.lane(lane).id.clone()];
     own.options.done = plan.dag().dependencies(lane).iter().map(|on| plan.lane(*on).id.clone()).collect();
@@ -52,7 +52,7 @@ pub fn continued(
     let mut added = Vec::new();
     if known.is_empty() {
         let first = records.first().map(|record| record.at).unwrap_or(lanewright_model::Timestamp::from_unix_millis(0));
-        let event = Event::RunStarted(Box::new(beginning(started, run.clone(), lane, plan)));
+        let event = Event::RunStarted(Box::new(own_start(started, run.clone(), lane, plan)));
         (seq, at) = (1, Some(first));
         added.push(Record { seq, at: first, event, origin: None });
     }

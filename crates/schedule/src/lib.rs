@@ -28,6 +28,6 @@ pub use run_loop::{RunLoop, RunLoopError, Step};
 pub use state::agent::{AgentState, AgentStep, RestartFrom};
 pub use state::agent_phase::AgentPhase;
 pub use state::gate::{FailedGate, Gate};
+pub use state::lane::merge::Rebuild;
 pub use state::lane::{LaneEnd, LaneState, approval_at};
-pub use state::merging::Rebuild;
 pub use state::{RunState, StopState};

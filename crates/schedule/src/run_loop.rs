@@ -95,7 +95,7 @@ impl<L: Log> RunLoop<L> {
         for event in events {
             self.append(&mut step, now, event.into())?;
         }
-        self.state.let_go(&finished);
+        self.state.release_placements(&finished);
         let mut decisions = decide(&self.state, now);
         for round in 0.. {
             if decisions.events.is_empty() {

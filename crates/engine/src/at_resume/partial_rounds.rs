@@ -16,7 +16,7 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
     let begun = |&lane: &LaneIndex| state.lane(lane).has_begun() && !state.lane(lane).is_merged();
     let of_lane = |lane: LaneIndex| {
         let (plan, round) = (state.plan().lane(lane), state.round_at_work(lane)?);
-        let mut completion = state.lane(lane).completion(plan, round);
+        let mut completion = Completion::of(state.lane(lane), plan, round);
         for ((_, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
             // The log has the result of an attempt that ended.
             if let AgentStep::Running(job) = &state.lane(lane).agents()[agent].step

@@ -240,7 +240,7 @@ impl Executor {
 
     fn lane_context(&self, lane: LaneIndex, state: &RunState) -> LaneContext {
         let lane_state = state.lane(lane);
-        let at = lane_state.stands_since().unwrap_or_else(|| self.clock.now());
+        let at = lane_state.since().unwrap_or_else(|| self.clock.now());
         let (known, landed) = (lane_state.snapshots().to_vec(), lane_state.merged().is_some());
         let bases = lane_state.base().into_iter().chain([&self.facts.base_commit]).cloned().collect();
         LaneContext { lane, at, known, holdings: self.holdings(lane, state), bases, landed }

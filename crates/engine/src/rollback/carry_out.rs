@@ -120,7 +120,7 @@ impl Rollback<'_> {
 
     /// When the rollback of a lane began, which names its snapshots; the same when it is asked for again.
     fn began(&self, lane: &LaneToRollBack) -> Timestamp {
-        self.state.lane(lane.lane).stands_since().unwrap_or_else(|| self.executor.clock.now())
+        self.state.lane(lane.lane).since().unwrap_or_else(|| self.executor.clock.now())
     }
 
     /// Keeps everything of the lane that nothing else holds: what is uncommitted in its worktrees, and what is on its

@@ -23,10 +23,10 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(super) fn agent(&mut self) -> &mut AgentState {
-        &mut self.state.agents[self.at]
+        &mut self.state.attempts.agents_mut()[self.at]
     }
 
-    pub(super) fn of_plan(&self) -> &'a Agent {
+    pub(super) fn agent_plan(&self) -> &'a Agent {
         &self.lane.agents[self.at]
     }
 
@@ -37,17 +37,19 @@ impl<'a> Worker<'a> {
                 self.agent().changed.clone_from(changed);
                 return self.committed(head, prohibited, *idle);
             }
-            Event::SnapshotTaken { reason: SnapshotReason::External, .. } => self.spare_snapshots(),
+            Event::SnapshotTaken { reason: SnapshotReason::External, .. } => self.keep_snapshots(),
             Event::SnapshotTaken { reason, reference, .. } => return self.snapshot_done(*reason, Ok(reference)),
             Event::SnapshotFailed { reason, error, .. } => return self.snapshot_done(*reason, Err(error)),
             Event::FailureNoted { task, failure, .. } => return self.failed(task.as_ref(), failure),
             Event::RetryPlanned { level, not_before, .. } => return self.retry_planned(*level, *not_before),
-            Event::AgentMerged { head, .. } => self.merged(head),
+            Event::AgentMerged { head, .. } => {
+                self.state.attempts.integrate(self.at, head, !self.plan.gates.checkpoint.is_empty());
+            }
             Event::AgentReset { head, .. } => self.reset(head),
             Event::WorktreeOpened { worktree, .. } => self.agent().open(worktree),
             Event::WorktreeLost { .. } => {
                 self.agent().session = None;
-                self.spare_snapshots();
+                self.keep_snapshots();
             }
             Event::WorktreeReleased { .. } => self.agent().release(),
             _ => {}
@@ -66,7 +68,7 @@ impl<'a> Worker<'a> {
         // A shared worktree opens nothing.
         let opens_nothing = (from, to) == (AgentPhase::Initialized, AgentPhase::Planned);
         if !opens_nothing && !from.may_become(to) {
-            let (lane, agent) = (self.lane.id.clone(), self.of_plan().name.clone());
+            let (lane, agent) = (self.lane.id.clone(), self.agent_plan().name.clone());
             return Err(Fault::ImpossiblePhase { lane, agent, from, to });
         }
         self.agent().phase = to;
@@ -84,7 +86,7 @@ impl<'a> Worker<'a> {
     /// Goes past a task that a person approved.
     pub(super) fn pass_answered_task(&mut self) -> Result<(), Fault> {
         let task = self.state.asks(self.lane, self.at).cloned();
-        if task.is_some_and(|task| self.state.answers.approve(&HumanGate::Task(task))) {
+        if task.is_some_and(|task| self.state.approvals.approve(&HumanGate::Task(task))) {
             self.advance(AgentPhase::Validating)?;
             self.advance(AgentPhase::Checkpointing)?;
             self.task_passed()?;
@@ -95,11 +97,11 @@ impl<'a> Worker<'a> {
     fn committed(&mut self, head: &CommitId, prohibited: &[String], idle: Idle) -> Result<(), Fault> {
         self.advance(AgentPhase::Validating)?;
         if self.lane.shares_worktree(self.at) {
-            self.state.head = Some(head.clone());
+            self.state.work.set_head(head);
         }
         self.agent().head = Some(head.clone());
         let failure = self.objection(prohibited, idle);
-        let task = &self.of_plan().tasks[self.agent().task];
+        let task = &self.agent_plan().tasks[self.agent().task];
         self.agent().step = match failure {
             Some(failure) => AgentStep::Judging(failure),
             None if self.plan.is_gated(task) => AgentStep::Verifying(Gate::Due),
@@ -110,18 +112,18 @@ impl<'a> Worker<'a> {
 
     /// Why the work fails before any gate runs.
     fn objection(&self, prohibited: &[String], idle: Idle) -> Option<Failure> {
-        let (worker, plan) = (&self.state.agents[self.at], self.of_plan());
+        let (worker, plan) = (&self.state.agents()[self.at], self.agent_plan());
         if !prohibited.is_empty() {
             let failure = Failure::new(FailureKind::Ownership, "changed files outside `owns`");
             return Some(Failure { paths: prohibited.to_vec(), ..failure });
         }
         let writes = self.lane.ownership != OwnershipRule::Nothing;
-        if writes && worker.claims_what_is_not(plan.tasks.len()) {
+        if writes && worker.claims_missing_work(plan.tasks.len()) {
             return Some(Failure::new(FailureKind::Report, "says COMPLETE, but changed and committed nothing"));
         }
         let is_last = worker.task == plan.last_own_task();
         // Gates, reviewers and people judge work again that is in the lane already: it may rightly stay as it is.
-        let is_idle = idle == Idle::Agent && is_last && !self.state.intake.has(self.at);
+        let is_idle = idle == Idle::Agent && is_last && !self.state.attempts.integration().has(self.at);
         is_idle.then(|| idle_failure(plan, &worker.said))
     }
 
@@ -132,7 +134,7 @@ impl<'a> Worker<'a> {
     }
 
     fn snapshot_done(&mut self, reason: SnapshotReason, kept: Result<&String, &String>) -> Result<(), Fault> {
-        let merges = self.of_plan().round == Round::Implementation;
+        let merges = self.agent_plan().round == Round::Implementation;
         let worker = self.agent();
         match worker.step.clone() {
             AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(),
@@ -156,7 +158,7 @@ impl<'a> Worker<'a> {
     }
 
     fn task_passed(&mut self) -> Result<(), Fault> {
-        let plan = self.of_plan();
+        let plan = self.agent_plan();
         let worker = self.agent();
         worker.pass_task();
         if worker.task < plan.last_own_task() {
@@ -172,22 +174,13 @@ impl<'a> Worker<'a> {
         self.advance(AgentPhase::Completed)
     }
 
-    fn merged(&mut self, head: &CommitId) {
-        self.state.intake.merged(self.at, head);
-        self.state.rework.assignee.take_if(|assignee| *assignee == self.at);
-        let gate_due = !self.plan.gates.checkpoint.is_empty();
-        if self.agent().step == AgentStep::Merging {
-            self.agent().step = if gate_due { AgentStep::Gating(Gate::Due) } else { AgentStep::Done };
-        }
-    }
-
     fn failed(&mut self, task: Option<&TaskId>, failure: &Failure) -> Result<(), Fault> {
         if let Some(task) = task {
             self.advance(AgentPhase::Failed)?;
             self.back_to_task(task);
         } else if failure.kind != FailureKind::Idle {
-            self.state.merging.fail(self.state.stage, failure);
-            self.state.leave_gate_to(self.at, failure);
+            self.state.merge.fail(self.state.stage, failure);
+            self.state.attempts.leave_gate_to(self.at, failure);
         }
         self.agent().remember(task, failure);
         let keep = self.what_to_keep(task, failure);
@@ -207,7 +200,7 @@ impl<'a> Worker<'a> {
     /// Has the agent work on its tasks again after a failure of the whole of its work. If that is in the lane, the
     /// program still knows what it did, and its session goes on.
     fn rework(&mut self, failure: &Failure) {
-        let plan = self.of_plan();
+        let plan = self.agent_plan();
         let worker = self.agent();
         let session = worker.session.take();
         let (task, session) = match failure.kind {
@@ -223,12 +216,12 @@ impl<'a> Worker<'a> {
         match (task, failure.kind) {
             (Some(_), FailureKind::Timeout) => Some(SnapshotReason::Timeout),
             (Some(_), _) => Some(SnapshotReason::Failure),
-            (None, _) => (self.state.agents[self.at].step == AgentStep::Merging).then_some(SnapshotReason::Reset),
+            (None, _) => (self.state.agents()[self.at].step == AgentStep::Merging).then_some(SnapshotReason::Reset),
         }
     }
 
     fn restart_after(&self, task: Option<&TaskId>, failure: &Failure) -> RestartFrom {
-        let puts_back = self.state.next_level(self.lane, self.at) == Some(RetryLevel::Rollback);
+        let puts_back = self.state.attempts.next_level(self.lane, self.at) == Some(RetryLevel::Rollback);
         match (task, failure.kind) {
             (None, FailureKind::Idle) => RestartFrom::Here,
             (None, _) => RestartFrom::LaneHead,
@@ -240,9 +233,9 @@ impl<'a> Worker<'a> {
 
     /// What a worktree held that was lost, or that was changed by somebody else, is in snapshots only: they outlive the
     /// merge.
-    fn spare_snapshots(&mut self) {
-        let LaneState { agents, snapshots, .. } = &mut *self.state;
-        snapshots.retain(|(reference, _)| !agents[self.at].salvaged.contains(reference));
+    fn keep_snapshots(&mut self) {
+        let LaneState { attempts, work, .. } = &mut *self.state;
+        work.forget_snapshots(|reference| attempts.agents()[self.at].salvaged.contains(reference));
     }
 
     /// Tasks that are done again because what passed cannot be read any more are looked at again, too.
@@ -256,37 +249,21 @@ impl<'a> Worker<'a> {
 
     /// A person's no to a task is about the one before, which is done again.
     fn back_to_task(&mut self, task: &TaskId) {
-        let tasks = &self.of_plan().tasks;
+        let tasks = &self.agent_plan().tasks;
         let worker = self.agent();
         if let Some(at) = tasks[..worker.task].iter().position(|known| known.id == *task) {
             worker.passed.truncate(worker.passed.len().saturating_sub(worker.task - at));
             worker.task = at;
             worker.retries = 0;
             for later in &tasks[at..] {
-                self.state.answers.forget(&HumanGate::Task(later.id.clone()));
+                self.state.approvals.forget(&HumanGate::Task(later.id.clone()));
             }
         }
     }
 
     fn retry_planned(&mut self, level: RetryLevel, not_before: Timestamp) -> Result<(), Fault> {
-        let in_task = self.agent().failed_in_task();
-        if in_task {
-            self.agent().excused = false;
-        } else {
-            // What the agents brought together was judged again once for all of them.
-            self.state.excuse_all(false);
-        }
-        let worker = self.agent();
-        worker.step = AgentStep::Retrying(not_before);
-        match level {
-            RetryLevel::Rollback => {
-                worker.rolled_back = true;
-                worker.session = None;
-            }
-            RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
-            RetryLevel::Retry if in_task => worker.retries += 1,
-            RetryLevel::Retry => self.state.rework.rounds += 1,
-        }
+        self.state.attempts.plan_retry(self.at, level);
+        self.agent().step = AgentStep::Retrying(not_before);
         if self.agent().phase == AgentPhase::Failed {
             self.advance(AgentPhase::RollingBack)?;
         }
@@ -295,5 +272,4 @@ impl<'a> Worker<'a> {
 }
 
 #[cfg(test)]
-#[path = "agent_tests.rs"]
 mod tests;

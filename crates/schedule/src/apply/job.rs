@@ -2,7 +2,7 @@
 
 use lanewright_model::event::Reading;
 use lanewright_model::retry::OUTAGE_LIMIT;
-use lanewright_model::{ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Stage, Timestamp};
+use lanewright_model::{ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Timestamp};
 
 use crate::apply::Fault;
 use crate::apply::agent::Worker;
@@ -23,7 +23,7 @@ impl RunState {
         self.count_job(job);
         let state = &mut self.lanes[lane.at()];
         let before = state.attempts_here();
-        state.running.insert(job.clone());
+        state.attempts.start_job(job);
         self.running_attempts += state.attempts_here() - before;
         match job.agent() {
             Some(agent) => self.worker(lane, agent)?.job_planned(job),
@@ -43,7 +43,7 @@ impl RunState {
         at: Timestamp,
     ) -> Result<(), Fault> {
         // The fence: a job that is not waited for has nothing to say any more.
-        if !self.lanes[lane.at()].running.remove(job) {
+        if !self.lanes[lane.at()].attempts.end_job(job) {
             return Ok(());
         }
         let Some(agent) = job.agent() else {
@@ -61,26 +61,6 @@ impl RunState {
             worker.agent().note_outage(words.reading, at, limit);
         }
         worker.attempt_exited(exit, words)
-    }
-}
-
-impl LaneState {
-    fn job_planned(&mut self, job: &JobId) {
-        let running = Gate::Running(job.clone());
-        match &job.role {
-            JobRole::Tests => {
-                self.validation.tests = running;
-                self.checkpoints.remove(&Stage::AfterLaneTests);
-            }
-            JobRole::MergedTests => self.validation.merged_tests = running,
-            _ => self.setup = running,
-        }
-    }
-
-    fn job_exited(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
-        for gate in [&mut self.setup, &mut self.validation.tests, &mut self.validation.merged_tests] {
-            gate.settle(job, exit, reading, &mut self.in_vain);
-        }
     }
 }
 
@@ -102,32 +82,32 @@ impl Worker<'_> {
     }
 
     fn gate_exited(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) -> Result<(), Fault> {
-        let is_assigned = self.state.rework.assignee.is_some();
-        let LaneState { agents, in_vain, .. } = &mut *self.state;
-        let worker = &mut agents[self.at];
+        let is_assigned = self.state.attempts.has_assignee();
+        let LaneState { attempts, no_progress, .. } = &mut *self.state;
+        let worker = &mut attempts.agents_mut()[self.at];
         match (&job.role, &mut worker.step) {
             (JobRole::Verify { .. }, AgentStep::Verifying(gate)) => {
-                gate.settle(job, exit, reading, in_vain);
+                gate.record_exit(job, exit, reading, no_progress);
                 if *gate == Gate::Passed {
                     return self.start_snapshot();
                 }
             }
             (JobRole::Checkpoint { .. }, AgentStep::Gating(gate)) => {
-                gate.settle(job, exit, reading, in_vain);
+                gate.record_exit(job, exit, reading, no_progress);
                 // What was red before it came is judged again with the work of the agent that fixes it.
                 if *gate == Gate::Passed || is_assigned && gate.is_misunderstood() {
                     worker.step = AgentStep::Done;
                 }
             }
-            _ => worker.setup.settle(job, exit, reading, in_vain),
+            _ => worker.setup.record_exit(job, exit, reading, no_progress),
         }
         Ok(())
     }
 
     fn attempt_exited(&mut self, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
-        let plan = self.of_plan();
+        let plan = self.agent_plan();
         let streams = self.plan.runner(plan).is_some_and(Runner::has_stream);
-        self.hear(exit, words);
+        self.record_report(exit, words);
         let verdict = judge(plan.round, exit, words);
         if matches!(verdict, AgentStep::Committing | AgentStep::Snapshotting) {
             self.advance(AgentPhase::Validating)?;
@@ -142,8 +122,8 @@ impl Worker<'_> {
     }
 
     /// What the attempt reported, and the session in which the next one can continue.
-    fn hear(&mut self, exit: &JobExit, Words { report, reading, transcript }: Words<'_>) {
-        let runner = self.plan.runner(self.of_plan());
+    fn record_report(&mut self, exit: &JobExit, Words { report, reading, transcript }: Words<'_>) {
+        let runner = self.plan.runner(self.agent_plan());
         let session = |runner| self.state.continued_session(self.lane, self.at, runner);
         let continued = runner.and_then(session).cloned();
         let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();

@@ -15,7 +15,6 @@ use lanewright_model::event::{Event, LaneStage, Record, RunStarted};
 use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
 
 use crate::apply::agent::Worker;
-use crate::state::agent::AgentState;
 use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::{LaneEnd, agent_index};
@@ -24,36 +23,16 @@ use crate::state::{RunState, StopState};
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// The event names a lane that the plan does not have.
     #[error("the plan has no lane `{0}`")]
     UnknownLane(LaneId),
-    /// The event names an agent that the lane does not have.
     #[error("lane `{0}` has no agent `{1}`")]
     UnknownAgent(LaneId, AgentName),
     /// The event moves a lane where it cannot go from where it stands.
     #[error("lane `{lane}` stands at {stands} and cannot go from {from} to {to}")]
-    ImpossibleMove {
-        /// Which lane.
-        lane: LaneId,
-        /// Where it stands.
-        stands: LaneStage,
-        /// Where the event says it stands.
-        from: LaneStage,
-        /// Where the event moves it.
-        to: LaneStage,
-    },
+    ImpossibleMove { lane: LaneId, stands: LaneStage, from: LaneStage, to: LaneStage },
     /// The event takes an agent's work where the table of seed 000 has no arrow.
     #[error("agent `{agent}` of lane `{lane}` cannot go from {from} to {to}")]
-    ImpossiblePhase {
-        /// Which lane.
-        lane: LaneId,
-        /// Which agent.
-        agent: AgentName,
-        /// Where its work stands.
-        from: AgentPhase,
-        /// Where the event takes it.
-        to: AgentPhase,
-    },
+    ImpossiblePhase { lane: LaneId, agent: AgentName, from: AgentPhase, to: AgentPhase },
 }
 
 impl RunState {
@@ -67,25 +46,25 @@ impl RunState {
             let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
             self.note_copy(lane, record);
             self.apply_to_lane(lane, event, record.at)?;
-            self.settle(lane, record.at)?;
+            self.reconcile(lane, record.at)?;
             // The pool of a run that failed otherwise may have been emptied while the lane waited.
             self.pool_emptied &= !matches!(event, Event::GateAnswered { .. });
         } else {
             self.apply_to_run(event, record.at);
         }
         if cfg!(debug_assertions) {
-            self.check_lists();
+            self.check_indexes();
         }
         Ok(())
     }
 
     /// What follows from an event in its lane, whatever the event was.
-    fn settle(&mut self, lane: LaneIndex, at: Timestamp) -> Result<(), Fault> {
-        for agent in 0..self.lane(lane).agents.len() {
+    fn reconcile(&mut self, lane: LaneIndex, at: Timestamp) -> Result<(), Fault> {
+        for agent in 0..self.lane(lane).agents().len() {
             self.worker_at(lane, agent).pass_answered_task()?;
         }
         let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
-        state.agents.iter_mut().for_each(|agent| agent.note_keeping(at));
+        state.attempts.agents_mut().iter_mut().for_each(|agent| agent.note_keeping(at));
         state.clock.park(state.is_parked(plan), at);
         self.refresh(lane);
         Ok(())
@@ -109,7 +88,7 @@ impl RunState {
             Event::RunResumed { number, timeout, budget, message, message_for, lanes, retried, .. } => {
                 self.change_limits(*timeout, *budget);
                 self.run_resumed(*number, (lanes, retried), at);
-                self.hear(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
+                self.record_remark(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
             }
             Event::StopRequested { reason, force, .. } => {
                 let earlier = self.stop.unwrap_or(StopState { reason: *reason, force: false });
@@ -125,7 +104,7 @@ impl RunState {
                 self.final_gate = Gate::Running(job.clone());
             }
             Event::JobExited { job, exit, reading, .. } => {
-                self.final_gate.settle(job, exit, reading.as_deref(), &mut self.final_in_vain);
+                self.final_gate.record_exit(job, exit, reading.as_deref(), &mut self.final_no_progress);
             }
             Event::RunMoved(_) => self.run_moved(),
             Event::Slept { duration } => self.sleep(*duration),
@@ -171,7 +150,7 @@ impl RunState {
         let crashed = self.finished().is_none();
         self.unfinish();
         self.final_gate.retry();
-        self.final_in_vain.forget_all();
+        self.final_no_progress.forget_all();
         // The user may have fixed the integration branch: the gate judges what it is now.
         if self.final_gate == Gate::Due {
             self.final_worktree = None;
@@ -185,7 +164,7 @@ impl RunState {
             } else {
                 lane.set_aside(plan, crashed);
                 // The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
-                self.merge_queue.retain(|&queued| queued != index);
+                self.leave_queue(index);
             }
             self.refresh(index);
         }
@@ -193,11 +172,11 @@ impl RunState {
     }
 
     /// Keeps what was said at a resume for the agents of `lanes`; empty: of all lanes.
-    fn hear(&mut self, message: &str, lanes: &[LaneId]) {
+    fn record_remark(&mut self, message: &str, lanes: &[LaneId]) {
         let meant = |index: &LaneIndex| lanes.is_empty() || lanes.contains(&self.plan.lane(*index).id);
         let meant: Vec<LaneIndex> = self.plan.indices().filter(meant).filter(|_| !message.is_empty()).collect();
         for index in meant {
-            self.lanes[index.at()].remarks.push(message.to_owned());
+            self.lanes[index.at()].approvals.remark(message);
         }
     }
 
@@ -207,14 +186,10 @@ impl RunState {
         self.final_worktree = None;
         for index in self.plan.indices() {
             let lane = &mut self.lanes[index.at()];
-            if lane.is_elsewhere() {
-                continue;
+            if !lane.is_elsewhere() {
+                lane.move_machine();
+                self.refresh(index);
             }
-            if lane.worktree.is_some() {
-                lane.setup.run_again();
-            }
-            lane.agents.iter_mut().for_each(AgentState::lose_what_is_not_committed);
-            self.refresh(index);
         }
     }
 
@@ -228,8 +203,7 @@ impl RunState {
 
     /// Keeps what [`crate::decide`] looks at in step with the lane.
     fn refresh(&mut self, index: LaneIndex) {
-        let state = &mut self.lanes[index.at()];
-        state.intake.line_up(&state.agents);
+        self.lanes[index.at()].attempts.line_up();
         self.indexes.place(index, &self.lanes[index.at()], self.plan.lane(index));
     }
 

@@ -5,9 +5,8 @@ use lanewright_model::{LaneIndex, Timestamp};
 
 use crate::action::Action;
 use crate::state::RunState;
-use crate::state::agent::AgentState;
-use crate::state::lane::{LaneEnd, LaneState};
-use crate::state::placement::Placement;
+use crate::state::lane::LaneEnd;
+use crate::state::lane::placement::Placement;
 
 impl RunState {
     pub(super) fn apply_placement(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) {
@@ -43,8 +42,7 @@ impl RunState {
                     placement.host = Some(host.clone());
                 }
                 if *moved {
-                    state.agents.iter_mut().for_each(AgentState::lose_what_is_not_committed);
-                    state.setup.run_again();
+                    state.move_machine();
                 } else {
                     state.revive(has_checkpoint_gate, false, at);
                 }
@@ -71,7 +69,7 @@ impl RunState {
     }
 
     /// After a forced stop, stops waiting for lanes whose action ended without an end of the placement.
-    pub(crate) fn let_go(&mut self, finished: &[Action]) {
+    pub(crate) fn release_placements(&mut self, finished: &[Action]) {
         if self.stop.is_none_or(|stop| !stop.force) {
             return;
         }
@@ -79,7 +77,7 @@ impl RunState {
             let (Action::FollowLane(lane) | Action::PlaceLane(lane)) = *action else { continue };
             let placement = &mut self.lanes[lane.at()].placement;
             let has_job = placement.current.as_ref().map(|current| current.job.is_some());
-            placement.is_let_go |= has_job == Some(matches!(action, Action::FollowLane(_)));
+            placement.is_released |= has_job == Some(matches!(action, Action::FollowLane(_)));
         }
     }
 
@@ -95,15 +93,5 @@ impl RunState {
         if is_progress {
             placement.losses = 0;
         }
-    }
-}
-
-impl LaneState {
-    /// Nothing of it is anywhere else any more; its worktrees were there.
-    fn come_back(&mut self) {
-        self.placement.current = None;
-        self.worktree = None;
-        self.setup.run_again();
-        self.agents.iter_mut().for_each(|agent| agent.worktree = None);
     }
 }

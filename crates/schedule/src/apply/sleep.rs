@@ -12,7 +12,7 @@ impl RunState {
             lane.clock.sleep(duration);
             lane.placement.sleep(duration);
             lane.proposal.sleep(duration);
-            lane.agents.iter_mut().for_each(|agent| agent.sleep(duration));
+            lane.attempts.agents_mut().iter_mut().for_each(|agent| agent.sleep(duration));
         }
     }
 }
@@ -37,8 +37,9 @@ mod tests {
         worked.clock.move_on(moment(20));
         worked.placement.lost = Some((moment(30), "why".into()));
         worked.proposal.apply(&Event::ForgeUnavailable { lane: LaneId::new("A").unwrap(), outage }, moment(40));
-        worked.agents[0].step = AgentStep::Retrying(moment(500));
-        worked.agents[0].outage = Some(OutageState { since: moment(50), waits: 1, retry_after: None, given_up: false });
+        worked.attempts.agents_mut()[0].step = AgentStep::Retrying(moment(500));
+        worked.attempts.agents_mut()[0].outage =
+            Some(OutageState { since: moment(50), waits: 1, retry_after: None, given_up: false });
 
         let event = Event::Slept { duration: Duration::from_millis(1_000_000) };
         state.apply(&Record { seq: 1, at: moment(1_000_100), event, origin: None }).unwrap();
@@ -46,10 +47,10 @@ mod tests {
         let slept = state.lane(LaneIndex(0));
         assert_eq!(state.alive_since, Some(moment(1_000_010)));
         assert_eq!(slept.clock.deadline(limit), Some(moment(1_001_020)));
-        assert_eq!(slept.clock.stands_since(), Some(moment(20)), "names of snapshots stay");
+        assert_eq!(slept.clock.since(), Some(moment(20)), "names of snapshots stay");
         assert_eq!(slept.placement.lost.as_ref().unwrap().0, moment(1_000_030));
         assert_eq!(slept.proposal.out.as_ref().unwrap().at, moment(1_000_040));
-        assert_eq!(slept.agents[0].step, AgentStep::Retrying(moment(1_000_500)));
-        assert_eq!(slept.agents[0].outage.unwrap().since, moment(1_000_050));
+        assert_eq!(slept.agents()[0].step, AgentStep::Retrying(moment(1_000_500)));
+        assert_eq!(slept.agents()[0].outage.unwrap().since, moment(1_000_050));
     }
 }

@@ -6,16 +6,16 @@ use crate::sample_plans::lane;
 fn standing(step: AgentStep, attempt: u32) -> Standing {
     let plan = lane("A", &[], 1, &[]);
     let mut state = LaneState::new(&plan, 0);
-    state.agents[0].step = step;
-    state.agents[0].attempt = attempt;
-    let completion = state.completion(&plan, Round::Implementation);
+    let agent = &mut state.attempts.agents_mut()[0];
+    (agent.step, agent.attempt) = (step, attempt);
+    let completion = Completion::of(&state, &plan, Round::Implementation);
     assert_eq!(completion.agents[0].0, plan.agents[0].name);
-    assert!(state.completion(&plan, Round::Review).agents.is_empty());
+    assert!(Completion::of(&state, &plan, Round::Review).agents.is_empty());
     completion.agents[0].1.clone()
 }
 
 #[test]
-fn an_agent_stands_where_its_step_says() {
+fn standing_follows_agent_step() {
     let failed = |kind| Failure::new(kind, "why");
     let (error, timeout) = (Standing::Error("why".into()), Standing::Timeout("why".into()));
     let working = Standing::Working("its work is not taken yet".into());

@@ -3,18 +3,18 @@
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::retry::{LONGEST_BACKOFF, backoff};
 use lanewright_model::{
-    AgentName, Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, LaneIndex, RetryLevel, Stage,
+    Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, Lane, LaneIndex, RetryLevel, Stage, TaskId,
 };
 
 use crate::action::Action;
-use crate::decide::deciding::{Deciding, plan_job, run_gate, wait_for_jobs};
+use crate::decide::deciding::{Deciding, run_gate, set_up, wait_for_jobs};
 use crate::decide::failure_routing::checkpoint_failed;
-use crate::state::agent::{AgentStep, RestartFrom};
+use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::gate::Gate;
 
 pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
-    let state = deciding.state;
-    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
+    let worker = &lane_state.agents()[agent];
     match &worker.step {
         AgentStep::Ready => begin_task(deciding, lane, agent),
         AgentStep::Asking => answered_no(deciding, lane, agent),
@@ -34,7 +34,8 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         AgentStep::Judging(failure) => {
             // Several tasks that changed nothing together are done again together.
             let of_several = failure.kind == FailureKind::Idle && worker.task != plan.agents[agent].first_own_task();
-            note_failure(deciding, lane, agent, !of_several, failure.clone());
+            let task = Some(current_task(plan, worker, agent)).filter(|_| !of_several);
+            deciding.note_failure(lane, Some(agent), task, failure.clone());
         }
         AgentStep::Failed(failure) => retry(deciding, lane, agent, failure),
         AgentStep::Done if worker.worktree.is_some() && !plan.shares_worktree(agent) => {
@@ -46,117 +47,100 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
 
 /// The worktree and its base; then a person is asked, or an agent started.
 fn begin_task(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
-    let state = deciding.state;
-    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
+    let worker = &lane_state.agents()[agent];
     if worker.worktree.is_none() && !plan.shares_worktree(agent) {
         return deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
     }
     if worker.restart != RestartFrom::Here {
         return deciding.want(Action::ResetAgent(lane, agent));
     }
-    let name = plan.agents[agent].name.clone();
-    let task = &plan.agents[agent].tasks[worker.task];
+    let agent_plan = &plan.agents[agent];
+    let task = &agent_plan.tasks[worker.task];
     if task.kind.is_human() {
         // The lane waits, and takes no place.
-        deciding.note(Event::PersonAsked { lane: plan.id.clone(), agent: name, task: task.id.clone() });
-    } else {
-        start_attempt(deciding, lane, agent, name);
+        let (lane, agent) = (plan.id.clone(), agent_plan.name.clone());
+        return deciding.note(Event::PersonAsked { lane, agent, task: task.id.clone() });
     }
+    start_attempt(deciding, lane, agent);
 }
 
 /// The setup, a place: then the attempt, under a name that was never used.
-fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: AgentName) {
-    let state = deciding.state;
-    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
-    let role = JobRole::Setup { agent: Some(name.clone()) };
-    let no_setup = plan.setup.is_empty() || plan.shares_worktree(agent);
-    if let Some(exhausted) = state.budget_exhausted() {
+fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let (lane_state, plan) = deciding.lane(lane);
+    let worker = &lane_state.agents()[agent];
+    let name = &plan.agents[agent].name;
+    if let Some(exhausted) = deciding.state.budget_exhausted() {
         return out_of_budget(deciding, lane, exhausted);
     }
-    if !run_gate(deciding, lane, &worker.setup, role, no_setup) || deciding.places == 0 {
+    let has_setup = !plan.setup.is_empty() && !plan.shares_worktree(agent);
+    if has_setup && !set_up(deciding, lane, &worker.setup, Some(name)) || deciding.places == 0 {
         return;
     }
     deciding.places -= 1;
-    let task = plan.agents[agent].tasks[worker.task].id.clone();
-    plan_job(deciding, lane, JobRole::Attempt { agent: name, task });
+    let role = JobRole::Attempt { agent: name.clone(), task: current_task(plan, worker, agent).clone() };
+    deciding.note(Event::JobPlanned { job: deciding.state.next_job(Some(&plan.id), role) });
+}
+
+/// The task that the agent is at.
+fn current_task<'a>(plan: &'a Lane, worker: &AgentState, agent: usize) -> &'a TaskId {
+    &plan.agents[agent].tasks[worker.task].id
 }
 
 /// No more agents are started. What others of the lane have under way comes to its end first, so that nothing is
 /// left half committed.
 pub(crate) fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
-    let state = deciding.state;
-    let plan = state.plan.lane(lane);
-    if state.lane(lane).is_at_rest(plan) {
-        let mut ends = (0..plan.agents.len()).filter_map(|agent| state.lane(lane).agent_end(plan, agent));
-        // Without retries left a lane has failed, whatever the budget.
-        let failed = ends.find(|end| matches!(end, Event::LaneFailed { .. }));
-        let head = state.lane(lane).head.clone().filter(|_| state.is_lane_run());
-        let lane = plan.id.clone();
-        return deciding.note(failed.unwrap_or(match head {
-            // The run that placed it knows what is left.
-            Some(head) => Event::LaneReturned { lane, head },
-            None => Event::LaneBlocked { lane, reason: exhausted },
-        }));
+    let (lane_state, plan) = deciding.lane(lane);
+    if !lane_state.is_at_rest(plan) {
+        return wait_for_jobs(deciding, lane);
     }
-    wait_for_jobs(deciding, lane);
+    let mut ends = (0..plan.agents.len()).filter_map(|agent| lane_state.attempts.end_of(plan, agent));
+    // Without retries left a lane has failed, whatever the budget.
+    let failed = ends.find(|end| matches!(end, Event::LaneFailed { .. }));
+    let head = lane_state.head().cloned().filter(|_| deciding.state.is_lane_run());
+    let lane = plan.id.clone();
+    deciding.note(failed.unwrap_or(match head {
+        // The run that placed it knows what is left.
+        Some(head) => Event::LaneReturned { lane, head },
+        None => Event::LaneBlocked { lane, reason: exhausted },
+    }));
 }
 
 fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
-    let state = deciding.state;
-    let plan = &state.plan.lane(lane).agents[agent];
-    let task = plan.tasks[state.lane(lane).agents[agent].task].id.clone();
-    match gate {
-        Gate::Due => plan_job(deciding, lane, JobRole::Verify { agent: plan.name.clone(), task }),
-        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Failed(gate) => note_failure(deciding, lane, agent, true, gate.failure("the task's gate failed")),
-        Gate::Passed => {}
+    let (lane_state, plan) = deciding.lane(lane);
+    let task = current_task(plan, &lane_state.agents()[agent], agent);
+    let role = || JobRole::Verify { agent: plan.agents[agent].name.clone(), task: task.clone() };
+    if let Some(Err(gate)) = run_gate(deciding, lane, gate, role) {
+        deciding.note_failure(lane, Some(agent), Some(task), gate.failure("the task's gate failed"));
     }
 }
 
-/// Takes the agent's work into the lane; where they share a branch it is there already.
+/// Integrates the agent's work into the lane; where they share a branch it is there already.
 fn merge(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     if !plan.shares_worktree(agent) {
         return deciding.want(Action::MergeAgent(lane, agent));
     }
-    let head = lane_state.agents[agent].head.clone().or_else(|| lane_state.head.clone());
-    if let Some(head) = head {
+    if let Some(head) = lane_state.agents()[agent].head.as_ref().or(lane_state.head()).cloned() {
         deciding.note(Event::AgentMerged { lane: plan.id.clone(), agent: plan.agents[agent].name.clone(), head });
     }
 }
 
 fn checkpoint_gate(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
-    let name = deciding.state.plan.lane(lane).agents[agent].name.clone();
-    match gate {
-        Gate::Due => plan_job(deciding, lane, JobRole::Checkpoint { agent: name }),
-        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Failed(gate) => checkpoint_failed(deciding, lane, agent, gate),
-        Gate::Passed => {}
+    let (_, plan) = deciding.lane(lane);
+    let role = || JobRole::Checkpoint { agent: plan.agents[agent].name.clone() };
+    if let Some(Err(gate)) = run_gate(deciding, lane, gate, role) {
+        checkpoint_failed(deciding, lane, agent, gate);
     }
-}
-
-/// Writes a failure down: of the task, or of the agent's work as a whole.
-fn note_failure(deciding: &mut Deciding, lane: LaneIndex, agent: usize, in_task: bool, failure: Failure) {
-    let state = deciding.state;
-    let plan = state.plan.lane(lane);
-    let task = plan.agents[agent].tasks[state.lane(lane).agents[agent].task].id.clone();
-    deciding.note(Event::FailureNoted {
-        lane: plan.id.clone(),
-        agent: Some(plan.agents[agent].name.clone()),
-        task: in_task.then_some(task),
-        failure,
-    });
 }
 
 /// Plans the next attempt, with everything that went wrong before, if one is left (seed 004, Automatic Retry Behavior;
 /// the levels of seed 000, Recovery Protocol).
 fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failure) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    let worker = &lane_state.agents[agent];
-    let Some(level) = lane_state.next_level(plan, agent) else { return };
-    let used = if worker.failed_in_task() { worker.retries } else { lane_state.rework.rounds };
+    let (lane_state, plan) = deciding.lane(lane);
+    let worker = &lane_state.agents()[agent];
+    let Some(level) = lane_state.attempts.next_level(plan, agent) else { return };
+    let used = lane_state.attempts.retries_used(agent);
     let count = match level {
         RetryLevel::Retry => used + 1,
         RetryLevel::Rollback => plan.retries,
@@ -164,8 +148,8 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
     };
     let name = &plan.agents[agent].name;
     let task = &plan.agents[agent].tasks[worker.task].id;
-    let first = state.started().map_or(std::time::Duration::ZERO, |started| started.options.backoff);
-    let key = format!("{}/{}/{name}/{task}", state.plan.phase, plan.id);
+    let first = deciding.state.first_backoff();
+    let key = format!("{}/{}/{name}/{task}", deciding.state.plan.phase, plan.id);
     let checkpoint = Checkpoint {
         context: failure.message.clone(),
         head_sha: worker.head.clone(),
@@ -189,20 +173,16 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
 
 /// A person's no sends the agent back to the task before; without one nobody can act upon it.
 pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     let Some(task) = lane_state.asks(plan, agent) else { return };
-    let Some(said) = lane_state.answers.rejection(&HumanGate::Task(task.clone())) else { return };
+    let Some(said) = lane_state.approvals.rejection(&HumanGate::Task(task.clone())) else { return };
     let reason = format!("a person rejected task {task}: {said}");
     let tasks = &plan.agents[agent].tasks;
-    let before = tasks[..lane_state.agents[agent].task].iter().rfind(|task| !task.kind.is_human());
-    deciding.note(match before {
-        None => Event::LaneBlocked { lane: plan.id.clone(), reason },
-        Some(task) => Event::FailureNoted {
-            lane: plan.id.clone(),
-            agent: Some(plan.agents[agent].name.clone()),
-            task: Some(task.id.clone()),
-            failure: Failure::new(FailureKind::Rejected, reason),
-        },
-    });
+    match tasks[..lane_state.agents()[agent].task].iter().rfind(|task| !task.kind.is_human()) {
+        None => deciding.block(lane, reason),
+        Some(task) => {
+            let failure = Failure::new(FailureKind::Rejected, reason);
+            deciding.note_failure(lane, Some(agent), Some(&task.id), failure);
+        }
+    }
 }

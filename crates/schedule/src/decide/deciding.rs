@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, RunOutcome};
-use lanewright_model::{Checkpoint, JobId, JobRole, LaneIndex, Timestamp};
+use lanewright_model::{AgentName, Checkpoint, Failure, JobRole, Lane, LaneId, LaneIndex, TaskId, Timestamp};
 
 use crate::action::Action;
 use crate::state::RunState;
 use crate::state::agent::AgentStep;
-use crate::state::gate::Gate;
+use crate::state::gate::{FailedGate, Gate};
+use crate::state::lane::LaneState;
 
 /// What follows from a state at a moment.
 #[derive(Debug, Default)]
@@ -23,10 +24,8 @@ pub struct Decisions {
     pub finish: Option<Finish>,
 }
 
-/// How a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finish {
-    /// In one word.
     pub outcome: RunOutcome,
     /// The exit code that says so (SPEC §2).
     pub code: u8,
@@ -41,9 +40,37 @@ pub(crate) struct Deciding<'a> {
     pub(crate) places: usize,
 }
 
-impl Deciding<'_> {
+impl<'a> Deciding<'a> {
+    pub(crate) fn lane(&self, lane: LaneIndex) -> (&'a LaneState, &'a Lane) {
+        (self.state.lane(lane), self.state.plan.lane(lane))
+    }
+
+    pub(crate) fn id(&self, lane: LaneIndex) -> LaneId {
+        self.state.plan.lane(lane).id.clone()
+    }
+
     pub(crate) fn note(&mut self, event: Event) {
         self.out.events.push(event);
+    }
+
+    pub(crate) fn fail(&mut self, lane: LaneIndex, failure: Failure) {
+        self.note(Event::LaneFailed { lane: self.id(lane), failure });
+    }
+
+    pub(crate) fn block(&mut self, lane: LaneIndex, reason: String) {
+        self.note(Event::LaneBlocked { lane: self.id(lane), reason });
+    }
+
+    /// Records a failure: of `agent`, which is to fix it, or of the lane; of `task`, or of the work as a whole.
+    pub(crate) fn note_failure(
+        &mut self,
+        lane: LaneIndex,
+        agent: Option<usize>,
+        task: Option<&TaskId>,
+        failure: Failure,
+    ) {
+        let agent = agent.map(|agent| self.state.plan.lane(lane).agents[agent].name.clone());
+        self.note(Event::FailureNoted { lane: self.id(lane), agent, task: task.cloned(), failure });
     }
 
     pub(crate) fn want(&mut self, action: Action) {
@@ -61,48 +88,54 @@ impl Deciding<'_> {
 }
 
 pub(crate) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {
-    let id = deciding.state.plan.lane(lane).id.clone();
-    deciding.note(Event::LaneMoved { lane: id, from: deciding.state.lane(lane).stage, to });
+    deciding.note(Event::LaneMoved { lane: deciding.id(lane), from: deciding.state.lane(lane).stage, to });
 }
 
 pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkpoint) {
-    let id = deciding.state.plan.lane(lane).id.clone();
-    deciding.note(Event::CheckpointReached { lane: Some(id), checkpoint });
+    deciding.note(Event::CheckpointReached { lane: Some(deciding.id(lane)), checkpoint });
 }
 
 /// The lane is complete as it stands on its branch.
 pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = deciding.state.lane(lane);
-    if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
-        deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });
+    if let (Some(commit), Some(onto)) = (lane_state.head().cloned(), lane_state.base().cloned()) {
+        deciding.note(Event::LaneMerged { lane: deciding.id(lane), commit, onto });
     }
 }
 
-/// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
-/// could fix that.
-pub(crate) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
+/// Runs a gate of the lane; how it ended, once it has.
+pub(crate) fn run_gate<'g>(
+    deciding: &mut Deciding,
+    lane: LaneIndex,
+    gate: &'g Gate,
+    role: impl FnOnce() -> JobRole,
+) -> Option<Result<(), &'g FailedGate>> {
     match gate {
-        _ if nothing => return true,
-        Gate::Passed => return true,
-        Gate::Due => plan_job(deciding, lane, role),
+        Gate::Due => plan_job(deciding, lane, role()),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Failed(gate) => {
-            let failure = gate.failure("the setup failed");
-            let id = deciding.state.plan.lane(lane).id.clone();
-            deciding.note(Event::FailureNoted { lane: id, agent: None, task: None, failure });
-        }
+        Gate::Passed => return Some(Ok(())),
+        Gate::Failed(gate) => return Some(Err(gate)),
     }
-    false
+    None
 }
 
-pub(crate) fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
-    let job: JobId = deciding.state.next_job(Some(&deciding.state.plan.lane(lane).id), role);
+/// Runs set-up commands; whether they passed. If they fail, the lane ends: no agent of it could fix that.
+pub(crate) fn set_up(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, agent: Option<&AgentName>) -> bool {
+    let ended = run_gate(deciding, lane, gate, || JobRole::Setup { agent: agent.cloned() });
+    if let Some(Err(gate)) = ended {
+        deciding.note_failure(lane, None, None, gate.failure("the setup failed"));
+    }
+    matches!(ended, Some(Ok(())))
+}
+
+fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
+    let job = deciding.state.next_job(Some(&deciding.id(lane)), role);
     deciding.note(Event::JobPlanned { job });
 }
 
 /// Has every running job of the lane stopped and what it leaves kept; nothing else.
 pub(crate) fn stop_jobs(deciding: &mut Deciding, lane: LaneIndex, force: bool) {
-    for job in &deciding.state.lane(lane).running {
+    for job in deciding.state.lane(lane).running() {
         deciding.want(Action::StopJob { job: job.clone(), force });
     }
     wait_for_jobs(deciding, lane);
@@ -111,10 +144,10 @@ pub(crate) fn stop_jobs(deciding: &mut Deciding, lane: LaneIndex, force: bool) {
 /// Waits for what runs and keeps what ended without success; begins nothing.
 pub(crate) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = deciding.state.lane(lane);
-    for job in &lane_state.running {
+    for job in lane_state.running() {
         deciding.want(Action::RunJob(job.clone()));
     }
-    for (agent, worker) in lane_state.agents.iter().enumerate() {
+    for (agent, worker) in lane_state.agents().iter().enumerate() {
         if let (AgentStep::Salvaging(reason, _), None) = (&worker.step, &worker.unkept) {
             let reason = *reason;
             deciding.want(Action::Snapshot { lane, agent, reason });

@@ -2,7 +2,7 @@
 
 mod delegate;
 
-use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::event::LaneStage;
 use lanewright_model::must_haves::tally;
 use lanewright_model::text::headline;
 use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
@@ -12,13 +12,14 @@ use crate::action::Action;
 use crate::decide::deciding::{Deciding, move_on};
 use crate::state::agent::AgentStep;
 use crate::state::gate::FailedGate;
-use crate::state::lane::LaneState;
-use crate::state::validation::Search;
+use crate::state::lane::attempts::Attempts;
+use crate::state::lane::validation::Search;
 
 /// The failure of a gate that judges what several agents did: it names those whose work is in.
-fn joint_failure(what: &str, gate: &FailedGate, state: &LaneState, plan: &Lane) -> Failure {
+fn joint_failure(what: &str, gate: &FailedGate, attempts: &Attempts, plan: &Lane) -> Failure {
     let mut failure = gate.failure(what);
-    let merged: Vec<&str> = state.intake.agents().into_iter().map(|agent| plan.agents[agent].name.as_str()).collect();
+    let merged: Vec<&str> =
+        attempts.integration().agents().into_iter().map(|agent| plan.agents[agent].name.as_str()).collect();
     if merged.len() > 1 {
         failure.message.push_str(&format!(" (merged: {})", merged.join(", ")));
     }
@@ -27,16 +28,14 @@ fn joint_failure(what: &str, gate: &FailedGate, state: &LaneState, plan: &Lane) 
 
 /// The `checkpoint` gate failed on what `agent` and those before it brought.
 pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &FailedGate) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    let failure = joint_failure("the checkpoint gate failed", gate, lane_state, plan);
-    let assignee = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
+    let (lane_state, plan) = deciding.lane(lane);
+    let failure = joint_failure("the checkpoint gate failed", gate, &lane_state.attempts, plan);
+    let fixer = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
         // What nobody understands is given to an agent once, with the log; then a person has to look.
-        Delegate::Escalate if lane_state.rework.misunderstood > 0 => None,
-        delegate => Some(lane_state.assignee(plan, delegate, gate.diagnosis.as_deref(), agent)),
+        Delegate::Escalate if lane_state.attempts.was_misunderstood() => None,
+        delegate => Some(assignee(&lane_state.attempts, plan, delegate, gate.diagnosis.as_deref(), agent)),
     };
-    let name = assignee.map(|assignee| plan.agents[assignee].name.clone());
-    deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent: name, task: None, failure });
+    deciding.note_failure(lane, fixer, None, failure);
 }
 
 /// Has the merge that broke the lane's tests searched, where that is wanted and not done; says whether it is.
@@ -52,9 +51,8 @@ pub(crate) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
 
 /// The lane's tests failed: what cannot be told from their output is a failure of tests all the same.
 pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str, gate: &FailedGate) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    let mut failure = joint_failure(what, gate, lane_state, plan);
+    let (lane_state, plan) = deciding.lane(lane);
+    let mut failure = joint_failure(what, gate, &lane_state.attempts, plan);
     let culprit = match lane_state.validation.search {
         Search::Found(culprit) => Some(culprit),
         Search::Due | Search::FoundNothing => None,
@@ -63,24 +61,22 @@ pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
         failure.message.push_str(&format!("; they first fail with the merge of {}", plan.agents[culprit].name));
     }
     let delegate = delegate(gate.diagnosis.as_deref(), FailureClass::Test);
-    let last = plan.last_worker();
-    let assignee = last.map(|last| lane_state.assignee(plan, delegate, gate.diagnosis.as_deref(), last));
-    let assignee = culprit.or(assignee);
-    send_back_to(deciding, lane, assignee, failure);
+    let of_table = |last| assignee(&lane_state.attempts, plan, delegate, gate.diagnosis.as_deref(), last);
+    send_back_to(deciding, lane, culprit.or(plan.last_worker().map(of_table)), failure);
 }
 
 /// What the lane must have is not there: the table is the log, and what is missing stands at its end.
 pub(crate) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdicts: &[Verdict]) {
     let mut rows: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.holds.is_some()).collect();
     rows.sort_by_key(|verdict| verdict.holds == Some(false));
-    let told = |verdict: &&Verdict| {
+    let row = |verdict: &&Verdict| {
         let word = if verdict.holds == Some(true) { "holds" } else { "missing" };
         format!("{word}: {}", verdict.describe())
     };
     let missing: Vec<&str> = rows.iter().filter(|row| row.holds == Some(false)).map(|row| row.about.as_str()).collect();
     let missing = headline(&missing.join(", "), 400);
     let message = format!("the lane lacks what it must have ({}): {missing}", tally(verdicts));
-    let log = rows.iter().map(told).collect();
+    let log = rows.iter().map(row).collect();
     send_back(deciding, lane, Failure { log, ..Failure::new(FailureKind::Gate, message) });
 }
 
@@ -91,9 +87,7 @@ pub(crate) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failu
 }
 
 fn send_back_to(deciding: &mut Deciding, lane: LaneIndex, assignee: Option<usize>, failure: Failure) {
-    let plan = deciding.state.plan.lane(lane);
-    let agent = assignee.map(|agent| plan.agents[agent].name.clone());
-    deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent, task: None, failure });
+    deciding.note_failure(lane, assignee, None, failure);
     if assignee.is_some() {
         move_on(deciding, lane, LaneStage::Implementation);
     }
@@ -106,29 +100,33 @@ fn delegate(diagnosis: Option<&Diagnosis>, otherwise: FailureClass) -> Delegate 
     }
 }
 
-impl LaneState {
-    /// Which agent of the implementation round fixes it; `otherwise` where the one that the table names is not in the lane, or
-    /// still at its own work.
-    fn assignee(&self, plan: &Lane, delegate: Delegate, diagnosis: Option<&Diagnosis>, otherwise: usize) -> usize {
-        let found = match delegate {
-            Delegate::LastToTouchElse(name) => {
-                diagnosis.and_then(|diagnosis| self.last_to_touch(diagnosis)).or_else(|| called(plan, name))
-            }
-            Delegate::Named(name) => called(plan, name),
-            Delegate::SameAgent | Delegate::Escalate => None,
-        };
-        let free = |agent: &usize| matches!(self.agents[*agent].step, AgentStep::Done | AgentStep::Gating(_));
-        found.filter(free).unwrap_or(otherwise)
-    }
+/// Which agent of the implementation round fixes it; `otherwise` where the one that the table names is not in the lane, or
+/// still at its own work.
+fn assignee(
+    attempts: &Attempts,
+    plan: &Lane,
+    delegate: Delegate,
+    diagnosis: Option<&Diagnosis>,
+    otherwise: usize,
+) -> usize {
+    let found = match delegate {
+        Delegate::LastToTouchElse(name) => {
+            diagnosis.and_then(|diagnosis| last_to_touch(attempts, diagnosis)).or_else(|| called(plan, name))
+        }
+        Delegate::Named(name) => called(plan, name),
+        Delegate::SameAgent | Delegate::Escalate => None,
+    };
+    let free = |agent: &usize| matches!(attempts.agents()[*agent].step, AgentStep::Done | AgentStep::Gating(_));
+    found.filter(free).unwrap_or(otherwise)
+}
 
-    /// The agent that was merged last of those that changed a file of the findings.
-    fn last_to_touch(&self, diagnosis: &Diagnosis) -> Option<usize> {
-        let touched = |agent: &&usize| {
-            let changed = &self.agents[**agent].changed;
-            diagnosis.findings.iter().any(|finding| changed.iter().any(|path| finding.may_name(path)))
-        };
-        self.intake.agents().iter().rev().find(touched).copied()
-    }
+/// The agent that was merged last of those that changed a file of the findings.
+fn last_to_touch(attempts: &Attempts, diagnosis: &Diagnosis) -> Option<usize> {
+    let touched = |agent: &&usize| {
+        let changed = &attempts.agents()[**agent].changed;
+        diagnosis.findings.iter().any(|finding| changed.iter().any(|path| finding.may_name(path)))
+    };
+    attempts.integration().agents().iter().rev().find(touched).copied()
 }
 
 /// The implementation agent of that name, or whose name begins with that word: `test`, `test-writer`.

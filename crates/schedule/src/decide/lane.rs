@@ -7,8 +7,9 @@ use lanewright_model::{
 };
 
 use crate::action::Action;
+use crate::completion::Completion;
 use crate::decide::agent::decide_agent;
-use crate::decide::deciding::{Deciding, lane_deadline, move_on, plan_job, reach, run_gate, stop_jobs, wait_for_jobs};
+use crate::decide::deciding::{Deciding, lane_deadline, move_on, reach, run_gate, set_up, stop_jobs, wait_for_jobs};
 use crate::decide::failure_routing::{must_haves_missing, search_first, send_back, tests_failed};
 use crate::decide::merge::decide_merge;
 use crate::decide::placement::{is_elsewhere, offer};
@@ -64,25 +65,22 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
 
 /// Whether the set-up commands ran in the lane's worktree, which is another one after the run was moved; has them run.
 fn is_set_up(deciding: &mut Deciding, lane: LaneIndex) -> bool {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     let works_there = lane_state.stage > LaneStage::Classified && lane_state.merged().is_none();
-    let nothing = !works_there || lane_state.worktree.is_none() || plan.setup.is_empty();
-    run_gate(deciding, lane, &lane_state.setup, JobRole::Setup { agent: None }, nothing)
+    let nothing = !works_there || lane_state.worktree().is_none() || plan.setup.is_empty();
+    nothing || set_up(deciding, lane, lane_state.work.setup(), None)
 }
 
 /// Ends the lane once its agents have stopped and what they left is kept.
 fn fail_when_quiet(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
-    if deciding.state.lane(lane).is_quiet() {
-        let id = deciding.state.plan.lane(lane).id.clone();
-        deciding.note(Event::LaneFailed { lane: id, failure });
-    } else {
-        stop_jobs(deciding, lane, false);
+    match deciding.state.lane(lane).is_quiet() {
+        true => deciding.fail(lane, failure),
+        false => stop_jobs(deciding, lane, false),
     }
 }
 
 fn init(deciding: &mut Deciding, lane: LaneIndex) {
-    match deciding.state.lane(lane).base {
+    match deciding.state.lane(lane).base() {
         None => deciding.want(Action::CheckLane(lane)),
         Some(_) => move_on(deciding, lane, LaneStage::Classified),
     }
@@ -90,18 +88,17 @@ fn init(deciding: &mut Deciding, lane: LaneIndex) {
 
 /// The checkpoint before anything is made, the worktrees, and the checkpoint before any agent runs.
 fn classified(deciding: &mut Deciding, lane: LaneIndex) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     if !lane_state.checkpoints.contains(&Stage::BeforeLaneStart) {
         let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
-        return reach(deciding, lane, Checkpoint { head_sha: lane_state.base.clone(), ..checkpoint });
+        return reach(deciding, lane, Checkpoint { head_sha: lane_state.base().cloned(), ..checkpoint });
     }
-    if lane_state.worktree.is_none() {
+    if lane_state.worktree().is_none() {
         return deciding.want(Action::OpenWorktree { lane, agent: None });
     }
-    let mut open = run_gate(deciding, lane, &lane_state.setup, JobRole::Setup { agent: None }, plan.setup.is_empty());
+    let mut open = plan.setup.is_empty() || set_up(deciding, lane, lane_state.work.setup(), None);
     for agent in first_round(plan).into_iter().flat_map(|round| plan.round(round)) {
-        if lane_state.agents[agent].worktree.is_none() && !plan.shares_worktree(agent) {
+        if lane_state.agents()[agent].worktree.is_none() && !plan.shares_worktree(agent) {
             deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
             open = false;
         }
@@ -111,42 +108,41 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
     }
     if !lane_state.checkpoints.contains(&Stage::AfterLaneStart) {
         let checkpoint = Checkpoint::new(Stage::AfterLaneStart, CheckpointStatus::InProgress);
-        return reach(deciding, lane, Checkpoint { head_sha: lane_state.head.clone(), ..checkpoint });
+        return reach(deciding, lane, Checkpoint { head_sha: lane_state.head().cloned(), ..checkpoint });
     }
     move_on(deciding, lane, LaneStage::Requirements);
 }
 
 /// Runs the agents of a round; when all are done, goes on or back.
 fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
+    let attempts = &lane_state.attempts;
     // A lane without an agent that may fix it ends as it is, with its work on its branch.
-    if lane_state.rebuild().is_some() && !plan.round(round).any(|agent| lane_state.agent_end(plan, agent).is_some()) {
+    if lane_state.rebuild().is_some() && !plan.round(round).any(|agent| attempts.end_of(plan, agent).is_some()) {
         return deciding.want(Action::ResetLane(lane));
     }
-    for agent in lane_state.in_turn(plan, round).filter(|&agent| !lane_state.waits_for_its_turn(agent)) {
+    for agent in attempts.in_turn(plan, round).filter(|&agent| !attempts.waits_for_its_turn(agent)) {
         decide_agent(deciding, lane, agent);
     }
-    if plan.round(round).all(|agent| lane_state.agents[agent].is_over(plan.shares_worktree(agent))) {
+    if plan.round(round).all(|agent| lane_state.agents()[agent].is_over(plan.shares_worktree(agent))) {
         return round_over(deciding, lane, round);
     }
     // The others' work is not cut off: the lane ends when they have come to rest, too.
-    let at_rest = |agent: usize| plan.shares_worktree(agent) || lane_state.is_settled(plan, agent);
+    let at_rest = |agent: usize| plan.shares_worktree(agent) || attempts.is_final(plan, agent);
     if lane_state.is_quiet()
         && plan.round(round).all(at_rest)
-        && let Some(end) = plan.round(round).find_map(|agent| lane_state.agent_end(plan, agent))
+        && let Some(end) = plan.round(round).find_map(|agent| attempts.end_of(plan, agent))
     {
-        let message = format!("{} agents: {}", round.word(), lane_state.completion(plan, round));
+        let message = format!("{} agents: {}", round.word(), Completion::of(lane_state, plan, round));
         deciding.note(Event::Noted { lane: Some(plan.id.clone()), message });
         deciding.note(end);
     }
 }
 
 fn round_over(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     let rejection = |agent: usize| {
-        let feedback = lane_state.agents[agent].rejection.as_ref()?;
+        let feedback = lane_state.agents()[agent].rejection.as_ref()?;
         Some(format!("{} rejected the work: {feedback}", plan.agents[agent].name))
     };
     let is_measured = || lane_state.validation.changes(lane_state.head()).is_some();
@@ -163,44 +159,39 @@ fn round_over(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
 }
 
 fn synthesis(deciding: &mut Deciding, lane: LaneIndex) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    let Some(said) = lane_state.answers.rejection(&Approval::Plan.into()) else {
+    let (lane_state, plan) = deciding.lane(lane);
+    let Some(said) = lane_state.approvals.rejection(&Approval::Plan.into()) else {
         return move_on(deciding, lane, LaneStage::Implementation);
     };
     let reason = format!("a person rejected the plan: {said}");
     let Some(agent) = plan.round(Round::Requirements).next_back() else {
-        return deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason });
+        return deciding.block(lane, reason);
     };
-    let agent = Some(plan.agents[agent].name.clone());
-    let failure = Failure::new(FailureKind::Rejected, reason);
-    deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent, task: None, failure });
+    deciding.note_failure(lane, Some(agent), None, Failure::new(FailureKind::Rejected, reason));
     move_on(deciding, lane, LaneStage::Requirements);
 }
 
 /// The lane's tests and the checkpoint that records them.
 fn validation(deciding: &mut Deciding, lane: LaneIndex) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     let checkpoint = |status, context: &str| Checkpoint {
-        head_sha: lane_state.head.clone(),
+        head_sha: lane_state.head().cloned(),
         context: context.to_owned(),
         ..Checkpoint::new(Stage::AfterLaneTests, status)
     };
     let commands: Vec<String> = plan.tests.iter().map(ToString::to_string).collect();
-    match &lane_state.validation.tests {
-        Gate::Due if commands.is_empty() => {
-            validated(deciding, lane, checkpoint(CheckpointStatus::Complete, "the lane has no tests"));
-        }
-        Gate::Due => plan_job(deciding, lane, JobRole::Tests),
-        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Passed => {
+    if commands.is_empty() && lane_state.validation.tests == Gate::Due {
+        return validated(deciding, lane, checkpoint(CheckpointStatus::Complete, "the lane has no tests"));
+    }
+    match run_gate(deciding, lane, &lane_state.validation.tests, || JobRole::Tests) {
+        None => {}
+        Some(Ok(())) => {
             let passed = checkpoint(CheckpointStatus::Complete, "the lane's tests passed");
             let passed = Checkpoint { command: Some(commands.join(" && ")), exit_code: Some(0), ..passed };
             validated(deciding, lane, passed);
         }
-        Gate::Failed(_) if search_first(deciding, lane) => {}
-        Gate::Failed(gate) => {
+        Some(Err(_)) if search_first(deciding, lane) => {}
+        Some(Err(gate)) => {
             let failed = checkpoint(CheckpointStatus::Failed, "the lane's tests failed");
             let (command, exit_code) = (Some(gate.exit.command.clone()), Some(gate.exit.exit_code));
             reach(deciding, lane, Checkpoint { command, exit_code, ..failed });
@@ -211,15 +202,14 @@ fn validation(deciding: &mut Deciding, lane: LaneIndex) {
 
 /// The tests passed, which the checkpoint says; then the must-haves are looked for, and what follows from them.
 fn validated(deciding: &mut Deciding, lane: LaneIndex, passed: Checkpoint) {
-    let state = deciding.state;
-    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let (lane_state, plan) = deciding.lane(lane);
     if !lane_state.checkpoints.contains(&Stage::AfterLaneTests) {
         return reach(deciding, lane, passed);
     }
     if plan.must_haves.is_empty() {
         return move_on(deciding, lane, LaneStage::Review);
     }
-    let enforced = state.started().is_some_and(|started| started.options.must_haves == MustHavesRule::Enforce);
+    let enforced = deciding.state.started().is_some_and(|started| started.options.must_haves == MustHavesRule::Enforce);
     match lane_state.validation.must_haves(lane_state.head()) {
         None => deciding.want(Action::CheckMustHaves(lane)),
         Some(verdicts) if enforced && any_broken(verdicts) => must_haves_missing(deciding, lane, verdicts),

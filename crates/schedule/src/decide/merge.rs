@@ -6,12 +6,10 @@ use lanewright_model::{
 };
 
 use crate::action::Action;
-use crate::decide::deciding::{Deciding, leave_branch, move_on, plan_job, reach};
+use crate::decide::deciding::{Deciding, leave_branch, move_on, reach, run_gate};
 use crate::decide::failure_routing::{search_first, send_back, tests_failed};
 use crate::decide::proposal::propose;
-use crate::state::RunState;
-use crate::state::gate::Gate;
-use crate::state::in_vain::{Decision, MOST};
+use crate::state::no_progress::{Decision, MOST};
 
 pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
@@ -20,16 +18,15 @@ pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
         return move_on(deciding, lane, LaneStage::Complete);
     }
     if state.is_lane_run() {
-        let lane_id = state.plan.lane(lane).id.clone();
-        if let Some(head) = lane_state.head.clone() {
-            deciding.note(Event::LaneReturned { lane: lane_id, head });
+        if let Some(head) = lane_state.head().cloned() {
+            deciding.note(Event::LaneReturned { lane: deciding.id(lane), head });
         }
         return;
     }
     if lane_state.rebuild().is_some() {
         return move_on(deciding, lane, LaneStage::Implementation);
     }
-    if let Some(said) = lane_state.answers.rejection(&Approval::Changes.into()) {
+    if let Some(said) = lane_state.approvals.rejection(&Approval::Changes.into()) {
         let message = format!("a person rejected the changes: {said}");
         return send_back(deciding, lane, Failure::new(FailureKind::Rejected, message));
     }
@@ -56,42 +53,40 @@ fn announce(deciding: &mut Deciding, lane: LaneIndex) {
         _ => ("the branch is left".to_owned(), None),
     };
     let checkpoint = Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
-    let head_sha = state.lane(lane).head.clone();
+    let head_sha = state.lane(lane).head().cloned();
     reach(deciding, lane, Checkpoint { head_sha, target_branch, context, ..checkpoint });
 }
 
-/// The lane cannot be merged: the branch does not take what was made for the commit where it is.
-fn refused(state: &RunState, lane: LaneIndex, onto: &CommitId) -> Event {
-    let branch = state.started().map_or("the integration branch", |started| started.base_branch.as_str());
+/// Blocks the lane: the branch does not take what was made for the commit where it is.
+fn refused(deciding: &mut Deciding, lane: LaneIndex, onto: &CommitId) {
+    let branch = deciding.state.started().map_or("the integration branch", |started| started.base_branch.as_str());
     let reason = format!(
         "{branch} refused {MOST} merges, although it is still at {}; look for a git operation in progress in a checkout of \
          {branch}, finish or abort it, then resume",
         onto.short()
     );
-    Event::LaneBlocked { lane: state.plan.lane(lane).id.clone(), reason }
+    deciding.block(lane, reason);
 }
 
 fn merge(deciding: &mut Deciding, lane: LaneIndex) {
-    let state = deciding.state;
-    let lane_state = state.lane(lane);
-    if lane_state.worktree.is_none() && !state.plan.lane(lane).tests.is_empty() {
+    let (lane_state, plan) = deciding.lane(lane);
+    if lane_state.worktree().is_none() && !plan.tests.is_empty() {
         // It was built elsewhere, and the merge is tested here.
         return deciding.want(Action::OpenWorktree { lane, agent: None });
     }
     let Some(staged) = lane_state.staged() else {
         return deciding.want(Action::StageMerge(lane));
     };
-    if lane_state.in_vain.is_used_up(&Decision::Merge(staged.onto.clone())) {
-        return deciding.note(refused(state, lane, &staged.onto));
+    if lane_state.no_progress.is_used_up(&Decision::Merge(staged.onto.clone())) {
+        return refused(deciding, lane, &staged.onto);
     }
-    if !staged.moved || state.plan.lane(lane).tests.is_empty() {
+    if lane_state.merge_under_test(plan).is_none() {
         return deciding.want(Action::PublishMerge(lane));
     }
-    match &lane_state.validation.merged_tests {
-        Gate::Due => plan_job(deciding, lane, JobRole::MergedTests),
-        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Passed => deciding.want(Action::PublishMerge(lane)),
-        Gate::Failed(_) if search_first(deciding, lane) => {}
-        Gate::Failed(gate) => tests_failed(deciding, lane, "the lane's tests failed on the merged result", gate),
+    match run_gate(deciding, lane, &lane_state.validation.merged_tests, || JobRole::MergedTests) {
+        None => {}
+        Some(Ok(())) => deciding.want(Action::PublishMerge(lane)),
+        Some(Err(_)) if search_first(deciding, lane) => {}
+        Some(Err(gate)) => tests_failed(deciding, lane, "the lane's tests failed on the merged result", gate),
     }
 }

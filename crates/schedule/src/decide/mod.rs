@@ -6,11 +6,11 @@
 mod agent;
 mod deciding;
 mod failure_routing;
+mod forecast;
 mod lane;
 mod merge;
 mod placement;
 mod proposal;
-mod soon;
 
 pub use deciding::{Decisions, Finish};
 
@@ -101,11 +101,11 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let here = state.indexes.active().iter().filter(|lane| state.executor(**lane).is_none()).count();
     let mut open = (2 * limit).max(limit + 2).saturating_sub(here);
-    let soon = if free > 0 { state.ready_soon() } else { BTreeSet::new() };
+    let upcoming = if free > 0 { state.upcoming() } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
     while open > 0
         && let Some(lane) = state.indexes.next(&begun, |lane| state.executor(lane).is_none())
-        && free > soon.range(..(Reverse(state.indexes.path(lane)), lane)).count()
+        && free > upcoming.range(..(Reverse(state.indexes.path(lane)), lane)).count()
     {
         begun.push(lane);
         open -= 1;
@@ -126,8 +126,7 @@ fn admit(deciding: &mut Deciding, limit: usize) {
 const MOST_AT_ONCE: usize = 256;
 
 fn begin(deciding: &mut Deciding, lane: LaneIndex) {
-    let id = deciding.state.plan.lane(lane).id.clone();
-    deciding.note(Event::LaneMoved { lane: id, from: LaneStage::Waiting, to: LaneStage::Init });
+    deciding.note(Event::LaneMoved { lane: deciding.id(lane), from: LaneStage::Waiting, to: LaneStage::Init });
 }
 
 /// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is kept.
@@ -138,7 +137,7 @@ fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
         return 0;
     }
     let round = crate::state::lane::current_round(plan, lane_state.stage);
-    let wants = |agent: &usize| lane_state.agents[*agent].wants_a_place(&plan.agents[*agent]);
+    let wants = |agent: &usize| lane_state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
     round.map_or(0, |round| plan.round(round).filter(wants).count())
 }
 
@@ -214,13 +213,13 @@ fn block_dependants(deciding: &mut Deciding) -> bool {
         };
         if let Some(&dependency) = state.plan.dag().dependencies(index).iter().find(hopeless) {
             blocked.insert(index);
-            let (lane, on) = (state.plan.lane(index).id.clone(), &state.plan.lane(dependency).id);
+            let on = &state.plan.lane(dependency).id;
             let how = match &state.lane(dependency).end {
                 Some(LaneEnd::Failed(_)) => "failed",
                 Some(LaneEnd::Left) => "is not part of this run",
                 _ => "is blocked",
             };
-            deciding.note(Event::LaneBlocked { lane, reason: format!("it depends on {on}, which {how}") });
+            deciding.block(index, format!("it depends on {on}, which {how}"));
         }
     }
     !blocked.is_empty()

@@ -15,7 +15,7 @@ const MOST_LOSSES: u32 = 3;
 pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Option<bool>) -> bool {
     let placement_state = &deciding.state.lane(lane).placement;
     let Some(placement) = placement_state.current() else { return false };
-    if placement_state.is_let_go {
+    if placement_state.is_released {
         return true;
     }
     deciding.want(if placement.job.is_some() { Action::FollowLane(lane) } else { Action::PlaceLane(lane) });
@@ -28,7 +28,7 @@ pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Optio
 /// Offers the lane, unless its placements get lost again and again.
 pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
     let state = deciding.state;
-    let (placement, plan) = (&state.lane(lane).placement, state.plan.lane(lane));
+    let placement = &state.lane(lane).placement;
     if let Some(exhausted) = state.budget_exhausted() {
         return out_of_budget(deciding, lane, exhausted);
     }
@@ -36,14 +36,12 @@ pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
         if placement.losses >= MOST_LOSSES {
             let message =
                 format!("{MOST_LOSSES} jobs in a row ended before the lane did, without progress; the last one: {why}");
-            let failure = Failure::new(FailureKind::Lost, message);
-            return deciding.note(Event::LaneFailed { lane: plan.id.clone(), failure });
+            return deciding.fail(lane, Failure::new(FailureKind::Lost, message));
         }
-        let first = state.started().map(|started| started.options.backoff).unwrap_or_default();
-        if !deciding.due(at.plus(backoff(first, plan.id.as_str(), placement.losses))) {
+        if !deciding.due(at.plus(backoff(state.first_backoff(), deciding.id(lane).as_str(), placement.losses))) {
             return;
         }
     }
     let (number, executor, budget) = (placement.number + 1, executor.to_owned(), state.budget_part());
-    deciding.note(Event::LaneOffered { lane: plan.id.clone(), number, executor, budget });
+    deciding.note(Event::LaneOffered { lane: deciding.id(lane), number, executor, budget });
 }

@@ -9,7 +9,7 @@ use lanewright_model::{LaneIndex, PullRequest, Timestamp};
 use crate::action::Action;
 use crate::decide::deciding::{Deciding, leave_branch};
 use crate::state::RunState;
-use crate::state::proposal::ForgeOutage;
+use crate::state::lane::proposal::ForgeOutage;
 
 /// How often in a row a remote or a forge may be out before the lane waits for a person.
 const TRIES: u32 = 5;
@@ -20,9 +20,9 @@ pub(crate) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = state.lane(lane);
     // Before it is taken for empty, a push finds out whether accepted work is missing in it.
     let is_whole = lane_state.accepted().iter().all(|commit| Some(commit) == lane_state.head());
-    if lane_state.head == lane_state.base && (is_whole || lane_state.proposal.pushed == lane_state.head) {
+    if lane_state.work.is_empty() && (is_whole || lane_state.proposal.pushed.as_ref() == lane_state.head()) {
         let message = "it changed nothing, so there is nothing to open a pull request for".to_owned();
-        deciding.note(Event::Noted { lane: Some(state.plan.lane(lane).id.clone()), message });
+        deciding.note(Event::Noted { lane: Some(deciding.id(lane)), message });
         return leave_branch(deciding, lane);
     }
     if lane_state.proposal.is_made_for(lane_state.head()) {
@@ -33,7 +33,7 @@ pub(crate) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
     {
         return;
     }
-    match lane_state.proposal.pushed == lane_state.head {
+    match lane_state.proposal.pushed.as_ref() == lane_state.head() {
         false => deciding.want(Action::PushBranch(lane)),
         true => deciding.want(Action::OpenPullRequest(lane)),
     }
@@ -45,7 +45,7 @@ fn may_try_again(deciding: &mut Deciding, lane: LaneIndex, out: &ForgeOutage) ->
     let id = &state.plan.lane(lane).id;
     if out.times >= TRIES {
         let reason = format!("tried {} times: {}; see that it can be reached, then resume", out.times, out.outage.line);
-        deciding.note(Event::LaneBlocked { lane: id.clone(), reason });
+        deciding.block(lane, reason);
         return false;
     }
     let first = state.started().map_or(LONGEST_BACKOFF, |started| started.options.backoff);

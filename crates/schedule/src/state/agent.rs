@@ -209,7 +209,7 @@ impl AgentState {
 
     /// Whether its branch holds nothing although it says that its work, all `tasks` of it, is complete. Work that was
     /// taken before and is done again may rightly need no change.
-    pub(crate) fn claims_what_is_not(&self, tasks: usize) -> bool {
+    pub(crate) fn claims_missing_work(&self, tasks: usize) -> bool {
         let first_time = self.past.iter().all(|failure| failure.task.is_some());
         self.claims_completion && first_time && self.task + 1 == tasks && self.head == self.start
     }
@@ -225,20 +225,20 @@ impl AgentState {
                 self.fall_back_to(head);
             }
         }
-        self.stand_at(head);
+        self.set_head(head);
     }
 
     pub(crate) fn open(&mut self, worktree: &Worktree) {
         self.worktree = Some(worktree.clone());
         self.start = Some(worktree.head.clone());
         self.passed.clear();
-        self.stand_at(&worktree.head);
+        self.set_head(&worktree.head);
         if self.phase == AgentPhase::Initialized {
             self.phase = AgentPhase::Planning;
         }
     }
 
-    fn stand_at(&mut self, head: &CommitId) {
+    fn set_head(&mut self, head: &CommitId) {
         self.restart = RestartFrom::Here;
         self.head = Some(head.clone());
         self.good = Some(head.clone());
@@ -300,9 +300,9 @@ impl AgentState {
         self.excused = true;
     }
 
-    /// A person's work is taken into the lane in place of its own: from its branch, which is at `head`, or it is in the
-    /// lane already.
-    pub(crate) fn take_in(&mut self, head: Option<&CommitId>, has_checkpoint_gate: bool) {
+    /// A person's work is integrated into the lane in place of its own: from its branch, which is at `head`, or it is in
+    /// the lane already.
+    pub(crate) fn integrate(&mut self, head: Option<&CommitId>, has_checkpoint_gate: bool) {
         self.step = match head {
             Some(_) => AgentStep::Merging,
             None if has_checkpoint_gate => AgentStep::Gating(Gate::Due),
@@ -331,7 +331,7 @@ impl AgentState {
     }
 
     /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
-    pub(crate) fn lose_what_is_not_committed(&mut self) {
+    pub(crate) fn lose_uncommitted(&mut self) {
         self.setup.run_again();
         // The agent's program knows it on its old machine only.
         self.session = None;

@@ -4,7 +4,7 @@ use lanewright_model::event::Reading;
 use lanewright_model::text::headline;
 use lanewright_model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
 
-use crate::state::in_vain::{Decision, InVain, MOST};
+use crate::state::no_progress::{Decision, MOST, NoProgress};
 
 /// The progress of a list of commands.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,18 +12,14 @@ pub enum Gate {
     /// Not run yet, or to be run again.
     #[default]
     Due,
-    /// Runs.
     Running(JobId),
     /// Every command passed.
     Passed,
-    /// A command failed.
     Failed(Box<FailedGate>),
 }
 
-/// How a gate failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedGate {
-    /// The exit of the command.
     pub exit: JobExit,
     /// What its output says.
     pub diagnosis: Option<Box<Diagnosis>>,
@@ -40,17 +36,23 @@ impl Gate {
 
     /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again, and so is one whose
     /// supervisor died, which is not a word about the work: until it has died too often.
-    pub(crate) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>, in_vain: &mut InVain) {
+    pub(crate) fn record_exit(
+        &mut self,
+        job: &JobId,
+        exit: &JobExit,
+        reading: Option<&Reading>,
+        no_progress: &mut NoProgress,
+    ) {
         if self.job() != Some(job) {
             return;
         }
         let decision = Decision::Gate(job.role.clone());
         if exit.cause == ExitCause::Lost {
-            in_vain.count(decision.clone());
+            no_progress.count(decision.clone());
         }
         *self = match exit.cause {
             ExitCause::Stopped => Self::Due,
-            ExitCause::Lost if !in_vain.is_used_up(&decision) => Self::Due,
+            ExitCause::Lost if !no_progress.is_used_up(&decision) => Self::Due,
             _ if exit.passed() => Self::Passed,
             _ => {
                 let diagnosis = match reading {
@@ -61,7 +63,7 @@ impl Gate {
             }
         };
         if *self != Self::Due {
-            in_vain.forget(&decision);
+            no_progress.forget(&decision);
         }
     }
 

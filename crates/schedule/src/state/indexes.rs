@@ -152,31 +152,34 @@ impl LaneIndexes {
     /// The lane to begin after those in `begun`, which are about to: of all that may and are `wanted` the one with the longest
     /// remaining path.
     pub(crate) fn next(&self, begun: &[LaneIndex], wanted: impl Fn(LaneIndex) -> bool) -> Option<LaneIndex> {
-        let apart = |lane: LaneIndex| !begun.iter().any(|other| self.rules.excludes[lane.at()].contains(other));
+        let is_excluded = |lane: LaneIndex| begun.iter().any(|other| self.rules.excludes[lane.at()].contains(other));
         let first = |kind: usize| {
             let mut lanes = self.ready[kind].iter();
-            lanes.find(|(_, lane)| !begun.contains(lane) && apart(*lane) && wanted(*lane)).copied()
+            lanes.find(|(_, lane)| !begun.contains(lane) && !is_excluded(*lane) && wanted(*lane)).copied()
         };
         let open = (0..self.ready.len()).filter(|&kind| !self.ready[kind].is_empty() && self.has_room(kind, begun));
         open.filter_map(first).min().map(|(_, lane)| lane)
     }
 
     fn has_room(&self, kind: usize, begun: &[LaneIndex]) -> bool {
-        let taking =
-            |pool: &String| begun.iter().flat_map(|&lane| self.uses(lane)).filter(|used| *used == pool).count();
-        let used = |pool: &String| self.pools.get(pool).map_or(0, |&used| used as usize) + taking(pool);
-        self.rules.uses[kind].iter().all(|pool| used(pool) < self.rules.size(pool) as usize)
+        let held = |pool: &String| self.pools.get(pool).map_or(0, |&used| used as usize);
+        self.rules.uses[kind].iter().all(|pool| held(pool) + self.users(pool, begun) < self.rules.size(pool) as usize)
+    }
+
+    /// How many places of the pool `lanes` use.
+    fn users(&self, pool: &String, lanes: &[LaneIndex]) -> usize {
+        lanes.iter().flat_map(|&lane| self.uses(lane)).filter(|used| *used == pool).count()
     }
 
     /// Whether nothing but places keeps `lane` from running beside `others`.
     pub(crate) fn fits_beside(&self, lane: LaneIndex, others: &[LaneIndex]) -> bool {
         let rules = &self.rules;
-        let apart = |other: &LaneIndex| {
+        let is_excluded = |other: &LaneIndex| {
             let turns = rules.then[lane.at()].contains(other) || rules.then[other.at()].contains(&lane);
             turns || rules.excludes[lane.at()].contains(other)
         };
-        let used = |pool: &String| others.iter().flat_map(|&other| self.uses(other)).filter(|it| *it == pool).count();
-        !others.iter().any(apart) && self.uses(lane).iter().all(|pool| used(pool) < rules.size(pool) as usize)
+        let has_room = |pool: &String| self.users(pool, others) < rules.size(pool) as usize;
+        !others.iter().any(is_excluded) && self.uses(lane).iter().all(has_room)
     }
 
     fn uses(&self, lane: LaneIndex) -> &[String] {
@@ -271,7 +274,7 @@ impl Marks {
         let (complete, over) = (lane.is_complete(), lane.is_over());
         let busy = begun && !complete && (lane.end.is_none() || !lane.is_quiet());
         Self {
-            waits: !begun && lane.end.is_none() && lane.missing == 0 && lane.stopping.is_none(),
+            waits: lane.is_waiting() && lane.missing == 0,
             active: busy && !lane.is_parked(plan),
             // The jobs of a lane that ended may still run.
             holds: begun && !(over && lane.is_quiet()),
@@ -282,5 +285,4 @@ impl Marks {
     }
 }
 
-#[path = "indexes/recount.rs"]
 mod recount;

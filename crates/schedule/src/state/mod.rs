@@ -2,22 +2,14 @@
 
 pub(crate) mod agent;
 pub(crate) mod agent_phase;
-pub(crate) mod answers;
 pub(crate) mod gate;
-pub(crate) mod in_vain;
 pub(crate) mod indexes;
-pub(crate) mod intake;
 pub(crate) mod lane;
-pub(crate) mod lane_clock;
-pub(crate) mod lane_stage;
-pub(crate) mod merging;
-pub(crate) mod placement;
-pub(crate) mod proposal;
-pub(crate) mod rework;
-pub(crate) mod validation;
+pub(crate) mod no_progress;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktree};
 use lanewright_model::plan::SPECIALIST_TIME_LIMIT;
@@ -27,9 +19,9 @@ use lanewright_model::{
 };
 
 use crate::state::gate::Gate;
-use crate::state::in_vain::InVain;
 use crate::state::indexes::LaneIndexes;
 use crate::state::lane::{LaneEnd, LaneState, approval_at, current_round};
+use crate::state::no_progress::NoProgress;
 
 /// A run, folded from its events.
 #[derive(Debug, Clone)]
@@ -47,7 +39,7 @@ pub struct RunState {
     pub(crate) integration: Option<CommitId>,
     pub(crate) final_worktree: Option<Worktree>,
     pub(crate) final_gate: Gate,
-    pub(crate) final_in_vain: InVain,
+    pub(crate) final_no_progress: NoProgress,
     /// Merges of lanes into the integration branch, oldest first, with what it was then.
     pub(crate) merges: Vec<(LaneIndex, CommitId)>,
     /// What the integration branch was before the first of them, where that is not the run's base.
@@ -91,7 +83,7 @@ impl RunState {
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,
-            final_in_vain: InVain::default(),
+            final_no_progress: NoProgress::default(),
             merges: Vec::new(),
             searched_from: None,
             bisected: false,
@@ -107,7 +99,6 @@ impl RunState {
         }
     }
 
-    /// The plan that is run.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -120,6 +111,11 @@ impl RunState {
     /// How finished lanes reach the integration branch.
     pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
         self.started.as_ref().map(|started| started.options.merge)
+    }
+
+    /// The delay of a first retry.
+    pub(crate) fn first_backoff(&self) -> Duration {
+        self.started.as_ref().map_or(Duration::ZERO, |started| started.options.backoff)
     }
 
     /// Whether this is the run of one lane that another run placed on a cluster.
@@ -147,7 +143,6 @@ impl RunState {
         budget.part_left(&self.used, self.indexes.active().len())
     }
 
-    /// The lane at `index`.
     pub fn lane(&self, index: LaneIndex) -> &LaneState {
         &self.lanes[index.at()]
     }
@@ -174,7 +169,6 @@ impl RunState {
         self.finished
     }
 
-    /// Whether the run was asked to stop.
     pub fn stop(&self) -> Option<StopState> {
         self.stop
     }
@@ -199,7 +193,6 @@ impl RunState {
         self.searched_from.as_ref()
     }
 
-    /// Where the final gate runs.
     pub fn final_worktree(&self) -> Option<&Worktree> {
         self.final_worktree.as_ref()
     }
@@ -220,7 +213,7 @@ impl RunState {
         let approval = approval_at(state.stage).filter(|gate| state.needs(plan, *gate)).map(HumanGate::from);
         let tasks = (0..plan.agents.len()).filter_map(|agent| state.asks(plan, agent)).cloned().map(HumanGate::Task);
         let mut gates: Vec<HumanGate> = approval.into_iter().chain(tasks).collect();
-        gates.retain(|gate| state.answers.get(gate).is_none());
+        gates.retain(|gate| state.answer(gate).is_none());
         gates.dedup();
         gates
     }
@@ -245,12 +238,10 @@ impl RunState {
         self.plan().indices().any(|lane| !self.open_gates(lane).is_empty())
     }
 
-    /// How often the run was resumed.
     pub fn resumes(&self) -> u32 {
         self.resumes
     }
 
-    /// How many attempts run now.
     pub fn running_attempts(&self) -> usize {
         self.running_attempts
     }
@@ -258,12 +249,12 @@ impl RunState {
     /// Every job of this machine that was started or planned and has not ended.
     pub fn running_jobs(&self) -> impl Iterator<Item = &JobId> {
         let here = self.lanes.iter().filter(|lane| !lane.is_elsewhere());
-        here.flat_map(|lane| &lane.running).chain(self.final_gate.job())
+        here.flat_map(LaneState::running).chain(self.final_gate.job())
     }
 
     /// How long the path from where the lane stands to the end takes at most, in seconds.
     pub(crate) fn remaining(&self, lane: LaneIndex) -> u64 {
-        let agents = self.plan.lane(lane).agents.iter().zip(&self.lane(lane).agents);
+        let agents = self.plan.lane(lane).agents.iter().zip(self.lane(lane).agents());
         let done = agents.map(|(agent, worker)| seconds(&self.plan, agent, worker.task)).sum();
         self.indexes.path(lane).saturating_sub(done)
     }

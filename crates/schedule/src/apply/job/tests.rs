@@ -15,16 +15,16 @@ fn heard(session: Option<&str>, exit: &JobExit, words: Words<'_>) -> AgentState 
     let plan = Plan::new(parts).unwrap();
     let mut state = LaneState::new(&plan.lanes[0], 0);
     let worktree = Worktree { slot: 1, path: "/w".into(), branch: "lane/A".into(), head: commit(1) };
-    state.agents[0].worktree = Some(worktree);
+    state.attempts.agents_mut()[0].worktree = Some(worktree);
     let known = |id: &str| Session { id: id.to_owned(), usage: Usage::default(), worktree: "/w".into() };
-    state.agents[0].session = session.map(known);
+    state.attempts.agents_mut()[0].session = session.map(known);
     let mut worker = Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 };
-    worker.hear(exit, words);
-    state.agents.remove(0)
+    worker.record_report(exit, words);
+    state.agents()[0].clone()
 }
 
 #[test]
-fn an_attempt_whose_session_was_gone_costs_no_retry() {
+fn lost_session_costs_no_retry() {
     let named = Transcript { session: Some("s".into()), ..Transcript::default() };
     let unnamed = Transcript::default();
     let outage = Reading::Outage(Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None });
@@ -43,7 +43,7 @@ fn an_attempt_whose_session_was_gone_costs_no_retry() {
 }
 
 #[test]
-fn an_agents_own_words_count_and_a_reviewers_no() {
+fn own_report_and_rejection_are_recorded() {
     let said = |report: AgentReport| {
         heard(None, &exit(ExitCause::Exited, 0), Words { report: Some(&report), reading: None, transcript: None })
     };

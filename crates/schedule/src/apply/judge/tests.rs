@@ -21,7 +21,7 @@ fn failure(step: AgentStep) -> Failure {
 }
 
 #[test]
-fn what_ended_well_is_taken_unless_something_speaks_against_it() {
+fn successful_attempt_is_judged_by_its_report() {
     use Round::{Implementation, Requirements, Review};
     let exit = exit(ExitCause::Exited, 0);
     let taken = [
@@ -55,7 +55,7 @@ fn what_ended_well_is_taken_unless_something_speaks_against_it() {
 }
 
 #[test]
-fn what_ended_otherwise_is_named_with_what_the_agent_said() {
+fn failed_attempt_message_quotes_agent() {
     let plain = [
         (ExitCause::TimedOut, FailureKind::Timeout, "ran out of time (exit code 7)"),
         (ExitCause::NotStarted, FailureKind::Crash, "could not be started: why"),
@@ -97,7 +97,7 @@ fn an_outage_is_named_once() {
 }
 
 #[test]
-fn the_last_words_are_the_agents_own_before_those_of_its_program() {
+fn report_message_precedes_output() {
     let exit = exit(ExitCause::Exited, 0);
     let said = |own: bool, message: &str, transcript: &str, streams: bool| {
         let report = AgentReport { own, ..report("", "", message) };

@@ -5,14 +5,12 @@ use lanewright_model::FailureClass;
 /// How many violations of style the agent that made them fixes itself; more go to `style` (seed 003).
 pub const MAX_VIOLATIONS_OF_SAME_AGENT: usize = 5;
 
-/// The agent that fixes a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delegate {
     /// The agent that last touched the files that the findings name; where there is none, the agent of this name.
     LastToTouchElse(&'static str),
     /// The agent whose work was merged last.
     SameAgent,
-    /// The agent of this name.
     Named(&'static str),
     /// The user, with the log kept.
     Escalate,

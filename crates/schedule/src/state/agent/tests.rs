@@ -13,7 +13,7 @@ fn past(task: Option<TaskId>, signature: &str) -> PastFailure {
 }
 
 #[test]
-fn an_attempt_learns_from_its_task_and_from_the_work_as_a_whole() {
+fn failure_context_covers_task_and_whole_work() {
     let past = vec![past(Some(task("1")), "one"), past(None, "all"), past(Some(task("2")), "two")];
     let agent = AgentState { past, ..AgentState::default() };
     assert_eq!(agent.failure_context(&task("1")), ["Attempt 1: one", "Attempt 1: all"]);
@@ -21,7 +21,7 @@ fn an_attempt_learns_from_its_task_and_from_the_work_as_a_whole() {
 }
 
 #[test]
-fn retries_end_early_only_after_three_like_failures_of_one_task_in_one_life() {
+fn retries_end_early_after_three_equal_failures() {
     let alike = |retries, signatures: &[(&str, &str)]| {
         let past = signatures.iter().map(|(id, signature)| past(Some(task(id)), signature)).collect();
         AgentState { past, retries, ..AgentState::default() }.fails_alike()
@@ -58,12 +58,12 @@ fn far() -> AgentState {
 }
 
 #[test]
-fn it_may_start_again_at_the_nearest_state_first() {
+fn good_points_are_nearest_first() {
     assert_eq!(far().good_points(), [3, 2, 1, 0].map(commit));
 }
 
 #[test]
-fn tasks_are_done_again_whose_work_cannot_be_read() {
+fn reset_redoes_tasks_with_lost_commits() {
     for (head, task, passed) in [(3, 3, 3), (2, 2, 2), (1, 1, 1), (0, 0, 0)] {
         let mut agent = far();
         agent.reset(&commit(head));
@@ -76,7 +76,7 @@ fn tasks_are_done_again_whose_work_cannot_be_read() {
 }
 
 #[test]
-fn who_says_complete_has_to_have_something_unless_it_was_taken_before() {
+fn complete_without_changes_is_rejected() {
     let claims = |change: fn(&mut AgentState)| {
         let mut agent = AgentState {
             claims_completion: true,
@@ -87,7 +87,7 @@ fn who_says_complete_has_to_have_something_unless_it_was_taken_before() {
             ..AgentState::default()
         };
         change(&mut agent);
-        agent.claims_what_is_not(2)
+        agent.claims_missing_work(2)
     };
     assert!(claims(|_| {}));
     assert!(!claims(|agent| agent.claims_completion = false));
@@ -97,7 +97,7 @@ fn who_says_complete_has_to_have_something_unless_it_was_taken_before() {
 }
 
 #[test]
-fn a_gate_judges_again_before_anybody_works_on_what_it_refused() {
+fn failed_gate_runs_again_before_agent() {
     let judged = |restart, in_task: bool, has_gate, is_in_lane| {
         let failed = past(in_task.then(|| task("1")), "x");
         let mut agent = AgentState { restart, past: vec![failed], ..AgentState::default() };
@@ -114,7 +114,7 @@ fn a_gate_judges_again_before_anybody_works_on_what_it_refused() {
 }
 
 #[test]
-fn who_waited_for_a_retry_gives_up_and_another_life_begins_anew() {
+fn agent_out_of_retries_restarts_at_resume() {
     let failure = |kind| Failure::new(kind, "why");
     let mut agent =
         AgentState { step: AgentStep::Failed(failure(FailureKind::Crash)), phase: AgentPhase::Failed, ..far() };
@@ -136,7 +136,7 @@ fn who_waited_for_a_retry_gives_up_and_another_life_begins_anew() {
 }
 
 #[test]
-fn a_state_is_kept_under_one_name_until_it_is_kept() {
+fn snapshot_name_is_stable_until_taken() {
     let mut agent = AgentState { step: AgentStep::Snapshotting, ..AgentState::default() };
     agent.note_keeping(moment(1));
     agent.note_keeping(moment(2));
@@ -147,7 +147,7 @@ fn a_state_is_kept_under_one_name_until_it_is_kept() {
 }
 
 #[test]
-fn an_outage_counts_only_while_a_process_waits_for_its_end() {
+fn outage_time_excludes_inactive_run() {
     let reading = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
     let limit = Duration::from_secs(1);
     let out_at = |agent: &mut AgentState, at: i64| {

@@ -18,14 +18,14 @@ fn failed(cause: ExitCause, class: Option<FailureClass>) -> Gate {
 
 fn settled(exit: &JobExit, reading: Option<&Reading>) -> Gate {
     let mut gate = Gate::Running(job(2));
-    gate.settle(&job(1), exit, reading, &mut InVain::default());
+    gate.record_exit(&job(1), exit, reading, &mut NoProgress::default());
     assert_eq!(gate, Gate::Running(job(2)), "another job ended");
-    gate.settle(&job(2), exit, reading, &mut InVain::default());
+    gate.record_exit(&job(2), exit, reading, &mut NoProgress::default());
     gate
 }
 
 #[test]
-fn a_gate_stands_as_its_job_ended() {
+fn gate_result_follows_job_exit() {
     assert_eq!(settled(&exit(ExitCause::Exited, 0), None), Gate::Passed);
     assert_eq!(settled(&exit(ExitCause::Stopped, 7), None), Gate::Due);
     assert_eq!(settled(&exit(ExitCause::Lost, 7), None), Gate::Due);
@@ -36,7 +36,7 @@ fn a_gate_stands_as_its_job_ended() {
 }
 
 #[test]
-fn a_gate_is_due_again_for_a_reason() {
+fn gate_is_due_again_after_retry() {
     let after = |change: fn(&mut Gate), mut gate: Gate| {
         change(&mut gate);
         gate
@@ -49,7 +49,7 @@ fn a_gate_is_due_again_for_a_reason() {
 }
 
 #[test]
-fn only_an_output_that_was_read_can_be_misunderstood() {
+fn only_diagnosed_gate_can_be_misunderstood() {
     assert!(failed(ExitCause::Exited, Some(FailureClass::Unknown)).is_misunderstood());
     assert!(!failed(ExitCause::Exited, Some(FailureClass::Test)).is_misunderstood());
     assert!(!failed(ExitCause::Exited, None).is_misunderstood());
@@ -57,7 +57,7 @@ fn only_an_output_that_was_read_can_be_misunderstood() {
 }
 
 #[test]
-fn a_failed_gate_is_a_failure_with_all_that_is_known() {
+fn gate_failure_has_command_log_and_diagnosis() {
     let Gate::Failed(gate) = failed(ExitCause::Exited, Some(FailureClass::Test)) else { unreachable!() };
     let expected = Failure {
         command: Some("agent --go".into()),

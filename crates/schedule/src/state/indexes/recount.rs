@@ -14,7 +14,7 @@ const MOST_LANES: usize = 64;
 
 impl RunState {
     /// Panics unless the indexes say what a look at every lane says.
-    pub(crate) fn check_lists(&self) {
+    pub(crate) fn check_indexes(&self) {
         if self.started().is_none() || self.lanes.len() > MOST_LANES {
             return;
         }

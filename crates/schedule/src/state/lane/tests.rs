@@ -5,7 +5,9 @@ use lanewright_model::{CommandLine, FailureKind, LaneIndex};
 use super::*;
 use crate::RunState;
 use crate::sample_plans::{self, commit, lane, moment};
-use crate::state::agent::{OutageState, PastFailure};
+use crate::state::agent::{AgentStep, OutageState, PastFailure};
+use lanewright_model::RetryLevel;
+use lanewright_model::event::Event;
 
 fn failure() -> Failure {
     Failure::new(FailureKind::Crash, "why")
@@ -16,9 +18,14 @@ fn level(change: fn(&mut AgentState)) -> Option<RetryLevel> {
     let plan = Lane { retries: 2, ..lane("A", &[], 1, &[]) };
     let mut state = LaneState::new(&plan, 0);
     let task = Some(plan.agents[0].tasks[0].id.clone());
-    state.agents[0].past.push(PastFailure { task, attempt: 1, failure: failure(), signature: "x".into() });
-    change(&mut state.agents[0]);
-    state.next_level(&plan, 0)
+    state.attempts.agents_mut()[0].past.push(PastFailure {
+        task,
+        attempt: 1,
+        failure: failure(),
+        signature: "x".into(),
+    });
+    change(&mut state.attempts.agents_mut()[0]);
+    state.attempts.next_level(&plan, 0)
 }
 
 #[test]
@@ -32,23 +39,23 @@ fn a_task_is_retried_then_put_back_once() {
     let out = |given_up: bool| {
         let plan = lane("A", &[], 1, &[]);
         let mut state = LaneState::new(&plan, 0);
-        state.agents[0].outage = outage(given_up);
-        state.next_level(&plan, 0)
+        state.attempts.agents_mut()[0].outage = outage(given_up);
+        state.attempts.next_level(&plan, 0)
     };
     assert_eq!((out(false), out(true)), (Some(RetryLevel::Wait), None));
     let never = Lane { retries: 0, ..lane("A", &[], 1, &[]) };
-    assert_eq!(LaneState::new(&never, 0).next_level(&never, 0), None);
+    assert_eq!(LaneState::new(&never, 0).attempts.next_level(&never, 0), None);
 }
 
 #[test]
-fn an_agent_ends_its_lane_when_nothing_more_will_come_of_it() {
+fn agent_without_retries_ends_lane() {
     let plan = lane("A", &[], 1, &[]);
     let end = |step: AgentStep, unkept: Option<&str>| {
         let mut state = LaneState::new(&plan, 0);
-        state.agents[0].step = step;
-        state.agents[0].unkept = unkept.map(str::to_owned);
-        let settled = state.is_settled(&plan, 0);
-        (state.agent_end(&plan, 0), settled, state.is_quiet())
+        state.attempts.agents_mut()[0].step = step;
+        state.attempts.agents_mut()[0].unkept = unkept.map(str::to_owned);
+        let settled = state.attempts.is_final(&plan, 0);
+        (state.attempts.end_of(&plan, 0), settled, state.is_quiet())
     };
     let blocked = |reason: &str| Some(Event::LaneBlocked { lane: plan.id.clone(), reason: reason.to_owned() });
     let failed = Some(Event::LaneFailed { lane: plan.id.clone(), failure: failure() });
@@ -82,24 +89,24 @@ fn each_stage_has_its_round_and_its_approval() {
 }
 
 #[test]
-fn answers_are_passed_on_in_order_and_a_no_is_forgotten_in_another_life() {
+fn rejection_is_forgotten_at_resume() {
     let mut state = LaneState::default();
     let (plan, changes) = (HumanGate::from(Approval::Plan), HumanGate::from(Approval::Changes));
-    state.answers.give(plan.clone(), true, "good");
-    state.answers.give(changes.clone(), false, "");
-    state.remarks.push("go on".to_owned());
+    state.approvals.give(plan.clone(), true, "good");
+    state.approvals.give(changes.clone(), false, "");
+    state.approvals.remark("go on");
     assert_eq!(state.remarks(), ["good", "go on"]);
-    assert!(state.answers.approve(&plan) && !state.answers.approve(&changes));
+    assert!(state.approvals.approve(&plan) && !state.approvals.approve(&changes));
     assert_eq!(state.answer(&changes).map(|answer| answer.approved), Some(false));
-    state.answers.forget_rejections();
+    state.approvals.forget_rejections();
     assert!(state.answer(&plan).is_some() && state.answer(&changes).is_none());
 }
 
 #[test]
-fn a_lane_is_left_to_do_until_it_is_merged_or_left_out() {
+fn lane_is_left_to_do_until_merged() {
     let left = |end, merged| {
         let mut state = LaneState { end, ..LaneState::default() };
-        state.merging.merged = merged;
+        state.merge.merged = merged;
         state.is_left_to_do()
     };
     assert!(left(None, None) && left(Some(LaneEnd::Failed(failure())), None));
@@ -108,12 +115,12 @@ fn a_lane_is_left_to_do_until_it_is_merged_or_left_out() {
 }
 
 #[test]
-fn a_merge_is_tested_only_where_it_holds_what_no_test_saw() {
+fn merge_is_tested_only_if_base_moved() {
     let under_test = |moved, tests: &[&str]| {
         let tests = tests.iter().map(|line| CommandLine::Shell(line.to_string())).collect();
         let plan = Lane { tests, ..lane("A", &[], 1, &[]) };
         let mut state = LaneState::new(&plan, 0);
-        state.merging.staged = Some(StagedMerge { onto: commit(1), commit: commit(2), moved });
+        state.merge.staged = Some(StagedMerge { onto: commit(1), commit: commit(2), moved });
         state.merge_under_test(&plan).is_some()
     };
     assert!(under_test(true, &["t"]));
@@ -121,7 +128,7 @@ fn a_merge_is_tested_only_where_it_holds_what_no_test_saw() {
 }
 
 #[test]
-fn an_unrecorded_step_hides_who_changed_a_lane() {
+fn unrecorded_step_may_explain_change() {
     let plan = lane("A", &[], 1, &[]);
     let changed_by_others_only = |change: fn(&mut LaneState)| {
         let mut run = RunState::new(Arc::new(sample_plans::plan(vec![plan.clone()], &[])));
@@ -132,14 +139,14 @@ fn an_unrecorded_step_hides_who_changed_a_lane() {
     };
     assert!(changed_by_others_only(|_| {}), "it was stopped between two steps");
     assert!(!changed_by_others_only(|lane| lane.stopping = None), "it was at work");
-    assert!(!changed_by_others_only(|lane| lane.merging.rebuild = Some(Rebuild::OnIntegration)));
+    assert!(!changed_by_others_only(|lane| lane.merge.rebuild = Some(Rebuild::OnIntegration)));
     for step in [AgentStep::Merging, AgentStep::Committing] {
         let mut state = LaneState { stopping: Some(false), ..LaneState::new(&plan, 0) };
-        state.agents[0].step = step;
+        state.attempts.agents_mut()[0].step = step;
         assert!(state.has_unrecorded_step(&plan));
     }
-    assert!(!changed_by_others_only(|lane| lane.agents[0].restart = RestartFrom::LastGood));
+    assert!(!changed_by_others_only(|lane| lane.attempts.agents_mut()[0].restart = RestartFrom::LastGood));
     assert!(!changed_by_others_only(|lane| {
-        (lane.end, lane.merging.rebuild) = (Some(LaneEnd::Failed(failure())), Some(Rebuild::OnIntegration));
+        (lane.end, lane.merge.rebuild) = (Some(LaneEnd::Failed(failure())), Some(Rebuild::OnIntegration));
     }));
 }

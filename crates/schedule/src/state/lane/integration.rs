@@ -1,4 +1,4 @@
-//! The work of agents on its way into their lane: its branch and its worktree change for one at a time.
+//! The integration of agents' work into their lane: its branch and its worktree change for one at a time.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use lanewright_model::CommitId;
 
 use crate::state::agent::{AgentState, AgentStep};
 
-/// What was taken into a lane, and what waits for that.
+/// What was merged into a lane, and what waits for that.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Intake {
+pub(crate) struct Integration {
     /// Agents that are merged and judged by the `checkpoint` gate one at a time, first come first served.
     queue: VecDeque<usize>,
     merges: Vec<(usize, CommitId)>,
@@ -16,7 +16,7 @@ pub(crate) struct Intake {
     accepted: Vec<CommitId>,
 }
 
-impl Intake {
+impl Integration {
     /// Merges of agents since the lane stands on its base, oldest first: whose, and the lane's head after it.
     pub(crate) fn merges(&self) -> &[(usize, CommitId)] {
         &self.merges
@@ -29,7 +29,7 @@ impl Intake {
     }
 
     /// A person moved the lane's branch to `head`, which stands for everything before it.
-    pub(crate) fn stand_at(&mut self, head: &CommitId) {
+    pub(crate) fn set_head(&mut self, head: &CommitId) {
         self.accepted = vec![head.clone()];
     }
 
@@ -55,8 +55,8 @@ impl Intake {
         }
     }
 
-    /// The lane stands on another base, with nothing of its agents in it.
-    pub(crate) fn begin_again(&mut self) {
+    /// The lane is on another base, with nothing of its agents in it.
+    pub(crate) fn restart(&mut self) {
         self.merges.clear();
         self.accepted.clear();
     }

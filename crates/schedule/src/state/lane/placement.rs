@@ -18,7 +18,7 @@ pub struct PlacementState {
     pub(crate) seen: u64,
     /// Whether this process leaves it where it is, after a forced stop without an answer. In no log: another process
     /// follows it.
-    pub(crate) is_let_go: bool,
+    pub(crate) is_released: bool,
 }
 
 /// Where a lane is.

@@ -17,15 +17,19 @@ use crate::state::lane::LaneState;
 impl RunState {
     /// Lanes that wait only for lanes whose merge nothing but Lanewright itself is needed for, the longest remaining
     /// path first.
-    pub(crate) fn ready_soon(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
+    pub(crate) fn upcoming(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
         let coming = self.coming();
         let dependants = coming.iter().flat_map(|&lane| self.plan.dag().dependants(lane));
         let waits_for_these = |lane: &&LaneIndex| {
             let dependencies = self.plan.dag().dependencies(**lane);
             self.lane(**lane).missing == dependencies.iter().filter(|on| coming.contains(on)).count()
         };
-        let soon = dependants.filter(|lane| self.lane(**lane).can_begin_at_all()).filter(waits_for_these);
-        soon.map(|&lane| (Reverse(self.indexes.path(lane)), lane)).collect()
+        let can_begin = |lane: &&LaneIndex| self.lane(**lane).is_waiting();
+        dependants
+            .filter(can_begin)
+            .filter(waits_for_these)
+            .map(|&lane| (Reverse(self.indexes.path(lane)), lane))
+            .collect()
     }
 
     /// How many lanes Lanewright alone is at work on. They are about to return their worktrees; creating others takes longer.
@@ -51,34 +55,26 @@ impl RunState {
         let by_itself = plan.tests.is_empty()
             && plan.round(Round::Review).next().is_none()
             && !plan.needs(Approval::Changes)
-            && (plan.setup.is_empty() || lane.setup == Gate::Passed)
+            && (plan.setup.is_empty() || *lane.work.setup() == Gate::Passed)
             && self.plan.gates.checkpoint.is_empty()
             && self.merge_mode() != Some(MergeMode::Pr);
-        by_itself && lane.merged().is_none() && lane.is_on_its_way(plan, &self.plan)
+        by_itself && lane.merged().is_none() && is_on_its_way(lane, plan, &self.plan)
     }
 }
 
-impl LaneState {
-    fn can_begin_at_all(&self) -> bool {
-        self.stage == LaneStage::Waiting && self.end.is_none() && self.stopping.is_none()
-    }
-
-    fn is_on_its_way(&self, lane: &Lane, plan: &Plan) -> bool {
-        let worked = (LaneStage::Implementation..=LaneStage::AwaitingUserApproval).contains(&self.stage);
-        let sound = self.end.is_none() && self.stopping.is_none() && self.failure.is_none() && self.rebuild().is_none();
-        let done = |agent: usize| self.agents[agent].is_nearly_done(&lane.agents[agent], plan);
-        worked && sound && lane.round(Round::Implementation).all(done)
-    }
+fn is_on_its_way(state: &LaneState, lane: &Lane, plan: &Plan) -> bool {
+    let worked = (LaneStage::Implementation..=LaneStage::AwaitingUserApproval).contains(&state.stage);
+    let sound = state.end.is_none() && state.stopping.is_none() && state.failure.is_none() && state.rebuild().is_none();
+    let done = |agent: usize| is_nearly_done(&state.agents()[agent], &lane.agents[agent], plan);
+    worked && sound && lane.round(Round::Implementation).all(done)
 }
 
-impl AgentState {
-    fn is_nearly_done(&self, agent: &Agent, plan: &Plan) -> bool {
-        let is_last = self.task + 1 == agent.tasks.len();
-        match self.step {
-            AgentStep::Done | AgentStep::Merging => true,
-            AgentStep::Snapshotting => is_last,
-            AgentStep::Committing => is_last && !plan.is_gated(&agent.tasks[self.task]),
-            _ => false,
-        }
+fn is_nearly_done(state: &AgentState, agent: &Agent, plan: &Plan) -> bool {
+    let is_last = state.task + 1 == agent.tasks.len();
+    match state.step {
+        AgentStep::Done | AgentStep::Merging => true,
+        AgentStep::Snapshotting => is_last,
+        AgentStep::Committing => is_last && !plan.is_gated(&agent.tasks[state.task]),
+        _ => false,
     }
 }

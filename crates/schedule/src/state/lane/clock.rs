@@ -9,7 +9,7 @@ use lanewright_model::Timestamp;
 pub(crate) struct LaneClock {
     /// Since when the time limit counts.
     runs_since: Option<Timestamp>,
-    stands_since: Option<Timestamp>,
+    since: Option<Timestamp>,
     /// Since when the lane waits for a person.
     parked_since: Option<Timestamp>,
 }
@@ -17,8 +17,8 @@ pub(crate) struct LaneClock {
 impl LaneClock {
     /// When the lane came to its stage, or its rollback began. A resume changes nothing of that: snapshots are named by
     /// it, so that a second request for one finds the first.
-    pub(crate) fn stands_since(&self) -> Option<Timestamp> {
-        self.stands_since
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        self.since
     }
 
     pub(crate) fn deadline(&self, limit: Duration) -> Option<Timestamp> {
@@ -27,11 +27,11 @@ impl LaneClock {
 
     pub(crate) fn move_on(&mut self, at: Timestamp) {
         self.runs_since.get_or_insert(at);
-        self.stands_since = Some(at);
+        self.since = Some(at);
     }
 
     pub(crate) fn begin_rollback(&mut self, at: Timestamp) {
-        self.stands_since = Some(at);
+        self.since = Some(at);
     }
 
     /// The time that a person took to answer does not count.

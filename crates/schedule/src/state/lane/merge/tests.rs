@@ -2,12 +2,12 @@ use super::*;
 use crate::sample_plans::commit;
 
 #[test]
-fn what_fails_at_the_queue_decides_what_the_lane_is_put_onto() {
+fn failure_at_merge_queue_selects_rebuild() {
     let rebuild = |stage, kind| {
         let staged = StagedMerge { onto: commit(1), commit: commit(2), moved: true };
-        let mut merging = Merging { staged: Some(staged), ..Merging::default() };
-        merging.fail(stage, &Failure::new(kind, "why"));
-        merging.rebuild
+        let mut merge = Merge { staged: Some(staged), ..Merge::default() };
+        merge.fail(stage, &Failure::new(kind, "why"));
+        merge.rebuild
     };
     let queue = LaneStage::AwaitingUserApproval;
     assert_eq!(rebuild(queue, FailureKind::Conflict), Some(Rebuild::OnIntegration));

@@ -4,23 +4,23 @@ use crate::sample_plans::moment;
 const LIMIT: Duration = Duration::from_millis(100);
 
 #[test]
-fn the_limit_counts_from_the_first_stage_without_the_time_that_people_took() {
+fn lane_timeout_excludes_waiting_for_people() {
     let mut clock = LaneClock::default();
     assert_eq!(clock.deadline(LIMIT), None);
     clock.move_on(moment(10));
     clock.move_on(moment(20));
-    assert_eq!((clock.deadline(LIMIT), clock.stands_since()), (Some(moment(110)), Some(moment(20))));
+    assert_eq!((clock.deadline(LIMIT), clock.since()), (Some(moment(110)), Some(moment(20))));
     clock.park(true, moment(30));
     clock.park(true, moment(35));
     clock.park(false, moment(40));
     clock.park(false, moment(50));
     assert_eq!(clock.deadline(LIMIT), Some(moment(120)));
     clock.begin_rollback(moment(60));
-    assert_eq!(clock.stands_since(), Some(moment(60)));
+    assert_eq!(clock.since(), Some(moment(60)));
 }
 
 #[test]
-fn time_asleep_does_not_count_also_while_a_person_is_waited_for() {
+fn lane_timeout_excludes_sleep() {
     let mut clock = LaneClock::default();
     clock.sleep(LIMIT);
     assert_eq!(clock.deadline(LIMIT), None, "it has not begun");
@@ -34,7 +34,7 @@ fn time_asleep_does_not_count_also_while_a_person_is_waited_for() {
 }
 
 #[test]
-fn another_life_has_the_whole_limit_again() {
+fn resume_restarts_lane_timeout() {
     let mut clock = LaneClock::default();
     clock.restart(moment(5));
     assert_eq!(clock.deadline(LIMIT), None, "it has not begun");
@@ -42,5 +42,5 @@ fn another_life_has_the_whole_limit_again() {
     clock.park(true, moment(20));
     clock.restart(moment(1000));
     clock.park(false, moment(1001));
-    assert_eq!((clock.deadline(LIMIT), clock.stands_since()), (Some(moment(1101)), Some(moment(10))));
+    assert_eq!((clock.deadline(LIMIT), clock.since()), (Some(moment(1101)), Some(moment(10))));
 }

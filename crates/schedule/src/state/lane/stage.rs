@@ -19,7 +19,7 @@ mod tests {
     use LaneStage::*;
 
     #[test]
-    fn lanes_go_forward_one_stage_at_a_time_or_back_to_be_fixed() {
+    fn lane_stage_transitions() {
         assert!(may_move(Waiting, Init) && may_move(Complete, Cleanup));
         assert!(may_move(Validation, Implementation) && may_move(Synthesis, Requirements));
         assert!(!may_move(Init, Implementation), "a stage was skipped");

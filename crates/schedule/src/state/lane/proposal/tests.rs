@@ -4,7 +4,7 @@ use super::*;
 use crate::sample_plans::{commit, moment};
 
 #[test]
-fn outages_count_in_a_row_and_a_rollback_keeps_what_the_forge_has() {
+fn rollback_keeps_pull_request() {
     let lane = || LaneId::new("A").unwrap();
     let outage = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
     let out = || Event::ForgeUnavailable { lane: lane(), outage: outage() };

@@ -1,63 +1,65 @@
 //! One lane: where it is, what it has, and what was decided about it.
+//!
+//! Each concern has its own part with its own rules: `work` (branch and worktree), `attempts` (agents and jobs, with
+//! `integration`: their work on its way into the lane), `validation`, `merge`, `proposal`, `approvals`, `placement` and
+//! `clock`. Here and in `changes` is what concerns several of them.
+
+pub(crate) mod approvals;
+pub(crate) mod attempts;
+mod changes;
+mod clock;
+mod integration;
+pub(crate) mod merge;
+pub(crate) mod placement;
+pub(crate) mod proposal;
+pub(crate) mod stage;
+pub(crate) mod validation;
+mod work;
 
 use std::collections::BTreeSet;
 
-use lanewright_model::event::{Event, LaneStage, Worktree};
+use lanewright_model::event::{LaneStage, Worktree};
 use lanewright_model::{
-    AgentName, Approval, CommitId, Failure, FailureKind, HumanGate, JobId, Lane, RetryLevel, Round, Runner, Session,
-    Stage, TaskId, Timestamp,
+    AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, Round, Runner, Session, Stage, TaskId, Timestamp,
 };
 
-use crate::state::agent::{AgentState, AgentStep, RestartFrom};
-use crate::state::answers::{Answer, Answers};
-use crate::state::gate::Gate;
-use crate::state::in_vain::InVain;
-use crate::state::intake::Intake;
-use crate::state::lane_clock::LaneClock;
-use crate::state::merging::{Merging, Rebuild, StagedMerge};
-use crate::state::placement::PlacementState;
-use crate::state::proposal::ProposalState;
-use crate::state::rework::Rework;
-use crate::state::validation::Validation;
+use crate::state::agent::{AgentState, RestartFrom};
+use crate::state::lane::approvals::{Answer, Approvals};
+use crate::state::lane::attempts::Attempts;
+use crate::state::lane::clock::LaneClock;
+use crate::state::lane::merge::{Merge, Rebuild, StagedMerge};
+use crate::state::lane::placement::PlacementState;
+use crate::state::lane::proposal::ProposalState;
+use crate::state::lane::validation::Validation;
+use crate::state::lane::work::Work;
+use crate::state::no_progress::NoProgress;
 
-/// One lane.
 #[derive(Debug, Clone, Default)]
 pub struct LaneState {
     pub(crate) stage: LaneStage,
     pub(crate) end: Option<LaneEnd>,
     /// Dependencies that are not merged yet.
     pub(crate) missing: usize,
-    pub(crate) base: Option<CommitId>,
-    pub(crate) port: u16,
-    pub(crate) worktree: Option<Worktree>,
-    pub(crate) head: Option<CommitId>,
-    pub(crate) setup: Gate,
-    pub(crate) agents: Vec<AgentState>,
-    pub(crate) intake: Intake,
+    pub(crate) work: Work,
+    pub(crate) attempts: Attempts,
     pub(crate) validation: Validation,
-    pub(crate) rework: Rework,
-    pub(crate) merging: Merging,
+    pub(crate) merge: Merge,
     pub(crate) proposal: ProposalState,
     pub(crate) placement: PlacementState,
-    pub(crate) answers: Answers,
-    /// What people said when they resumed the run, oldest first.
-    pub(crate) remarks: Vec<String>,
+    pub(crate) approvals: Approvals,
     pub(crate) clock: LaneClock,
     /// The checkpoints it reached on its present way.
     pub(crate) checkpoints: BTreeSet<Stage>,
-    pub(crate) snapshots: Vec<(String, CommitId)>,
-    pub(crate) running: BTreeSet<JobId>,
     /// It was asked to stop, perhaps by force; nothing new begins in it.
     pub(crate) stopping: Option<bool>,
     /// It was left out of a resume after a crash: a step of it may be done and not recorded.
-    pub(crate) interrupted: bool,
+    interrupted: bool,
     /// A failure that was noted for the lane and has not been acted upon.
     pub(crate) failure: Option<Failure>,
-    pub(crate) rolling_back: bool,
-    pub(crate) in_vain: InVain,
+    rolling_back: bool,
+    pub(crate) no_progress: NoProgress,
 }
 
-/// How a lane ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LaneEnd {
     /// Its work is where it belongs and it is cleaned up.
@@ -78,94 +80,78 @@ pub enum LaneEnd {
 
 impl LaneState {
     pub(crate) fn new(lane: &Lane, missing: usize) -> Self {
-        Self { missing, agents: vec![AgentState::default(); lane.agents.len()], ..Self::default() }
+        Self { missing, attempts: Attempts::new(lane.agents.len()), ..Self::default() }
     }
 
-    /// Where it stands.
     pub fn stage(&self) -> LaneStage {
         self.stage
     }
 
-    /// How it ended, if it did.
     pub fn end(&self) -> Option<&LaneEnd> {
         self.end.as_ref()
     }
 
     /// What it is built on.
     pub fn base(&self) -> Option<&CommitId> {
-        self.base.as_ref()
+        self.work.base.as_ref()
     }
 
-    /// Its branch's head.
     pub fn head(&self) -> Option<&CommitId> {
-        self.head.as_ref()
+        self.work.head.as_ref()
     }
 
     /// The first of its ports; 0 before it has any.
     pub fn port(&self) -> u16 {
-        self.port
+        self.work.port
     }
 
-    /// Its own worktree.
     pub fn worktree(&self) -> Option<&Worktree> {
-        self.worktree.as_ref()
+        self.work.worktree.as_ref()
     }
 
     /// Where the agent works; the lane's worktree if it shares that.
     pub fn workplace(&self, plan: &Lane, agent: usize) -> Option<&Worktree> {
-        if plan.shares_worktree(agent) { self.worktree.as_ref() } else { self.agents[agent].worktree.as_ref() }
+        if plan.shares_worktree(agent) { self.worktree() } else { self.agents()[agent].worktree.as_ref() }
     }
 
     /// The session that an agent's next attempt continues with the program that `runner` describes.
     pub fn continued_session(&self, plan: &Lane, agent: usize, runner: &Runner) -> Option<&Session> {
         let worktree = &self.workplace(plan, agent)?.path;
-        let worker = &self.agents[agent];
+        let worker = &self.agents()[agent];
         let session = worker.session.as_ref().filter(|_| worker.restart == RestartFrom::Here)?;
         (runner.continue_anywhere || session.worktree == *worktree).then_some(session)
     }
 
     /// Its agents, in the order of the plan.
     pub fn agents(&self) -> &[AgentState] {
-        &self.agents
+        self.attempts.agents()
     }
 
     /// Whether an agent is at a task in the worktree of `agent`, or of the lane; what else is changed there is committed
     /// by no agent.
     pub fn is_worked_on(&self, plan: &Lane, agent: Option<usize>) -> bool {
-        match agent {
-            Some(agent) => plan.agents[agent].round != Round::Implementation || self.agents[agent].is_at_a_task(),
-            None => plan.round(Round::Implementation).filter(|&agent| plan.shares_worktree(agent)).any(|agent| {
-                let works_again = self.agents[agent].failure().is_some() && !self.has_all_of(agent);
-                works_again || self.agents[agent].is_at_a_task()
-            }),
-        }
-    }
-
-    /// Whether the lane's branch has what the agent will bring, as long as it does not work again.
-    pub(crate) fn has_all_of(&self, agent: usize) -> bool {
-        let is_idle = |failure: &Failure| failure.kind == FailureKind::Idle;
-        self.intake.has(agent) || self.agents[agent].failure().is_some_and(is_idle)
+        self.attempts.is_worked_on(plan, agent)
     }
 
     /// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
     pub fn start_of(&self, agent: usize) -> Option<&CommitId> {
-        let before = || self.intake.merges().last().map(|(_, head)| head);
-        self.agents[agent].start.as_ref().or_else(before).or(self.base.as_ref())
+        let before = || self.merges().last().map(|(_, head)| head);
+        self.agents()[agent].start.as_ref().or_else(before).or(self.base())
     }
 
     /// Merges of agents into it since it stands on its base, oldest first: whose, and its head after it.
     pub fn merges(&self) -> &[(usize, CommitId)] {
-        self.intake.merges()
+        self.attempts.integration().merges()
     }
 
     /// Commits that its head must hold before it is merged, whatever the scheduler decided: the work of its agents.
     pub fn accepted(&self) -> &[CommitId] {
-        self.intake.accepted()
+        self.attempts.integration().accepted()
     }
 
     /// A merge into the integration branch that is made and not published.
     pub fn staged(&self) -> Option<&StagedMerge> {
-        self.merging.staged.as_ref()
+        self.merge.staged.as_ref()
     }
 
     /// The merge that its tests judge in its worktree, which is on no branch meanwhile.
@@ -175,22 +161,21 @@ impl LaneState {
 
     /// What it must be put onto before its agents go on.
     pub fn rebuild(&self) -> Option<&Rebuild> {
-        self.merging.rebuild.as_ref()
+        self.merge.rebuild.as_ref()
     }
 
     /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
     pub fn merged(&self) -> Option<&CommitId> {
-        self.merging.merged.as_ref()
+        self.merge.merged.as_ref()
     }
 
-    /// What is known of its work on a cluster.
     pub fn placement(&self) -> &PlacementState {
         &self.placement
     }
 
     /// Its attempts that run here, so that they count for the limit of attempts.
     pub(crate) fn attempts_here(&self) -> usize {
-        if self.is_elsewhere() { 0 } else { self.running.iter().filter(|job| job.is_attempt()).count() }
+        if self.is_elsewhere() { 0 } else { self.attempts.running_attempts() }
     }
 
     /// Whether a job of a cluster has it, or is about to.
@@ -198,24 +183,22 @@ impl LaneState {
         self.placement.current().is_some()
     }
 
-    /// What the remote and the forge have of it.
     pub fn proposal(&self) -> &ProposalState {
         &self.proposal
     }
 
     /// The refs that keep its snapshots, and what they keep.
     pub fn snapshots(&self) -> &[(String, CommitId)] {
-        &self.snapshots
+        &self.work.snapshots
     }
 
-    /// Jobs that were started and have not ended.
     pub fn running(&self) -> &BTreeSet<JobId> {
-        &self.running
+        self.attempts.running()
     }
 
     /// When it came to its stage, or its rollback began.
-    pub fn stands_since(&self) -> Option<Timestamp> {
-        self.clock.stands_since()
+    pub fn since(&self) -> Option<Timestamp> {
+        self.clock.since()
     }
 
     /// Whether its rollback began and is not finished.
@@ -225,12 +208,11 @@ impl LaneState {
 
     /// What people said of it, in their answers and when they resumed the run.
     pub fn remarks(&self) -> Vec<String> {
-        self.answers.messages().chain(&self.remarks).cloned().collect()
+        self.approvals.remarks()
     }
 
-    /// The answer that was given at a gate.
     pub fn answer(&self, gate: &HumanGate) -> Option<&Answer> {
-        self.answers.get(gate)
+        self.approvals.get(gate)
     }
 
     /// Whether anything of it was made that is still there.
@@ -238,7 +220,11 @@ impl LaneState {
         self.stage != LaneStage::Waiting || self.rolling_back
     }
 
-    /// Whether the user leaves it out.
+    /// Whether it has not begun and may once its dependencies are merged.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.stage == LaneStage::Waiting && self.end.is_none() && self.stopping.is_none()
+    }
+
     pub fn is_skipped(&self) -> bool {
         self.end == Some(LaneEnd::Skipped)
     }
@@ -279,7 +265,7 @@ impl LaneState {
 
     /// Whether it can do nothing before a person says something.
     pub fn is_parked(&self, plan: &Lane) -> bool {
-        let unanswered = |gate: Approval| self.needs(plan, gate) && self.answers.get(&gate.into()).is_none();
+        let unanswered = |gate: Approval| self.needs(plan, gate) && self.answer(&gate.into()).is_none();
         let asks = || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered);
         !self.is_elsewhere() && (self.is_stopped() || asks())
     }
@@ -297,119 +283,29 @@ impl LaneState {
     /// Whether a step that moves a branch or changes a worktree of it was wanted and is not recorded as done. If the
     /// process died, also after a stop or a failure, the step may be done all the same.
     pub(crate) fn has_unrecorded_step(&self, plan: &Lane) -> bool {
-        let is_unrecorded = |(at, agent): (usize, &AgentState)| match agent.step {
-            AgentStep::Merging | AgentStep::Committing => true,
-            AgentStep::Done => agent.worktree.is_some() && !plan.shares_worktree(at),
-            _ => agent.restart != RestartFrom::Here,
-        };
-        self.rebuild().is_some() || self.agents.iter().enumerate().any(is_unrecorded)
+        self.rebuild().is_some() || self.attempts.has_unrecorded_step(plan)
     }
 
     /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged. An
     /// agent that ends the lane once the others rest does nothing more either.
     pub(crate) fn is_at_rest(&self, plan: &Lane) -> bool {
-        let waits = |agent: usize| match self.agents[agent].step {
-            AgentStep::Ready | AgentStep::Asking | AgentStep::Retrying(_) | AgentStep::Done => true,
-            _ => self.agent_end(plan, agent).is_some(),
-        };
-        let round = current_round(plan, self.stage);
-        self.running.is_empty() && round.is_none_or(|round| self.in_turn(plan, round).all(waits))
-    }
-
-    /// The agents of a round that may move now: those that share a worktree take turns.
-    pub(crate) fn in_turn(&self, plan: &Lane, round: Round) -> impl Iterator<Item = usize> {
-        let has_turn = |agent: &usize| plan.shares_worktree(*agent) && self.agents[*agent].step != AgentStep::Done;
-        let last = plan.round(round).find(has_turn).unwrap_or(usize::MAX);
-        plan.round(round).take_while(move |agent| *agent <= last)
+        self.attempts.is_at_rest(plan, current_round(plan, self.stage))
     }
 
     /// Whether no job of it runs and nothing that a job left waits to be kept.
     pub fn is_quiet(&self) -> bool {
-        let salvaging = |agent: &AgentState| matches!(agent.step, AgentStep::Salvaging(..)) && agent.unkept.is_none();
-        !self.is_elsewhere() && self.running.is_empty() && !self.agents.iter().any(salvaging)
+        !self.is_elsewhere() && self.attempts.is_quiet()
     }
 
     /// The person's task that the agent waits for.
     pub fn asks<'p>(&self, plan: &'p Lane, agent: usize) -> Option<&'p TaskId> {
-        let worker = &self.agents[agent];
-        (worker.step == AgentStep::Asking).then(|| &plan.agents[agent].tasks[worker.task].id)
+        self.attempts.asks(plan, agent)
     }
 
     /// Whether the agents of the round have come as far as they can without a person's answer.
     pub(crate) fn waits_for_people(&self, plan: &Lane) -> bool {
-        let Some(round) = current_round(plan, self.stage) else { return false };
-        let mut asks = false;
-        for agent in plan.round(round) {
-            let unanswered = |task: &TaskId| self.answers.get(&HumanGate::Task(task.clone())).is_none();
-            match &self.agents[agent].step {
-                AgentStep::Asking if self.asks(plan, agent).is_some_and(unanswered) => asks = true,
-                AgentStep::Done if self.agents[agent].worktree.is_none() || plan.shares_worktree(agent) => {}
-                _ => return false,
-            }
-            // Those that share the worktree take turns.
-            if asks && plan.shares_worktree(agent) {
-                return true;
-            }
-        }
-        asks
-    }
-
-    /// What a further attempt of the agent would be for; `None`: only a person can help now. Its task is retried, then
-    /// put back once; the lane as a whole is only retried, because only a task has a last state that passed.
-    pub(crate) fn next_level(&self, plan: &Lane, agent: usize) -> Option<RetryLevel> {
-        let worker = &self.agents[agent];
-        let retries = if worker.failed_in_task() { worker.retries } else { self.rework.rounds };
-        let may_roll_back = worker.failed_in_task() && plan.retries > 0;
-        match worker.outage {
-            Some(outage) if outage.given_up => None,
-            Some(_) => Some(RetryLevel::Wait),
-            None if worker.excused => Some(RetryLevel::Wait),
-            None if worker.rolled_back => None,
-            None if retries < plan.retries && !worker.fails_alike() => Some(RetryLevel::Retry),
-            None => may_roll_back.then_some(RetryLevel::Rollback),
-        }
-    }
-
-    /// Whether another agent is being taken into the lane.
-    pub(crate) fn waits_for_its_turn(&self, agent: usize) -> bool {
-        self.agents[agent].step == AgentStep::Merging && !self.intake.is_turn_of(agent)
-    }
-
-    /// Whether nothing more will come of the agent in this life of the run.
-    pub(crate) fn is_settled(&self, plan: &Lane, agent: usize) -> bool {
-        let waits = self.asks(plan, agent).is_some();
-        waits || self.agents[agent].step == AgentStep::Done || self.agent_end(plan, agent).is_some()
-    }
-
-    /// How the agent ends its lane, if no retry is left or something outside must come first.
-    pub(crate) fn agent_end(&self, plan: &Lane, agent: usize) -> Option<Event> {
-        let lane = plan.id.clone();
-        match &self.agents[agent].step {
-            AgentStep::Failed(_) if self.next_level(plan, agent).is_some() => None,
-            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => {
-                Some(Event::LaneFailed { lane, failure: failure.clone() })
-            }
-            AgentStep::Salvaging(..) => self.agents[agent].unkept.as_ref().map(|error| {
-                let reason =
-                    format!("what {} left cannot be kept, so it is not touched: {error}", plan.agents[agent].name);
-                Event::LaneBlocked { lane, reason }
-            }),
-            AgentStep::Blocked(reason) => {
-                Some(Event::LaneBlocked { lane, reason: blocked_reason(plan, agent, reason) })
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Why the lane is blocked, in the words of its agent, which is named where there are others.
-fn blocked_reason(plan: &Lane, agent: usize, reason: &str) -> String {
-    let name = (plan.agents.len() > 1).then(|| &plan.agents[agent].name);
-    match (name, reason) {
-        (None, "") => "the agent reported BLOCKED without a reason".to_owned(),
-        (Some(name), "") => format!("{name} reported BLOCKED without a reason"),
-        (None, reason) => reason.to_owned(),
-        (Some(name), reason) => format!("{name}: {reason}"),
+        let unanswered = |task: &TaskId| self.answer(&HumanGate::Task(task.clone())).is_none();
+        current_round(plan, self.stage).is_some_and(|round| self.attempts.wait_for_people(plan, round, unanswered))
     }
 }
 

@@ -28,27 +28,29 @@ fn plain() -> Lane {
 }
 
 #[test]
-fn snapshots_of_what_is_nowhere_else_outlive_the_merge() {
+fn external_snapshots_outlive_the_merge() {
     let lost = Event::WorktreeLost { lane: id(), agent: Some(AgentName::new("engineer").unwrap()), head: None };
     for event in [lost, taken(SnapshotReason::External, "refs/c")] {
         let state = after(&event, plain(), |state| {
-            state.snapshots = vec![("refs/a".to_owned(), commit(1)), ("refs/b".to_owned(), commit(2))];
-            state.agents[0].salvaged = vec!["refs/a".to_owned()];
-            state.agents[0].session = Some(Session { id: "s".into(), usage: Usage::default(), worktree: "/w".into() });
+            state.work.add_snapshot("refs/a", &commit(1));
+            state.work.add_snapshot("refs/b", &commit(2));
+            state.attempts.agents_mut()[0].salvaged = vec!["refs/a".to_owned()];
+            state.attempts.agents_mut()[0].session =
+                Some(Session { id: "s".into(), usage: Usage::default(), worktree: "/w".into() });
         });
-        assert_eq!(state.snapshots, [("refs/b".to_owned(), commit(2))]);
-        assert_eq!(state.agents[0].session.is_none(), matches!(event, Event::WorktreeLost { .. }));
+        assert_eq!(state.snapshots(), [("refs/b".to_owned(), commit(2))]);
+        assert_eq!(state.agents()[0].session.is_none(), matches!(event, Event::WorktreeLost { .. }));
     }
 }
 
 #[test]
-fn only_the_snapshot_that_is_waited_for_counts() {
+fn snapshot_of_other_reason_is_ignored() {
     let step = |step: AgentStep, reason| {
         let prepare = |state: &mut LaneState| {
-            state.agents[0].step = step.clone();
-            state.agents[0].phase = AgentPhase::Checkpointing;
+            state.attempts.agents_mut()[0].step = step.clone();
+            state.attempts.agents_mut()[0].phase = AgentPhase::Checkpointing;
         };
-        after(&taken(reason, "refs/a"), plain(), prepare).agents.remove(0).step
+        after(&taken(reason, "refs/a"), plain(), prepare).agents()[0].step.clone()
     };
     assert_eq!(step(AgentStep::Snapshotting, SnapshotReason::Failure), AgentStep::Snapshotting);
     assert_eq!(step(AgentStep::Snapshotting, SnapshotReason::Task), AgentStep::Merging);
@@ -58,17 +60,17 @@ fn only_the_snapshot_that_is_waited_for_counts() {
 }
 
 #[test]
-fn work_is_refused_that_is_not_the_agents_own_or_not_there() {
+fn work_outside_owns_is_refused() {
     let committed = |prohibited: &[&str], lane: Lane| {
         let prohibited = prohibited.iter().map(|path| path.to_string()).collect();
         let (agent, changed) = (AgentName::new("engineer").unwrap(), Vec::new());
         let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle: Idle::No };
         let prepare = |state: &mut LaneState| {
-            state.agents[0].phase = AgentPhase::Executing;
-            state.agents[0].start = Some(commit(1));
-            state.agents[0].claims_completion = true;
+            state.attempts.agents_mut()[0].phase = AgentPhase::Executing;
+            state.attempts.agents_mut()[0].start = Some(commit(1));
+            state.attempts.agents_mut()[0].claims_completion = true;
         };
-        after(&event, lane, prepare).agents.remove(0).step
+        after(&event, lane, prepare).agents()[0].step.clone()
     };
     let AgentStep::Judging(failure) = committed(&["x", "y"], plain()) else { panic!("it passed") };
     assert_eq!((failure.kind, failure.paths), (FailureKind::Ownership, vec!["x".to_owned(), "y".to_owned()]));
@@ -79,23 +81,23 @@ fn work_is_refused_that_is_not_the_agents_own_or_not_there() {
 }
 
 #[test]
-fn a_resume_does_not_change_the_level_of_a_retry_whose_start_is_decided() {
+fn resume_keeps_level_of_decided_retry() {
     let mut plan = Lane { retries: 2, ..plain() };
     plan.agents.push(plan.agents[0].clone());
     let failure = Failure::new(FailureKind::Crash, "why");
     let mut state = LaneState::new(&plan, 0);
-    let failed = &mut state.agents[0];
+    let failed = &mut state.attempts.agents_mut()[0];
     failed.remember(Some(&plan.agents[0].tasks[0].id), &failure);
     failed.retries = 2;
     failed.step = AgentStep::Salvaging(SnapshotReason::Failure, Some(failure));
     failed.restart = RestartFrom::LastGood;
-    state.agents[1].excused = true;
+    state.attempts.agents_mut()[1].excused = true;
     state.revive(true, false, Timestamp::from_unix_millis(0));
-    assert_eq!(state.next_level(&plan, 0), Some(RetryLevel::Rollback));
+    assert_eq!(state.attempts.next_level(&plan, 0), Some(RetryLevel::Rollback));
 }
 
 #[test]
-fn a_lane_that_is_set_aside_after_a_crash_is_interrupted_until_it_goes_on() {
+fn lane_set_aside_after_crash_is_interrupted() {
     let plan = plain();
     let mut state = LaneState::new(&plan, 0);
     state.set_aside(&plan, true);
@@ -107,7 +109,7 @@ fn a_lane_that_is_set_aside_after_a_crash_is_interrupted_until_it_goes_on() {
 }
 
 #[test]
-fn tasks_done_again_after_damage_are_approved_again() {
+fn redone_tasks_are_approved_again() {
     let mut plan = plain();
     let task = |id: &str, kind| Task { id: TaskId::new(id).unwrap(), kind, ..plain().agents[0].tasks[0].clone() };
     plan.agents[0].tasks = vec![task("1", TaskKind::Auto), task("2", TaskKind::HumanVerify), task("3", TaskKind::Auto)];
@@ -115,14 +117,14 @@ fn tasks_done_again_after_damage_are_approved_again() {
     let reset_to = |head: CommitId| {
         let event = Event::AgentReset { lane: id(), agent: AgentName::new("engineer").unwrap(), head };
         after(&event, plan.clone(), |state| {
-            state.answers.give(look.clone(), true, "");
-            let worker = &mut state.agents[0];
+            state.approvals.give(look.clone(), true, "");
+            let worker = &mut state.attempts.agents_mut()[0];
             (worker.task, worker.restart) = (2, RestartFrom::LastGood);
             (worker.good, worker.passed) = (Some(commit(2)), vec![commit(2), commit(2)]);
         })
     };
     let whole = reset_to(commit(2));
-    assert_eq!((whole.agents[0].task, whole.answers.approve(&look)), (2, true));
+    assert_eq!((whole.agents()[0].task, whole.approvals.approve(&look)), (2, true));
     let damaged = reset_to(commit(1));
-    assert_eq!((damaged.agents[0].task, damaged.answers.approve(&look)), (0, false));
+    assert_eq!((damaged.agents()[0].task, damaged.approvals.approve(&look)), (0, false));
 }

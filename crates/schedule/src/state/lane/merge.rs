@@ -5,13 +5,13 @@ use lanewright_model::{CommitId, Failure, FailureKind};
 
 /// How far the merge is.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Merging {
+pub(crate) struct Merge {
     /// A merge that is made and not published.
-    pub(crate) staged: Option<StagedMerge>,
+    pub(super) staged: Option<StagedMerge>,
     /// What the lane must be put onto before its agents go on.
-    pub(crate) rebuild: Option<Rebuild>,
+    pub(super) rebuild: Option<Rebuild>,
     /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
-    pub(crate) merged: Option<CommitId>,
+    pub(super) merged: Option<CommitId>,
 }
 
 /// A merge that is made and not published.
@@ -34,7 +34,21 @@ pub enum Rebuild {
     OnMerge(CommitId),
 }
 
-impl Merging {
+impl Merge {
+    pub(crate) fn stage(&mut self, onto: &CommitId, commit: &CommitId, moved: bool) {
+        self.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved });
+    }
+
+    /// The merge that was made is not to be published.
+    pub(super) fn drop_staged(&mut self) -> Option<StagedMerge> {
+        self.staged.take()
+    }
+
+    /// The lane was put onto what was decided, or needs not be any more.
+    pub(super) fn take_rebuild(&mut self) -> Option<Rebuild> {
+        self.rebuild.take()
+    }
+
     /// A failure at the merge queue decides what the lane has to be put onto.
     pub(crate) fn fail(&mut self, stage: LaneStage, failure: &Failure) {
         if stage == LaneStage::AwaitingUserApproval {

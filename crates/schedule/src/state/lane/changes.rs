@@ -1,0 +1,173 @@
+//! Changes of a lane that concern several of its parts.
+
+use lanewright_model::event::{LaneStage, Reading, Worktree};
+use lanewright_model::{
+    Approval, CommitId, Failure, HumanGate, JobExit, JobId, JobRole, Lane, Round, Stage, TaskKind, Timestamp,
+};
+
+use crate::state::agent::{AgentState, AgentStep, RestartFrom};
+use crate::state::gate::Gate;
+use crate::state::lane::merge::Rebuild;
+use crate::state::lane::validation::Validation;
+use crate::state::lane::{LaneEnd, LaneState};
+use crate::state::no_progress::Decision;
+
+impl LaneState {
+    pub(crate) fn open(&mut self, worktree: &Worktree) {
+        self.work.set_head(&worktree.head);
+        self.work.worktree = Some(worktree.clone()).filter(|_| !self.is_elsewhere());
+    }
+
+    /// Its work is where it belongs and nothing is left of its worktree.
+    pub(crate) fn clean(&mut self) {
+        self.end = Some(LaneEnd::Merged);
+        self.work.close();
+    }
+
+    pub(crate) fn begin_rollback(&mut self, at: Timestamp) {
+        if !self.rolling_back {
+            self.rolling_back = true;
+            self.clock.begin_rollback(at);
+        }
+    }
+
+    /// The lane after a rollback: as new, but for what is known outside of the repository.
+    pub(crate) fn roll_back(&mut self, plan: &Lane, missing: usize) {
+        let proposal = std::mem::take(&mut self.proposal).after_rollback();
+        let placement = std::mem::take(&mut self.placement).after_rollback();
+        *self = Self { proposal, placement, ..Self::new(plan, missing) };
+    }
+
+    /// Its worktree is opened again on another machine.
+    pub(crate) fn move_machine(&mut self) {
+        self.work.setup.run_again();
+        self.attempts.agents_mut().iter_mut().for_each(AgentState::lose_uncommitted);
+    }
+
+    /// Nothing of it is anywhere else any more; its worktrees were there.
+    pub(crate) fn come_back(&mut self) {
+        self.placement.current = None;
+        self.work.lose_worktree();
+        self.attempts.agents_mut().iter_mut().for_each(|agent| agent.worktree = None);
+    }
+
+    pub(crate) fn job_planned(&mut self, job: &JobId) {
+        let running = Gate::Running(job.clone());
+        match &job.role {
+            JobRole::Tests => {
+                self.validation.tests = running;
+                self.checkpoints.remove(&Stage::AfterLaneTests);
+            }
+            JobRole::MergedTests => self.validation.merged_tests = running,
+            _ => self.work.setup = running,
+        }
+    }
+
+    pub(crate) fn job_exited(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
+        for gate in [&mut self.work.setup, &mut self.validation.tests, &mut self.validation.merged_tests] {
+            gate.record_exit(job, exit, reading, &mut self.no_progress);
+        }
+    }
+
+    /// It is on another base; what did not merge is done again.
+    pub(crate) fn reset(&mut self, base: &CommitId, plan: &Lane) {
+        self.work.reset(base);
+        self.merge.drop_staged();
+        if self.merge.take_rebuild() != Some(Rebuild::OnIntegration) {
+            return;
+        }
+        self.attempts.integration_mut().restart();
+        for agent in plan.round(Round::Implementation) {
+            let worker = &mut self.attempts.agents_mut()[agent];
+            if worker.step == AgentStep::Done {
+                worker.restart_work(0);
+                worker.restart = RestartFrom::LaneHead;
+                self.ask_again(plan, agent);
+            }
+        }
+    }
+
+    /// A person's commits are in it now, and are judged as what its last agent brought.
+    pub(crate) fn set_head(&mut self, head: &CommitId, plan: &Lane, has_checkpoint_gate: bool) {
+        self.work.set_head(head);
+        self.merge.take_rebuild();
+        self.attempts.set_head(head, plan, has_checkpoint_gate);
+    }
+
+    pub(crate) fn supersede(&mut self) {
+        if let Some(staged) = self.merge.drop_staged() {
+            self.no_progress.count(Decision::Merge(staged.onto));
+        }
+        self.validation.merged_tests = Gate::Due;
+    }
+
+    /// Back to the implementation: what came after it is done again.
+    pub(crate) fn reopen(&mut self, plan: &Lane) {
+        self.no_progress.forget_all();
+        self.validation = Validation::default();
+        self.merge.drop_staged();
+        self.approvals.forget(&Approval::Changes.into());
+        self.checkpoints.remove(&Stage::AfterLaneTests);
+        self.checkpoints.remove(&Stage::PrePr);
+        self.attempts.reopen_review(plan);
+    }
+
+    /// Why the lane is sent back after its review, for the reviewers that judge it again.
+    pub(crate) fn inform_reviewers(&mut self, plan: &Lane, failure: &Failure) {
+        if self.stage > LaneStage::Validation {
+            self.attempts.inform_reviewers(plan, failure);
+        }
+    }
+
+    /// Another life of the run: failures and blocks are tried again with a fresh count. `agent_first`: also where a gate
+    /// failed, which a resume runs again before an agent works.
+    pub(crate) fn revive(&mut self, has_checkpoint_gate: bool, agent_first: bool, at: Timestamp) {
+        // What it holds would be given to it again, and what it left unsaved would be saved.
+        if self.is_skipped() {
+            return;
+        }
+        // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
+        if self.gave_up() {
+            self.end = None;
+            self.attempts.reset_rework();
+            self.placement.losses = 0;
+            // A no that ended the lane is asked about again; any other has not been acted upon yet.
+            self.approvals.forget_rejections();
+        }
+        // What was lost with the machine says nothing of the work, however often that happens.
+        self.no_progress.forget_all();
+        self.stopping = None;
+        self.interrupted = false;
+        self.failure = None;
+        self.proposal.out = None;
+        self.clock.restart(at);
+        self.work.setup.retry();
+        self.validation.retry();
+        // A lane that stood in the queue when it ended reaches its last checkpoint again.
+        if self.merged().is_none() {
+            self.checkpoints.remove(&Stage::PrePr);
+        }
+        self.attempts.revive(has_checkpoint_gate, agent_first, at);
+    }
+
+    /// It stays as it is while others go on: what has not ended and does not wait for the user counts as stopped.
+    /// `crashed`: the run had not ended.
+    pub(crate) fn set_aside(&mut self, plan: &Lane, crashed: bool) {
+        if self.merged().is_some() {
+            return;
+        }
+        let was_at_work = self.end.is_none() && !self.is_parked(plan);
+        self.interrupted |= crashed && (was_at_work || self.has_unrecorded_step(plan));
+        if was_at_work {
+            self.stopping = Some(false);
+        }
+    }
+
+    /// Answers that have to be given again when the agent does its work again: what it showed is no more.
+    pub(crate) fn ask_again(&mut self, plan: &Lane, agent: usize) {
+        let from = self.agents()[agent].task;
+        for task in plan.agents[agent].tasks[from..].iter().filter(|task| task.kind == TaskKind::HumanVerify) {
+            self.approvals.forget(&HumanGate::Task(task.id.clone()));
+        }
+    }
+}
