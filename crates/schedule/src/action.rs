@@ -1,6 +1,6 @@
 //! Actions: what the core wants done in the world.
 //!
-//! An action is named by what it is about and carries nothing else: who carries it out reads the details from the
+//! An action is named by what it is about and carries nothing else: the executor reads the details from the
 //! state. It is wanted for as long as [`super::decide`] says so; asked twice, its executor finds the work done. The
 //! answer comes back as events.
 

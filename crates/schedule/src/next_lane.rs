@@ -8,7 +8,7 @@ use lanewright_model::{LaneIndex, Plan};
 
 use crate::state::plan_weight;
 
-/// Who has a lane.
+/// Which session or run has a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// Nobody, and it is not merged.
@@ -17,7 +17,7 @@ pub enum Claim {
     Merged,
     /// A living session.
     Live,
-    /// A run that is not finished and that nobody works on; only a resume of that run goes on with it.
+    /// An unfinished run that no process works on; only a resume of that run continues it.
     Left,
 }
 
@@ -25,7 +25,7 @@ pub enum Claim {
 pub enum Blocker {
     /// A living session works on it.
     Held,
-    /// It belongs to a run that is not finished and that nobody works on.
+    /// It belongs to an unfinished run that no process works on.
     Left,
     /// These are to be merged first.
     Needs(Vec<LaneIndex>),
@@ -37,7 +37,7 @@ pub enum Blocker {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextLane {
-    /// This one is ready and nobody's.
+    /// This one is ready and free.
     Lane(LaneIndex),
     AllMerged,
     /// Every lane that is not merged, in plan order, and what it waits for.

@@ -15,7 +15,7 @@ pub struct RunLoop<L> {
     log: L,
     state: RunState,
     in_flight: HashSet<Action>,
-    /// Whether the run goes on while a lane waits for an answer of the user and nothing else is left to do.
+    /// Whether the run continues while a lane waits for an answer of the user and nothing else is left to do.
     awaits_answers: bool,
 }
 

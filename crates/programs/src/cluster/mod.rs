@@ -119,7 +119,7 @@ pub struct Job {
 pub enum Sighting {
     /// For something that comes by itself, or for what is not known; with the engine's reason.
     Waiting(String),
-    /// It waits, and may for ever, until somebody changes what keeps it.
+    /// It waits, perhaps for ever, until what prevents it is changed.
     Stuck(Cause),
     Running {
         node: String,

@@ -114,7 +114,7 @@ fn merge_objects(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// The key that tells the objects of both lists apart: several mounts may be of one volume.
+/// The key that distinguishes the objects of both lists: several mounts may be of one volume.
 fn list_key(target: &[Value], patch: &[Value]) -> Option<&'static str> {
     let have = |key: &str| target.iter().chain(patch).all(|item| item.get(key).is_some_and(Value::is_string));
     ["mountPath", "name"].into_iter().find(|key| have(key))

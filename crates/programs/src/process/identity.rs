@@ -1,4 +1,4 @@
-//! Who a process is: its pid together with its start time, because the kernel gives pids out again.
+//! The identity of a process: its pid together with its start time, because the kernel reuses pids.
 
 use lanewright_model::ProcessId;
 

@@ -35,7 +35,7 @@ pub use stop::{StopOutcome, stop};
 pub use sweep::sweep;
 pub use wait::{close_removed, wait, wait_without_secrets};
 
-/// Whether SIGHUP was ignored when this process was started, as by `nohup`. Who listens to it nevertheless undoes that.
+/// Whether SIGHUP was ignored when this process was started, as by `nohup`. A handler for it would undo that.
 pub fn ignores_hang_up() -> bool {
     ignores(1)
 }

@@ -139,7 +139,7 @@ impl<'a> Worker<'a> {
         match worker.step.clone() {
             AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(),
             AgentStep::Salvaging(wanted, failure) if reason == wanted => {
-                // Without a snapshot the work goes on (SPEC §5), but never by throwing away what is kept nowhere.
+                // Without a snapshot the work continues (SPEC §5), but never by discarding what is saved nowhere.
                 if kept.is_err() && failure.is_some() && worker.restart != RestartFrom::Here {
                     worker.unkept = kept.err().cloned();
                     return Ok(());
@@ -198,7 +198,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Has the agent work on its tasks again after a failure of the whole of its work. If that is in the lane, the
-    /// program still knows what it did, and its session goes on.
+    /// program still knows what it did, and its session continues.
     fn rework(&mut self, failure: &Failure) {
         let plan = self.agent_plan();
         let worker = self.agent();
@@ -231,7 +231,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What a worktree held that was lost, or that was changed by somebody else, is in snapshots only: they outlive the
+    /// What a worktree held that was lost, or that another program changed, is in snapshots only: they outlive the
     /// merge.
     fn keep_snapshots(&mut self) {
         let LaneState { attempts, work, .. } = &mut *self.state;

@@ -139,7 +139,7 @@ impl RunState {
 
     fn lane_rolled_back(&mut self, lane: LaneIndex, integration: Option<&CommitId>) {
         self.leave_queue(lane);
-        // What is merged from now on is searched from here: the commits before hold what was put back.
+        // What is merged from now on is searched from here: the commits before hold what was rolled back.
         if let Some(integration) = integration {
             self.integration = Some(integration.clone());
             self.merges.clear();
@@ -183,7 +183,7 @@ impl RunState {
         state.end = Some(end);
     }
 
-    /// What depends on it goes on as if it were merged.
+    /// What depends on it continues as if it were merged.
     fn skip_lane(&mut self, lane: LaneIndex) {
         let was_merged = self.lanes[lane.at()].is_merged();
         self.end_lane(lane, LaneEnd::Skipped);
@@ -206,7 +206,7 @@ impl RunState {
         self.merge_queue.retain(|&queued| queued != lane);
     }
 
-    /// The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
+    /// The lanes behind it in the queue continue; a resume lets it reach its last checkpoint again.
     fn stop_lane(&mut self, lane: LaneIndex, force: bool) {
         self.leave_queue(lane);
         let stopping = &mut self.lanes[lane.at()].stopping;

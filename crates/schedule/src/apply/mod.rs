@@ -163,7 +163,7 @@ impl RunState {
                 lane.revive(has_checkpoint_gate, retried.contains(&plan.id), at);
             } else {
                 lane.set_aside(plan, crashed);
-                // The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
+                // The lanes behind it in the queue continue; a resume lets it reach its last checkpoint again.
                 self.leave_queue(index);
             }
             self.refresh(index);
@@ -180,7 +180,7 @@ impl RunState {
         }
     }
 
-    /// Worktrees were opened anew elsewhere: what set-up commands left in them is gone, and so is what an attempt left
+    /// Worktrees were opened again elsewhere: what set-up commands left in them is gone, and so is what an attempt left
     /// that had ended and was not committed yet.
     fn run_moved(&mut self) {
         self.final_worktree = None;

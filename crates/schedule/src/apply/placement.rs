@@ -50,7 +50,7 @@ impl RunState {
             Event::PlacementEnded { reason, outcome, .. } => {
                 let here = state.attempts_here();
                 state.come_back();
-                // Those whose ends nobody saw.
+                // Attempts whose ends were not recorded.
                 self.running_attempts += state.attempts_here() - here;
                 let was_asked = is_stopping || state.stopping.is_some();
                 let gave_it_back = *outcome == Some(RunOutcome::Done);

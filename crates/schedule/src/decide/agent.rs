@@ -171,7 +171,7 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
     deciding.note(Event::RetryPlanned { lane: plan.id.clone(), agent: name.clone(), level, not_before, checkpoint });
 }
 
-/// A person's no sends the agent back to the task before; without one nobody can act upon it.
+/// A rejection sends the agent back to the task before; without one no agent can act upon it.
 pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let (lane_state, plan) = deciding.lane(lane);
     let Some(task) = lane_state.asks(plan, agent) else { return };

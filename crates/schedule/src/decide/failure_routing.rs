@@ -31,7 +31,7 @@ pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent:
     let (lane_state, plan) = deciding.lane(lane);
     let failure = joint_failure("the checkpoint gate failed", gate, &lane_state.attempts, plan);
     let fixer = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
-        // What nobody understands is given to an agent once, with the log; then a person has to look.
+        // Output that no rule reads is given to an agent once, with the log; then a person has to look.
         Delegate::Escalate if lane_state.attempts.was_misunderstood() => None,
         delegate => Some(assignee(&lane_state.attempts, plan, delegate, gate.diagnosis.as_deref(), agent)),
     };
@@ -49,7 +49,7 @@ pub(crate) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     search
 }
 
-/// The lane's tests failed: what cannot be told from their output is a failure of tests all the same.
+/// The lane's tests failed: a failure that their output does not explain is a failure of tests all the same.
 pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str, gate: &FailedGate) {
     let (lane_state, plan) = deciding.lane(lane);
     let mut failure = joint_failure(what, gate, &lane_state.attempts, plan);

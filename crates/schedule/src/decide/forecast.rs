@@ -1,7 +1,7 @@
 //! Lanes that can begin in a moment: places are kept for those that are more urgent than what could begin now.
 //!
-//! Between an agent's exit and the merge of its lane Lanewright itself is at work for less than a second. Whoever gives
-//! the place away meanwhile, for minutes, has the lanes wait that the merge is about to let begin.
+//! Between an agent's exit and the merge of its lane Lanewright itself is at work for less than a second. To give
+//! the place away meanwhile, for minutes, would delay the lanes that wait for the merge.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

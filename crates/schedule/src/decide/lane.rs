@@ -71,7 +71,7 @@ fn is_set_up(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     nothing || set_up(deciding, lane, lane_state.work.setup(), None)
 }
 
-/// Ends the lane once its agents have stopped and what they left is kept.
+/// Ends the lane once its agents have stopped and what they left is saved.
 fn fail_when_quiet(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
     match deciding.state.lane(lane).is_quiet() {
         true => deciding.fail(lane, failure),
@@ -113,7 +113,7 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
     move_on(deciding, lane, LaneStage::Requirements);
 }
 
-/// Runs the agents of a round; when all are done, goes on or back.
+/// Runs the agents of a round; when all are done, the lane moves on or back.
 fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     let (lane_state, plan) = deciding.lane(lane);
     let attempts = &lane_state.attempts;

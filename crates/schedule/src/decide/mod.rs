@@ -129,7 +129,7 @@ fn begin(deciding: &mut Deciding, lane: LaneIndex) {
     deciding.note(Event::LaneMoved { lane: deciding.id(lane), from: LaneStage::Waiting, to: LaneStage::Init });
 }
 
-/// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is kept.
+/// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is saved.
 fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
     let lane_state = state.lane(lane);
     let plan = state.plan.lane(lane);

@@ -92,7 +92,7 @@ pub enum AgentStep {
     /// Its next attempt can begin once its worktree is open and there is a place.
     #[default]
     Ready,
-    /// Its next task is a person's, who is asked.
+    /// Its next task is a person's, and the question is asked.
     Asking,
     /// An attempt runs.
     Running(JobId),
@@ -100,7 +100,7 @@ pub enum AgentStep {
     Committing,
     /// The task's own gate.
     Verifying(Gate),
-    /// The task passed; its state is kept.
+    /// The task passed; its state is saved.
     Snapshotting,
     /// All tasks are done; the lane takes the work in.
     Merging,
@@ -108,7 +108,7 @@ pub enum AgentStep {
     Gating(Gate),
     /// Something failed and is not noted yet.
     Judging(Failure),
-    /// What a failure or a stop left is kept before anything else happens.
+    /// What a failure or a stop left is saved before anything else happens.
     Salvaging(SnapshotReason, Option<Failure>),
     /// Kept; either tried again or given up.
     Failed(Failure),

@@ -15,7 +15,7 @@ lanewright_model::word_enum! {
         Executing = "EXECUTING",
         /// Its work is committed and its gates run.
         Validating = "VALIDATING",
-        /// Its work is kept.
+        /// Its work is saved.
         Checkpointing = "CHECKPOINTING",
         /// All its tasks are done.
         Completed = "COMPLETED",

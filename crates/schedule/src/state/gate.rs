@@ -67,7 +67,7 @@ impl Gate {
         }
     }
 
-    /// Whether it failed with an output that nobody understands.
+    /// Whether it failed with output that no rule reads.
     pub(crate) fn is_misunderstood(&self) -> bool {
         matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
     }

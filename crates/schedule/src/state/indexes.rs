@@ -1,6 +1,6 @@
 //! Which lanes stand how: what [`crate::decide`] looks at instead of going over all lanes.
 //!
-//! A fold like the rest of the state: after each event the lane it touched is looked at anew, and those that it kept from
+//! A fold like the rest of the state: after each event the lane it touched is indexed again, and those that it kept from
 //! beginning. So an event costs the logarithm of the number of lanes, whatever the plan; in debug builds `recount.rs`
 //! works the same out by going over all lanes, and both must agree.
 

@@ -53,7 +53,7 @@ pub struct RunState {
     pub(crate) resumes: u32,
     /// How many lanes had failed when it was resumed and stay as they are.
     pub(crate) failed_before: usize,
-    /// What all attempts used, of lanes that were put back as well.
+    /// What all attempts used, of lanes that were rolled back as well.
     pub(crate) used: Usage,
     /// When this life of the run began.
     pub(crate) alive_since: Option<Timestamp>,
@@ -62,7 +62,7 @@ pub struct RunState {
 /// A request to stop, as hard as the hardest one made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopState {
-    /// Who asked first.
+    /// Of the first request.
     pub reason: StopReason,
     /// Kill instead of asking.
     pub force: bool,
@@ -219,7 +219,7 @@ impl RunState {
     }
 
     /// Whether no step of Lanewright can have been interrupted in the lane: what differs there from the run log was
-    /// changed by somebody else.
+    /// changed by another program.
     pub fn is_changed_by_others_only(&self, index: LaneIndex) -> bool {
         let (lane, plan) = (self.lane(index), self.plan().lane(index));
         if lane.merged().is_some() || lane.is_interrupted() || !lane.is_quiet() {

@@ -30,7 +30,7 @@ impl Approvals {
         self.get(gate).is_some_and(|answer| answer.approved)
     }
 
-    /// What the person said who rejected it.
+    /// The message of a rejection.
     pub(crate) fn rejection(&self, gate: &HumanGate) -> Option<&str> {
         self.get(gate).filter(|answer| !answer.approved).map(|answer| answer.message.as_str())
     }

@@ -265,7 +265,7 @@ impl Attempts {
     pub(super) fn reopen_review(&mut self, plan: &Lane) {
         for reviewer in plan.round(Round::Review) {
             let reviewer = &mut self.agents[reviewer];
-            // What one left is kept first; then it starts again from the lane's head, too.
+            // What one left is saved first; then it starts again from the lane's head, too.
             if !matches!(reviewer.step, AgentStep::Salvaging(..)) {
                 reviewer.restart_work(0);
                 reviewer.restart = RestartFrom::LaneHead;

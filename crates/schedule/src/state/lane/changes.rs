@@ -150,7 +150,7 @@ impl LaneState {
         self.attempts.revive(has_checkpoint_gate, agent_first, at);
     }
 
-    /// It stays as it is while others go on: what has not ended and does not wait for the user counts as stopped.
+    /// It stays as it is while others continue: what has not ended and does not wait for the user counts as stopped.
     /// `crashed`: the run had not ended.
     pub(crate) fn set_aside(&mut self, plan: &Lane, crashed: bool) {
         if self.merged().is_some() {

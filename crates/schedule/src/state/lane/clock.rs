@@ -50,7 +50,7 @@ impl LaneClock {
         }
     }
 
-    /// Another life of the run has the whole limit again.
+    /// A resumed run has the whole limit again.
     pub(crate) fn restart(&mut self, at: Timestamp) {
         self.runs_since = self.runs_since.map(|_| at);
         self.parked_since = self.parked_since.map(|_| at);

@@ -8,7 +8,7 @@ use lanewright_model::{CommitId, Failure, FailureKind};
 pub(crate) struct Merge {
     /// A merge that is made and not published.
     pub(super) staged: Option<StagedMerge>,
-    /// What the lane must be put onto before its agents go on.
+    /// What the lane must be put onto before its agents continue.
     pub(super) rebuild: Option<Rebuild>,
     /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
     pub(super) merged: Option<CommitId>,
@@ -25,7 +25,7 @@ pub struct StagedMerge {
     pub moved: bool,
 }
 
-/// What a lane is put onto before its agents go on.
+/// What a lane is put onto before its agents continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebuild {
     /// The integration branch alone: the lane's work does not merge and is done again.

@@ -159,7 +159,7 @@ impl LaneState {
         self.staged().filter(|staged| staged.moved && !plan.tests.is_empty())
     }
 
-    /// What it must be put onto before its agents go on.
+    /// What it must be put onto before its agents continue.
     pub fn rebuild(&self) -> Option<&Rebuild> {
         self.merge.rebuild.as_ref()
     }

@@ -54,7 +54,7 @@ impl PlacementState {
         self.seen
     }
 
-    /// What stays of it once the lane was put back. Its own log begins again.
+    /// What stays of it after a rollback of the lane. Its own log begins again.
     pub(crate) fn after_rollback(self) -> Self {
         Self { number: self.number, ..Self::default() }
     }

@@ -75,7 +75,7 @@ impl ProposalState {
         }
     }
 
-    /// What is left of it when the lane is put back: the remote and the forge still have what was brought there.
+    /// What is left of it when the lane is rolled back: the remote and the forge still have what was brought there.
     pub(crate) fn after_rollback(self) -> Self {
         Self { announced: self.announced, pull_request: self.pull_request, ..Self::default() }
     }
