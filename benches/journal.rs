@@ -28,11 +28,12 @@ use std::time::Instant;
 
 use faultless::{Faultless, commit_name};
 use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::testing::empty_plan;
 use lanewright_model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
 use lanewright_store::Journal;
-use plans::{empty_plan, plain_lane};
+use plans::plain_lane;
 use run_started::run_started;
 
 const RUNS: usize = 5;

@@ -78,7 +78,11 @@ fn prepare(place: &Path) -> (Source, Remote) {
     let run = RunId::new("r").unwrap();
     let directory = state.run(&run);
     directory.create().unwrap();
-    let plan = Plan::new(PlanParts { lanes: vec![plans::plain_lane(0, vec![], 1)], ..plans::empty_plan() }).unwrap();
+    let plan = Plan::new(PlanParts {
+        lanes: vec![plans::plain_lane(0, vec![], 1)],
+        ..lanewright_model::testing::empty_plan()
+    })
+    .unwrap();
     fs::write(directory.log().with_extension("").join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
     let base = CommitId::new(&git(&main, &["rev-parse", "HEAD"])).unwrap();
     let mut journal = Journal::create(&directory.log(), &run, &plan.phase).unwrap();

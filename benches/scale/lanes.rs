@@ -12,6 +12,7 @@ use lanewright::progress::projections::ProjectionWriter;
 use lanewright_files::timing::TARGET;
 use lanewright_git::{Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::testing::empty_plan;
 use lanewright_model::{LaneIndex, Plan, PlanParts, RunId};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
@@ -25,7 +26,7 @@ use tracing_subscriber::registry;
 
 use super::dice::Dice;
 use super::faultless::{Faultless, Takes, commit_name};
-use super::plans::{empty_plan, plain_lane};
+use super::plans::plain_lane;
 use super::run_started::{owner, run_started};
 
 const PARALLEL: u32 = 64;

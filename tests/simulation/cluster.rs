@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome, RunStarted};
+use lanewright_model::testing::empty_plan;
 use lanewright_model::{ExecutorKind, ExecutorSettings, ExitCause, JobExit, LaneIndex, Plan, PlanParts};
 use lanewright_model::{JobId, RunId, Timestamp};
 use lanewright_schedule::RunLoop;
@@ -21,7 +22,7 @@ use lanewright_schedule::{Action, LaneEnd, RunState};
 
 use super::dice::Dice;
 use super::faultless::{self, Forgetful, commit_name};
-use super::plans::{empty_plan, plain_lane};
+use super::plans::plain_lane;
 use super::run_started::{owner, run_started};
 pub use bug::PlacingBug;
 

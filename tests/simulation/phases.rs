@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use lanewright_model::testing::empty_plan;
 use lanewright_model::{Dag, Lane, LaneIndex, Plan, PlanParts, Task};
 
 use super::dice::Dice;
-use super::plans::{empty_plan, plain_lane};
+use super::plans::plain_lane;
 
 /// A graph of lanes, each with the time of its tasks in minutes.
 pub struct Phase {

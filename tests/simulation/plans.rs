@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::testing::{empty_plan, plan_agent, plan_lane, plan_task};
 use lanewright_model::{
-    Agent, AgentName, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
-    MustHaves, MustHavesRule, PhaseId, Plan, PlanParts, Round, Task, TaskId, TaskKind, Timeouts,
+    Agent, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode, MustHaves,
+    MustHavesRule, Plan, PlanParts, Round, TaskId, TaskKind,
 };
 
 use super::dice::Dice;
@@ -55,55 +56,10 @@ pub fn describe(lane: &Lane) -> String {
     )
 }
 
-/// A plan with nothing in it.
-pub fn empty_plan() -> PlanParts {
-    PlanParts {
-        phase: PhaseId::new("P1").unwrap(),
-        title: None,
-        base_branch: None,
-        max_parallel: None,
-        merge: None,
-        timeouts: Timeouts::default(),
-        pools: BTreeMap::new(),
-        gates: Gates::default(),
-        lanes: Vec::new(),
-        exclusions: Vec::new(),
-        sequences: Vec::new(),
-        added_edges: Vec::new(),
-        interfaces: Vec::new(),
-        skipped: Vec::new(),
-        runners: Default::default(),
-        executors: Default::default(),
-        commit_message: None,
-        replaced: Vec::new(),
-        prompts: Default::default(),
-    }
-}
-
 /// A lane with one agent and nothing else.
 pub fn plain_lane(index: u32, depends_on: Vec<LaneIndex>, tasks: u32) -> Lane {
-    Lane {
-        id: LaneId::new(&format!("L{index}")).unwrap(),
-        name: None,
-        depends_on,
-        owns: vec![],
-        ownership: Default::default(),
-        must_haves: Default::default(),
-        tests: vec![],
-        approval: vec![],
-        timeout: None,
-        retries: 2,
-        uses: vec![],
-        setup: vec![],
-        copy: vec![],
-        env: BTreeMap::new(),
-        resume: RetryFrom::Continue,
-        merge_style: None,
-        agent_worktrees: AgentWorktrees::On,
-        executor: None,
-        resources: Default::default(),
-        agents: vec![agent("a0", Round::Implementation, tasks)],
-    }
+    let agents = vec![agent("a0", Round::Implementation, tasks)];
+    Lane { retries: 2, agents, ..plan_lane(&format!("L{index}"), depends_on) }
 }
 
 fn random_lane(dice: &mut Dice, index: u32) -> Lane {
@@ -147,29 +103,8 @@ fn must_haves() -> MustHaves {
 }
 
 fn agent(name: &str, round: Round, tasks: u32) -> Agent {
-    let task = |number: u32| Task {
-        id: TaskId::new(&format!("{name}-{number}")).unwrap(),
-        name: None,
-        kind: TaskKind::Auto,
-        prompt: String::new(),
-        verify: vec![],
-        max_time: None,
-        files: vec![],
-        interfaces: vec![],
-        acceptance_criteria: vec![],
-        allow_empty: false,
-    };
-    Agent {
-        name: AgentName::new(name).unwrap(),
-        round,
-        command: shell("agent"),
-        runner: "command".to_owned(),
-        options: Default::default(),
-        env: BTreeMap::new(),
-        timeout: None,
-        allow_empty: false,
-        tasks: (1..=tasks).map(task).collect(),
-    }
+    let tasks = (1..=tasks).map(|number| plan_task(&format!("{name}-{number}"))).collect();
+    Agent { round, command: shell("agent"), ..plan_agent(name, tasks) }
 }
 
 fn shell(line: &str) -> CommandLine {

@@ -67,20 +67,26 @@ pub fn gate_failure() -> Failure {
 
 /// A plan of lanes, each with its dependencies and human gates, and the agent `engineer` with the task `1`.
 pub fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
-    let index = |name: &str| LaneIndex(u32::try_from(lanes.iter().position(|(id, ..)| *id == name).unwrap()).unwrap());
-    let parts = PlanParts {
+    let index = |name: &&str| LaneIndex(u32::try_from(lanes.iter().position(|(id, ..)| id == name).unwrap()).unwrap());
+    let made = lanes.iter().map(|(id, needs, approval)| Lane {
+        approval: approval.to_vec(),
+        ..plan_lane(id, needs.iter().map(index).collect())
+    });
+    Plan::new(PlanParts { title: Some("Billing".to_owned()), lanes: made.collect(), ..empty_plan() }).unwrap()
+}
+
+/// A plan with nothing in it.
+pub fn empty_plan() -> PlanParts {
+    PlanParts {
         phase: PhaseId::new("P1").unwrap(),
-        title: Some("Billing".to_owned()),
+        title: None,
         base_branch: None,
         max_parallel: None,
         merge: None,
         timeouts: Timeouts::default(),
         pools: Default::default(),
         gates: Gates::default(),
-        lanes: lanes
-            .iter()
-            .map(|(id, needs, approval)| plan_lane(id, needs.iter().map(|need| index(need)).collect(), approval))
-            .collect(),
+        lanes: Vec::new(),
         exclusions: Vec::new(),
         sequences: Vec::new(),
         added_edges: Vec::new(),
@@ -91,34 +97,11 @@ pub fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
         commit_message: None,
         replaced: Vec::new(),
         prompts: Default::default(),
-    };
-    Plan::new(parts).unwrap()
+    }
 }
 
-fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lane {
-    let task = Task {
-        id: task("1"),
-        name: None,
-        kind: TaskKind::Auto,
-        prompt: String::new(),
-        verify: Vec::new(),
-        max_time: None,
-        files: Vec::new(),
-        interfaces: Vec::new(),
-        acceptance_criteria: Vec::new(),
-        allow_empty: false,
-    };
-    let engineer = Agent {
-        name: agent("engineer"),
-        round: Round::Implementation,
-        command: CommandLine::Shell("true".to_owned()),
-        runner: "command".to_owned(),
-        options: Default::default(),
-        env: Default::default(),
-        timeout: None,
-        allow_empty: false,
-        tasks: vec![task],
-    };
+/// A lane with the agent `engineer` and its task `1`, and nothing else.
+pub fn plan_lane(id: &str, depends_on: Vec<LaneIndex>) -> Lane {
     Lane {
         id: lane(id),
         name: None,
@@ -127,7 +110,7 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         ownership: Default::default(),
         must_haves: Default::default(),
         tests: Vec::new(),
-        approval: approval.to_vec(),
+        approval: Vec::new(),
         timeout: None,
         retries: 3,
         uses: Vec::new(),
@@ -139,7 +122,37 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         agent_worktrees: AgentWorktrees::On,
         executor: None,
         resources: Default::default(),
-        agents: vec![engineer],
+        agents: vec![plan_agent("engineer", vec![plan_task("1")])],
+    }
+}
+
+/// An agent that implements `tasks`.
+pub fn plan_agent(name: &str, tasks: Vec<Task>) -> Agent {
+    Agent {
+        name: agent(name),
+        round: Round::Implementation,
+        command: CommandLine::Shell("true".to_owned()),
+        runner: "command".to_owned(),
+        options: Default::default(),
+        env: Default::default(),
+        timeout: None,
+        allow_empty: false,
+        tasks,
+    }
+}
+
+pub fn plan_task(id: &str) -> Task {
+    Task {
+        id: task(id),
+        name: None,
+        kind: TaskKind::Auto,
+        prompt: String::new(),
+        verify: Vec::new(),
+        max_time: None,
+        files: Vec::new(),
+        interfaces: Vec::new(),
+        acceptance_criteria: Vec::new(),
+        allow_empty: false,
     }
 }
 

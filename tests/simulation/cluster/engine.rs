@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use lanewright_model::event::{Event, Place, Record, RunMoved, RunOutcome};
+use lanewright_model::testing::empty_plan;
 use lanewright_model::{JobId, LaneIndex, Plan, PlanParts};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
 
 use super::super::faultless::{Faultless, Forgetful};
-use super::super::plans::empty_plan;
 use super::{Cluster, Job, MINUTE, Moment, PlacingBug, REST, SECOND, State, WORK, lost, resumed};
 
 impl Cluster {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lanewright_model::event::{Event, Incoming, RunOutcome};
+use lanewright_model::testing::empty_plan;
 use lanewright_model::{ExitCause, JobId, LaneIndex, Plan, PlanParts};
 use lanewright_schedule::lane_log::news;
 use lanewright_schedule::{Action, RunState};
 
-use super::super::plans::empty_plan;
 use super::{Cluster, PlacingBug, State, lost};
 
 impl Cluster {
