@@ -15,6 +15,7 @@ pub mod directory;
 mod error;
 pub mod fault;
 pub mod handle;
+pub mod lock;
 pub mod regular_file;
 mod staged;
 pub mod time_limit;

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::{LARGE, Links, read_with};
 use lanewright_files::{FileError, atomic, directory, open_error};
 use lanewright_model::{CheckpointRecord, LaneId};
@@ -14,7 +15,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::json::Object;
-use super::lock::exclusively;
 
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,7 @@ pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result
     if let Some(parent) = path.parent() {
         directory::create_directory(parent)?;
     }
-    exclusively(&lock_of(path), || {
+    exclusively(&lock_of(path), |_| {
         let old = read_text(path)?.unwrap_or_default();
         let new = updated(path, &old, records)?;
         if new != old {

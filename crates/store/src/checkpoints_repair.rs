@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::lock::exclusively;
 use lanewright_files::{FileError, atomic, regular_file};
 use lanewright_model::CheckpointRecord;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::checkpoints::{CheckpointsError, lock_of, read, updated};
-use super::lock::exclusively;
 use super::salvage::keep_aside;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Repaired {
 /// # Errors
 /// [`CheckpointsError`]; the file is then unchanged.
 pub fn repair(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Repaired>, CheckpointsError> {
-    exclusively(&lock_of(path), || {
+    exclusively(&lock_of(path), |_| {
         if !matches!(read(path), Err(CheckpointsError::Unreadable { .. })) {
             return Ok(None);
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use lanewright_files::FileError;
 use lanewright_files::atomic::{exchange_below, rename, write_below};
 use lanewright_files::directory::create_directories;
+use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::read_foreign;
 use lanewright_model::event::AgentReport;
 use lanewright_model::{Interruption, TaskFile, Timestamp};
@@ -17,7 +18,6 @@ use serde_json::{Map, Value};
 
 use super::json::to_object;
 use super::layout::LaneDirectory;
-use super::lock::exclusively;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaneFileError {
@@ -66,7 +66,7 @@ fn edit_task(
 ) -> Result<(), LaneFileError> {
     create_directories(&lane.root, &lane.relative)?;
     let path = lane.task_file();
-    exclusively(&path.with_extension("json.lock"), || {
+    exclusively(&path.with_extension("json.lock"), |_| {
         // What cannot be read as text is no JSON either.
         let text = read_foreign(&path).unwrap_or_else(Some);
         let old = text.as_deref().map(serde_json::from_str::<Map<String, Value>>).transpose();

@@ -20,11 +20,9 @@ pub struct StateDirectory {
     pub(super) log: Option<PathBuf>,
 }
 
-/// What a lock of a repository keeps others from.
+/// What a lock keeps others from.
 #[derive(Debug, Clone, Copy)]
 pub enum LockScope<'a> {
-    /// Changing the repository's worktrees and branches.
-    Repository,
     /// Running all lanes of a phase.
     Phase(&'a PhaseId),
     /// Running one lane of a phase.
@@ -95,7 +93,6 @@ impl StateDirectory {
         // No id begins with a dot, so no run's directory is ever in the way.
         let relative = Path::new(RUN_LOG_DIRECTORY).join(LOCKS);
         let (directory, name) = match scope {
-            LockScope::Repository => (relative, "repository"),
             LockScope::Phase(phase) => (relative.join("phases"), phase.as_str()),
             LockScope::Lane(phase, lane) => (relative.join("lanes").join(phase.as_str()), lane.as_str()),
             LockScope::Choice(phase) => (relative.join("choices"), phase.as_str()),
@@ -402,9 +399,8 @@ mod tests {
         let lane = |lane: &str| LaneId::new(lane).unwrap();
         let phase = |phase: &str| PhaseId::new(phase).unwrap();
         let paths = [
-            state.lock(LockScope::Repository).unwrap(),
-            state.lock(LockScope::Phase(&phase("repository"))).unwrap(),
-            state.lock(LockScope::Choice(&phase("repository"))).unwrap(),
+            state.lock(LockScope::Phase(&phase(ab))).unwrap(),
+            state.lock(LockScope::Choice(&phase(ab))).unwrap(),
             state.lock(LockScope::Lane(&phase(ab), &lane(b))).unwrap(),
             state.lock(LockScope::Lane(&phase(a), &lane(b))).unwrap(),
             state.lock(LockScope::Lane(&phase(a), &lane(c))).unwrap(),

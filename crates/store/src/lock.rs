@@ -3,12 +3,13 @@
 //! The holder in a lock file is for messages only; whether a lock is held is up to the kernel.
 
 use std::fmt;
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, Metadata};
 use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use lanewright_files::handle::{open_lock, truncate, write_all};
+use lanewright_files::lock::{is_locked, try_lock};
 use lanewright_files::regular_file::{Links, open_with, read_foreign};
 use lanewright_files::{FileError, open_error};
 use lanewright_model::event::Owner;
@@ -60,9 +61,9 @@ impl RunLock {
     /// Takes the lock at `path`, whose directory exists, and notes `holder` in it. Does not wait.
     pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
         let mut lock = loop {
-            let file = open(path)?;
+            let file = open_lock(path).map_err(|source| open_error("open the lock", path, source))?;
             let opened = file.metadata().map_err(|source| open_error("look at", path, source))?;
-            match try_lock(&file) {
+            match take(&file) {
                 // `clean` may have removed the file between open and lock: a lock on a file without a name excludes no process.
                 Ok(true) if is_at(path, &opened) => break Self { file },
                 Ok(true) => {}
@@ -93,11 +94,7 @@ impl Drop for RunLock {
 
 /// Whether a live process holds the lock at `path`. The check keeps no process from taking it.
 pub fn is_held(path: &Path) -> bool {
-    let Ok(file) = open_with(path, Links::Refuse) else { return false };
-    match file.try_lock_shared() {
-        Ok(()) => file.unlock().is_err(),
-        Err(error) => matches!(error, TryLockError::WouldBlock),
-    }
+    open_with(path, Links::Refuse).and_then(|file| is_locked(&file)).unwrap_or_default()
 }
 
 /// Who holds the lock at `path` as far as its file says; whether anybody does is the matter of [`is_held`].
@@ -105,35 +102,14 @@ pub fn read_holder(path: &Path) -> Option<Holder> {
     serde_json::from_str(&read_foreign(path).ok()??).ok()
 }
 
-/// Runs `work` while no other process is in `work` for the same `path`; waits for its turn.
-///
-/// # Errors
-/// [`FileError`] when the lock cannot be opened or taken; `work` was not run then.
-pub fn exclusively<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, FileError> {
-    let file = open(path)?;
-    file.lock().map_err(|source| open_error("lock", path, source))?;
-    let result = work();
-    // Not only closed, for the same reason as in `RunLock`.
-    let _ = file.unlock();
-    Ok(result)
-}
-
-fn open(path: &Path) -> Result<File, FileError> {
-    open_lock(path).map_err(|source| open_error("open the lock", path, source))
-}
-
 /// Whether the lock was taken. Readers in [`is_held`] are waited for, holders are not.
-fn try_lock(file: &File) -> io::Result<bool> {
+fn take(file: &File) -> io::Result<bool> {
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) => {}
+        if try_lock(file)? {
+            return Ok(true);
         }
-        match file.try_lock_shared() {
-            Ok(()) => file.unlock()?,
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            Err(TryLockError::Error(error)) => return Err(error),
+        if is_locked(file)? {
+            return Ok(false);
         }
         std::thread::yield_now();
     }
@@ -195,8 +171,8 @@ mod tests {
     fn children_do_not_inherit_a_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
-        let lock = super::open(&path).unwrap();
-        assert!(try_lock(&lock).unwrap());
+        let lock = open_lock(&path).unwrap();
+        assert!(take(&lock).unwrap());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         // Closed, not unlocked: what the kernel does for a process that dies.
         drop(lock);

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use lanewright_engine::state_sync::{KEPT, runs_of};
 use lanewright_files::directory::entries;
+use lanewright_files::lock::exclusively;
 use lanewright_git::{Remote, Repository, forget_reference};
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_programs::process::{self, Observation};
-use lanewright_store::lock::{exclusively, is_held};
+use lanewright_store::lock::is_held;
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
 
 use crate::cli::Result;
@@ -21,7 +22,7 @@ const LONGEST_STOP: Duration = Duration::from_secs(10);
 /// Removes the clones of runs that the exchange does not have any more, and what the mirror keeps of them: no job will
 /// continue those.
 pub(super) fn remove_forgotten(mirror: &Repository, exchange: &Remote, clones: &Path) -> Result<()> {
-    exclusively(&clones.with_extension("lock"), || {
+    exclusively(&clones.with_extension("lock"), |_| {
         // Read before the exchange is: a run is there before a clone is made for it.
         let cloned: Vec<RunId> = entries(clones)?.iter().filter_map(|place| id(place.file_name()?.to_str()?)).collect();
         let kept = mirror.references(KEPT)?;

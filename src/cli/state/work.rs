@@ -12,13 +12,14 @@ use lanewright_engine::state_sync::{
     release, send,
 };
 use lanewright_files::directory::{create_directory, entries};
+use lanewright_files::lock::exclusively;
 use lanewright_git::{self as git, Remote, Repository};
 use lanewright_model::digest::sha256;
 use lanewright_model::retry::backoff;
 use lanewright_model::{CommitId, RunId};
 use lanewright_plan::settings::environment::{HOME, XDG_CACHE_HOME};
 use lanewright_plan::settings::{ConfigFile, Layer, Origin, Setting, absolute};
-use lanewright_store::{RunLock, lock};
+use lanewright_store::RunLock;
 
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
@@ -98,7 +99,7 @@ impl Exchange {
         let address = address(context, &arguments.exchange)?;
         let place = cache(context, arguments.cache.as_deref())?.join(directory_name(&address));
         create_directory(&place)?;
-        lock::exclusively(&place.join("lock"), || {
+        exclusively(&place.join("lock"), |_| {
             let mirror = Repository::open_or_create(&place.join("mirror"), (EXCHANGE, &address), None)?;
             let remote = Remote::named(&mirror, EXCHANGE)?;
             Ok(Self { address, mirror, remote, clones: place.join("clones") })

@@ -3,12 +3,12 @@
 //! Order, where more than one is taken: one worktree, then pool, then admin, references or publish, then settings.
 
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::{directory, handle};
+use lanewright_files::directory;
+use lanewright_files::lock::exclusively;
 
-use crate::command::{Result, io_error};
+use crate::command::Result;
 use crate::repo::{Repository, git_directory};
 
 #[derive(Debug, Clone, Copy)]
@@ -54,14 +54,5 @@ pub(crate) fn holding_worktree<T>(worktree: &Path, act: impl FnOnce(&File) -> Re
 
 /// Runs `act` while no other thread or process holds the lock `path`.
 pub(crate) fn holding<T>(path: &Path, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
-    let file = handle::open_lock(path).map_err(io_error("open", path))?;
-    while let Err(error) = file.lock() {
-        if error.kind() != ErrorKind::Interrupted {
-            return Err(io_error("lock", path)(error));
-        }
-    }
-    let done = act(&file);
-    // Not only closed: a child between fork and exec would keep it a moment longer.
-    let _ = file.unlock();
-    done
+    exclusively(path, act)?
 }

@@ -3,12 +3,13 @@
 //! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
 //! is synced: a reader sees all of it or nothing, also after a power cut.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Utc;
+use lanewright_files::lock::{is_locked, try_lock};
 use lanewright_files::regular_file::{Links, require_regular};
 use lanewright_files::{atomic, directory, handle, regular_file};
 use lanewright_model::{JobExit, JobSpec, ProcessId, Timestamp};
@@ -139,11 +140,8 @@ impl JobFiles {
     pub(super) fn try_own(&self) -> Result<Option<File>, ProcessError> {
         let path = self.path("lock");
         let file = handle::append(&path, Links::Refuse).map_err(ProcessError::file("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(ProcessError::file("lock", &path)(source)),
-        }
+        let locked = try_lock(&file).map_err(ProcessError::file("lock", &path))?;
+        Ok(locked.then_some(file))
     }
 
     /// Whether a supervisor holds the lock. Looks without making the file and without hindering another look.
@@ -154,11 +152,7 @@ impl JobFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(ProcessError::file("open", &path)(error)),
         };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(source)) => Err(ProcessError::file("lock", &path)(source)),
-        }
+        is_locked(&file).map_err(ProcessError::file("lock", &path))
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ProcessError> {

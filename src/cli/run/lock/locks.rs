@@ -6,9 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::lock::exclusively;
 use lanewright_model::{Lane, LaneId, PhaseId, Plan, RunId};
 use lanewright_schedule::{Claim, contention};
-use lanewright_store::lock::{self, Holder, LockError, is_held, read_holder};
+use lanewright_store::lock::{Holder, LockError, is_held, read_holder};
 use lanewright_store::{LockScope, RunLock, StateDirectory};
 
 use super::refusal::{WAIT, held, in_words};
@@ -21,7 +22,7 @@ pub(crate) fn lock_run(within: &RepositoryContext, run: &RunId) -> Result<RunLoc
 
 /// Does `work` while no other Lanewright decides what it works on in `phase`.
 pub(crate) fn choosing<T>(state: &StateDirectory, phase: &PhaseId, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    lock::exclusively(&state.lock(LockScope::Choice(phase))?, work)?
+    exclusively(&state.lock(LockScope::Choice(phase))?, |_| work())?
 }
 
 /// Locks the branches of `lanes`, on which a run works; empty: those of the whole phase. The caller is [`choosing`].
