@@ -11,7 +11,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::directory::{enter_all, sync_directory, sync_names};
-use super::error::{FileError, open_error};
+use super::error::{FileError, if_there, open_error};
 use super::fault::change;
 use super::regular_file::open_directory;
 use super::staged::{ORDINARY, PRIVATE, Staged, temporary_beside};
@@ -143,11 +143,9 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-fn remove_if_there(path: &Path) -> Result<bool, FileError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true).map_err(FileError::io("remove", path)),
-    }
+pub fn remove_if_there(path: &Path) -> Result<bool, FileError> {
+    let removed = if_there(std::fs::remove_file(path)).map_err(FileError::io("remove", path))?;
+    Ok(removed.is_some())
 }
 
 fn staged_below(root: &Path, relative: &Path) -> Result<Staged, FileError> {

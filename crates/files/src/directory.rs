@@ -4,14 +4,14 @@
 //! (SPEC §13).
 
 use std::ffi::OsStr;
-use std::fs::{self, File, FileType};
+use std::fs::{self, DirEntry, File, FileType};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::error::{FileError, open_error};
+use super::error::{FileError, if_there, open_error};
 use super::fault::{change, create};
 use super::handle;
 use super::regular_file::{open, open_directory};
@@ -66,19 +66,12 @@ pub fn sync_if_there(path: &Path) -> Result<(), FileError> {
         true => open_directory(path).and_then(|opened| sync_names(path, &opened)),
         false => open(path).and_then(|file| handle::sync(path, &file)),
     };
-    match synced {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        synced => synced.map_err(FileError::io("sync", path)),
-    }
+    if_there(synced).map(drop).map_err(FileError::io("sync", path))
 }
 
 /// The paths in a directory, sorted; none where it does not exist.
 pub fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let listed = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed.and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()),
-    };
-    let mut paths = listed.map_err(FileError::io("list", directory))?;
+    let mut paths: Vec<PathBuf> = list(directory)?.iter().map(DirEntry::path).collect();
     paths.sort_unstable();
     Ok(paths)
 }
@@ -86,12 +79,12 @@ pub fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
 /// The paths in a directory, each with its type as the directory lists it, links not followed; none where the directory
 /// does not exist.
 pub fn entries_with_kinds(directory: &Path) -> Result<Vec<(PathBuf, FileType)>, FileError> {
-    let listed = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
-    };
-    let listed = listed.map_err(FileError::io("list", directory))?;
-    Ok(listed.into_iter().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect())
+    Ok(list(directory)?.iter().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect())
+}
+
+fn list(directory: &Path) -> Result<Vec<DirEntry>, FileError> {
+    let listed = if_there(fs::read_dir(directory)).and_then(|found| found.into_iter().flatten().collect());
+    listed.map_err(FileError::io("list", directory))
 }
 
 /// The directories in a directory, links not counted.

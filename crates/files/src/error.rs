@@ -33,6 +33,14 @@ impl From<FileError> for io::Error {
     }
 }
 
+/// What `found` is, or `None` where nothing is at that path.
+pub fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// The error of an `open` that refuses links, for which the system says ELOOP.
 pub fn open_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
     if path.is_symlink() {

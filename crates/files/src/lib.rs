@@ -18,9 +18,9 @@ pub mod handle;
 pub mod lock;
 pub mod regular_file;
 mod staged;
+pub mod threads;
 pub mod time_limit;
 pub mod timing;
 
-pub use error::FileError;
-pub use error::open_error;
+pub use error::{FileError, if_there, open_error};
 pub use staged::{Staged, remove_unfinished, temporary_beside};

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::error::FileError;
+use super::error::{FileError, if_there};
 use super::fault::change;
 use super::handle::overwrite;
 
@@ -77,10 +77,7 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 
 /// What a regular file holds; `None` where there is none.
 pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    match read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(FileError::io("read", path)),
-    }
+    if_there(read(path)).map_err(FileError::io("read", path))
 }
 
 /// The bytes of a regular file of at most `limit` bytes.
@@ -131,11 +128,8 @@ const FOREIGN_LIMIT: u64 = 1 << 20;
 
 /// Reads a small text file that another program writes; `None` where there is none. A link is refused.
 pub fn read_foreign(path: &Path) -> Result<Option<String>, String> {
-    let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| error.to_string())?,
-    };
-    Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
+    let read = if_there(read_text_with(path, Links::Refuse, FOREIGN_LIMIT)).map_err(|error| error.to_string())?;
+    Ok(read.map(|text| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
 }
 
 /// The text of a small file that an agent may have left; `None` where there is none or it is no text.

@@ -18,7 +18,8 @@ mod snapshot;
 mod worktree;
 
 pub use command::error::GitError;
-pub use command::program::{require_version, version};
+pub use command::program::{require_version, run_for_user, version};
+pub use fast::libgit2::trailers_of;
 pub use history::blockers::Blockers;
 pub use history::blockers::tracked_changes_where_checked_out;
 pub use history::bundle::{Bundle, write_bundle};
@@ -45,7 +46,7 @@ pub use query::hook::uncommitted;
 pub use query::hook::{
     Contents, changed_by_hand, forget_uncommitted, not_left_behind, note_left_behind, note_uncommitted,
 };
-pub use query::show::{FileChange, show};
+pub use query::show::FileChange;
 pub use query::status::refuse_unreadable;
 pub use query::status::uncommitted as uncommitted_paths;
 pub use repo::repository::Repository;
@@ -57,7 +58,7 @@ pub use snapshot::objects::{LostObject, lost_objects, set_damaged_objects_aside,
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, has_changes, keep, reference_name, restore, snapshot, snapshot_of_head,
 };
-pub use snapshot::save::{changed_since, kept_of_phase, kept_under, put_back, snapshot_of_all_files, trailers_of};
+pub use snapshot::save::{changed_since, kept_of_phase, kept_under, put_back, snapshot_of_all_files};
 pub use worktree::claim::Holder;
 pub use worktree::copy_ignored::copy_ignored;
 pub use worktree::examine::HeldSlot;

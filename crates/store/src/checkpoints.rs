@@ -4,12 +4,11 @@
 use std::borrow::{Borrow, Cow};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::{LARGE, Links, read_with};
-use lanewright_files::{FileError, atomic, directory, open_error};
+use lanewright_files::{FileError, atomic, directory, if_there, open_error};
 use lanewright_model::{CheckpointRecord, LaneId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,7 +18,6 @@ use super::json::Object;
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointsError {
-    /// The file or its lock cannot be opened, read or written.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file is no JSON array; it was left as it is.
@@ -28,37 +26,24 @@ pub enum CheckpointsError {
          writes its own records again when it is resumed", .path.display()
     )]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// From 1.
         line: usize,
         /// From 1, in bytes.
         column: usize,
-        /// What the reader expected.
         reason: String,
     },
     /// A record cannot be written, for example because a path in it is not UTF-8.
     #[error("the checkpoint `{stage}` of lane {lane} cannot be written: {source}")]
-    Record {
-        /// The record's stage.
-        stage: &'static str,
-        /// The record's lane, `-` for the phase.
-        lane: String,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Record { stage: &'static str, lane: String, source: serde_json::Error },
 }
 
 /// One element of `checkpoints.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CheckpointEntry {
-    /// A record of the contract.
     Record(Box<CheckpointRecord>),
     /// Something else, for example a record with a stage of another program's.
     Foreign {
-        /// Its place in the array, from 0.
         index: usize,
-        /// Why it is no record.
         reason: String,
     },
 }
@@ -120,11 +105,8 @@ pub(super) fn lock_of(path: &Path) -> PathBuf {
 }
 
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError> {
-    let bytes = match read_with(path, Links::Refuse, LARGE) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|source| open_error("read", path, source))?,
-    };
-    String::from_utf8(bytes).map(Some).map_err(|error| {
+    let read = if_there(read_with(path, Links::Refuse, LARGE)).map_err(|source| open_error("read", path, source))?;
+    read.map(String::from_utf8).transpose().map_err(|error| {
         let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
         let line = valid.matches('\n').count() + 1;
         let column = valid.len() - valid.rfind('\n').map_or(0, |newline| newline + 1) + 1;

@@ -1,8 +1,7 @@
 //! Why a run log cannot be read or written.
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lanewright_files::FileError;
 
@@ -61,8 +60,4 @@ fn list(damage: &[Damage]) -> String {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }
-}
-
-pub(super) fn cannot(action: &'static str, path: &Path, source: io::Error) -> LogError {
-    FileError::Io { action, path: path.to_owned(), source }.into()
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use lanewright_files::regular_file::{Links, open_with};
-use lanewright_files::{FileError, handle, open_error};
+use lanewright_files::{FileError, handle, if_there, open_error};
 use lanewright_model::{AgentName, FailureKind, LaneId, PhaseId, TaskId, Timestamp, word_enum};
 use serde::Serialize;
 use serde_json::Value;
@@ -98,10 +98,8 @@ fn identity(entry: &ErrorEntry) -> Vec<Option<String>> {
 }
 
 fn known(path: &Path) -> Result<HashSet<Vec<Option<String>>>, FileError> {
-    let file = match open_with(path, Links::Refuse) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
-        opened => opened.map_err(|source| open_error("read", path, source))?,
-    };
+    let opened = if_there(open_with(path, Links::Refuse)).map_err(|source| open_error("read", path, source))?;
+    let Some(file) = opened else { return Ok(HashSet::new()) };
     let mut known = HashSet::new();
     for line in BufReader::new(file).split(b'\n') {
         let line = line.map_err(|source| open_error("read", path, source))?;

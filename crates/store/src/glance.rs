@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use lanewright_files::directory::entries;
+use lanewright_files::threads::{map_shares, share_of_core};
 use lanewright_files::{FileError, regular_file};
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::{LaneId, RunId, Timestamp};
 use serde::Deserialize;
 
-use super::layout::{LaneDirectory, StateDirectory, began, moment};
+use super::layout::{LaneDirectory, StateDirectory, began, moment, run_of};
 use super::record;
 
 /// How many logs are looked at, those that changed last.
@@ -76,7 +77,9 @@ impl StateDirectory {
     /// `FileError` when a directory is there and cannot be read.
     pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
         let paths: Vec<PathBuf> = entries(&self.path())?.into_iter().filter(|path| run_of(path).is_some()).collect();
-        let seen = looked_at(&paths);
+        // A matter of system calls, of which every core can do its share.
+        let share = share_of_core(paths.len(), ALONE);
+        let seen = map_shares(&paths, share, |log| seen(log).unwrap_or_default());
         let open = match &self.log {
             Some(_) => self.runs()?,
             None => {
@@ -129,32 +132,12 @@ fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
     Some((metadata.modified().ok()?, path))
 }
 
-fn run_of(path: &Path) -> Option<RunId> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-    RunId::new(name).ok()
-}
-
 /// What is seen of a log that is looked at in passing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Seen {
     /// How its run ended; `None`: it has not.
     outcome: Option<RunOutcome>,
     changed: Option<Timestamp>,
-}
-
-/// Looks at each of `logs`. Looking at many is a matter of system calls, of which every core can do its share.
-fn looked_at(logs: &[PathBuf]) -> Vec<Seen> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = logs.len().div_ceil(cores).max(ALONE);
-    std::thread::scope(|scope| {
-        let look = |logs: &'_ [PathBuf]| logs.iter().map(|log| seen(log).unwrap_or_default()).collect::<Vec<_>>();
-        let threads: Vec<_> = logs.chunks(share).skip(1).map(|logs| scope.spawn(move || look(logs))).collect();
-        let mut seen = look(&logs[..share.min(logs.len())]);
-        seen.extend(
-            threads.into_iter().flat_map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
-        );
-        seen
-    })
 }
 
 /// So many logs are looked at by one thread.

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use lanewright_files::directory::{sync_directory, with_suffix};
 use lanewright_files::handle::{append_existing, append_new, sync_contents, truncate, write_all};
 use lanewright_files::regular_file::Links;
-use lanewright_files::{atomic, open_error};
+use lanewright_files::{FileError, atomic, open_error};
 use lanewright_model::event::{Event, Incoming, Log, Record};
 use lanewright_model::{PhaseId, Redactor, RunId, Timestamp};
 
-use super::error::{LogError, cannot};
+use super::error::LogError;
 use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::scan_all;
@@ -56,7 +56,7 @@ impl Journal {
     pub fn open(path: &Path) -> Result<(Self, Vec<Record>), LogError> {
         let mut file = append_existing(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
         let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut file, &mut bytes).map_err(|source| cannot("read", path, source))?;
+        io::Read::read_to_end(&mut file, &mut bytes).map_err(FileError::io("read", path))?;
         let scan = scan_all(path, &bytes)?;
         if !scan.contents.damage.is_empty() {
             return Err(LogError::Damaged { path: path.to_owned(), damage: scan.contents.damage });
@@ -66,7 +66,7 @@ impl Journal {
             return Err(LogError::Empty { path: path.to_owned() });
         };
         let repaired = if scan.whole < bytes.len() { truncate(&file, scan.whole as u64) } else { Ok(()) };
-        repaired.and_then(|()| sync_contents(&file)).map_err(|source| cannot("repair the end of", path, source))?;
+        repaired.and_then(|()| sync_contents(&file)).map_err(FileError::io("repair the end of", path))?;
         bytes.truncate(scan.whole);
         let mut journal = Self::over((path, bytes), file, run, (last.seq, last.at));
         journal.waiting.extend(scan.open_end.then_some(b'\n'));
@@ -152,7 +152,7 @@ impl Journal {
             return Ok(());
         }
         let written = write_all(&self.file, &self.waiting).and_then(|()| sync_contents(&self.file));
-        let done = written.map_err(|source| cannot("write", &self.path, source)).and_then(|()| {
+        let done = written.map_err(|source| FileError::io("write", &self.path)(source).into()).and_then(|()| {
             self.guard.add(&self.waiting);
             self.waiting.clear();
             self.refuse_if_tampered_with()
@@ -164,7 +164,7 @@ impl Journal {
     /// restored, and still nothing may be done on the strength of what was written last: the program that did it may do
     /// it again.
     fn refuse_if_tampered_with(&self) -> Result<(), LogError> {
-        let found = self.guard.tampering(&self.file).map_err(|source| cannot("look at", &self.path, source))?;
+        let found = self.guard.tampering(&self.file).map_err(FileError::io("look at", &self.path))?;
         found.map_or(Ok(()), |how| {
             Err(LogError::TamperedWith { path: self.path.clone(), how, restored: self.guard.restore(&self.file) })
         })

@@ -13,7 +13,6 @@ use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::read_foreign;
 use lanewright_model::event::AgentReport;
 use lanewright_model::{Interruption, TaskFile, Timestamp};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::json::to_object;
@@ -74,7 +73,10 @@ fn edit_task(
             rename(&path, &path.with_extension("json.bad"))?;
         }
         match edit(old.ok().flatten()) {
-            Some(new) => write_pretty(&lane.root, &lane.relative.join("task.json"), &new, replace),
+            Some(new) => {
+                let text = serde_json::to_string_pretty(&new).map_err(|error| not_written(path, error))?;
+                Ok(replace(&lane.root, &lane.relative.join("task.json"), format!("{text}\n").as_bytes())?)
+            }
             None => Ok(()),
         }
     })?
@@ -219,16 +221,6 @@ fn reason(object: &Map<String, Value>, own: [&str; 2], status: &str, known: &[&s
 /// Keys under which agents give the reason, besides those of the format.
 const SYNONYMS: [&str; 8] =
     ["reason", "message", "error", "error_message", "blocked_by", "blocking_reason", "blocked_reason", "details"];
-
-fn write_pretty(
-    root: &Path,
-    relative: &Path,
-    value: &impl Serialize,
-    replace: impl FnOnce(&Path, &Path, &[u8]) -> Result<(), FileError>,
-) -> Result<(), LaneFileError> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| not_written(root.join(relative), error))?;
-    Ok(replace(root, relative, format!("{text}\n").as_bytes())?)
-}
 
 fn not_written(path: PathBuf, error: serde_json::Error) -> FileError {
     FileError::Io { action: "write", path, source: error.into() }

@@ -129,11 +129,9 @@ impl StateDirectory {
         }
         let mut runs: Vec<(Timestamp, RunId)> = entries(&self.path())?
             .into_iter()
-            .filter_map(|path| {
-                let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-                let run = RunId::new(name).ok()?;
-                (!is_foreign(&path)).then(|| (began(&path), run))
-            })
+            .filter_map(|path| Some((run_of(&path)?, path)))
+            .filter(|(_, path)| !is_foreign(path))
+            .map(|(run, path)| (began(&path), run))
             .collect();
         runs.sort_unstable_by(|one, other| other.cmp(one));
         Ok(runs.into_iter().map(|(_, run)| run).collect())
@@ -265,6 +263,11 @@ impl LaneDirectory {
     pub fn status_file(&self, agent: &AgentName) -> PathBuf {
         self.path().join("agents").join(agent.as_str()).join("status.json")
     }
+}
+
+/// The run whose log is at `path`, by its name.
+pub(super) fn run_of(path: &Path) -> Option<RunId> {
+    RunId::new(path.file_name()?.to_str()?.strip_suffix(".jsonl")?).ok()
 }
 
 /// When a run began according to its log, else when the log was changed last.

@@ -1,7 +1,6 @@
 //! How `stop`, `approve` and `reject` reach the process that runs a run: one small file for each request.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use lanewright_files::directory::entries;
@@ -26,11 +25,8 @@ pub enum Request {
     },
     /// Answer a human gate.
     Answer {
-        /// Of which lane.
         lane: LaneId,
-        /// Which gate.
         gate: HumanGate,
-        /// Yes or no.
         approved: bool,
         /// The user's message, which reaches the agent.
         #[serde(default)]
@@ -38,14 +34,11 @@ pub enum Request {
     },
     /// Record a snapshot that was taken on a person's wish.
     Record {
-        /// Of which lane.
         lane: LaneId,
-        /// Of which agent's worktree; `None`: the lane's.
+        /// In whose worktree it was taken; `None`: the lane's.
         #[serde(default)]
         agent: Option<AgentName>,
-        /// The commit.
         commit: CommitId,
-        /// The ref that keeps it.
         reference: String,
     },
 }
@@ -89,11 +82,7 @@ pub fn submit(directory: &Path, request: &Request) -> Result<PathBuf, FileError>
 
 /// Takes back the request that [`submit`] left as `path`; `true`: it was still there, and will never be taken.
 pub fn withdraw(path: &Path) -> Result<bool, FileError> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(FileError::io("remove", path)(source)),
-    }
+    atomic::remove_if_there(path)
 }
 
 /// A request that was taken and not forgotten: its taker died, perhaps after what it asked for was written down.

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use lanewright_files::atomic::write_below;
 use lanewright_files::directory::{entries, entries_with_kinds};
 use lanewright_files::regular_file::{Links, open_with};
-use lanewright_files::{FileError, open_error, regular_file};
+use lanewright_files::{FileError, if_there, open_error, regular_file};
 use lanewright_model::JobSpec;
 
 use super::layout::RunDirectory;
@@ -182,14 +182,10 @@ fn find_specifications(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(),
 
 /// A job's variables and patterns; the rest of its specification, which may be long, is left out.
 fn read_specification(path: &Path) -> Result<Option<JobSpec>, FileError> {
-    match regular_file::read_with(path, Links::Refuse, regular_file::LARGE) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => {
-            let text = read.map_err(|source| open_error("open", path, source))?;
-            let job = serde_json::from_slice(&text).ok();
-            Ok(job.map(|job: JobSpec| JobSpec { steps: Vec::new(), ..job }))
-        }
-    }
+    let read = if_there(regular_file::read_with(path, Links::Refuse, regular_file::LARGE));
+    let text = read.map_err(|source| open_error("open", path, source))?;
+    let job = text.and_then(|text| serde_json::from_slice(&text).ok());
+    Ok(job.map(|job: JobSpec| JobSpec { steps: Vec::new(), ..job }))
 }
 
 /// Nanoseconds since 1970.
@@ -205,11 +201,8 @@ pub fn is_left_behind(name: &str) -> bool {
 
 /// What a file holds, its middle left out where it is long; `None`: it is gone.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    let mut file = match open_with(path, Links::Refuse) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|source| open_error("open", path, source))?,
-    };
-    ends(&mut file).map(Some).map_err(|source| open_error("read", path, source))
+    let opened = if_there(open_with(path, Links::Refuse)).map_err(|source| open_error("open", path, source))?;
+    opened.map(|mut file| ends(&mut file)).transpose().map_err(|source| open_error("read", path, source))
 }
 
 fn ends(file: &mut File) -> io::Result<Vec<u8>> {

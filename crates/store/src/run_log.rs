@@ -1,19 +1,17 @@
 //! Reading a run log, whole or as it grows. Nothing here changes a byte of it.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::num::NonZero;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use sha2::{Digest, Sha256};
 
-use super::error::{Damage, LogError, cannot};
+use super::error::{Damage, LogError};
 pub use super::record::FORMAT;
 use super::record::{self, EncodeError, LineFault, encode};
 use lanewright_files::handle::sync_contents;
 use lanewright_files::regular_file::{Links, open_with};
-use lanewright_files::{open_error, regular_file};
+use lanewright_files::threads::{map_shares, share_of_core};
+use lanewright_files::{FileError, if_there, open_error, regular_file};
 use lanewright_model::event::{Event, Record, relocate};
 use lanewright_model::{PhaseId, RunId};
 
@@ -34,13 +32,13 @@ pub struct LogContents {
 /// # Errors
 /// `LogError::File` and `LogError::NewerFormat` only.
 pub fn read(path: &Path) -> Result<LogContents, LogError> {
-    let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
+    let bytes = regular_file::read(path).map_err(FileError::io("read", path))?;
     Ok(scan_all(path, &bytes)?.contents)
 }
 
 /// The records of a run log whose event's word is `wanted`: the others are not looked at, so neither is their damage.
 pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
-    let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
+    let bytes = regular_file::read(path).map_err(FileError::io("read", path))?;
     let mut scanner = Scanner::default();
     let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
     lines.peek().map_or(Ok(()), |first| scanner.check_format(path, first))?;
@@ -57,7 +55,7 @@ pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Ve
 /// # Errors
 /// As [`read`].
 pub fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) -> Result<LogContents, LogError> {
-    let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
+    let bytes = regular_file::read(path).map_err(FileError::io("read", path))?;
     let (mut contents, mut scanner) = (LogContents::default(), Scanner::default());
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').peekable();
     lines.peek().map_or(Ok(()), |first| scanner.check_format(path, first))?;
@@ -138,7 +136,7 @@ fn durable_bytes(path: &Path) -> Result<Vec<u8>, LogError> {
     let mut file = open_with(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
     let mut bytes = Vec::new();
     let read = file.read_to_end(&mut bytes).and_then(|_| sync_contents(&file));
-    read.map_err(|source| cannot("read", path, source))?;
+    read.map_err(FileError::io("read", path))?;
     Ok(bytes)
 }
 
@@ -202,11 +200,8 @@ impl Follower {
     }
 
     pub fn poll(&mut self) -> Result<LogContents, LogError> {
-        let bytes = match read_from(&self.path, self.offset) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogContents::default()),
-            Err(error) => return Err(cannot("read", &self.path, error)),
-        };
+        let read = if_there(read_from(&self.path, self.offset)).map_err(FileError::io("read", &self.path))?;
+        let Some(bytes) = read else { return Ok(LogContents::default()) };
         let (mut contents, whole) = self.scanner.scan(&self.path, &bytes)?;
         relocate(&mut contents.records);
         self.offset += whole as u64;
@@ -252,7 +247,9 @@ impl Scanner {
             whole += piece.len();
         }
         for block in lines.chunks(BLOCK) {
-            decode_all(block, &self.format).into_iter().for_each(|line| self.take(line, &mut contents));
+            let share = share_of_core(block.len(), ALONE);
+            let decoded = map_shares(block, share, |line| record::decode(line, &self.format));
+            decoded.into_iter().for_each(|line| self.take(line, &mut contents));
         }
         Ok((contents, whole))
     }
@@ -312,17 +309,5 @@ impl Scanner {
 /// enough that the decoded lines take little memory.
 const BLOCK: usize = 8192;
 
-/// Decodes lines, which are independent, on all cores.
-fn decode_all(lines: &[&[u8]], format: &str) -> Vec<Result<record::Line, LineFault>> {
-    let decode = |lines: &[&[u8]]| lines.iter().map(|line| record::decode(line, format)).collect::<Vec<_>>();
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    if cores == 1 || lines.len() < BLOCK / 8 {
-        return decode(lines);
-    }
-    thread::scope(|scope| {
-        let shares = lines.chunks(lines.len().div_ceil(cores));
-        let decoding: Vec<_> = shares.map(|share| scope.spawn(move || decode(share))).collect();
-        let decoded = decoding.into_iter().map(|share| share.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        decoded.flatten().collect()
-    })
-}
+/// So many lines are decoded by one thread.
+const ALONE: usize = BLOCK / 8;

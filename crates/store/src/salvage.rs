@@ -8,7 +8,7 @@ use lanewright_files::{FileError, atomic, regular_file};
 use lanewright_model::RunId;
 use lanewright_model::event::Record;
 
-use super::error::{Damage, LogError, cannot};
+use super::error::{Damage, LogError};
 use super::record;
 use super::run_log::scan_all;
 
@@ -33,7 +33,7 @@ pub struct Salvage {
 /// # Errors
 /// `LogError::File` and `LogError::NewerFormat` only.
 pub fn salvage(path: &Path, run: &RunId) -> Result<Salvage, LogError> {
-    let bytes = regular_file::read(path).map_err(|source| cannot("read", path, source))?;
+    let bytes = regular_file::read(path).map_err(FileError::io("read", path))?;
     let lines = bytes.split(|&byte| byte == b'\n').zip(1..);
     let intact: Vec<(&[u8], usize)> = lines.filter(|(line, _)| record::is_intact(line)).collect();
     let kept = without_needless(path, run, &intact)?;

@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
         let files = listed(&change.left_out, NAMED);
         context.printer.note(format!("not committed, so not merged when the changes are approved: {files}"));
     }
-    match git::show(&context.directory, &words(arguments, &change))? {
+    match git::run_for_user(&context.directory, &words(arguments, &change))? {
         // None: the reader of a pager may leave before its end.
         Some(0) | None => Ok(ExitStatus::Done),
         Some(code) => Err(ExitStatus::Failed.error(format!("git ended with exit code {code}"))),

@@ -262,8 +262,8 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Runs git on the user's terminal, with the user's settings. The exit code; `None`: a signal ended it.
-pub(crate) fn for_user(directory: &Path, arguments: &[OsString]) -> Result<Option<i32>, ProgramError> {
+/// Runs git for the user: with their settings, their pager and their terminal. The exit code; `None`: a signal ended it.
+pub fn run_for_user(directory: &Path, arguments: &[OsString]) -> Result<Option<i32>, GitError> {
     let mut command = Command::new("git");
     for (name, _) in std::env::vars_os() {
         if is_foreign_git_variable(&name) && !is_display_variable(&name) {

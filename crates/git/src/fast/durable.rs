@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, Tree};
 use lanewright_files::directory::sync_if_there;
+use lanewright_files::threads::map_shares;
 use lanewright_model::CommitId;
 
 use crate::command::{GitError, Result};
@@ -19,17 +20,22 @@ pub(crate) fn reference(repository: &Repository, name: &str) -> Result<()> {
 
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
 /// and git does not write an object a second time.
-pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<()> {
-    let known = repository.durable_objects();
+pub(crate) fn objects<'a>(
+    repository: &Repository,
+    tip: &CommitId,
+    since: impl IntoIterator<Item = &'a CommitId>,
+) -> Result<()> {
+    let since: Vec<&CommitId> = since.into_iter().collect();
+    let known = &repository.durable_objects;
     let has = |object| known.has(repository.common_dir(), object);
-    match repository.in_process(|git| new_objects(git, &has, tip, since)) {
+    match repository.in_process(|git| new_objects(git, &has, tip, &since)) {
         Some(objects) => {
             sync_objects(repository, &names(&objects))?;
             remember(repository, objects.iter().copied().take(REMEMBERED));
             known.add(repository.common_dir(), objects);
             Ok(())
         }
-        None => sync_objects(repository, &listed_objects(repository, tip, since)?),
+        None => sync_objects(repository, &listed_objects(repository, tip, &since)?),
     }
 }
 
@@ -40,7 +46,7 @@ const REMEMBERED: usize = 1024;
 const LARGEST: usize = 1 << 20;
 
 fn remember(repository: &Repository, objects: impl Iterator<Item = Oid>) {
-    let known = |object: &Oid| repository.recent_objects().locked().objects.contains_key(object);
+    let known = |object: &Oid| repository.recent_objects.locked().objects.contains_key(object);
     let new: Vec<Oid> = objects.filter(|object| !known(object)).collect();
     let read = repository.in_process(|git| {
         let odb = git.odb()?;
@@ -48,14 +54,14 @@ fn remember(repository: &Repository, objects: impl Iterator<Item = Oid>) {
         let read = |object| odb.read(object).map(|found| (object, found.kind(), found.data().to_vec()));
         new.into_iter().filter(is_small).map(read).collect::<Result<Vec<_>, _>>()
     });
-    let mut recent = repository.recent_objects().locked();
+    let mut recent = repository.recent_objects.locked();
     read.into_iter().flatten().for_each(|(object, kind, bytes)| recent.add(object, kind, bytes));
 }
 
 impl Repository {
     /// Stores the objects again that this process has made and that git has lost. Returns how many these are.
     pub fn restore_recent_objects(&self) -> usize {
-        let recent = self.recent_objects().locked();
+        let recent = self.recent_objects.locked();
         let lost = self.in_process(|git| {
             let odb = git.odb()?;
             Ok(recent.objects.iter().filter(|(object, _)| !odb.exists(**object)).collect::<Vec<_>>())
@@ -100,9 +106,9 @@ fn refuse_lost(repository: &Repository, names: &[String]) -> Result<()> {
     }
 }
 
-fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>> {
+fn listed_objects(repository: &Repository, tip: &CommitId, since: &[&CommitId]) -> Result<Vec<String>> {
     let git = repository.git().args(["rev-list", "--objects", "--no-object-names", tip.as_str()]);
-    let listing = git.arg("--not").args(since.iter().map(CommitId::as_str)).run()?;
+    let listing = git.arg("--not").args(since.iter().map(|commit| commit.as_str())).run()?;
     Ok(String::from_utf8_lossy(&listing).lines().map(str::to_owned).collect())
 }
 
@@ -116,7 +122,7 @@ fn new_objects(
     git: &git2::Repository,
     known: &dyn Fn(Oid) -> bool,
     tip: &CommitId,
-    since: &[CommitId],
+    since: &[&CommitId],
 ) -> Result<BTreeSet<Oid>, git2::Error> {
     // What `tip` reaches and `since` does not.
     let mut walk = git.revwalk()?;
@@ -165,13 +171,7 @@ const SYNCING_THREADS: usize = 32;
 
 pub(crate) fn sync_paths(paths: &[PathBuf]) -> Result<()> {
     let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
-    std::thread::scope(|scope| {
-        let sync = |chunk: &[PathBuf]| chunk.iter().try_for_each(|path| sync_if_there(path));
-        let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(move || sync(chunk))).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?))
-    })
+    Ok(map_shares(paths, share, |path| sync_if_there(path)).into_iter().collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
         let file = loose(repository.common_dir(), &blob).unwrap();
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, "").unwrap();
-        let refused = objects(&repository, &commit, &[]);
+        let refused = objects(&repository, &commit, []);
         assert!(matches!(&refused, Err(GitError::LostObject { object }) if *object == blob), "{refused:?}");
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let tip = commit("file/a", "4");
         let repository = Repository::discover(&place).unwrap();
         let next = commit("again", "5");
-        for since in [vec![], vec![first]] {
+        for since in [vec![], vec![&first]] {
             let known = DurableObjects::default();
             let has = |object| known.has(repository.common_dir(), object);
             let new = |tip| repository.in_process(|git| new_objects(git, &has, tip, &since)).unwrap();

@@ -20,7 +20,15 @@ impl Repository {
         question: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
     ) -> Option<T> {
         let common = self.common_dir();
-        self.handles().with([common, common], || open(common), question)
+        self.handles.with([common, common], || open(common), question)
+    }
+
+    /// The same for what writes objects, which are not durable then.
+    pub(super) fn write_in_process<T>(
+        &self,
+        write: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
+    ) -> Option<T> {
+        self.may_write_in_process().then(|| self.in_process(write)).flatten()
     }
 
     /// The same in a repository that is opened for this question: nothing is known from before, such as the contents of an
@@ -31,7 +39,7 @@ impl Repository {
 
     /// Whether libgit2 may write into the repository: what others are to write to as well (`core.sharedRepository`) gets its
     /// permissions from git alone.
-    pub(super) fn may_write_in_process(&self) -> bool {
+    fn may_write_in_process(&self) -> bool {
         let own = |value: &str| ["umask", "false", "0", "no", "off", ""].contains(&value.to_ascii_lowercase().as_str());
         self.configuration().is_ok_and(|known| known.get("core.sharedrepository").is_none_or(own))
     }
@@ -181,20 +189,21 @@ fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
 
 /// The tree of the index in `file`, written and not yet durable.
 pub(crate) fn tree_of_index(repository: &Repository, file: &Path) -> Option<String> {
-    let write = |git: &git2::Repository| Ok(open_index(file)?.write_tree_to(git)?.to_string());
-    repository.may_write_in_process().then(|| repository.in_process(write)).flatten()
+    repository.write_in_process(|git| Ok(open_index(file)?.write_tree_to(git)?.to_string()))
 }
 
 pub(crate) fn tree_of(repository: &Repository, commit: &CommitId) -> Option<String> {
     repository.in_process(|git| Ok(git.find_commit(oid(commit)?)?.tree_id().to_string()))
 }
 
-pub fn trailers_of(repository: &Repository, commit: &CommitId) -> Option<BTreeMap<String, String>> {
-    repository.in_process(|git| {
+/// The trailers of a commit's message; none of a commit that cannot be read.
+pub fn trailers_of(repository: &Repository, commit: &CommitId) -> BTreeMap<String, String> {
+    let read = repository.in_process(|git| {
         let commit = git.find_commit(oid(commit)?)?;
         let trailers = git2::message_trailers_strs(&String::from_utf8_lossy(commit.message_bytes()))?;
         Ok(trailers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-    })
+    });
+    read.unwrap_or_default()
 }
 
 pub(crate) fn contents(repository: &Repository, object: &str) -> Option<Vec<u8>> {
@@ -247,14 +256,13 @@ pub(crate) fn commit(
     message: &str,
     author: (&str, &str),
 ) -> Option<CommitId> {
-    let make = |git: &git2::Repository| {
+    repository.write_in_process(|git| {
         let author = git2::Signature::now(author.0, author.1)?;
         let tree = git.find_tree(Oid::from_str(tree)?)?;
         let parents = parents.iter().map(|parent| git.find_commit(oid(parent)?));
         let parents = parents.collect::<Result<Vec<_>, git2::Error>>()?;
         commit_id(git.commit(None, &author, &author, message, &tree, &parents.iter().collect::<Vec<_>>())?)
-    };
-    repository.may_write_in_process().then(|| repository.in_process(make)).flatten()
+    })
 }
 
 pub(crate) fn blob_of(bytes: &[u8]) -> Option<String> {
@@ -322,7 +330,7 @@ pub(super) fn change<T>(
     }
     let opened = || open_durable(place, &settings);
     if place == repository.main_worktree() {
-        return repository.handles().with([place, repository.common_dir()], opened, act);
+        return repository.handles.with([place, repository.common_dir()], opened, act);
     }
     // Not kept: a worktree may be made again.
     opened().and_then(|git| act(&git)).ok()

@@ -10,7 +10,6 @@ use lanewright_files::temporary_beside;
 
 use super::*;
 use crate::command::program::Git;
-use crate::fast::patch::patches;
 use crate::repo::repository::commit_id;
 
 struct Place {
@@ -178,7 +177,7 @@ fn changes_are_shown_as_git_shows_them_as_far_as_there_is_room() {
     place.write("picture", "a\0c");
     place.write("z.txt", "z\n");
     let to = place.commit();
-    let shown = |limit| patches(&place.repository(), &from, &to, limit).unwrap().files;
+    let shown = |limit| place.repository().patches(&from, &to, limit).unwrap().files;
     let lines: Vec<_> = shown(9999).iter().map(|file| file.lines).collect();
     assert_eq!(lines, [Some((2, 1)), None, Some((1, 0))]);
     let text = |limit| String::from_utf8(shown(limit).into_iter().flat_map(|file| file.text).collect()).unwrap();

@@ -26,7 +26,7 @@ pub(crate) fn merged_tree(
     ours: &CommitId,
     theirs: &CommitId,
 ) -> Option<String> {
-    let merge = |git: &Repository| {
+    let merged = repository.write_in_process(|git| {
         let (ours, theirs) = (oid(ours)?, oid(theirs)?);
         let base = match base {
             Some(base) => oid(base)?,
@@ -37,8 +37,8 @@ pub(crate) fn merged_tree(
         };
         let tree = |commit| git.find_commit(commit).map(|commit| commit.tree_id());
         Ok(plain_merge(git, tree(base)?, tree(ours)?, tree(theirs)?)?.map(|tree| tree.to_string()))
-    };
-    repository.may_write_in_process().then(|| repository.in_process(merge)).flatten().flatten()
+    });
+    merged.flatten()
 }
 
 fn plain_merge(git: &Repository, base: Oid, ours: Oid, theirs: Oid) -> Result<Option<Oid>, git2::Error> {

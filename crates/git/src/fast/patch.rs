@@ -31,17 +31,19 @@ const LARGEST: i64 = 512 * 1024;
 /// How many files are compared.
 const FILES: usize = 100;
 
-/// The texts together have at most `limit` bytes.
-pub(crate) fn patches(repository: &Repository, from: &CommitId, to: &CommitId, limit: usize) -> Option<Patches> {
-    repository.in_process(|git| {
-        let tree = |commit| git.find_commit(oid(commit)?)?.tree();
-        let mut options = DiffOptions::new();
-        options.max_size(LARGEST);
-        let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
-        let (all, mut room) = (diff.deltas().len(), limit);
-        let files = (0..all.min(FILES)).map(|index| file(&diff, index, &mut room));
-        Ok(Patches { files: files.collect::<Result<_, _>>()?, others: all.saturating_sub(FILES) })
-    })
+impl Repository {
+    /// What `to` changed since `from`, with texts of at most `limit` bytes together; `None`: only git can show it.
+    pub fn patches(&self, from: &CommitId, to: &CommitId, limit: usize) -> Option<Patches> {
+        self.in_process(|git| {
+            let tree = |commit| git.find_commit(oid(commit)?)?.tree();
+            let mut options = DiffOptions::new();
+            options.max_size(LARGEST);
+            let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
+            let (all, mut room) = (diff.deltas().len(), limit);
+            let files = (0..all.min(FILES)).map(|index| file(&diff, index, &mut room));
+            Ok(Patches { files: files.collect::<Result<_, _>>()?, others: all.saturating_sub(FILES) })
+        })
+    }
 }
 
 fn file(diff: &git2::Diff<'_>, index: usize, room: &mut usize) -> Result<FilePatch, git2::Error> {

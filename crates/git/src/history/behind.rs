@@ -5,7 +5,7 @@
 //! it. So publications are noted until a later look finds a checkout of the branch in step, and only noted branches are
 //! examined. After a power failure no `git switch` is under way, so the note need not survive one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{Result, io_error};
-use crate::fast::libgit2::Difference;
+use crate::history::moving;
 use crate::repo::{Repository, commit_ids};
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
@@ -88,8 +88,7 @@ pub(crate) fn earlier_tip(
         Some(Publications::Tips(_)) | None => None,
     };
     let Some(first) = first else { return Ok(None) };
-    let paths = |differences: Vec<Difference>| differences.into_iter().map(|it| it.path).collect::<BTreeSet<_>>();
-    let differing = |commit: &CommitId| repository.staged(worktree, None, commit).map(paths);
+    let differing = |commit: &CommitId| repository.staged(worktree, None, commit).map(moving);
     let now = differing(tip)?;
     if now.is_empty() {
         return Ok(None);
@@ -97,7 +96,7 @@ pub(crate) fn earlier_tip(
     let tips = earlier_tips(repository, tip)?;
     let Some(oldest) = tips.iter().position(|tip| *tip == first) else { return Ok(None) };
     for earlier in tips.into_iter().take(oldest + 1).rev() {
-        let brought = paths(repository.differences(&earlier, tip)?);
+        let brought = moving(repository.differences(&earlier, tip)?);
         if !brought.is_empty() && brought.is_subset(&now) && brought.is_disjoint(&differing(&earlier)?) {
             return Ok(Some(earlier));
         }

@@ -97,13 +97,13 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
     }
     let differences = repository.differences(from, to)?;
     let any_tracked = differences.iter().any(|difference| difference.from != 0);
-    let moving = moving(&differences);
+    let mut in_the_way = in_the_way(worktree, &differences)?;
+    let moving = moving(differences);
     // Where all are new, no tracked file can be changed.
     let changed = match any_tracked || index_entries(worktree)?.iter().any(|entry| meets(&moving, &entry.path)) {
         true => changed(worktree, |path| meets(&moving, path))?,
         false => Vec::new(),
     };
-    let mut in_the_way = in_the_way(worktree, &differences)?;
     in_the_way.retain(|path| !changed.contains(path));
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
         (_, true) => return Ok(Blockers::changed(changed)),
@@ -115,8 +115,9 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
 
 const COMPARED: usize = 64;
 
-pub(crate) fn moving(differences: &[Difference]) -> BTreeSet<Vec<u8>> {
-    differences.iter().map(|difference| difference.path.clone()).collect()
+/// The paths that move from one commit to the other, of which `differences` are those.
+pub(crate) fn moving(differences: Vec<Difference>) -> BTreeSet<Vec<u8>> {
+    differences.into_iter().map(|difference| difference.path).collect()
 }
 
 /// Whether `path` is one of `moving`, or a directory above or a file below one.

@@ -48,7 +48,7 @@ impl Checkout<'_> {
     pub(crate) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready> {
         self.remove_own()?;
         copy_index(self.worktree, &self.own_index())?;
-        let paths = moving(&self.repository.differences(from, to)?);
+        let paths = moving(self.repository.differences(from, to)?);
         self.note(&paths)?;
         let staged = self.staged(from, true)?;
         if staged.iter().any(|path| meets(&paths, path)) {
@@ -105,9 +105,8 @@ impl Checkout<'_> {
 
     /// The paths that our index holds otherwise than `commit` does.
     fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<Vec<u8>>> {
-        let mut staged = self.repository.staged(self.worktree, Some(&self.own_index()), commit)?;
-        staged.retain(|it| with_links || !it.is_of_links());
-        Ok(staged.into_iter().map(|it| it.path).collect())
+        let staged = self.repository.staged(self.worktree, Some(&self.own_index()), commit)?.into_iter();
+        Ok(staged.filter(|it| with_links || !it.is_of_links()).map(|it| it.path).collect())
     }
 
     /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git

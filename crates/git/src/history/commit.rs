@@ -52,7 +52,7 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         distrust_times(worktree, &git_directory(worktree)?.join("index"));
         let before = repository.head_on(worktree, request.branch)?;
         // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
-        durable::objects(repository, &before, std::slice::from_ref(request.since))?;
+        durable::objects(repository, &before, [request.since])?;
         let embedded = stage_everything(worktree, entries, lock)?;
         let embedded = embedded.iter().map(|path| path_text(path)).collect();
         Ok(Committed { head: commit_staged(repository, request, before)?, embedded })
@@ -70,7 +70,7 @@ pub fn commit_paths(repository: &Repository, request: &CommitRequest<'_>, paths:
         remove_dead_locks(worktree)?;
         let before = repository.head_on(worktree, request.branch)?;
         if paths.is_empty() {
-            durable::objects(repository, &before, std::slice::from_ref(request.since))?;
+            durable::objects(repository, &before, [request.since])?;
             return Ok(before);
         }
         let git = || Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
@@ -115,7 +115,7 @@ fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: Comm
     // What differs on disk need not do so in git: line ends, for example.
     let unchanged = repository.tree_of(&old)? == tree || repository.staged(worktree, None, &old)?.is_empty();
     let commit = if unchanged { old.clone() } else { make_commit(repository, worktree, &tree, &[&old], &text)? };
-    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
+    durable::objects(repository, &commit, [request.since])?;
     let why = format!("commit: {}", text.lines().next().unwrap_or_default());
     let name = branch_reference(request.branch);
     let update = RefUpdate { name: &name, old: Some(&old), to: &commit, why: &why };
@@ -128,10 +128,8 @@ fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: Comm
 }
 
 fn staged_tree(repository: &Repository, worktree: &Path) -> Result<String> {
-    match libgit2::tree_of_index(repository, &git_directory(worktree)?.join("index")) {
-        Some(tree) => Ok(tree),
-        None => Ok(Git::new(worktree).arg("write-tree").line()?),
-    }
+    let written = libgit2::tree_of_index(repository, &git_directory(worktree)?.join("index"));
+    written.map_or_else(|| Ok(Git::new(worktree).arg("write-tree").line()?), Ok)
 }
 
 pub fn message(message: &str, trailers: &[(&str, &str)]) -> String {

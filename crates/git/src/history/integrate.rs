@@ -7,7 +7,7 @@ use lanewright_model::{CommitId, MergeStyle};
 
 use crate::command::Result;
 use crate::fast::durable;
-use crate::history::merge::{MergedFiles, merged_files, merged_tree, seal};
+use crate::history::merge::{Merged, merged_files, merged_tree, seal};
 use crate::history::own_commits::{OwnCommit, own_commits};
 use crate::history::{Author, Reserved, make_commit_of, message as with_trailers, with_reserved};
 use crate::repo::Repository;
@@ -51,9 +51,9 @@ pub enum Integrated {
 pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Result<Integrated> {
     let &Integration { style, onto, head, merge_message, trailers, reserved, .. } = integration;
     let tree = match merged_files(repository, onto, head, reserved)? {
-        MergedFiles::AlreadyIn => return Ok(Integrated::AlreadyIn),
-        MergedFiles::Conflict(paths) => return Ok(Integrated::Conflict(paths)),
-        MergedFiles::Tree(tree) => tree,
+        Merged::AlreadyIn => return Ok(Integrated::AlreadyIn),
+        Merged::Conflict(paths) => return Ok(Integrated::Conflict(paths)),
+        Merged::Done(tree) => tree,
     };
     let done = |commit| Ok(Integrated::Done { commit, squashed_instead: false });
     if style == MergeStyle::Merge {
@@ -94,7 +94,7 @@ fn squash(repository: &Repository, integration: &Integration<'_>, tree: &str) ->
         [author] => make_commit_of(repository, author, tree, onto, &message)?,
         _ => return seal(repository, tree, &[onto], &message),
     };
-    durable::objects(repository, &commit, std::slice::from_ref(onto))?;
+    durable::objects(repository, &commit, [onto])?;
     Ok(commit)
 }
 
@@ -112,7 +112,7 @@ fn in_a_row(repository: &Repository, integration: &Integration<'_>, tree: &str) 
     let Some(made) = made.filter(|made| repository.tree_of(made).is_ok_and(|made| made == tree)) else {
         return Ok(None);
     };
-    durable::objects(repository, &made, std::slice::from_ref(onto))?;
+    durable::objects(repository, &made, [onto])?;
     Ok(Some(made))
 }
 

@@ -7,7 +7,6 @@
 //! user stages, also with `git reset --soft` or `git revert --no-commit`, is nothing like it: there the log ends with the
 //! commit at which the branch is.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +14,7 @@ use lanewright_files::regular_file;
 use lanewright_model::CommitId;
 
 use crate::command::{Result, io_error};
-use crate::fast::libgit2::Difference;
-use crate::history::{Blockers, index_lock};
+use crate::history::{Blockers, index_lock, moving};
 use crate::query::operation_in;
 use crate::repo::{Repository, git_directory};
 
@@ -46,9 +44,8 @@ pub(crate) fn left_at(repository: &Repository, worktree: &Path, tip: &CommitId) 
     if !stands_at_tip()? || !repository.has_commit(&last)? {
         return Ok(None);
     }
-    let paths = |differences: Vec<Difference>| differences.into_iter().map(|it| it.path).collect::<BTreeSet<_>>();
-    let staged = |commit: &CommitId| repository.staged(worktree, None, commit).map(paths);
-    let moved = paths(repository.differences(&last, tip)?);
+    let staged = |commit: &CommitId| repository.staged(worktree, None, commit).map(moving);
+    let moved = moving(repository.differences(&last, tip)?);
     let (now, before) = (staged(tip)?, staged(&last)?);
     // A push with `updateInstead` takes index and files along: then old files are what a user staged since.
     let is_left = moved.is_subset(&now) && !moved.is_subset(&before);

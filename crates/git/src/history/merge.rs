@@ -7,15 +7,18 @@ use crate::fast::{durable, merge_by_name};
 use crate::history::{Reserved, make_commit, message as with_trailers, with_reserved};
 use crate::repo::{Repository, commit_ids};
 
+/// What came of merging theirs into ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merge {
+pub enum Merged<T> {
     /// Ours holds theirs already.
     AlreadyIn,
-    /// The merge, a commit with two parents; durable.
-    Done(CommitId),
+    Done(T),
     /// The paths that both changed.
     Conflict(Vec<String>),
 }
+
+/// A durable commit with two parents.
+pub type Merge = Merged<CommitId>;
 
 /// Merges `theirs` into `ours`, always as a merge commit, so that each lane's and agent's work can be told and undone.
 /// Theirs does not decide `reserved` files.
@@ -31,41 +34,33 @@ pub fn merge(
     reserved: &[Reserved],
 ) -> Result<Merge> {
     match merged_files(repository, ours, theirs, reserved)? {
-        MergedFiles::AlreadyIn => Ok(Merge::AlreadyIn),
-        MergedFiles::Conflict(paths) => Ok(Merge::Conflict(paths)),
-        MergedFiles::Tree(tree) => {
+        Merged::AlreadyIn => Ok(Merge::AlreadyIn),
+        Merged::Conflict(paths) => Ok(Merge::Conflict(paths)),
+        Merged::Done(tree) => {
             seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
         }
     }
 }
 
-/// The files of a merge.
-pub(crate) enum MergedFiles {
-    /// Ours holds theirs already.
-    AlreadyIn,
-    /// The paths that both changed.
-    Conflict(Vec<String>),
-    Tree(String),
-}
-
+/// The files of a merge, as a tree.
 pub(crate) fn merged_files(
     repository: &Repository,
     ours: &CommitId,
     theirs: &CommitId,
     reserved: &[Reserved],
-) -> Result<MergedFiles> {
+) -> Result<Merged<String>> {
     if repository.is_ancestor(theirs, ours)? {
-        return Ok(MergedFiles::AlreadyIn);
+        return Ok(Merged::AlreadyIn);
     }
     let merged = merged_tree(repository, None, ours, theirs)?;
     let is_reserved = |path: &String| reserved.iter().any(|file| file.path == *path);
     let conflicts: Vec<String> = merged.conflicts.into_iter().filter(|path| !is_reserved(path)).collect();
     if !conflicts.is_empty() {
-        return Ok(MergedFiles::Conflict(conflicts));
+        return Ok(Merged::Conflict(conflicts));
     }
     match reserved {
-        [] => Ok(MergedFiles::Tree(merged.tree)),
-        reserved => with_reserved(repository, &merged.tree, ours, reserved).map(MergedFiles::Tree),
+        [] => Ok(Merged::Done(merged.tree)),
+        reserved => with_reserved(repository, &merged.tree, ours, reserved).map(Merged::Done),
     }
 }
 
@@ -159,6 +154,6 @@ pub(crate) fn merged_tree(
 /// A durable commit.
 pub(crate) fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
     let commit = make_commit(repository, repository.main_worktree(), tree, parents, message)?;
-    durable::objects(repository, &commit, &[parents[0].clone()])?;
+    durable::objects(repository, &commit, parents.first().copied())?;
     Ok(commit)
 }

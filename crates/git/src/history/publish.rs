@@ -1,7 +1,7 @@
 //! Moving the integration branch, which the user may have checked out.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,12 @@ pub enum Publication {
     Moved(CommitId),
     /// A checkout of the branch cannot be fast-forwarded; nothing was changed.
     CheckedOutDirty { worktree: PathBuf, obstacles: Blockers },
+}
+
+impl Publication {
+    fn blocked(worktree: &Path, obstacles: Blockers) -> Self {
+        Self::CheckedOutDirty { worktree: worktree.to_owned(), obstacles }
+    }
 }
 
 /// How often a checkout is looked at that is switched while it is to be fast-forwarded.
@@ -66,8 +72,7 @@ pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &
         }
         // The branch is where the commit was made for: merging again would change nothing.
         let place = repository.where_checked_out(branch)?;
-        let worktree = place.unwrap_or_else(|| repository.main_worktree().to_owned());
-        Ok(Publication::CheckedOutDirty { worktree, obstacles: Blockers::switching() })
+        Ok(Publication::blocked(place.as_deref().unwrap_or(repository.main_worktree()), Blockers::switching()))
     })
 }
 
@@ -122,7 +127,7 @@ pub fn obstacle_to_publishing(
                 None => blockers(repository, &worktree, onto, commit)?,
             };
             if !blockers.paths.is_empty() {
-                return Ok(Some(Publication::CheckedOutDirty { worktree, obstacles: blockers }));
+                return Ok(Some(Publication::blocked(&worktree, blockers)));
             }
         }
         Ok(None)
@@ -154,7 +159,7 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
         }
         return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
     }
-    durable::objects(repository, commit, std::slice::from_ref(onto))?;
+    durable::objects(repository, commit, [onto])?;
     behind::note(repository, branch, onto, commit)?;
     match repository.all_checked_out(branch)?.as_slice() {
         [] => {
@@ -168,14 +173,9 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
         [worktree] => Ok(match advance_checkout(repository, worktree, advance, lock)? {
             SyncOutcome::Moved => Some(Publication::Published),
             SyncOutcome::Superseded => None,
-            SyncOutcome::Blocked(blockers) => {
-                Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles: blockers })
-            }
+            SyncOutcome::Blocked(blockers) => Some(Publication::blocked(worktree, blockers)),
         }),
-        [_, other, ..] => {
-            let blockers = Blockers::twice(branch);
-            Ok(Some(Publication::CheckedOutDirty { worktree: other.clone(), obstacles: blockers }))
-        }
+        [_, other, ..] => Ok(Some(Publication::blocked(other, Blockers::twice(branch)))),
     }
 }
 
@@ -184,7 +184,7 @@ fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Opt
     let mut found = None;
     for (worktree, advance) in repository.half_moved()? {
         let blockers = finish(repository, &worktree, &advance, lock)?.filter(|_| advance.branch == branch);
-        found = found.or(blockers.map(|blockers| Publication::CheckedOutDirty { worktree, obstacles: blockers }));
+        found = found.or(blockers.map(|blockers| Publication::blocked(&worktree, blockers)));
     }
     Ok(found)
 }
@@ -221,9 +221,7 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
                 SyncOutcome::Moved => {}
                 // It left the branch as it is, and may come back.
                 SyncOutcome::Superseded => return Ok(None),
-                SyncOutcome::Blocked(blockers) => {
-                    return Ok(Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles: blockers }));
-                }
+                SyncOutcome::Blocked(blockers) => return Ok(Some(Publication::blocked(worktree, blockers))),
             }
         }
     }

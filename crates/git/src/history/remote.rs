@@ -65,18 +65,18 @@ impl Remote {
             let known = known.lines().map(str::to_owned).collect();
             return Err(GitError::NoSuchRemote { name: name.to_owned(), known });
         }
-        let (repository, name) = (repository.clone(), name.to_owned());
-        let ssh = (!has_ssh_of_the_users(&repository)?).then_some("ssh -oBatchMode=yes");
-        Ok(Self { repository, name, limit: LIMIT, ssh })
+        Self::at(repository, name)
+    }
+
+    fn at(repository: &Repository, name: &str) -> Result<Self> {
+        let ssh = (!has_ssh_of_the_users(repository)?).then_some("ssh -oBatchMode=yes");
+        Ok(Self { repository: repository.clone(), name: name.to_owned(), limit: LIMIT, ssh })
     }
 
     /// The remote of that name, or the repository at that address, which need not be a remote.
     pub fn named_or_at(repository: &Repository, name: &str) -> Result<Self> {
         match Self::named(repository, name) {
-            Err(GitError::NoSuchRemote { .. }) if name.contains(['/', ':']) => {
-                let ssh = (!has_ssh_of_the_users(repository)?).then_some("ssh -oBatchMode=yes");
-                Ok(Self { repository: repository.clone(), name: name.to_owned(), limit: LIMIT, ssh })
-            }
+            Err(GitError::NoSuchRemote { .. }) if name.contains(['/', ':']) => Self::at(repository, name),
             named => named,
         }
     }
@@ -162,7 +162,7 @@ impl Remote {
         let lease = |it: &PushRequest<'_>| format!("--force-with-lease={}:{}", it.reference, text(it.expected));
         let change = |it: &PushRequest<'_>| format!("{}:{}", text(it.commit), it.reference);
         let git = self.git().args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
-        let git = if requests.len() > 1 { git.arg("--atomic") } else { git };
+        let git = git.args((requests.len() > 1).then_some("--atomic"));
         let hooks = requests.iter().any(|request| request.hooks);
         let git = if hooks { git } else { git.without_hooks().arg("--no-verify") };
         let grafts = self.grafts(requests)?;

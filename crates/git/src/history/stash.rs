@@ -25,7 +25,7 @@ pub fn stashed_on(repository: &Repository, branch: &str, base: &CommitId) -> Res
             (place, _) => place == Some(branch),
         };
         if belongs {
-            durable::objects(repository, &stash, std::slice::from_ref(base))?;
+            durable::objects(repository, &stash, [base])?;
             found.push(stash);
         }
     }

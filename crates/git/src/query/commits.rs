@@ -28,10 +28,8 @@ impl Repository {
 
     /// What the ref `reference` leads to, whether or not that can be read; `None`: there is no such ref.
     pub fn target_of(&self, reference: &str) -> Result<Option<CommitId>> {
-        match libgit2::target_of(self, reference) {
-            Some(known) => Ok(known),
-            None => Ok(self.references(reference)?.into_iter().find(|(name, _)| name == reference).map(|(_, to)| to)),
-        }
+        let find = || Ok(self.references(reference)?.into_iter().find(|(name, _)| name == reference).map(|(_, to)| to));
+        libgit2::target_of(self, reference).map_or_else(find, Ok)
     }
 
     /// The commit that git finds under `name`.
@@ -45,13 +43,8 @@ impl Repository {
         if ancestor == descendant {
             return Ok(true);
         }
-        match libgit2::is_ancestor(self, ancestor, descendant) {
-            Some(known) => Ok(known),
-            None => {
-                let git = self.git().args(["merge-base", "--is-ancestor", ancestor.as_str(), descendant.as_str()]);
-                Ok(git.yes()?)
-            }
-        }
+        let git = || self.git().args(["merge-base", "--is-ancestor", ancestor.as_str(), descendant.as_str()]);
+        libgit2::is_ancestor(self, ancestor, descendant).map_or_else(|| Ok(git().yes()?), Ok)
     }
 
     pub(crate) fn is_in_any(&self, commit: &CommitId, holders: &[CommitId]) -> Result<bool> {
@@ -94,10 +87,8 @@ impl Repository {
     }
 
     pub fn tree_of(&self, commit: &CommitId) -> Result<String> {
-        match libgit2::tree_of(self, commit) {
-            Some(tree) => Ok(tree),
-            None => Ok(self.git().args(["rev-parse", &format!("{commit}^{{tree}}")]).line()?),
-        }
+        let git = || self.git().args(["rev-parse", &format!("{commit}^{{tree}}")]);
+        libgit2::tree_of(self, commit).map_or_else(|| Ok(git().line()?), Ok)
     }
 
     /// When `commit` was made, to the second.
@@ -175,10 +166,8 @@ impl Repository {
 
     /// The bytes of a file's object, as they are stored: no filter is applied.
     pub fn contents(&self, object: &str) -> Result<Vec<u8>> {
-        match libgit2::contents(self, object) {
-            Some(bytes) => Ok(bytes),
-            None => Ok(self.git().args(["cat-file", "blob", object]).run()?),
-        }
+        let git = || self.git().args(["cat-file", "blob", object]);
+        libgit2::contents(self, object).map_or_else(|| Ok(git().run()?), Ok)
     }
 
     /// The content of a file in a commit; `None`: there is none.

@@ -92,13 +92,13 @@ impl Repository {
     /// Finds the repository that `from`, a directory of any of its worktrees, belongs to; it has a commit.
     pub fn discover(from: &Path) -> Result<Self> {
         let repository = Self::locate(from)?;
-        repository.head_at(repository.found_from())?;
+        repository.head_at(&repository.from)?;
         Ok(repository)
     }
 
     /// The branch that is checked out where the repository was discovered, without `refs/heads/`; `None`: detached.
     pub fn current_branch(&self) -> Result<Option<String>> {
-        Ok(Head::branch_of(self.found_from())?)
+        Ok(Head::branch_of(&self.from)?)
     }
 
     /// Where `worktree`, one of this repository's, stands now; without a process if possible.

@@ -38,7 +38,7 @@ pub(crate) fn run_post_checkout(
     let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
     let written = contents(worktree, differing_from_head(worktree)?)?;
     if !written.is_empty() {
-        note(&notes(worktree)?, &written)?;
+        note(&git_directory(worktree)?.join(FROM_HOOK), &written)?;
     }
     if output.status.success() {
         return Ok(None);
@@ -60,9 +60,9 @@ fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf> {
 
 /// Forgets what an earlier hook, setup or gate wrote in `worktree`.
 pub(crate) fn forget_left_behind(worktree: &Path) -> Result<()> {
-    atomic::remove_durably(&leftovers(worktree)?)?;
+    atomic::remove_durably(&git_directory(worktree)?.join(LEFT_BEHIND))?;
     forget_uncommitted(worktree)?;
-    Ok(atomic::remove_durably(&notes(worktree)?)?)
+    Ok(atomic::remove_durably(&git_directory(worktree)?.join(FROM_HOOK))?)
 }
 
 /// The files of `worktree` that differ from its head, with what they hold.
@@ -93,7 +93,7 @@ pub fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -
     if left.is_empty() {
         return Ok(());
     }
-    let place = leftovers(worktree)?;
+    let place = git_directory(worktree)?.join(LEFT_BEHIND);
     let mut all = noted(&place)?;
     all.extend(left);
     note(&place, &all)
@@ -101,18 +101,18 @@ pub fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -
 
 /// Notes what is uncommitted in `worktree` now that a gate has ended there.
 pub fn note_uncommitted(worktree: &Path) -> Result<()> {
-    note(&at_the_end(worktree)?, &uncommitted(worktree)?)
+    note(&git_directory(worktree)?.join(AT_THE_END), &uncommitted(worktree)?)
 }
 
 /// Forgets it, because another gate begins.
 pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
-    Ok(atomic::remove(&at_the_end(worktree)?)?)
+    Ok(atomic::remove(&git_directory(worktree)?.join(AT_THE_END))?)
 }
 
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
 /// none where that is not known.
 pub fn changed_by_hand(worktree: &Path) -> Result<Vec<String>> {
-    let place = at_the_end(worktree)?;
+    let place = git_directory(worktree)?.join(AT_THE_END);
     if !place.exists() {
         return Ok(Vec::new());
     }
@@ -122,11 +122,11 @@ pub fn changed_by_hand(worktree: &Path) -> Result<Vec<String>> {
 }
 
 pub(crate) fn left_something(worktree: &Path) -> Result<bool> {
-    Ok(!noted(&notes(worktree)?)?.is_empty())
+    Ok(!noted(&git_directory(worktree)?.join(FROM_HOOK))?.is_empty())
 }
 
 pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>> {
-    let written = noted(&notes(worktree)?)?;
+    let written = noted(&git_directory(worktree)?.join(FROM_HOOK))?;
     if written.is_empty() {
         return Ok(Vec::new());
     }
@@ -136,8 +136,8 @@ pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>> {
 
 /// Those of `paths` that `head` does not hold just as a hook, a setup or a gate wrote them in `worktree`.
 pub fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>> {
-    let mut written = noted(&notes(worktree)?)?;
-    written.extend(noted(&leftovers(worktree)?)?);
+    let mut written = noted(&git_directory(worktree)?.join(FROM_HOOK))?;
+    written.extend(noted(&git_directory(worktree)?.join(LEFT_BEHIND))?);
     if written.is_empty() || paths.is_empty() {
         return Ok(paths);
     }
@@ -151,18 +151,12 @@ pub fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> 
     Ok(paths.into_iter().filter(|path| !left_behind.contains(path)).collect())
 }
 
-fn notes(worktree: &Path) -> Result<PathBuf> {
-    Ok(git_directory(worktree)?.join("lanewright.hook"))
-}
-
-fn leftovers(worktree: &Path) -> Result<PathBuf> {
-    Ok(git_directory(worktree)?.join("lanewright.left"))
-}
-
-/// Where is noted what was uncommitted when the last gate ended.
-fn at_the_end(worktree: &Path) -> Result<PathBuf> {
-    Ok(git_directory(worktree)?.join("lanewright.uncommitted"))
-}
+/// What a hook wrote, in git's directory for a worktree.
+const FROM_HOOK: &str = "lanewright.hook";
+/// What setups and gates wrote.
+const LEFT_BEHIND: &str = "lanewright.left";
+/// What was uncommitted when the last gate ended.
+const AT_THE_END: &str = "lanewright.uncommitted";
 
 fn note(place: &Path, found: &Contents) -> Result<()> {
     let mut text = Vec::new();

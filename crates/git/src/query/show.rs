@@ -1,14 +1,9 @@
 //! Differences for people: how much changed, and git's own display of it.
 
-use std::ffi::OsString;
-use std::path::Path;
-
 use lanewright_model::CommitId;
 
-use crate::command::program::for_user;
 use crate::command::{Result, nul_separated, path_text};
 use crate::fast::libgit2;
-use crate::fast::patch::{Patches, patches};
 use crate::repo::{Repository, commit_id};
 
 /// How much of a file differs; `None`: it is not text.
@@ -51,11 +46,6 @@ impl Repository {
         let git = self.git().args(["diff-tree", "-r", "-z", "--numstat", "--no-renames", from, to]);
         Ok(nul_separated(&git.run()?).map(file_change).collect())
     }
-
-    /// What `to` changed since `from`, with texts of at most `limit` bytes together; `None`: only git can show it.
-    pub fn patches(&self, from: &CommitId, to: &CommitId, limit: usize) -> Option<Patches> {
-        patches(self, from, to, limit)
-    }
 }
 
 /// `12\t3\tsrc/a.rs`, or `-\t-\ta.png`.
@@ -64,10 +54,4 @@ fn file_change(entry: &[u8]) -> FileChange {
     let mut count = || parts.next().and_then(|part| part.parse().ok());
     let (added, removed) = (count(), count());
     FileChange { path: parts.next().unwrap_or_default(), added, removed }
-}
-
-/// Runs `git` with `arguments` for the user: with their settings, their pager and their terminal. The exit code; `None`:
-/// a signal ended it.
-pub fn show(directory: &Path, arguments: &[OsString]) -> Result<Option<i32>> {
-    Ok(for_user(directory, arguments)?)
 }

@@ -17,11 +17,12 @@ use crate::repo::{Configuration, DurableObjects, Guarded, Handles, KnownConfigur
 pub struct Repository {
     main: PathBuf,
     common: PathBuf,
-    from: PathBuf,
+    /// The root of the worktree in which it was found.
+    pub(crate) from: PathBuf,
     known_configuration: KnownConfiguration,
-    durable_objects: DurableObjects,
-    recent_objects: RecentObjects,
-    handles: Handles,
+    pub(crate) durable_objects: DurableObjects,
+    pub(crate) recent_objects: RecentObjects,
+    pub(crate) handles: Handles,
 }
 
 impl Repository {
@@ -37,15 +38,8 @@ impl Repository {
                 .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
         };
         let from = inside.unwrap_or_else(|| main.clone());
-        let repository = Self {
-            main,
-            common,
-            from,
-            known_configuration: KnownConfiguration::default(),
-            durable_objects: DurableObjects::default(),
-            recent_objects: RecentObjects::default(),
-            handles: Handles::default(),
-        };
+        let (known_configuration, durable_objects, recent_objects, handles) = Default::default();
+        let repository = Self { main, common, from, known_configuration, durable_objects, recent_objects, handles };
         repository.refuse_foreign_ref_format()?;
         Ok(repository)
     }
@@ -117,23 +111,6 @@ impl Repository {
 
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.main)
-    }
-
-    /// The root of the worktree in which it was found.
-    pub(crate) fn found_from(&self) -> &Path {
-        &self.from
-    }
-
-    pub(crate) fn durable_objects(&self) -> &DurableObjects {
-        &self.durable_objects
-    }
-
-    pub(crate) fn recent_objects(&self) -> &RecentObjects {
-        &self.recent_objects
-    }
-
-    pub(crate) fn handles(&self) -> &Handles {
-        &self.handles
     }
 
     /// Git's settings as they are now.

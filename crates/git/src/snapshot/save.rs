@@ -7,8 +7,8 @@ use std::path::Path;
 use lanewright_model::{CommitId, LaneId, PhaseId, Timestamp};
 
 use crate::command::{Git, Result, nul_separated, path_text};
+use crate::fast::durable;
 use crate::fast::libgit2::RefUpdate;
-use crate::fast::{durable, libgit2};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::query::{clear_flags, contents, head_of, left_something, quit_operations};
 use crate::repo::{Repository, holding_worktree};
@@ -67,7 +67,7 @@ pub fn snapshot_of_head(repository: &Repository, request: &SnapshotRequest<'_>) 
 
 fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str) -> Result<Snapshot> {
     let commit = make_commit(repository, request.worktree, tree, &[request.head], request.message)?;
-    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
+    durable::objects(repository, &commit, [request.since])?;
     keep(repository, request.reference, commit)
 }
 
@@ -160,11 +160,6 @@ fn is_compact_time(text: &str) -> bool {
     let (time, number) = text.split_once('-').unwrap_or((text, "1"));
     let shape: String = time.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
     shape == "00000000T000000.000Z" && number.parse::<u32>().is_ok()
-}
-
-/// The trailers of a commit's message; none of a commit that cannot be read.
-pub fn trailers_of(repository: &Repository, commit: &CommitId) -> BTreeMap<String, String> {
-    libgit2::trailers_of(repository, commit).unwrap_or_default()
 }
 
 /// A commit's tree and parents.

@@ -4,18 +4,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory::create_directory;
 use lanewright_files::{atomic, directory};
 use lanewright_model::{LaneId, RunId};
 
 use crate::command::{GitError, Result};
-use crate::worktree::{Holder, Pool, make_directory};
+use crate::worktree::{Holder, Pool};
 
 impl Pool {
     /// Makes the link of `holder` lead to `slot`, in one step. A holder without a lane has none.
     pub fn link(&self, holder: &Holder, slot: &Path) -> Result<()> {
         let Some(directory) = self.holder_directory(holder) else { return Ok(()) };
         self.refuse_links_above(&directory)?;
-        make_directory(&directory)?;
+        create_directory(&directory)?;
         let link = directory.join("code");
         refuse_other_than_link(&link)?;
         Ok(atomic::link(slot, &link)?)

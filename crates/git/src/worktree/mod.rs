@@ -17,7 +17,7 @@ pub(crate) mod update;
 pub(crate) use claim::{Claim, Holder, Progress};
 pub(crate) use creation_queue::{CreationQueue, Turn};
 pub(crate) use examine::{HeldSlot, WorktreeState};
-pub(crate) use pool::{Checkout, Kept, Mode, Pool, make_directory};
+pub(crate) use pool::{Checkout, Kept, Mode, Pool};
 pub(crate) use slot::{
     Occupant, RELEASED, SET_ASIDE, blocker, clear_half_made, forget, has_only_link, is_locked, is_untouched, make,
     occupant, rests_since_release,

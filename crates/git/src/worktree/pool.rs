@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lanewright_files::directory::create_directory;
 use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
@@ -155,7 +156,7 @@ impl Pool {
     fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], create: bool) -> Result<Option<u32>> {
         self.repository.holding(Guarded::Pool, |_| {
             // Within the lock: another run that ends removes what is empty.
-            make_directory(&self.slots())?;
+            create_directory(&self.slots())?;
             let mut held = 0;
             for (number, claim) in self.own_claims()? {
                 if claim.holder == *holder && unfit.contains(&number) {
@@ -303,11 +304,6 @@ impl Pool {
     pub(crate) fn claim_file(&self, number: u32) -> PathBuf {
         self.slots().join(format!("{number:02}.claim"))
     }
-}
-
-/// Makes a directory that only its owner may enter; one that exists is as good.
-pub(crate) fn make_directory(path: &Path) -> Result<()> {
-    Ok(directory::create_directory(path)?)
 }
 
 /// `path` without symbolic links, as far as it exists: git registers worktrees by such names.

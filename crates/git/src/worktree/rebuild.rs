@@ -64,7 +64,7 @@ impl Repository {
             true => onto.clone(),
             false => make_commit(self, worktree.unwrap_or(self.main_worktree()), &tree, &[onto], message)?,
         };
-        durable::objects(self, &head, std::slice::from_ref(onto))?;
+        durable::objects(self, &head, [onto])?;
         move_branch(self, branch, tip, &head)?;
         worktree.map_or(Ok(()), |worktree| self.make_index(worktree))?;
         Ok(head)

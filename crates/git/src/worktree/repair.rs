@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::directory::{entries, free_name, sync_directory, with_suffix};
+use lanewright_files::directory::{create_directory, entries, free_name, sync_directory, with_suffix};
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::event::Worktree;
 use lanewright_model::{CommitId, Timestamp};
@@ -17,7 +17,7 @@ use crate::query::Head;
 use crate::repo::{Guarded, Repository, branch_reference, commit_id, git_directory, holding_worktree};
 use crate::worktree::{
     Checkout, Claim, HeldSlot, Holder, Mode, Occupant, Pool, Progress, WorktreeState, adopt_head, clear_half_made,
-    forget, has_only_link, is_untouched, make_directory, occupant, rests_since_release,
+    forget, has_only_link, is_untouched, occupant, rests_since_release,
 };
 
 /// What is between a slot's number and the time in the name of what was found in its place.
@@ -160,7 +160,7 @@ impl Pool {
     /// Notes again that `holder` holds the slot `worktree`, and makes its link. A claim that cannot be read is kept beside
     /// it.
     pub fn reclaim(&self, holder: &Holder, worktree: &Worktree) -> Result<()> {
-        make_directory(&self.slots())?;
+        create_directory(&self.slots())?;
         let file = self.claim_file(worktree.slot);
         let claim = Claim {
             repository: self.repository.common_dir().to_owned(),
@@ -213,7 +213,7 @@ impl Pool {
 
     /// Brings the worktree in `from` back to `to`, where nothing is.
     fn bring_back(&self, from: &Path, to: &Path) -> Result<()> {
-        make_directory(&self.slots())?;
+        create_directory(&self.slots())?;
         self.repository.holding(Guarded::Admin, |lock| {
             let _ = fs::remove_dir(to);
             if self.repository.entry_at(from)?.is_some() {
@@ -234,7 +234,7 @@ impl Pool {
             branch => format!("ref: {}\n", branch_reference(branch)),
         };
         self.repository.holding(Guarded::Admin, |lock| {
-            make_directory(entry)?;
+            create_directory(entry)?;
             let link = format!("{}\n", path.join(".git").display());
             for (name, text) in [("HEAD", head), ("commondir", "../..\n".to_owned()), ("gitdir", link)] {
                 atomic::write(&entry.join(name), text.as_bytes())?;
@@ -331,7 +331,7 @@ impl Repository {
         message: &str,
     ) -> Result<CommitId> {
         let commit = make_commit(self, worktree, &self.tree_of(head)?, &[onto], message)?;
-        durable::objects(self, &commit, std::slice::from_ref(onto))?;
+        durable::objects(self, &commit, [onto])?;
         move_branch(self, branch, head, &commit)?;
         Ok(commit)
     }

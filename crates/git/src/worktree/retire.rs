@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lanewright_files::directory::create_directory;
 use lanewright_files::{atomic, directory, remove_unfinished};
 use lanewright_model::RunId;
 
 use crate::command::{GitError, Result, io_error};
 use crate::repo::{Guarded, WorktreeEntry};
 use crate::worktree::{
-    Claim, Holder, Kept, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget, is_locked, make_directory,
-    occupant,
+    Claim, Holder, Kept, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget, is_locked, occupant,
 };
 
 impl Pool {
@@ -117,7 +117,7 @@ impl Pool {
 
     /// Moves the slot at `path` into the trash and forgets its entry. The caller holds the admin lock.
     pub(crate) fn discard(&self, path: &Path, entry: &Path) -> Result<()> {
-        make_directory(&self.trash())?;
+        create_directory(&self.trash())?;
         atomic::rename(path, &self.trash().join(uuid::Uuid::now_v7().to_string()))?;
         forget(&self.repository, entry)
     }

@@ -31,7 +31,7 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
         if let Some(place) = repository.where_checked_out(branch)? {
             return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });
         }
-        durable::objects(repository, &head.commit, std::slice::from_ref(&tip))?;
+        durable::objects(repository, &head.commit, [&tip])?;
         move_branch(repository, branch, &tip, &head.commit)?;
         let full = branch_reference(branch);
         let git = Git::new(worktree).without_hooks().stdin(lock);
