@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_files::timing::Timings;
-use lanewright_git::{Repository, Surrounding};
+use lanewright_git::{EnclosingWorktree, Repository};
 use lanewright_plan::settings::environment::{HOME, XDG_CONFIG_HOME};
 use lanewright_plan::settings::{
     ConfigFile, Environment, Invocation, Layer, Layers, Origin, Progress, Settings, absolute,
@@ -53,7 +53,7 @@ impl Context {
     /// The root of the repository's main worktree, without symbolic links.
     pub(crate) fn main_worktree(&self) -> Result<PathBuf> {
         // Without starting git, which would take most of the time of a command that only reads.
-        if let Some(around) = Surrounding::of(&self.directory) {
+        if let Some(around) = EnclosingWorktree::of(&self.directory) {
             return Ok(around.main);
         }
         let repository = Repository::locate(&self.directory)?;

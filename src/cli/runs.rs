@@ -36,7 +36,7 @@ pub(super) fn stamp(path: &Path) -> Stamp {
 
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
 pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>> {
-    Ok(unfinished_of(state, &state.logs_at_a_glance()?))
+    Ok(unfinished_of(state, &state.log_summaries()?))
 }
 
 /// The same, of those whose `logs` may say so.

@@ -49,7 +49,7 @@ impl<'a> Selector<'a> {
             return self.named(name);
         }
         let mut runs: Vec<RunId> =
-            unfinished_of(self.state, &self.state.logs_at_a_glance()?).into_iter().map(|(run, _)| run).collect();
+            unfinished_of(self.state, &self.state.log_summaries()?).into_iter().map(|(run, _)| run).collect();
         match runs.len() {
             1 => Ok(runs.remove(0)),
             0 if self.state.runs()?.is_empty() => Err(no_run(self.state)),
@@ -169,7 +169,7 @@ impl<'a> Selector<'a> {
     }
 
     pub(super) fn default_run(&self) -> Result<Option<DefaultRun>> {
-        let logs = self.state.logs_at_a_glance()?;
+        let logs = self.state.log_summaries()?;
         let mut unfinished = unfinished_of(self.state, &logs).into_iter().map(|(run, _)| run);
         let Some(run) = unfinished.next() else {
             return Ok(self.state.newest(&logs.without_rolled_back())?.map(DefaultRun::only));
@@ -195,7 +195,7 @@ impl<'a> Selector<'a> {
     }
 
     fn latest(&self) -> Result<RunId> {
-        self.state.newest(&self.state.logs_at_a_glance()?)?.ok_or_else(|| no_run(self.state))
+        self.state.newest(&self.state.log_summaries()?)?.ok_or_else(|| no_run(self.state))
     }
 
     fn beginning_with(&self, name: &Name) -> Result<Option<RunId>> {

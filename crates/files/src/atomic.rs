@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_directories_are_their_owners_alone() {
+    fn files_and_directories_are_private() {
         let root = tempfile::tempdir().unwrap();
         write_below(root.path(), Path::new("a/b/c.json"), b"1").unwrap();
         assert_eq!(mode(&root.path().join("a")), 0o700);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_open_file_is_replaced_by_a_closed_one() {
+    fn write_narrows_file_mode() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("x");
         fs::write(&path, "old").unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_at_the_targets_place_is_replaced_and_its_target_untouched() {
+    fn write_replaces_link_not_its_target() {
         let root = tempfile::tempdir().unwrap();
         let (target, path) = (root.path().join("target"), root.path().join("x"));
         fs::write(&target, "precious").unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_on_the_way_is_refused_and_named() {
+    fn write_below_refuses_link_on_the_way() {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(elsewhere.path(), root.path().join("a")).unwrap();
         let error = write_below(root.path(), Path::new("a/b/c"), b"1").unwrap_err();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leaves_its_root_is_refused() {
+    fn write_below_refuses_path_outside_root() {
         let root = tempfile::tempdir().unwrap();
         for relative in ["../x", "a/../../x", "/etc/x", ""] {
             let error = write_below(root.path(), Path::new(relative), b"1").unwrap_err();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn files_written_together_are_all_replaced_and_one_that_cannot_be_is_named() {
+    fn write_together_names_the_failed_file() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a"), "old").unwrap();
         write_together(root.path(), [("a", &b"1"[..]), ("b", b"2")]).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_leaves_nothing_behind() {
+    fn failed_write_leaves_no_temporary_file() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("taken")).unwrap();
         write(&root.path().join("taken"), b"1").unwrap_err();

@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How much of the time between two looks at the clock, which were to be `planned` apart, was time asleep; zero: none.
 ///
-/// A part of it counts as time awake, so that limits pass also where every look takes too long.
+/// A part of it counts as time awake, so that limits pass also where every tick takes too long.
 pub fn asleep(elapsed: Duration, planned: Duration) -> Duration {
     if elapsed > LONGEST_PAUSE { elapsed.saturating_sub(planned) } else { Duration::ZERO }
 }
@@ -24,7 +24,7 @@ pub fn asleep(elapsed: Duration, planned: Duration) -> Duration {
 #[derive(Debug)]
 pub struct AwakeClock {
     began: Instant,
-    looked_at: Instant,
+    last_tick: Instant,
     asleep: Duration,
 }
 
@@ -34,17 +34,17 @@ impl AwakeClock {
     }
 
     fn started(now: Instant) -> Self {
-        Self { began: now, looked_at: now, asleep: Duration::ZERO }
+        Self { began: now, last_tick: now, asleep: Duration::ZERO }
     }
 
     /// How long this process has been awake since the clock was started.
     pub fn elapsed(&mut self) -> Duration {
-        self.look(Instant::now())
+        self.advance(Instant::now())
     }
 
-    fn look(&mut self, now: Instant) -> Duration {
-        self.asleep += asleep(now.saturating_duration_since(self.looked_at), TICK);
-        self.looked_at = now;
+    fn advance(&mut self, now: Instant) -> Duration {
+        self.asleep += asleep(now.saturating_duration_since(self.last_tick), TICK);
+        self.last_tick = now;
         now.saturating_duration_since(self.began).saturating_sub(self.asleep)
     }
 }
@@ -56,27 +56,27 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_long_time_between_two_looks_counts_as_one_tick() {
+    fn long_gap_counts_as_one_tick() {
         let start = Instant::now();
         let mut clock = AwakeClock::started(start);
-        assert_eq!(clock.look(start + SECOND), SECOND);
-        assert_eq!(clock.look(start + 3600 * SECOND), 2 * SECOND);
-        assert_eq!(clock.look(start + 3601 * SECOND), 3 * SECOND);
+        assert_eq!(clock.advance(start + SECOND), SECOND);
+        assert_eq!(clock.advance(start + 3600 * SECOND), 2 * SECOND);
+        assert_eq!(clock.advance(start + 3601 * SECOND), 3 * SECOND);
     }
 
     #[test]
-    fn a_loaded_machine_is_awake() {
+    fn slow_ticks_count_as_awake() {
         let start = Instant::now();
         let mut clock = AwakeClock::started(start);
-        for look in 1..=10 {
-            assert_eq!(clock.look(start + 4 * look * SECOND), 4 * look * SECOND);
+        for tick in 1..=10 {
+            assert_eq!(clock.advance(start + 4 * tick * SECOND), 4 * tick * SECOND);
         }
     }
 
     #[test]
-    fn a_limit_passes_although_every_look_takes_long() {
+    fn clock_limit_passes_with_slow_ticks() {
         let start = Instant::now();
         let mut clock = AwakeClock::started(start);
-        assert_eq!((1..=60).map(|look| clock.look(start + 6 * look * SECOND)).last(), Some(60 * SECOND));
+        assert_eq!((1..=60).map(|tick| clock.advance(start + 6 * tick * SECOND)).last(), Some(60 * SECOND));
     }
 }

@@ -17,9 +17,6 @@ use super::handle;
 use super::regular_file::{open, open_directory};
 
 /// Makes `relative` below `root`, which exists, and every directory on the way; mode 0700, durable.
-///
-/// # Errors
-/// [`FileError`], also when a symbolic link is on the way.
 pub fn create_directories(root: &Path, relative: &Path) -> Result<(), FileError> {
     enter_all(root, relative).map(drop)
 }
@@ -39,9 +36,6 @@ pub fn create_ordinary(path: &Path) -> io::Result<bool> {
 }
 
 /// Makes the directory `name` in `parent`, which exists; mode 0700, durable. `false`: something has that name.
-///
-/// # Errors
-/// [`FileError`].
 pub fn create_new(parent: &Path, name: &OsStr) -> Result<bool, FileError> {
     let path = parent.join(name);
     let opened = open_directory(parent).map_err(|source| open_error("open", parent, source))?;

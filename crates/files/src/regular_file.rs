@@ -40,10 +40,6 @@ pub(super) fn options(links: Links) -> OpenOptions {
     options
 }
 
-/// Opens a regular file for reading.
-///
-/// # Errors
-/// What the system reports, or that it is something other than a regular file.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(path.as_ref(), Links::Follow)
 }
@@ -174,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_regular_file_is_refused_without_waiting() {
+    fn open_refuses_special_files_without_waiting() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
@@ -198,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_limit_is_read() {
+    fn read_refuses_files_over_limit() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         fs::write(&path, "12345").unwrap();
@@ -211,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_bytes_and_the_permissions() {
+    fn copy_keeps_bytes_and_permissions() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let (from, to) = (root.path().join("from"), root.path().join("to"));
@@ -223,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_pipe_link_or_giant_is_not_read() {
+    fn read_foreign_refuses_pipe_link_and_giant() {
         let root = tempfile::tempdir().unwrap();
         let place = |name: &str| root.path().join(name);
         assert!(std::process::Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());

@@ -34,9 +34,6 @@ impl Staged {
     }
 
     /// The same with a temporary name that its directory knows.
-    ///
-    /// # Errors
-    /// [`FileError`], also when a file has that name.
     pub(crate) fn create_as(temporary: OsString, path: &Path, mode: Mode) -> Result<Self, FileError> {
         let directory = enter_all(path.parent().unwrap_or(Path::new("/")), Path::new(""))?;
         Self::open(directory, temporary, path, mode)
@@ -160,7 +157,7 @@ mod tests {
     use super::remove_unfinished;
 
     #[test]
-    fn temporary_files_of_this_and_earlier_versions_are_removed_and_no_others() {
+    fn remove_unfinished_spares_other_files() {
         let directory = tempfile::tempdir().unwrap();
         let id = uuid::Uuid::now_v7();
         let temporary = [format!(".01.{}.tmp", id.simple()), format!(".unfinished-{id}")];

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 
 use super::json::Object;
 
-/// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointsError {
     #[error(transparent)]
@@ -37,7 +36,6 @@ pub enum CheckpointsError {
     Record { stage: &'static str, lane: String, source: serde_json::Error },
 }
 
-/// One element of `checkpoints.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CheckpointEntry {
     Record(Box<CheckpointRecord>),
@@ -80,9 +78,6 @@ pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result
 }
 
 /// Makes sure that the file at `path` can be updated.
-///
-/// # Errors
-/// [`CheckpointsError`].
 pub fn check(path: &Path) -> Result<(), CheckpointsError> {
     elements(path, &read_text(path)?.unwrap_or_default()).map(drop)
 }
@@ -126,7 +121,6 @@ fn elements<'a>(path: &Path, text: &'a str) -> Result<Vec<&'a RawValue>, Checkpo
     })
 }
 
-/// What identifies a record.
 #[derive(Deserialize, PartialEq, Eq, Hash)]
 struct Key<'a> {
     #[serde(borrow)]

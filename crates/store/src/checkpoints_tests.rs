@@ -47,7 +47,7 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn no_file_becomes_an_empty_array_and_then_holds_a_record_a_line() {
+fn checkpoints_file_is_created_with_a_record_per_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new/checkpoints.json");
     update::<CheckpointRecord>(&path, &[]).unwrap();
@@ -61,7 +61,7 @@ fn no_file_becomes_an_empty_array_and_then_holds_a_record_a_line() {
 }
 
 #[test]
-fn a_record_takes_the_place_of_its_predecessor_and_of_no_other() {
+fn checkpoint_replaces_record_with_same_key() {
     let (a, b) = (record("r", Some("A"), Stage::PrePr), record("r", Some("B"), Stage::PrePr));
     let others = [record("s", Some("A"), Stage::PrePr), record("r", Some("A"), Stage::RetryAttempt)];
     let all = [&[a.clone(), b.clone()][..], &others].concat();
@@ -72,7 +72,7 @@ fn a_record_takes_the_place_of_its_predecessor_and_of_no_other() {
 }
 
 #[test]
-fn elements_of_others_keep_their_text_and_place() {
+fn foreign_checkpoints_keep_text_and_position() {
     let ours = record("r", Some("A"), Stage::PrePr);
     let foreign = [
         "{ \"run_id\" : \"r\", \"phase\":\"P1\",\"lane\":\"A\",\"stage\":\"nightly\",\"n\":1.50e+0 }",
@@ -92,7 +92,7 @@ fn elements_of_others_keep_their_text_and_place() {
 }
 
 #[test]
-fn the_fields_of_others_within_our_record_survive_in_place() {
+fn update_keeps_foreign_fields_in_place() {
     let old = r#"[
   {
     "\u0061ge" : 1.50e+0,
@@ -117,7 +117,7 @@ fn the_fields_of_others_within_our_record_survive_in_place() {
 }
 
 #[test]
-fn of_two_records_with_one_key_the_last_is_replaced() {
+fn update_replaces_last_record_with_same_key() {
     let ours = record("r", Some("A"), Stage::PrePr);
     let old = format!("[{0},{0}]", text_of(&ours));
     let newer = CheckpointRecord { notes: "later".into(), ..ours.clone() };
@@ -126,14 +126,14 @@ fn of_two_records_with_one_key_the_last_is_replaced() {
 }
 
 #[test]
-fn of_two_updates_with_one_key_the_last_counts() {
+fn last_update_with_same_key_wins() {
     let ours = record("r", Some("A"), Stage::PrePr);
     let newer = CheckpointRecord { notes: "later".into(), ..ours.clone() };
     assert_eq!(edit("[]", &[ours, newer.clone()]), format!("[\n  {}\n]\n", text_of(&newer)));
 }
 
 #[test]
-fn a_file_that_is_no_array_is_named_and_left_alone() {
+fn checkpoints_without_array_are_refused() {
     for (text, place) in [
         ("[\n{\"a\":1},\n{\"b\":\n]", ":4:1: "),
         ("{\"a\":1}", ":1:1: it holds no JSON array"),
@@ -153,7 +153,7 @@ fn a_file_that_is_no_array_is_named_and_left_alone() {
 }
 
 #[test]
-fn an_empty_file_is_an_empty_array() {
+fn empty_checkpoints_file_is_empty_array() {
     for text in ["", " \n", "\u{feff}"] {
         let (_directory, path) = file(text);
         assert_eq!(read(&path).unwrap(), []);
@@ -163,7 +163,7 @@ fn an_empty_file_is_an_empty_array() {
 }
 
 #[test]
-fn what_is_no_record_is_kept_as_a_fault() {
+fn foreign_checkpoint_is_reported_with_reason() {
     let ours = record("r", Some("A"), Stage::PrePr);
     let (_directory, path) = file(&format!("[1, {}, {}]", text_of(&ours), text_of(&ours).replace("pre_pr", "nightly")));
     let entries = read(&path).unwrap();
@@ -173,7 +173,7 @@ fn what_is_no_record_is_kept_as_a_fault() {
 }
 
 #[test]
-fn an_update_that_changes_nothing_writes_nothing() {
+fn unchanged_checkpoints_are_not_written() {
     use std::os::unix::fs::MetadataExt;
     let (_directory, path) = file("");
     let ours = [record("r", None, Stage::PrePr)];
@@ -184,7 +184,7 @@ fn an_update_that_changes_nothing_writes_nothing() {
 }
 
 #[test]
-fn a_link_is_neither_read_nor_replaced() {
+fn checkpoints_behind_link_are_refused() {
     let (directory, path) = file("[]");
     let link = directory.path().join("link.json");
     std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -194,7 +194,7 @@ fn a_link_is_neither_read_nor_replaced() {
 }
 
 #[test]
-fn eight_writers_at_once_lose_nothing() {
+fn concurrent_checkpoint_updates_lose_nothing() {
     let (_directory, path) = file("[ {\"foreign\" : true} ]");
     std::thread::scope(|scope| {
         for writer in 0..8 {
@@ -214,7 +214,7 @@ fn eight_writers_at_once_lose_nothing() {
 }
 
 #[test]
-fn ten_thousand_records_are_updated_in_one_pass() {
+fn update_handles_ten_thousand_records() {
     let lanes: Vec<_> = (0..10_000).map(|lane| record("r", Some(&format!("L{lane}")), Stage::PrePr)).collect();
     let newer: Vec<_> = lanes.iter().map(|old| CheckpointRecord { notes: "later".into(), ..old.clone() }).collect();
     let text = edit(&edit("", &lanes), &newer);
@@ -222,7 +222,7 @@ fn ten_thousand_records_are_updated_in_one_pass() {
 }
 
 #[test]
-fn every_field_is_explained_to_users() {
+fn checkpoint_documentation_covers_every_field() {
     let docs = include_str!("../../../docs/checkpoints.md");
     for field in CheckpointRecord::FIELDS {
         assert!(docs.contains(&format!("\n| `{field}` | ")), "{field} is not explained");

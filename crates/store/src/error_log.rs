@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_and_none_is_lost() {
+    fn error_log_appends_lines() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("errors.jsonl");
         append(&path, &[entry()]).unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_added_once_and_lines_of_others_stay() {
+    fn error_log_completion_adds_missing_entries_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("errors.jsonl");
         let [first, second] = [entry(), ErrorEntry { task: None, ..entry() }];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_written_through() {
+    fn error_log_refuses_link() {
         let directory = tempfile::tempdir().unwrap();
         let (target, path) = (directory.path().join("target"), directory.path().join("errors.jsonl"));
         std::fs::write(&target, "").unwrap();

@@ -124,9 +124,6 @@ impl Journal {
     }
 
     /// The same for an event that stands in another log under the number `origin`.
-    ///
-    /// # Errors
-    /// Those of [`Journal::append`].
     pub fn append_copy(&mut self, at: Timestamp, event: &Event, origin: Option<u64>) -> Result<Record, LogError> {
         self.refuse_if_poisoned()?;
         let (seq, at) = (self.last.0 + 1, Timestamp::from_unix_millis(at.unix_millis()).max(self.last.1));

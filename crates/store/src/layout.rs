@@ -65,9 +65,6 @@ impl StateDirectory {
     }
 
     /// Makes the directories, mode 0700, those of the overrides too.
-    ///
-    /// # Errors
-    /// `FileError`, also when a symbolic link is on the way down from the repository.
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.repository, &Path::new(RUN_LOG_DIRECTORY).join(LOCKS).join("phases"))?;
         let overrides = [&self.checkpoints, &self.log];
@@ -102,9 +99,6 @@ impl StateDirectory {
     }
 
     /// The locks of all lanes of `phase` that were ever taken, whatever plan named them.
-    ///
-    /// # Errors
-    /// [`FileError`] when the directory is there and cannot be read.
     pub fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
         let path = self.path().join(LOCKS).join("lanes").join(phase.as_str());
         let mut locks: Vec<(LaneId, PathBuf)> = entries(&path)?
@@ -120,9 +114,6 @@ impl StateDirectory {
 
     /// Every run that has a log here, the newest first. A log that cannot be read counts from its last change. With
     /// `StateDirectory::with_log` it is the one run whose log that is.
-    ///
-    /// # Errors
-    /// `FileError` when the directory is there and cannot be read.
     pub fn runs(&self) -> Result<Vec<RunId>, FileError> {
         if let Some(log) = &self.log {
             return Ok(first_line(log).map(|first| first.run_id).into_iter().collect());
@@ -143,7 +134,6 @@ impl StateDirectory {
         log.exists() && !self.log.as_ref().is_some_and(of_another) && !is_foreign(&log)
     }
 
-    /// The files of one run.
     pub fn run(&self, run: &RunId) -> RunDirectory {
         RunDirectory { root: self.path(), run: run.clone(), log: self.log.clone() }
     }
@@ -153,7 +143,6 @@ const LOCKS: &str = ".locks";
 
 const ERRORS: &str = "errors.jsonl";
 
-/// The files of one run.
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     root: PathBuf,
@@ -163,24 +152,17 @@ pub struct RunDirectory {
 
 impl RunDirectory {
     /// Makes the run's directory, mode 0700.
-    ///
-    /// # Errors
-    /// `FileError`; the state directory must be there.
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.root, &Path::new(self.run.as_str()).join("requests"))
     }
 
     /// Makes the run's directory, mode 0700, unless a run has that name. `false`: one has.
-    ///
-    /// # Errors
-    /// `FileError`; the state directory must be there.
     pub fn create_new(&self) -> Result<bool, FileError> {
         // A log with a path of its own is the user's choice, and the same for every name.
         let has_log = self.log.is_none() && self.log().exists();
         Ok(!has_log && directory::create_new(&self.root, OsStr::new(self.run.as_str()))?)
     }
 
-    /// The run log.
     pub fn log(&self) -> PathBuf {
         self.log.clone().unwrap_or_else(|| self.root.join(format!("{}.jsonl", self.run)))
     }
@@ -189,7 +171,6 @@ impl RunDirectory {
         self.root.join(self.run.as_str())
     }
 
-    /// The pinned plan.
     pub fn plan(&self) -> PathBuf {
         self.directory().join("plan.json")
     }
@@ -328,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_below_the_run_log_directory_and_closed_to_others() {
+    fn state_directory_layout_is_private() {
         let (root, state) = state();
         state.create().unwrap();
         let run = state.run(&RunId::new("r1").unwrap());
@@ -344,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_state_directory_is_refused() {
+    fn linked_state_directory_is_refused() {
         let (root, state) = state();
         let elsewhere = tempfile::tempdir().unwrap();
         symlink(elsewhere.path(), root.path().join(".claude")).unwrap();
@@ -353,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_move_the_checkpoints_and_the_log() {
+    fn path_overrides_move_checkpoints_and_log() {
         let (root, state) = state();
         let place = |name: &str| root.path().join("deep/er").join(name);
         let state = state.with_checkpoints(place("c.json")).with_log(place("l.jsonl"));
@@ -375,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_listed_newest_first_and_strange_files_are_not() {
+    fn runs_are_listed_newest_first() {
         let (_root, state) = state();
         assert_eq!(state.runs().unwrap(), []);
         state.create().unwrap();
@@ -396,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_of_different_scopes_are_different_files() {
+    fn lock_scopes_have_distinct_files() {
         let (_root, state) = state();
         let (a, ab, b, c) = ("a", "a.b", "b", "b.c");
         let lane = |lane: &str| LaneId::new(lane).unwrap();
@@ -414,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_of_other_programs_are_no_runs_and_damaged_ones_are() {
+    fn foreign_logs_are_not_runs() {
         let (_root, state) = state();
         state.create().unwrap();
         let run = |name: &str| RunId::new(name).unwrap();

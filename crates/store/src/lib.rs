@@ -9,32 +9,31 @@
 #![allow(missing_docs, reason = "names that say it all; only Lanewright's other crates use it")]
 
 pub mod checkpoints;
-pub mod checkpoints_repair;
 mod error;
 pub mod error_log;
-mod glance;
 mod journal;
 pub mod json;
 pub mod lane_files;
 mod layout;
 pub mod lock;
 mod log_guard;
+mod log_summary;
 mod record;
+pub mod recovery;
 pub mod requests;
 pub mod run_files;
 pub mod run_log;
-pub mod salvage;
 pub mod tool_calls;
 
 pub use error::LogError;
-pub use glance::{Glance, Logs};
 pub use journal::Journal;
 pub use lane_files::add_interruption;
 pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
 pub use lock::{Holder, RunLock};
+pub use log_summary::{LogSummary, Logs};
+pub use recovery::run_log::salvage;
 pub use requests::Request;
 pub use run_log::{Follower, LogContents};
-pub use salvage::salvage;
 
 #[cfg(test)]
 mod samples;

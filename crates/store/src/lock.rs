@@ -22,9 +22,7 @@ pub struct Holder {
     /// The session, its process and its machine.
     #[serde(flatten)]
     pub owner: Owner,
-    /// The run that is worked on.
     pub run: RunId,
-    /// Since when.
     pub since: Timestamp,
     /// The words that call Lanewright for that run.
     pub program: Vec<String>,
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_holder_learns_who_the_first_is() {
+    fn lock_conflict_names_holder() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         assert!(!is_held(&path));
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_written_note_hides_the_holder_but_not_the_lock() {
+    fn damaged_lock_note_hides_only_the_holder() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         let _first = RunLock::acquire(&path, &holder("a")).unwrap();
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_without_a_live_holder_is_no_lock() {
+    fn lock_note_of_dead_holder_is_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         fs::write(&path, serde_json::to_string(&holder("dead")).unwrap()).unwrap();
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn children_do_not_inherit_a_lock() {
+    fn lock_is_not_inherited_by_child() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         let lock = open_lock(&path).unwrap();
@@ -189,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_ask_all_the_time_block_no_holder() {
+    fn frequent_lock_checks_do_not_block_holder() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         drop(RunLock::acquire(&path, &holder("a")).unwrap());
@@ -209,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn two_never_hold_a_lock_whose_file_is_removed_again_and_again() {
+    fn lock_is_exclusive_while_its_file_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         let inside = AtomicBool::new(false);

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Stop, resumably.
     Stop {
         /// Only this lane; `None`: the whole run.
         #[serde(default)]
@@ -23,7 +22,6 @@ pub enum Request {
         #[serde(default)]
         force: bool,
     },
-    /// Answer a human gate.
     Answer {
         lane: LaneId,
         gate: HumanGate,
@@ -55,7 +53,6 @@ impl From<Request> for Event {
     }
 }
 
-/// The requests that were waiting.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Those that can be read, the oldest first.
@@ -87,7 +84,7 @@ pub fn withdraw(path: &Path) -> Result<bool, FileError> {
 
 /// A request that was taken and not forgotten: its taker died, perhaps after what it asked for was written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsettled {
+pub struct Interrupted {
     pub request: Request,
     pub since: Timestamp,
     pub file: PathBuf,
@@ -113,7 +110,7 @@ pub fn take(directory: &Path) -> Result<Taken, FileError> {
 }
 
 /// Removes requests that were taken, now that what they ask for is durable. One that cannot be removed is found again
-/// by [`unsettled`].
+/// by [`interrupted`].
 pub fn forget(files: &[PathBuf]) {
     for file in files {
         if let Err(error) = fs::remove_file(file) {
@@ -123,9 +120,9 @@ pub fn forget(files: &[PathBuf]) {
 }
 
 /// The requests that were taken and not forgotten, the oldest first. No other process may be taking any.
-pub fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
+pub fn interrupted(directory: &Path) -> Result<Vec<Interrupted>, FileError> {
     let files = ending_with(directory, TAKEN)?.into_iter();
-    Ok(files.filter_map(|file| Some(Unsettled { request: read(&file).ok()?, since: age(&file), file })).collect())
+    Ok(files.filter_map(|file| Some(Interrupted { request: read(&file).ok()?, since: age(&file), file })).collect())
 }
 
 fn age(file: &Path) -> Timestamp {
@@ -184,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_taken_once_and_in_order() {
+    fn requests_are_taken_once_in_order() {
         let directory = tempfile::tempdir().unwrap();
         let sent: Vec<Request> = (0..50).map(|number| answer(&number.to_string())).chain([stop(true)]).collect();
         for request in &sent {
@@ -193,25 +190,25 @@ mod tests {
         let taken = take(directory.path()).unwrap();
         assert_eq!(taken.requests, sent);
         assert_eq!(take(directory.path()).unwrap().requests, []);
-        let left: Vec<Request> = unsettled(directory.path()).unwrap().into_iter().map(|left| left.request).collect();
+        let left: Vec<Request> = interrupted(directory.path()).unwrap().into_iter().map(|left| left.request).collect();
         assert_eq!(left, sent, "a process that dies now has lost them");
         forget(&taken.files);
-        assert_eq!(unsettled(directory.path()).unwrap(), []);
+        assert_eq!(interrupted(directory.path()).unwrap(), []);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_request_that_was_taken_knows_when_it_was_submitted() {
+    fn taken_request_has_time_of_submission() {
         let directory = tempfile::tempdir().unwrap();
         let before = Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis());
         submit(directory.path(), &stop(true)).unwrap();
         take(directory.path()).unwrap();
-        let left = unsettled(directory.path()).unwrap();
+        let left = interrupted(directory.path()).unwrap();
         assert!(left[0].since >= before && left[0].since.since(before) < std::time::Duration::from_secs(600));
     }
 
     #[test]
-    fn a_malformed_request_is_set_aside_and_blocks_no_other() {
+    fn malformed_request_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
         fs::write(place("0.json"), "{\"request\":\"sto").unwrap();
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_taken_or_withdrawn_and_never_both() {
+    fn request_is_taken_or_withdrawn_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = submit(directory.path(), &stop(false)).unwrap();
         assert!(withdraw(&path).unwrap());
@@ -243,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn no_directory_holds_no_requests() {
+    fn missing_request_directory_is_empty() {
         assert!(take(Path::new("/nowhere/at/all")).unwrap().requests.is_empty());
     }
 }

@@ -24,7 +24,7 @@ const TAIL: u64 = 192 << 10;
 const LARGEST: u64 = 1 << 20;
 
 /// What is left behind: it means something to processes of its machine only, or is made again.
-const LEFT_BEHIND: &[&str] = &[
+const EXCLUDED: &[&str] = &[
     "requests",
     "run.lock",
     "lock",
@@ -40,7 +40,7 @@ const LEFT_BEHIND: &[&str] = &[
 pub type RunFile = (String, Vec<u8>);
 
 /// How old a change must be, in nanoseconds, for another one to have another time. Some file systems count in seconds.
-const SETTLED: i128 = 2_000_000_000;
+const STABLE_AFTER: i128 = 2_000_000_000;
 
 /// Distinguishes a file from what it was before it was written or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ struct Stamp {
     changed: i128,
     rest: [i64; 4],
     /// Whether every later change gives it another stamp.
-    is_settled: bool,
+    is_stable: bool,
 }
 
 impl Stamp {
@@ -56,11 +56,11 @@ impl Stamp {
     fn of(file: &Metadata, now: i128) -> Self {
         let changed = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
         let [inode, size] = [file.ino(), file.size()].map(u64::cast_signed);
-        Self { changed, rest: [file.mtime(), file.mtime_nsec(), inode, size], is_settled: changed + SETTLED <= now }
+        Self { changed, rest: [file.mtime(), file.mtime_nsec(), inode, size], is_stable: changed + STABLE_AFTER <= now }
     }
 
     fn is_unchanged(self, before: Option<&Self>) -> bool {
-        before.is_some_and(|before| before.is_settled && (before.changed, before.rest) == (self.changed, self.rest))
+        before.is_some_and(|before| before.is_stable && (before.changed, before.rest) == (self.changed, self.rest))
     }
 }
 
@@ -101,9 +101,9 @@ impl KnownFiles {
 
     /// As if all files had been read long after they were written.
     #[cfg(any(test, feature = "testing"))]
-    pub fn assume_settled(&mut self) {
+    pub fn assume_stable(&mut self) {
         let specifications = self.specifications.values_mut().map(|(stamp, _)| stamp);
-        self.files.values_mut().chain(specifications).for_each(|stamp| stamp.is_settled = true);
+        self.files.values_mut().chain(specifications).for_each(|stamp| stamp.is_stable = true);
     }
 
     /// The specifications of the run's jobs, which name their secrets. One that cannot be read is skipped.
@@ -127,9 +127,6 @@ impl KnownFiles {
 }
 
 /// Puts files of a run down. Whatever path is not plain is refused.
-///
-/// # Errors
-/// [`FileError`], also when a symbolic link is on the way.
 pub fn restore(run: &RunDirectory, files: &[RunFile]) -> Result<(), FileError> {
     let root = run.directory();
     files.iter().try_for_each(|(path, contents)| match is_plain(path) {
@@ -152,7 +149,7 @@ fn descend(
 ) -> Result<(), FileError> {
     for path in entries(directory)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if !is_plain(name) || is_left_behind(name) || except.contains(&path) {
+        if !is_plain(name) || is_excluded(name) || except.contains(&path) {
             continue;
         }
         let relative = format!("{prefix}{name}");
@@ -195,8 +192,8 @@ fn now() -> i128 {
 }
 
 /// Whether a file or directory of this name is never taken along.
-pub fn is_left_behind(name: &str) -> bool {
-    LEFT_BEHIND.iter().any(|known| name == *known || name.strip_prefix(known).is_some_and(|end| end.starts_with('.')))
+pub fn is_excluded(name: &str) -> bool {
+    EXCLUDED.iter().any(|known| name == *known || name.strip_prefix(known).is_some_and(|end| end.starts_with('.')))
 }
 
 /// What a file holds, its middle left out where it is long; `None`: it is gone.
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_this_machine_knows_is_left_behind() {
+    fn machine_specific_run_files_are_excluded() {
         let (_root, run) = directory();
         for name in ["plan.json", "errors.jsonl", "lanes/A/tests-1/exit.json", "lanes/A/tests-1/output.log"] {
             write(&run, name, name);
@@ -264,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_output_keeps_its_ends() {
+    fn long_output_is_cut_in_the_middle() {
         let (_root, run) = directory();
         let long = format!("begin{}end", "x".repeat(usize::try_from(HEAD + TAIL).unwrap()));
         write(&run, "output.log", &long);
@@ -274,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn only_files_that_changed_are_read_again() {
+    fn unchanged_run_files_are_not_read_again() {
         let (_root, run) = directory();
         let mut known = KnownFiles::default();
         let mut changed = || {
             let changes = known.changes(&run, &[]).unwrap();
-            known.assume_settled();
+            known.assume_stable();
             let names = |files: Vec<RunFile>| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
             (names(changes.written), changes.removed)
         };
@@ -292,18 +289,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_may_change_again_within_the_same_tick_is_read_again() {
+    fn recently_changed_file_is_read_again() {
         let (_root, run) = directory();
         write(&run, "a", "x");
         let file = fs::metadata(run.directory().join("a")).unwrap();
         let written = Stamp::of(&file, 0).changed;
-        let fresh = Stamp::of(&file, written + SETTLED - 1);
-        let later = Stamp::of(&file, written + SETTLED);
+        let fresh = Stamp::of(&file, written + STABLE_AFTER - 1);
+        let later = Stamp::of(&file, written + STABLE_AFTER);
         assert!(!later.is_unchanged(Some(&fresh)) && fresh.is_unchanged(Some(&later)));
     }
 
     #[test]
-    fn restored_files_stay_below_the_run_and_are_its_owners() {
+    fn restored_run_files_are_private_and_below_run() {
         let (_root, run) = directory();
         restore(&run, &[("lanes/A/tests-1/exit.json".to_owned(), b"{}".to_vec())]).unwrap();
         let made = run.directory().join("lanes/A/tests-1/exit.json");

@@ -15,7 +15,6 @@ use lanewright_files::{FileError, if_there, open_error, regular_file};
 use lanewright_model::event::{Event, Record, relocate};
 use lanewright_model::{PhaseId, RunId};
 
-/// What a run log holds.
 #[derive(Debug, Default, PartialEq)]
 pub struct LogContents {
     /// Every record that can be read, in order; those of a number that was there before are left out.
@@ -51,9 +50,6 @@ pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Ve
 
 /// The records of a run log whose line is `wanted`, by its event's word and its bytes. Lines that are not wanted are
 /// compared with their checksums only.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) -> Result<LogContents, LogError> {
     let bytes = regular_file::read(path).map_err(FileError::io("read", path))?;
     let (mut contents, mut scanner) = (LogContents::default(), Scanner::default());
@@ -141,9 +137,6 @@ fn durable_bytes(path: &Path) -> Result<Vec<u8>, LogError> {
 }
 
 /// Lines for `records`, which continue the log of a run.
-///
-/// # Errors
-/// `EncodeError`, for an event that cannot be written.
 pub fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<Vec<u8>, EncodeError> {
     let mut lines = Vec::new();
     records.iter().try_for_each(|record| encode(record, run, phase, &mut lines))?;
@@ -151,9 +144,6 @@ pub fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<Vec<u8>
 }
 
 /// The records of a run log that came from elsewhere, of which every byte must be right.
-///
-/// # Errors
-/// [`LogError`]; `path` is what the messages call it.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
     let scan = scan_all(path, bytes)?;
     if scan.whole < bytes.len() || scan.open_end {

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_added_line_by_line() {
+    fn tool_calls_are_appended_as_lines() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("calls.jsonl");
         append(&path, &json!({"tool": "Read\n"})).unwrap();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_written_to() {
+    fn tool_calls_refuse_special_files() {
         let root = tempfile::tempdir().unwrap();
         let place = |name: &str| root.path().join(name);
         fs::write(place("target"), "").unwrap();

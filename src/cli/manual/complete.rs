@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use lanewright_git::Surrounding;
+use lanewright_git::EnclosingWorktree;
 use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
 use lanewright_store::{StateDirectory, run_log};
 use lanewright_view::history::snapshots::snapshots;
@@ -68,7 +68,7 @@ struct Completion {
 
 impl Completion {
     fn find() -> Option<Self> {
-        let state = StateDirectory::new(&Surrounding::of(&std::env::current_dir().ok()?)?.main);
+        let state = StateDirectory::new(&EnclosingWorktree::of(&std::env::current_dir().ok()?)?.main);
         let words = words(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
         let named = words.iter().filter_map(|word| RunId::new(word).ok()).find(|run| state.has(run));
         let run = named.or_else(|| default_run(&state));
@@ -127,9 +127,9 @@ impl Completion {
 
 /// The newest unfinished run, else the newest, by the ends of the logs: a shell waits for the answer.
 fn default_run(state: &StateDirectory) -> Option<RunId> {
-    let seen = state.unfinished_at_a_glance();
+    let seen = state.unfinished_runs();
     let runs = state.runs().ok()?;
-    let is_unfinished = |run: &&RunId| seen.iter().any(|glance| glance.started.run_id == **run);
+    let is_unfinished = |run: &&RunId| seen.iter().any(|summary| summary.started.run_id == **run);
     runs.iter().find(is_unfinished).or(runs.first()).cloned()
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Clean, Name};
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_all_states;
-use crate::cli::run::settle_switches;
+use crate::cli::run::sync_after_switches;
 use crate::cli::runs::command;
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
@@ -123,7 +123,7 @@ fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean, removed: &dyn Fn
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &runs.within.holder(&run))?;
     let logged = &runs.known[&run];
-    settle_switches(&runs.within, &logged.started.base_branch);
+    sync_after_switches(&runs.within, &logged.started.base_branch);
     let mut found = runs
         .with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, scan(around, logged)?, removed)))?;
     match found.last_mut().filter(|last| matches!(last.item, Item::Log(_))) {

@@ -9,7 +9,7 @@ mod lock;
 mod phase;
 mod rollback;
 
-pub(super) use execute::external_changes::{refuse_unjudged, settle_switches};
+pub(super) use execute::external_changes::{refuse_unjudged, sync_after_switches};
 pub(super) use execute::preflight::check as preflight;
 pub(super) use execute::resume::complete_files;
 pub(super) use intent::{Adoption, PlanText, invalid, phase_sequence, report};

@@ -327,7 +327,7 @@ pub(crate) fn refusal(
             let revert = shell_line(["git", "revert", "-m", "1", merge.as_str()]);
             blocked.hint(format!("undo it by hand: {checkout} && {revert}")).hint(then)
         }
-        RollbackError::CheckedOut { obstacles, .. } => blocked.hint(obstacles.remedy.clone()).hint(then),
+        RollbackError::CheckedOut { blockers, .. } => blocked.hint(blockers.remedy.clone()).hint(then),
         RollbackError::BranchInUse { place, .. } => {
             let place = place.to_string_lossy();
             let leave = shell_line(["git", "-C", place.as_ref(), "checkout", "--detach"]);

@@ -192,7 +192,7 @@ fn changes_at(
         // What an agent left that is not done is not known.
         return Ok((moved, if *is_worked_on { Vec::new() } else { git::changed_by_hand(path)? }));
     };
-    let paths = git::not_left_behind(path, recorded, git::changed_since(repository, path, content)?)?;
+    let paths = git::without_generated(path, recorded, git::changed_since(repository, path, content)?)?;
     if head == *recorded {
         return Ok((moved, paths));
     }

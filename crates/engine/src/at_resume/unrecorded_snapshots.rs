@@ -21,7 +21,7 @@ pub fn unrecorded_snapshots(
         _ => None,
     };
     let recorded: HashSet<String> = records.iter().filter_map(name).collect();
-    let found = git::kept_of_phase(repository, &started.phase, started.options.checkpoint_tags)?;
+    let found = git::saved_of_phase(repository, &started.phase, started.options.checkpoint_tags)?;
     // By name: two snapshots within a second may be one commit.
     let unrecorded = found.into_iter().filter(|(_, kept)| !recorded.contains(&kept.reference));
     let events = unrecorded.filter_map(|(lane, kept)| {

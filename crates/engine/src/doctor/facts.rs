@@ -11,7 +11,7 @@ use lanewright_model::{
 };
 use lanewright_programs::process::Observation;
 use lanewright_schedule::Fault;
-use lanewright_store::salvage::Salvage;
+use lanewright_store::recovery::run_log::Salvage;
 use serde_json::Value;
 
 use crate::doctor::{Expected, Holding, Owned};

@@ -10,7 +10,8 @@ use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
 use lanewright_programs::process;
 use lanewright_schedule::RunState;
-use lanewright_store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_repair, lane_files, salvage};
+use lanewright_store::recovery::run_log::{keep_aside, replace_log};
+use lanewright_store::{Journal, LaneDirectory, LogError, checkpoints, lane_files, recovery};
 
 use crate::doctor::error::{DoctorError, Result};
 use crate::doctor::{IndexTrouble, pool};
@@ -120,7 +121,7 @@ impl Repair {
                 Journal::open(log)?;
                 Ok("cut off".to_owned())
             }
-            Self::ReplaceLog(log, text) => Ok(kept(&salvage::replace_log(log, text)?)),
+            Self::ReplaceLog(log, text) => Ok(kept(&replace_log(log, text)?)),
             Self::WritePlan(path, plan, retried) => write_plan(path, plan, retried),
             Self::WriteTask { root, lane, task } => {
                 directory::create_directory(root)?;
@@ -190,7 +191,7 @@ fn not_in_source(retried: &[LaneId]) -> String {
 fn write_plan(path: &Path, plan: &Plan, retried: &[LaneId]) -> Result<String> {
     let text = serde_json::to_vec_pretty(plan);
     let text = text.map_err(|error| DoctorError::Refused(format!("the plan cannot be written: {error}")))?;
-    let aside = path.exists().then(|| salvage::keep_aside(path)).transpose()?;
+    let aside = path.exists().then(|| keep_aside(path)).transpose()?;
     if let Some(directory) = path.parent() {
         directory::create_directory(directory)?;
     }
@@ -254,7 +255,7 @@ fn restore_objects(tools: &Tools<'_>, log: &Path, state: &RunState, lane: LaneIn
 
 fn make_index(repository: &Repository, index: &IndexTrouble) -> Result<String> {
     refuse_in_use(&index.worktree)?;
-    let aside = salvage::keep_aside(&index.path)?;
+    let aside = keep_aside(&index.path)?;
     repository.make_index(&index.worktree)?;
     Ok(kept(&aside))
 }
@@ -267,7 +268,7 @@ fn refuse_in_use(worktree: &Path) -> Result<()> {
 }
 
 fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<String> {
-    Ok(match checkpoints_repair::repair(path, records)? {
+    Ok(match recovery::checkpoints::repair(path, records)? {
         Some(repaired) => {
             let recovered = counted(repaired.recovered, "record");
             let logged = counted(records.len(), "record");

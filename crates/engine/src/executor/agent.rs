@@ -64,7 +64,7 @@ impl Executor {
     /// Commits `paths`, which the user changed in a worktree at rest, and sets its branch to its head.
     pub fn commit_changes_by_hand(&self, lane: LaneIndex, worktree: &Worktree, paths: &[String]) -> Result<CommitId> {
         let (id, path, branch) = (self.id(lane), &worktree.path, &worktree.branch);
-        self.repository.vouch_for(path)?;
+        self.repository.refuse_foreign_worktree(path)?;
         self.refuse_embedded(path)?;
         let head = git::adopt_head(&self.repository, path, branch)?;
         let inner = self.repository.embedded_repositories(&self.facts.base_commit, &head)?;
@@ -91,7 +91,7 @@ impl Executor {
     ) -> Answer {
         let (plan, id) = (self.plan.lane(lane), self.id(lane));
         let (name, task) = (&plan.agents[agent].name, &plan.agents[agent].tasks[task]);
-        self.repository.vouch_for(&worktree.path)?;
+        self.repository.refuse_foreign_worktree(&worktree.path)?;
         let branch = self.agent_branch(lane, agent);
         let before = git::adopt_head(&self.repository, &worktree.path, &branch)?;
         let subject = task.name.clone().unwrap_or_else(|| headline(&task.prompt, 60));
@@ -109,7 +109,7 @@ impl Executor {
         let (path, trailers) = (&worktree.path, &trailers[..]);
         let request = CommitRequest { worktree: path, branch: &branch, message: &message, trailers, since: start };
         let mut committed = git::commit_all(&self.repository, &request)?;
-        if let Err(gone) = self.repository.vouch_for(&worktree.path) {
+        if let Err(gone) = self.repository.refuse_foreign_worktree(&worktree.path) {
             // Files that were being removed are no deletions of the agent's.
             git::move_branch(&self.repository, &branch, &committed.head, &before)?;
             return Err(gone.into());
@@ -119,7 +119,7 @@ impl Executor {
             committed.head = self.repository.graft(&worktree.path, &branch, [&committed.head, recorded], &message)?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
-        let changed = git::not_left_behind(&worktree.path, &committed.head, changed)?;
+        let changed = git::without_generated(&worktree.path, &committed.head, changed)?;
         let owns = Ownership::allowed_to(plan).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
         let mut prohibited: Vec<String> =
             changed.iter().filter(|path| is_prohibited(path) || !owns.allows(path)).cloned().collect();
@@ -191,7 +191,7 @@ impl Executor {
         branch: &str,
         [from, to]: [&CommitId; 2],
     ) -> Result<Vec<Snapshot>> {
-        self.repository.vouch_for(&worktree.path)?;
+        self.repository.refuse_foreign_worktree(&worktree.path)?;
         if git::is_half_updated(&worktree.path)? {
             // The update that is finished now replaces all files, also what the user changed since.
             self.keep_worktree(&context.before_reset(None), &worktree.path)?;

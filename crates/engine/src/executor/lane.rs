@@ -174,7 +174,7 @@ impl Executor {
     }
 
     pub(super) fn refuse_embedded(&self, path: &Path) -> Result<()> {
-        self.repository.vouch_for(path)?;
+        self.repository.refuse_foreign_worktree(path)?;
         let inner = git::embedded_repositories_in(path)?;
         if inner.is_empty() {
             return Ok(());
@@ -240,6 +240,6 @@ impl Executor {
         // It was opened where the integration branch stood, wherever that went since.
         let kept_by = [kept_by, std::slice::from_ref(&worktree.head)].concat();
         self.release(&holder, worktree, &kept_by, || self.keep_files(&worktree.path, &reference, &message))?;
-        Ok(git::kept_under(&self.repository, &reference, &message)?)
+        Ok(git::saved_under(&self.repository, &reference, &message)?)
     }
 }

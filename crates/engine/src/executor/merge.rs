@@ -135,7 +135,7 @@ impl Executor {
     pub(super) fn integration_moved(&self) -> Result<Option<String>> {
         let Some(missing_work) = &self.missing_work else { return Ok(None) };
         let branch = &self.facts.base_branch;
-        match git::first_left_behind(&self.repository, branch)? {
+        match git::first_stale_checkout(&self.repository, branch)? {
             Some((worktree, blockers)) => Ok(Some(blockers.cannot_move(branch, &worktree))),
             None => Ok(missing_work()),
         }
@@ -173,8 +173,8 @@ impl Executor {
             match published {
                 Publication::Published | Publication::AlreadyThere => Ok(vec![merged]),
                 Publication::Moved(_) => Ok(vec![Event::MergeSuperseded { lane: id }]),
-                Publication::CheckedOutDirty { worktree, obstacles } => {
-                    Err(ExecutorError::Precondition(obstacles.cannot_move(branch, &worktree)))
+                Publication::CheckedOutDirty { worktree, blockers } => {
+                    Err(ExecutorError::Precondition(blockers.cannot_move(branch, &worktree)))
                 }
             }
         }))

@@ -82,7 +82,7 @@ impl Executor {
         }
         // A commit there would undo what another program brought in.
         let branch = &self.facts.base_branch;
-        if let Some((worktree, blockers)) = git::first_left_behind(&self.repository, branch)? {
+        if let Some((worktree, blockers)) = git::first_stale_checkout(&self.repository, branch)? {
             return Err(ExecutorError::Precondition(blockers.cannot_move(branch, &worktree)));
         }
         let (files, place) = (owned.join(", "), place.display());

@@ -87,7 +87,7 @@ impl Executor {
     /// Keeps the whole state of an agent's worktree, which is not looked at where all of it is in the commit.
     fn keep_work(&self, target: &SnapshotTarget<'_>, path: &Path, committed: Option<&CommitId>) -> Result<Snapshot> {
         if let Some(head) = committed {
-            self.repository.vouch_for(path)?;
+            self.repository.refuse_foreign_worktree(path)?;
             let (reference, message) = (self.snapshot_reference(target.lane, target.at), self.message(target, ""));
             let (reference, message) = (&reference, &message);
             let request = SnapshotRequest { worktree: path, reference, message, head, since: head };
@@ -131,7 +131,7 @@ impl Executor {
 
     /// Keeps the whole state of the worktree at `path` as `reference`.
     pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot> {
-        self.repository.vouch_for(path)?;
+        self.repository.refuse_foreign_worktree(path)?;
         let head = self.repository.head_at(path)?.commit;
         let request =
             SnapshotRequest { worktree: path, reference, message, head: &head, since: &self.facts.base_commit };
@@ -155,7 +155,7 @@ impl Executor {
     /// The snapshots of a worktree at that moment that the run log lacks, also those of a process that died.
     pub(super) fn unrecorded(&self, context: &LaneContext, agent: Option<&AgentName>) -> Result<Vec<Snapshot>> {
         let reference = self.snapshot_reference(context.lane, context.at);
-        let mut kept = git::kept_under(&self.repository, &reference, &self.headline(context.lane, agent))?;
+        let mut kept = git::saved_under(&self.repository, &reference, &self.headline(context.lane, agent))?;
         kept.retain(|kept| context.known.iter().all(|(known, _)| *known != kept.reference));
         Ok(kept)
     }

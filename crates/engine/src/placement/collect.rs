@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use lanewright_git::point_reference;
+use lanewright_git::force_reference;
 use lanewright_model::event::{Event, Incoming, Record, RunOutcome};
 use lanewright_model::{CommitId, LaneId, RunId};
 use lanewright_programs::cluster::Cancel;
@@ -123,7 +123,7 @@ impl Watch {
         run_files::restore(&self.placing.directory, &new_files).map_err(StateSyncError::from)?;
         remember(repository, &self.placing.exchange, state)?;
         for (name, commit) in &state.manifest.references {
-            point_reference(repository, name, commit)?;
+            force_reference(repository, name, commit)?;
         }
         followed.files = files;
         crash_point(CrashPoint::Copied);
@@ -178,7 +178,7 @@ impl Watch {
     pub(super) fn place_branch(&self, lane: &LaneId, state: &ReceivedState) -> Result<()> {
         let branch = self.placing.started.lane_branch(lane);
         let Some(head) = state.manifest.branches.get(&branch) else { return Ok(()) };
-        let placed = point_reference(&self.placing.repository, &format!("refs/heads/{branch}"), head);
+        let placed = force_reference(&self.placing.repository, &format!("refs/heads/{branch}"), head);
         placed.map_err(|source| PlacementError::NotPlaced { branch, source: Box::new(source) })
     }
 

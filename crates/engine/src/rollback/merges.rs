@@ -52,7 +52,7 @@ pub(super) fn checked(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<R
     let staged = stage(executor, lanes, &onto)?;
     let tip = staged.tip.as_ref().unwrap_or(&onto);
     let branch = &executor.facts.base_branch;
-    match git::obstacle_to_publishing(&executor.repository, branch, &onto, tip)? {
+    match git::publish_blocker(&executor.repository, branch, &onto, tip)? {
         Some(obstacle) if *tip != onto => refused(executor, obstacle).map(|()| staged),
         _ => Ok(staged),
     }
@@ -106,8 +106,8 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
 
 fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {
     match obstacle {
-        Publication::CheckedOutDirty { worktree, obstacles } => {
-            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles })
+        Publication::CheckedOutDirty { worktree, blockers } => {
+            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, blockers })
         }
         Publication::Published | Publication::AlreadyThere | Publication::Moved(_) => Ok(()),
     }

@@ -43,8 +43,8 @@ pub enum RollbackError {
     Elsewhere(LaneId),
     #[error("the merge of {lane} cannot be undone by itself: {} changed again since", .paths.join(", "))]
     Conflict { lane: LaneId, merge: CommitId, branch: String, paths: Vec<String> },
-    #[error("{branch} is checked out in {} and cannot be fast-forwarded because of {}", .worktree.display(), .obstacles.paths.join(", "))]
-    CheckedOut { branch: String, worktree: PathBuf, obstacles: Blockers },
+    #[error("{branch} is checked out in {} and cannot be fast-forwarded because of {}", .worktree.display(), .blockers.paths.join(", "))]
+    CheckedOut { branch: String, worktree: PathBuf, blockers: Blockers },
     #[error("{branch} moves faster than a merge can be undone on it")]
     Busy { branch: String },
     #[error("branch {branch} is checked out in {}, so it cannot be removed", .place.display())]

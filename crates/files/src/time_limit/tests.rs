@@ -7,14 +7,14 @@ fn shell(line: &str) -> Command {
 }
 
 #[test]
-fn what_a_program_says_is_kept_apart() {
+fn stdout_and_stderr_are_separate() {
     let output = output_within(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(60)).unwrap().unwrap();
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"out\n".as_slice(), b"err\n".as_slice()));
     assert_eq!(output.status.code(), Some(3));
 }
 
 #[test]
-fn a_program_that_takes_too_long_is_ended_with_its_children() {
+fn timeout_kills_program_and_children() {
     let place = tempfile::tempdir().unwrap();
     let pid = place.path().join("pid");
     // The limit may pass before the shell has begun; then there is no child to look for.

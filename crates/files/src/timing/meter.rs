@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_takes_is_counted_once_and_for_its_own_thread() {
+    fn outside_time_is_counted_per_thread() {
         take();
         let answer = outside(|| {
             let began = Instant::now();

@@ -92,7 +92,6 @@ impl<'a> Git<'a> {
         self.configured("core.hooksPath=/dev/null")
     }
 
-    /// Adds a setting, `key=value`.
     pub(crate) fn configured(mut self, setting: &'a str) -> Self {
         self.configuration.push(setting);
         self
@@ -315,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_read_from_what_any_build_of_git_says() {
+    fn version_is_parsed_from_vendor_builds() {
         let said = ["2.9.5", "2.41.0.windows.1", "2.50.1 (Apple Git-155)", "3.0-rc1"];
         assert_eq!(said.map(version_in), [Some([2, 9]), Some([2, 41]), Some([2, 50]), None]);
         assert!(version_in("2.9.5") < Some(NEEDED) && version_in("3.0.1") > Some(NEEDED));
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_command_the_place_the_code_and_what_git_said() {
+    fn failure_shows_command_directory_code_and_stderr() {
         let directory = tempfile::tempdir().unwrap();
         let message = Git::new(directory.path()).args(["rev-parse", "a b"]).run().unwrap_err().to_string();
         for part in ["git rev-parse 'a b'", directory.path().to_str().unwrap(), "128", "not a git repository"] {

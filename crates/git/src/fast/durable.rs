@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_object_of_what_is_new_is_left_out() {
+    fn new_objects_include_all_that_git_lists() {
         let directory = tempfile::tempdir().unwrap();
         let place = std::fs::canonicalize(directory.path()).unwrap();
         let git = |arguments: &[&str]| git_in(&place, arguments);

@@ -274,7 +274,6 @@ pub(crate) fn clean_message(text: &str) -> String {
     git2::message_prettify(text, None).unwrap_or_else(|_| text.to_owned())
 }
 
-/// What an index says of a path.
 pub(crate) struct IndexEntry {
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,

@@ -69,7 +69,7 @@ impl Place {
 }
 
 #[test]
-fn ancestors_are_those_that_git_lists_however_far_back() {
+fn is_ancestor_equals_git_at_any_depth() {
     let place = Place::new();
     place.commit();
     let tree = place.git(&["rev-parse", "HEAD^{tree}"]);
@@ -96,7 +96,7 @@ fn ancestors_are_those_that_git_lists_however_far_back() {
 }
 
 #[test]
-fn what_git_has_lost_is_not_remembered() {
+fn lost_objects_are_not_cached() {
     let place = Place::new();
     place.write("file", "only once");
     let commit = place.commit();
@@ -112,7 +112,7 @@ fn what_git_has_lost_is_not_remembered() {
 }
 
 #[test]
-fn other_programs_may_take_what_is_open_away() {
+fn objects_stay_readable_after_repack() {
     let place = Place::new();
     place.write("file", "packed");
     let commit = place.commit();
@@ -131,7 +131,7 @@ fn other_programs_may_take_what_is_open_away() {
 }
 
 #[test]
-fn commits_and_indexes_differ_as_git_lists_it() {
+fn differences_equal_git_diff_tree() {
     let place = Place::new();
     let mut commits = vec![place.commit()];
     for (path, text) in [("a", "1"), ("d/x", "1"), ("d/y/z", "1"), ("d.txt", "1"), ("d/x", "2")] {
@@ -168,7 +168,7 @@ fn commits_and_indexes_differ_as_git_lists_it() {
 }
 
 #[test]
-fn changes_are_shown_as_git_shows_them_as_far_as_there_is_room() {
+fn patches_equal_git_diff_up_to_limit() {
     let place = Place::new();
     place.write("a.txt", "one\ntwo\n");
     place.write("picture", "a\0b");
@@ -190,7 +190,7 @@ fn changes_are_shown_as_git_shows_them_as_far_as_there_is_room() {
 }
 
 #[test]
-fn the_base_of_branches_is_the_one_that_git_finds() {
+fn merge_base_equals_git() {
     let place = Place::new();
     let (base, one) = (place.commit(), place.commit());
     place.git(&["checkout", "--quiet", "--detach", base.as_str()]);
@@ -211,7 +211,7 @@ fn is_waited_for(file: &Path) -> bool {
 }
 
 #[test]
-fn a_late_writer_of_the_settings_leaves_the_files_of_others_alone() {
+fn settings_writer_keeps_temporary_files_of_others() {
     let place = Place::new();
     place.commit();
     let repository = Repository::discover(&place.root).unwrap();

@@ -92,7 +92,7 @@ fn by_git(place: &Path, ours: Oid, theirs: Oid) -> Option<String> {
 }
 
 #[test]
-fn a_merge_without_contents_is_the_one_that_git_makes() {
+fn merge_by_name_equals_merge_of_git() {
     let place = tempfile::tempdir().unwrap();
     let git = Repository::init(place.path()).unwrap();
     let plain = std::cell::Cell::new(0);
@@ -118,7 +118,7 @@ fn a_merge_without_contents_is_the_one_that_git_makes() {
 }
 
 #[test]
-fn what_both_lost_and_one_has_elsewhere_is_for_git() {
+fn merge_by_name_leaves_renames_to_git() {
     let place = tempfile::tempdir().unwrap();
     let git = Repository::init(place.path()).unwrap();
     let files: Files = ["c/x", "c/y"].into_iter().map(|path| (path, text(path, 0))).collect();

@@ -28,7 +28,6 @@ pub struct Patches {
 /// Larger files are not compared.
 const LARGEST: i64 = 512 * 1024;
 
-/// How many files are compared.
 const FILES: usize = 100;
 
 impl Repository {

@@ -11,7 +11,7 @@ use lanewright_model::text::shell_line;
 
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::libgit2::Difference;
-use crate::history::left_behind::left_at;
+use crate::history::moved_branches::stale_since_move;
 use crate::query::{Head, index_entries, operation_in};
 use crate::repo::Repository;
 
@@ -38,7 +38,6 @@ impl Blockers {
         Self { paths, remedy: remedy.to_owned() }
     }
 
-    /// Another git has locked the index.
     pub(crate) fn locked(lock: &Path) -> Self {
         Self::new(
             vec![lock.display().to_string()],
@@ -57,7 +56,7 @@ impl Blockers {
 
     /// Changed files in a checkout whose head is at the tip of `branch` while its index is at `earlier`. A commit there
     /// would revert what was published since, and so would `git stash pop` after a stash that is based on the tip.
-    pub(crate) fn changed_behind(paths: Vec<String>, branch: &str, earlier: &CommitId) -> Self {
+    pub(crate) fn changed_in_stale_checkout(paths: Vec<String>, branch: &str, earlier: &CommitId) -> Self {
         let earlier = earlier.short();
         let remedy = format!(
             "index and files there are still at {earlier}, so do not commit; move your changes onto {branch} with \
@@ -91,7 +90,7 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
     if let Some(which) = operation_in(worktree)? {
         return Ok(Blockers::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
-    if let Some(at) = left_at(repository, worktree, from)? {
+    if let Some(at) = stale_since_move(repository, worktree, from)? {
         let branch = Head::branch_of(worktree)?.unwrap_or_default();
         return Ok(Blockers::left_behind(&branch, worktree, &at));
     }

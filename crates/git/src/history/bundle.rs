@@ -7,7 +7,6 @@ use lanewright_model::{CommitId, Timestamp};
 use crate::command::{Result, io_error};
 use crate::repo::{Repository, commit_id};
 
-/// The contents of one commit.
 #[derive(Debug)]
 pub struct Bundle<'a> {
     /// The tree whose files it has besides; `None`: no others.

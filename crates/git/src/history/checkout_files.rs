@@ -14,7 +14,7 @@ use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 
 use crate::command::{Git, Result, io_error, nul_separated};
-use crate::history::{A_PUBLICATION, Checkout, meets, moving};
+use crate::history::{Checkout, MAX_PUBLICATION_TIME, meets, moving};
 use crate::query::copy_index;
 
 pub(crate) enum Ready {
@@ -34,11 +34,11 @@ impl Checkout<'_> {
         self.directory.join(format!("lanewright.{what}"))
     }
 
-    pub(crate) fn own_index(&self) -> PathBuf {
+    pub(crate) fn scratch_index(&self) -> PathBuf {
         self.own("index")
     }
 
-    pub(crate) fn remove_own(&self) -> Result<()> {
+    pub(crate) fn remove_scratch_files(&self) -> Result<()> {
         ["index", "index.lock", "tree", "tree.lock"]
             .iter()
             .try_for_each(|what| Ok(atomic::remove_durably(&self.own(what))?))
@@ -46,8 +46,8 @@ impl Checkout<'_> {
 
     /// Prepares our index. The user's files and index stay as they are.
     pub(crate) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready> {
-        self.remove_own()?;
-        copy_index(self.worktree, &self.own_index())?;
+        self.remove_scratch_files()?;
+        copy_index(self.worktree, &self.scratch_index())?;
         let paths = moving(self.repository.differences(from, to)?);
         self.note(&paths)?;
         let staged = self.staged(from, true)?;
@@ -62,12 +62,7 @@ impl Checkout<'_> {
     }
 
     /// Moves files and our index. Returns the files that the user changed since; git then touches none.
-    pub(crate) fn move_what_is_ready(
-        &self,
-        ready: &Move,
-        from: &CommitId,
-        to: &CommitId,
-    ) -> Result<Option<Vec<Vec<u8>>>> {
+    pub(crate) fn move_prepared(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<Option<Vec<Vec<u8>>>> {
         let there = ready.half_way.as_deref().unwrap_or(from.as_str());
         if let Err(error) = self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run() {
             return match self.make_ready(from, to)? {
@@ -75,8 +70,8 @@ impl Checkout<'_> {
                 Ready::Yes(_) => Err(error.into()),
             };
         }
-        self.bring_back_missing(&ready.paths)?;
-        sync_if_there(&self.own_index())?;
+        self.restore_missing(&ready.paths)?;
+        sync_if_there(&self.scratch_index())?;
         Ok(None)
     }
 
@@ -105,7 +100,7 @@ impl Checkout<'_> {
 
     /// The paths that our index holds otherwise than `commit` does.
     fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<Vec<u8>>> {
-        let staged = self.repository.staged(self.worktree, Some(&self.own_index()), commit)?.into_iter();
+        let staged = self.repository.staged(self.worktree, Some(&self.scratch_index()), commit)?.into_iter();
         Ok(staged.filter(|it| with_links || !it.is_of_links()).map(|it| it.path).collect())
     }
 
@@ -113,7 +108,7 @@ impl Checkout<'_> {
     /// died. Returns whether there were any.
     pub(crate) fn remove_cut_short(&self, touched: &[Vec<u8>], commits: [&CommitId; 2]) -> Result<bool> {
         let lock = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
-        let latest = lock.map_err(io_error("read", &self.index_lock()))? + A_PUBLICATION;
+        let latest = lock.map_err(io_error("read", &self.index_lock()))? + MAX_PUBLICATION_TIME;
         let may_be_ours = |file: &fs::Metadata| file.is_file() && file.modified().is_ok_and(|time| time <= latest);
         let mut removed = false;
         for path in touched {
@@ -141,7 +136,7 @@ impl Checkout<'_> {
     /// A git command that works with our index.
     fn git(&self) -> Git<'_> {
         let git = Git::new(self.worktree).without_hooks().configured("core.safecrlf=false").stdin(self.lock);
-        git.variable("GIT_INDEX_FILE", self.own_index())
+        git.variable("GIT_INDEX_FILE", self.scratch_index())
     }
 
     /// Updates our index with the files at `paths`.
@@ -152,7 +147,7 @@ impl Checkout<'_> {
     }
 
     /// Checks out those of `paths` that our index holds and that are gone.
-    fn bring_back_missing(&self, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
+    fn restore_missing(&self, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
         if paths.iter().all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
             return Ok(());
         }

@@ -19,20 +19,20 @@ use serde::{Deserialize, Serialize};
 use crate::command::{Result, path_text};
 use crate::fast::libgit2::RefUpdate;
 use crate::fast::{durable, libgit2};
-use crate::history::behind;
+use crate::history::stale_checkouts;
 use crate::history::{Blockers, Ready, blockers, in_the_way, reference_lock, set_reference};
 use crate::query::{Head, operation_in};
 use crate::repo::{Repository, WorktreeEntry, branch_reference, git_directory};
 
 /// Longer than it takes from the lock on the index to that on the branch.
-pub(crate) const A_PUBLICATION: Duration = Duration::from_secs(60);
+pub(crate) const MAX_PUBLICATION_TIME: Duration = Duration::from_secs(60);
 
 const LOCK_TRIES: u32 = 40;
 
 const BETWEEN_LOCK_TRIES: Duration = Duration::from_millis(50);
 
 /// Longer than git has a lock on a ref that it only has to write.
-const A_LOOK: Duration = Duration::from_secs(1);
+const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Whether a crash may have left no more than this of `whole`.
 fn is_cut_short(found: &[u8], whole: &[u8]) -> bool {
@@ -108,7 +108,7 @@ pub(crate) fn finish(
 ) -> Result<Option<Blockers>> {
     let checkout = Checkout::new(repository, worktree, lock)?;
     checkout.remove_dead_branch_lock(advance)?;
-    let (from, to) = if checkout.stands_at(&advance.commit)? {
+    let (from, to) = if checkout.head_contains(&advance.commit)? {
         (&advance.onto, &advance.commit)
     } else {
         (&advance.commit, &advance.onto)
@@ -145,26 +145,26 @@ impl<'a> Checkout<'a> {
     }
 
     fn unlock(&self) -> Result<()> {
-        self.remove_own()?;
+        self.remove_scratch_files()?;
         Ok(atomic::remove_durably(&self.index_lock())?)
     }
 
     /// Our index becomes the checkout's, and others may lock it again.
-    fn settle(&self) -> Result<()> {
-        atomic::rename(&self.own_index(), &self.directory.join("index"))?;
+    fn install_index(&self) -> Result<()> {
+        atomic::rename(&self.scratch_index(), &self.directory.join("index"))?;
         self.unlock()
     }
 
     /// Unlocks the index as it is: the user changed `touched`, which were to move.
-    fn give_up(&self, advance: &Advance, touched: Vec<String>) -> Result<Blockers> {
+    fn cancel(&self, advance: &Advance, touched: Vec<String>) -> Result<Blockers> {
         let Advance { branch, onto, commit, .. } = advance;
-        if self.stands_at(commit)? {
-            behind::note_checkout(self.repository, branch, onto, commit)?;
+        if self.head_contains(commit)? {
+            stale_checkouts::note_checkout(self.repository, branch, onto, commit)?;
         }
         self.unlock()?;
-        let earlier = behind::earlier_tip(self.repository, self.worktree, branch, commit)?;
+        let earlier = stale_checkouts::earlier_tip(self.repository, self.worktree, branch, commit)?;
         Ok(match earlier {
-            Some(earlier) => Blockers::changed_behind(touched, branch, &earlier),
+            Some(earlier) => Blockers::changed_in_stale_checkout(touched, branch, &earlier),
             None => Blockers::changed(touched),
         })
     }
@@ -174,7 +174,7 @@ impl<'a> Checkout<'a> {
     }
 
     /// Whether the head holds `commit`, be it by the branch or by one that was made of it meanwhile.
-    fn stands_at(&self, commit: &CommitId) -> Result<bool> {
+    fn head_contains(&self, commit: &CommitId) -> Result<bool> {
         self.repository.is_ancestor(commit, &self.repository.head_at(self.worktree)?.commit)
     }
 
@@ -193,14 +193,18 @@ impl<'a> Checkout<'a> {
             return Ok(Some(SyncOutcome::Superseded));
         }
         // A `git switch` has ended since the checkouts were brought into step.
-        if !is_behind && behind::earlier_tip(self.repository, self.worktree, branch, onto)?.is_some() {
+        if !is_behind && stale_checkouts::earlier_tip(self.repository, self.worktree, branch, onto)?.is_some() {
             return Ok(Some(SyncOutcome::Superseded));
         }
         let found = match is_behind {
             // What is staged is not the user's, so only what is to move is looked at.
             true => {
                 let found = in_the_way(self.worktree, &self.repository.differences(onto, commit)?)?;
-                if found.is_empty() { Blockers::default() } else { Blockers::changed_behind(found, branch, onto) }
+                if found.is_empty() {
+                    Blockers::default()
+                } else {
+                    Blockers::changed_in_stale_checkout(found, branch, onto)
+                }
             }
             false => blockers(self.repository, self.worktree, onto, commit)?,
         };
@@ -211,16 +215,16 @@ impl<'a> Checkout<'a> {
         let (onto, commit) = (&advance.onto, &advance.commit);
         let ready = match self.make_ready(onto, commit) {
             Ok(Ready::Yes(ready)) => ready,
-            Ok(Ready::Touched(touched)) => return self.give_up(advance, texts(&touched)).map(SyncOutcome::Blocked),
+            Ok(Ready::Touched(touched)) => return self.cancel(advance, texts(&touched)).map(SyncOutcome::Blocked),
             // Nothing has moved yet.
             Err(error) => return self.unlock().and(Err(error)),
         };
-        let outcome = match self.move_what_is_ready(&ready, onto, commit) {
+        let outcome = match self.move_prepared(&ready, onto, commit) {
             Ok(None) => {
                 let moved = if self.is_behind(advance)? { Ok(None) } else { self.move_branch(advance) };
                 // Whatever moved it: files follow, and an error is reported. If that cannot be known, the lock stays.
-                if self.stands_at(commit)? {
-                    return self.settle().and(moved).map(|_| SyncOutcome::Moved);
+                if self.head_contains(commit)? {
+                    return self.install_index().and(moved).map(|_| SyncOutcome::Moved);
                 }
                 moved.map(|outcome| outcome.unwrap_or(SyncOutcome::Moved))
             }
@@ -257,8 +261,8 @@ impl<'a> Checkout<'a> {
         let whole = format!("{}\n", advance.commit).into_bytes();
         match look() {
             Some((_, target)) if target == whole => Ok(atomic::remove_durably(&lock)?),
-            Some(found) if is_cut_short(&found.1, &whole) && age().is_ok_and(|age| age < A_PUBLICATION) => {
-                thread::sleep(A_LOOK);
+            Some(found) if is_cut_short(&found.1, &whole) && age().is_ok_and(|age| age < MAX_PUBLICATION_TIME) => {
+                thread::sleep(RECHECK_DELAY);
                 if look() == Some(found) { Ok(atomic::remove_durably(&lock)?) } else { Ok(()) }
             }
             _ => Ok(()),
@@ -275,11 +279,11 @@ impl<'a> Checkout<'a> {
         }
         let touched = match ready {
             Ready::Touched(touched) => Some(touched),
-            Ready::Yes(ready) => self.move_what_is_ready(&ready, from, to)?,
+            Ready::Yes(ready) => self.move_prepared(&ready, from, to)?,
         };
         match touched {
-            None => self.settle().map(|()| None),
-            Some(touched) => self.give_up(advance, texts(&touched)).map(Some),
+            None => self.install_index().map(|()| None),
+            Some(touched) => self.cancel(advance, texts(&touched)).map(Some),
         }
     }
 }

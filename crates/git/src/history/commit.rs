@@ -13,7 +13,8 @@ use crate::fast::durable;
 use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::query::{
-    LINK, as_hook_left, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in, untracked,
+    LINK, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in, unchanged_hook_files,
+    untracked,
 };
 use crate::repo::{Repository, branch_reference, git_directory, holding_worktree};
 
@@ -31,7 +32,6 @@ pub struct CommitRequest<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// The worktree's head now.
     pub head: CommitId,
     /// Repositories within the worktree (a clone, another worktree). They are left as they are and are not committed:
     /// git would store a link to a commit that is nowhere else.
@@ -60,9 +60,6 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
 }
 
 /// Commits `paths` of a worktree, in which no other program is at work, and nothing else. Returns the head.
-///
-/// # Errors
-/// As [`commit_all`].
 pub fn commit_paths(repository: &Repository, request: &CommitRequest<'_>, paths: &[String]) -> Result<CommitId> {
     let worktree = request.worktree;
     refuse_operation(worktree)?;
@@ -94,7 +91,7 @@ fn stage_everything(worktree: &Path, before: Vec<IndexEntry>, lock: &File) -> Re
         return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
     }
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
-    let mut embedded = add_everything(worktree, git, &as_hook_left(worktree)?)?;
+    let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
     let known: BTreeSet<Vec<u8>> = links(before).collect();
     // Git has staged a link to a commit that is nowhere else.
@@ -190,7 +187,7 @@ mod tests {
     use super::message;
 
     #[test]
-    fn a_trailer_is_one_line_whatever_its_value() {
+    fn trailer_value_is_joined_to_one_line() {
         assert_eq!(message("Work\n\n", &[("Run", "r1"), ("Task", "a\nb: c")]), "Work\n\nRun: r1\nTask: a b: c\n");
         assert_eq!(message("Work", &[]), "Work\n");
     }

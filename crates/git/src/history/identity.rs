@@ -27,7 +27,6 @@ pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
     Ok(git.variable("GIT_COMMITTER_NAME", NAME).variable("GIT_COMMITTER_EMAIL", EMAIL).run()?)
 }
 
-/// Whose work a commit is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Author {
     pub(crate) name: String,

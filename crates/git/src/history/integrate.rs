@@ -12,17 +12,13 @@ use crate::history::own_commits::{OwnCommit, own_commits};
 use crate::history::{Author, Reserved, make_commit_of, message as with_trailers, with_reserved};
 use crate::repo::Repository;
 
-/// What is brought onto what.
 #[derive(Debug, Clone, Copy)]
 pub struct Integration<'a> {
     pub style: MergeStyle,
     /// Where the integration branch is.
     pub onto: &'a CommitId,
-    /// The head of the lane.
     pub head: &'a CommitId,
-    /// Of a merge commit.
     pub merge_message: &'a str,
-    /// Of the one commit of a squash.
     pub squash_message: &'a str,
     /// `Run` and `Lane`, with their values. Every commit of the lane on the branch has them.
     pub trailers: &'a [(&'a str, &'a str)],
@@ -45,9 +41,6 @@ pub enum Integrated {
 }
 
 /// Makes the commits that bring a lane's work onto the integration branch. No ref moves.
-///
-/// # Errors
-/// [`GitError::Unrelated`](crate::GitError::Unrelated).
 pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Result<Integrated> {
     let &Integration { style, onto, head, merge_message, trailers, reserved, .. } = integration;
     let tree = match merged_files(repository, onto, head, reserved)? {
@@ -65,7 +58,7 @@ pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Resu
     if style == MergeStyle::Squash {
         return done(squash(repository, integration, &tree)?);
     }
-    match in_a_row(repository, integration, &tree)? {
+    match as_linear_commits(repository, integration, &tree)? {
         Some(commit) => done(commit),
         None => Ok(Integrated::Done { commit: squash(repository, integration, &tree)?, squashed_instead: true }),
     }
@@ -99,7 +92,7 @@ fn squash(repository: &Repository, integration: &Integration<'_>, tree: &str) ->
 }
 
 /// The lane's own commits on top of the branch, as they are where they continue it; `None`: that is not possible.
-fn in_a_row(repository: &Repository, integration: &Integration<'_>, tree: &str) -> Result<Option<CommitId>> {
+fn as_linear_commits(repository: &Repository, integration: &Integration<'_>, tree: &str) -> Result<Option<CommitId>> {
     let &Integration { style, onto, head, trailers, .. } = integration;
     let tip = without_needless_merges(repository, onto, head)?;
     let commits = own_commits(repository, onto, &tip)?;

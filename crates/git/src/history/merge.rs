@@ -151,7 +151,6 @@ pub(crate) fn merged_tree(
     }
 }
 
-/// A durable commit.
 pub(crate) fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
     let commit = make_commit(repository, repository.main_worktree(), tree, parents, message)?;
     durable::objects(repository, &commit, parents.first().copied())?;

@@ -1,6 +1,5 @@
 //! Writing commits, merges and refs, and moving branches with the checkouts that are on them.
 
-pub(crate) mod behind;
 pub(crate) mod blockers;
 pub(crate) mod bundle;
 pub(crate) mod checkout_files;
@@ -8,19 +7,20 @@ pub(crate) mod checkout_sync;
 pub(crate) mod commit;
 pub(crate) mod identity;
 pub(crate) mod integrate;
-pub(crate) mod left_behind;
 pub(crate) mod merge;
+pub(crate) mod moved_branches;
 pub(crate) mod own_commits;
 pub(crate) mod publish;
 pub(crate) mod references;
 pub(crate) mod remote;
 pub(crate) mod reserved;
+pub(crate) mod stale_checkouts;
 pub(crate) mod stash;
 pub(crate) mod undone;
 
 pub(crate) use blockers::{Blockers, blockers, in_the_way, meets, moving};
 pub(crate) use checkout_files::Ready;
-pub(crate) use checkout_sync::{A_PUBLICATION, Advance, Checkout, SyncOutcome, advance_checkout, finish};
+pub(crate) use checkout_sync::{Advance, Checkout, MAX_PUBLICATION_TIME, SyncOutcome, advance_checkout, finish};
 pub(crate) use commit::{add_everything, embedded_in, message};
 pub(crate) use identity::{Author, make_commit, make_commit_of, run_identified};
 pub(crate) use references::{

@@ -48,7 +48,6 @@ impl OwnCommit {
         self.parents.len() > 1
     }
 
-    /// Whether it has all the trailers.
     pub(crate) fn names(&self, trailers: &[(&str, &str)]) -> bool {
         self.missing(trailers).is_empty()
     }

@@ -10,8 +10,8 @@ use lanewright_model::CommitId;
 use crate::command::{GitError, Result};
 use crate::fast::durable;
 use crate::fast::libgit2::RefUpdate;
-use crate::history::behind;
-use crate::history::left_behind::left_at;
+use crate::history::moved_branches::stale_since_move;
+use crate::history::stale_checkouts;
 use crate::history::{Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference};
 use crate::query::{operation_in, worktree_changes};
 use crate::repo::{Guarded, Repository, Stamps, branch_reference};
@@ -25,12 +25,12 @@ pub enum Publication {
     /// The branch is elsewhere than the commit was made for.
     Moved(CommitId),
     /// A checkout of the branch cannot be fast-forwarded; nothing was changed.
-    CheckedOutDirty { worktree: PathBuf, obstacles: Blockers },
+    CheckedOutDirty { worktree: PathBuf, blockers: Blockers },
 }
 
 impl Publication {
-    fn blocked(worktree: &Path, obstacles: Blockers) -> Self {
-        Self::CheckedOutDirty { worktree: worktree.to_owned(), obstacles }
+    fn blocked(worktree: &Path, blockers: Blockers) -> Self {
+        Self::CheckedOutDirty { worktree: worktree.to_owned(), blockers }
     }
 }
 
@@ -38,12 +38,12 @@ impl Publication {
 const TRIES: u32 = 3;
 
 /// Longer than `git switch` takes from looking a branch up to moving the head, but for the files that it writes.
-const A_SWITCH: Duration = Duration::from_millis(200);
+const MAX_SWITCH_TIME: Duration = Duration::from_millis(200);
 
-/// How long [`settle_switches`] waits for a `git switch` that writes many files.
+/// How long [`sync_after_switches`] waits for a `git switch` that writes many files.
 const LONGEST_SWITCH: Duration = Duration::from_secs(10);
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index are
 /// updated as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What a process
@@ -59,7 +59,7 @@ pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &
     repository.holding(Guarded::Publish, |lock| {
         let advance = Advance::new(branch, onto, commit);
         for _ in 0..TRIES {
-            if let Some(blocked) = settle(repository, branch, lock)? {
+            if let Some(blocked) = sync_stale_checkouts(repository, branch, lock)? {
                 return Ok(blocked);
             }
             if let Some(publication) = try_once(repository, &advance, lock)? {
@@ -78,28 +78,28 @@ pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &
 
 /// Fast-forwards checkouts of `branch` that a publication left half-way or behind: a crash, or a `git switch` at the same
 /// moment. Returns what prevents that.
-pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
-    repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
+pub fn sync_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
+    repository.holding(Guarded::Publish, |lock| sync_stale_checkouts(repository, branch, lock))
 }
 
 /// The same until every `git switch` that looked the branch up before its last publication has ended: one that takes longer
 /// than 0.2 s writes files, and holds the index lock meanwhile.
-pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
+pub fn sync_after_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
     let began = Instant::now();
     let (mut looked, mut blocked) = (None, None);
-    while let Some(age) = behind::since_publication(repository, branch)? {
+    while let Some(age) = stale_checkouts::since_publication(repository, branch)? {
         // Before the look: a switch that ends in between is seen by it.
         let switching = index_lock(repository.main_worktree())?.is_some() && began.elapsed() < LONGEST_SWITCH;
-        let over = (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching;
+        let over = (age >= MAX_SWITCH_TIME || began.elapsed() >= MAX_SWITCH_TIME) && !switching;
         let now = Some((checkouts(repository)?, repository.branch_commit(branch)?));
         if over || looked != now {
-            blocked = settle_checkouts(repository, branch)?;
+            blocked = sync_checkouts(repository, branch)?;
             looked = now;
         }
         if over {
             return Ok(blocked);
         }
-        thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(None)
 }
@@ -111,14 +111,14 @@ fn checkouts(repository: &Repository) -> Result<Stamps> {
 }
 
 /// What would prevent [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
-pub fn obstacle_to_publishing(
+pub fn publish_blocker(
     repository: &Repository,
     branch: &str,
     onto: &CommitId,
     commit: &CommitId,
 ) -> Result<Option<Publication>> {
     repository.holding(Guarded::Publish, |lock| {
-        if let Some(blocked) = settle(repository, branch, lock)? {
+        if let Some(blocked) = sync_stale_checkouts(repository, branch, lock)? {
             return Ok(Some(blocked));
         }
         for worktree in repository.all_checked_out(branch)? {
@@ -138,11 +138,12 @@ pub fn obstacle_to_publishing(
 /// and untracked files included. Never in the middle of a publication.
 pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Result<Option<(PathBuf, Vec<String>)>> {
     repository.holding(Guarded::Publish, |lock| {
-        settle(repository, branch, lock)?;
+        sync_stale_checkouts(repository, branch, lock)?;
         let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
         let tip = tip(repository, branch)?;
-        let earlier = behind::earlier_tip(repository, &worktree, branch, &tip)?;
-        let base = earlier.map_or_else(|| left_at(repository, &worktree, &tip), |it| Ok(Some(it)))?.unwrap_or(tip);
+        let earlier = stale_checkouts::earlier_tip(repository, &worktree, branch, &tip)?;
+        let base =
+            earlier.map_or_else(|| stale_since_move(repository, &worktree, &tip), |it| Ok(Some(it)))?.unwrap_or(tip);
         let changes = worktree_changes(&worktree, &base)?;
         Ok(Some((worktree, changes)))
     })
@@ -160,12 +161,12 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
         return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
     }
     durable::objects(repository, commit, [onto])?;
-    behind::note(repository, branch, onto, commit)?;
+    stale_checkouts::note(repository, branch, onto, commit)?;
     match repository.all_checked_out(branch)?.as_slice() {
         [] => {
             let publication = compare_and_set(repository, branch, onto, commit)?;
             // What prevents this look has no influence on the publication; a later look reports it.
-            if let Err(error) = settle(repository, branch, lock) {
+            if let Err(error) = sync_stale_checkouts(repository, branch, lock) {
                 tracing::debug!("checkouts of {branch} were not examined: {error}");
             }
             Ok(Some(publication))
@@ -180,7 +181,7 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
 }
 
 /// Finishes what Lanewrights that died left half-way in any checkout. Returns what prevents that for the one of `branch`.
-fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
+fn finish_killed(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
     let mut found = None;
     for (worktree, advance) in repository.half_moved()? {
         let blockers = finish(repository, &worktree, &advance, lock)?.filter(|_| advance.branch == branch);
@@ -190,15 +191,15 @@ fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Opt
 }
 
 /// Brings all checkouts into step with what was published before. Returns what prevents that for one of `branch`.
-fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
-    match finish_dead(repository, branch, lock)? {
-        None => catch_up_all(repository, branch, lock),
+fn sync_stale_checkouts(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
+    match finish_killed(repository, branch, lock)? {
+        None => sync_published(repository, branch, lock),
         blocked => Ok(blocked),
     }
 }
 
-fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
-    let Some(age) = behind::since_publication(repository, branch)? else { return Ok(None) };
+fn sync_published(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
+    let Some(age) = stale_checkouts::since_publication(repository, branch)? else { return Ok(None) };
     let on_branch = repository.all_checked_out(branch)?;
     // A branch that was made in a checkout that was behind took that along; one with commits of its own did not.
     let main = repository.main_worktree().to_owned();
@@ -215,7 +216,7 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
             return Ok(None);
         }
         let head = repository.head_at(worktree)?;
-        if let Some(earlier) = behind::earlier_tip(repository, worktree, branch, &head.commit)? {
+        if let Some(earlier) = stale_checkouts::earlier_tip(repository, worktree, branch, &head.commit)? {
             let advance = Advance::new(branch, &earlier, &head.commit);
             match advance_checkout(repository, worktree, &advance, lock)? {
                 SyncOutcome::Moved => {}
@@ -225,7 +226,11 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
             }
         }
     }
-    if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
+    if on_branch.is_empty() || age < MAX_SWITCH_TIME {
+        Ok(None)
+    } else {
+        stale_checkouts::forget(repository, branch).map(|()| None)
+    }
 }
 
 fn tip(repository: &Repository, branch: &str) -> Result<CommitId> {

@@ -36,7 +36,7 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
 /// Without a process where possible: one that dies in the middle leaves a lock on the ref, which the next to change it
 /// recognizes, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
 pub(crate) fn set_own_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Result<bool> {
-    alone(repository, update.name, |lock| match libgit2::set_reference(repository, worktree, update) {
+    with_reference_locked(repository, update.name, |lock| match libgit2::set_reference(repository, worktree, update) {
         Some(()) => Ok(true),
         None => set_by(Git::new(worktree).stdin(lock), repository, update),
     })
@@ -75,12 +75,12 @@ fn remove_locks_below(place: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result
 /// Removes what is left of a branch of Lanewright's that is gone: the process that deleted it may have died before git's
 /// lock on it was gone, too.
 pub fn forget_branch(repository: &Repository, branch: &str) -> Result<()> {
-    alone(repository, &branch_reference(branch), |_| Ok(()))
+    with_reference_locked(repository, &branch_reference(branch), |_| Ok(()))
 }
 
 /// Runs `act` while no other process of Lanewright changes a branch. Git's own lock on the ref `name` is then a dead
 /// process's, and is removed.
-fn alone<T>(repository: &Repository, name: &str, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+fn with_reference_locked<T>(repository: &Repository, name: &str, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     repository.holding(Guarded::References, |lock| {
         atomic::remove_durably(&reference_lock(repository.common_dir(), name))?;
         act(lock)
@@ -165,13 +165,13 @@ fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Resu
 
 /// Sets the ref `name` to `commit`, wherever it was. A lock that a dead process left on one that only Lanewright sets is
 /// removed; a branch may be the user's.
-pub fn point_reference(repository: &Repository, name: &str, commit: &CommitId) -> Result<()> {
+pub fn force_reference(repository: &Repository, name: &str, commit: &CommitId) -> Result<()> {
     let set = |git: Git<'_>| {
         git.without_hooks().args(["update-ref", name, commit.as_str()]).run()?;
         durable::reference(repository, name)
     };
     match name.starts_with(OWN) {
-        true => alone(repository, name, |lock| set(repository.git().stdin(lock))),
+        true => with_reference_locked(repository, name, |lock| set(repository.git().stdin(lock))),
         false => set(repository.git()),
     }
 }
@@ -212,7 +212,7 @@ pub fn delete_branch_if_merged(repository: &Repository, branch: &str, into: &[Co
 }
 
 pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Result<()> {
-    alone(repository, name, |lock| {
+    with_reference_locked(repository, name, |lock| {
         if delete_loose(repository, name, expected) && !is_packed_meanwhile(repository, name) {
             return durable::reference(repository, name);
         }
@@ -241,12 +241,12 @@ fn is_packed(repository: &Repository, name: &str) -> bool {
 }
 
 /// How long a `git pack-refs` takes at most; an older lock is what a killed one left.
-const A_PACKING: Duration = Duration::from_secs(10);
+const MAX_PACKING_TIME: Duration = Duration::from_secs(10);
 
 /// Whether a `git pack-refs` of the user's that had read the ref before it was deleted has written it again.
 fn is_packed_meanwhile(repository: &Repository, name: &str) -> bool {
     let age = || fs::metadata(repository.packed_refs_lock()).ok()?.modified().ok()?.elapsed().ok();
-    while age().is_some_and(|age| age < A_PACKING) {
+    while age().is_some_and(|age| age < MAX_PACKING_TIME) {
         thread::sleep(Duration::from_millis(2));
     }
     is_packed(repository, name)

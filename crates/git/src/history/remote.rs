@@ -243,7 +243,6 @@ fn has_ssh_of_the_users(repository: &Repository) -> Result<bool> {
     Ok(repository.git().args(["config", "--get", "core.sshCommand"]).yes()?)
 }
 
-/// What became of a push.
 enum Pushed {
     Yes,
     Moved,
@@ -306,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_race_differs_from_a_server_that_cannot_write() {
+    fn push_refusals_are_classified() {
         let stale = refusal("To /x\n!\tabc:refs/lanewright/a\t[rejected] (stale info)\nDone\n").unwrap();
         assert_eq!(Refused::of(&stale, ""), Refused::Moved);
         let last = "!\ta:r/o\t[rejected] (atomic push failed)\n!\ta:r/a\t[rejected] (atomic push failed)\n\

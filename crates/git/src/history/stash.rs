@@ -43,7 +43,7 @@ mod tests {
     use super::place_in;
 
     #[test]
-    fn a_stash_says_where_it_was_made() {
+    fn stash_subject_names_its_branch() {
         assert_eq!(place_in("WIP on lane/P1/A: 1234567 On main: x"), Some("lane/P1/A"));
         assert_eq!(place_in("On lane/P1/A: half done"), Some("lane/P1/A"));
         assert_eq!(place_in("WIP on (no branch): 1234567 x"), Some("(no branch)"));

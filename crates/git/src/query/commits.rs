@@ -32,7 +32,6 @@ impl Repository {
         libgit2::target_of(self, reference).map_or_else(find, Ok)
     }
 
-    /// The commit that git finds under `name`.
     fn resolve(&self, name: &str) -> Result<Option<CommitId>> {
         let found = self.git().args(["rev-parse", "--verify", "--quiet", name]).line_if_any()?;
         found.map(|name| commit_id(name.as_bytes())).transpose()
@@ -56,7 +55,7 @@ impl Repository {
         Ok(false)
     }
 
-    pub(crate) fn is_kept(&self, commit: &CommitId) -> Result<bool> {
+    pub(crate) fn is_in_any_reference(&self, commit: &CommitId) -> Result<bool> {
         let git = self.git().args(["for-each-ref", "--count=1", "--contains", commit.as_str()]);
         Ok(!git.run()?.is_empty())
     }
@@ -67,7 +66,7 @@ impl Repository {
     }
 
     /// Those of `commits` that are in the repository.
-    pub fn commits_here(&self, commits: impl IntoIterator<Item = CommitId>) -> Result<Vec<CommitId>> {
+    pub fn existing_commits(&self, commits: impl IntoIterator<Item = CommitId>) -> Result<Vec<CommitId>> {
         let asked: String = commits.into_iter().map(|commit| format!("{commit}\n")).collect();
         let git = self.git().args(["cat-file", "--batch-check=%(objectname) %(objecttype)"]).input(asked.into_bytes());
         let answers = git.line()?;
@@ -227,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_listing_is_read_whatever_its_path_holds() {
+    fn tree_entry_line_is_parsed_with_any_path() {
         let read = |line: &[u8]| entry(line).map(|entry| (entry.path, entry.kind, entry.size));
         let file = read(b"100755 blob 0123456789abcdef0123456789abcdef01234567      12\tsrc/a b\tc\n.rs");
         assert_eq!(file, Some(("src/a b\tc\n.rs".to_owned(), TreeEntryKind::File, 12)));

@@ -37,7 +37,6 @@ impl Head {
 enum HeadFile {
     /// The full name of a ref.
     Reference(String),
-    /// It is detached.
     Commit(CommitId),
 }
 

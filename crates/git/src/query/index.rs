@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use lanewright_files::handle::set_modified;
 use lanewright_files::regular_file::Links;
-use lanewright_files::{atomic, directory, regular_file};
+use lanewright_files::{atomic, directory, if_there, regular_file};
 
 use crate::command::{Git, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2::{self, IndexEntry};
@@ -29,10 +29,7 @@ pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<()> {
         set_modified(&staged, Links::Refuse, modified)?;
         Ok(atomic::rename(&staged, index)?)
     };
-    match copy() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        copied => copied.map_err(io_error("copy", &source)),
-    }
+    if_there(copy()).map(drop).map_err(io_error("copy", &source))
 }
 
 /// Removes the flags from the index of `worktree`, in which no agent is at work. Returns what the index holds.
@@ -57,7 +54,6 @@ pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -
     Ok(entries)
 }
 
-/// Whether the index of `worktree` has flags.
 pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
     let entries = index_entries(worktree)?;
     Ok(FLAGS.iter().any(|(_, has_flag)| entries.iter().any(|entry| has_flag(worktree, entry))))
@@ -74,7 +70,6 @@ fn is_skipped(worktree: &Path, entry: &IndexEntry) -> bool {
     entry.skipped && fs::symlink_metadata(worktree.join(OsStr::from_bytes(&entry.path))).is_ok()
 }
 
-/// What the index of `worktree` holds.
 pub(crate) fn index_entries(worktree: &Path) -> Result<Vec<IndexEntry>> {
     entries_in(&git_directory(worktree)?.join("index"), &|| Git::new(worktree).reading_only())
 }
@@ -166,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn git_reads_every_file_again_after_the_index_was_dated_to_the_beginning() {
+    fn index_dated_back_makes_git_reread_files() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().canonicalize().unwrap();
         // Only size and time count, so that a write can hide from git as one through memory does.

@@ -2,8 +2,8 @@
 
 pub(crate) mod commits;
 pub(crate) mod differences;
+pub(crate) mod generated_files;
 pub(crate) mod head;
-pub(crate) mod hook;
 pub(crate) mod index;
 pub(crate) mod operation;
 pub(crate) mod show;
@@ -11,8 +11,10 @@ pub(crate) mod status;
 
 pub(crate) use commits::split_tab;
 pub(crate) use differences::LINK;
+pub(crate) use generated_files::{
+    forget_generated, has_hook_files, run_post_checkout, unchanged, unchanged_hook_files,
+};
 pub(crate) use head::{Head, head_of};
-pub(crate) use hook::{as_hook_left, contents, forget_left_behind, left_something, run_post_checkout};
 pub(crate) use index::{
     clear_flags, clear_flags_in, copy_index, distrust_times, has_flags, has_untracked, index_entries,
 };

@@ -7,13 +7,13 @@ use lanewright_model::CommitId;
 use lanewright_model::text::headline;
 
 use crate::command::{Git, GitError, Result, io_error, nul_separated, path_text};
-use crate::query::{as_hook_left, clear_flags_in, copy_index, has_flags};
+use crate::query::{clear_flags_in, copy_index, has_flags, unchanged_hook_files};
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
 /// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
 /// read again and again.
 pub fn uncommitted(worktree: &Path) -> Result<Vec<String>> {
-    let from_hook = as_hook_left(worktree)?;
+    let from_hook = unchanged_hook_files(worktree)?;
     if from_hook.is_empty() {
         return Ok(listed(worktree, "normal")?.iter().map(|path| path_text(path)).collect());
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_cannot_read_is_found_in_what_it_says() {
+    fn unreadable_paths_are_parsed_from_stderr() {
         let found = |said| unreadable(said).map(|(what, reason)| format!("{what}|{reason}"));
         let directory = "warning: could not open directory 'a: b/': Permission denied\n";
         assert_eq!(found(directory).as_deref(), Some("the directory 'a: b/'|Permission denied"));

@@ -1,12 +1,13 @@
 //! Git's own directories for worktrees, read from their files: git's own listing fails while another process adds one.
 
 use std::fs;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use lanewright_files::{directory, regular_file};
 use lanewright_model::CommitId;
 
-use crate::command::{GitError, Result};
+use crate::command::{GitError, Result, io_error};
 use crate::repo::{Repository, branch_reference};
 
 #[derive(Debug, Clone)]
@@ -77,11 +78,32 @@ impl WorktreeEntry {
 
     /// Where the worktree last stood according to its reflog.
     pub(crate) fn last_head(&self) -> Option<CommitId> {
-        let log = regular_file::read_text(self.directory.join("logs/HEAD")).ok()?;
-        let stood = |line: &str| CommitId::new(line.split(' ').nth(1)?).ok();
+        let log = head_log(&self.directory).ok()?.into_iter();
         // A branch that is deleted below its worktree leaves a line that leads to nothing.
-        log.lines().rev().filter_map(stood).find(|commit| commit.as_str().bytes().any(|digit| digit != b'0'))
+        log.map(|(commit, _)| commit).find(|commit| commit.as_str().bytes().any(|digit| digit != b'0'))
     }
+}
+
+/// How much of the end of a head's log is read, in bytes.
+const TAIL: u64 = 1 << 16;
+
+/// The last entries of the log of a head, in git's `directory` for its worktree, the newest first: where each moved the
+/// head, and its message. None without a log.
+pub(crate) fn head_log(directory: &Path) -> Result<Vec<(CommitId, String)>> {
+    let path = directory.join("logs/HEAD");
+    let Ok(mut log) = regular_file::open(&path) else { return Ok(Vec::new()) };
+    let mut tail = Vec::new();
+    let length = log.metadata().map_err(io_error("read", &path))?.len();
+    let read = log.seek(SeekFrom::Start(length.saturating_sub(TAIL))).and_then(|_| log.read_to_end(&mut tail));
+    read.map_err(io_error("read", &path))?;
+    Ok(tail.split(|&byte| byte == b'\n').rev().filter_map(log_entry).collect())
+}
+
+/// Reads `OLD NEW NAME <MAIL> TIME ZONE\tMESSAGE`.
+pub(crate) fn log_entry(line: &[u8]) -> Option<(CommitId, String)> {
+    let text = String::from_utf8_lossy(line);
+    let (names, message) = text.split_once('\t').unwrap_or((&text, ""));
+    Some((CommitId::new(names.split(' ').nth(1)?).ok()?, message.to_owned()))
 }
 
 pub(crate) fn git_directory(worktree: &Path) -> Result<PathBuf> {

@@ -8,7 +8,9 @@ pub(crate) mod lock;
 pub(crate) mod repository;
 
 pub(crate) use configuration::{Configuration, KnownConfiguration, Stamps, usual_files};
-pub(crate) use git_dir::{WorktreeEntry, entry_named_by, git_directory, read_line, registered_place, same_place};
+pub(crate) use git_dir::{
+    WorktreeEntry, entry_named_by, git_directory, head_log, read_line, registered_place, same_place,
+};
 pub(crate) use handles::Handles;
 pub(crate) use known_objects::{DurableObjects, RecentObjects, loose};
 pub(crate) use lock::{Guarded, holding, holding_worktree};

@@ -46,9 +46,6 @@ impl Repository {
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`
     /// at `url`, and the objects of `lender`, too. What a process that was killed left of it is replaced.
-    ///
-    /// # Errors
-    /// [`GitError`] when the directory cannot be written or git refuses what is in it.
     pub fn open_or_create(directory: &Path, (name, url): (&str, &str), lender: Option<&Self>) -> Result<Self> {
         if !directory.exists() {
             // In one step, and its configuration is never written again: a process that dies leaves no lock there.
@@ -113,7 +110,6 @@ impl Repository {
         Git::new(&self.main)
     }
 
-    /// Git's settings as they are now.
     pub(crate) fn configuration(&self) -> Result<Arc<Configuration>> {
         self.known_configuration.now(self)
     }

@@ -10,7 +10,7 @@ use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::durable;
 use crate::fast::libgit2::RefUpdate;
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
-use crate::query::{clear_flags, contents, head_of, left_something, quit_operations};
+use crate::query::{clear_flags, has_hook_files, head_of, quit_operations, unchanged};
 use crate::repo::{Repository, holding_worktree};
 use crate::snapshot::{Start, tree_of};
 use crate::worktree::forget_update;
@@ -59,7 +59,7 @@ fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: 
 /// The same where a worktree holds what its head holds, because all that was in it was committed just now: nothing is
 /// looked at. `None`: that is not so, or a hook left something that is in no commit.
 pub fn snapshot_of_head(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Option<Snapshot>> {
-    if repository.head_at(request.worktree)?.commit != *request.head || left_something(request.worktree)? {
+    if repository.head_at(request.worktree)?.commit != *request.head || has_hook_files(request.worktree)? {
         return Ok(None);
     }
     keep_tree(repository, request, &repository.tree_of(request.head)?).map(Some)
@@ -79,7 +79,7 @@ pub fn has_changes(worktree: &Path) -> Result<bool> {
 }
 
 /// Puts the tracked files of a worktree back to its head; untracked ones stay.
-pub fn put_back(worktree: &Path) -> Result<()> {
+pub fn reset_to_head(worktree: &Path) -> Result<()> {
     holding_worktree(worktree, |lock| {
         Git::new(worktree).without_hooks().stdin(lock).args(["reset", "--hard", "--quiet"]).run()?;
         Ok(())
@@ -107,8 +107,7 @@ fn unstaged_only(worktree: &Path, removed: &[u8]) -> Result<BTreeSet<Vec<u8>>> {
         .chunks_exact(2)
         .filter_map(|pair| Some((pair[1].to_vec(), path_text(pair[0]).split(' ').nth(2)?.to_owned())))
         .collect();
-    let now = contents(worktree, known.keys().cloned().collect())?;
-    Ok(now.into_iter().filter(|(path, blob)| known.get(path) == Some(blob)).map(|(path, _)| path).collect())
+    Ok(unchanged(worktree, &known)?.into_iter().collect())
 }
 
 /// Keeps `commit` under `reference`; a number is added to the name if something else has it.
@@ -132,7 +131,7 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
 }
 
 /// The snapshots that [`keep`] saved under `reference`, or under it with a number, and whose first line is `message`.
-pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>> {
+pub fn saved_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>> {
     let mut found = Vec::new();
     for (name, commit) in repository.references(&format!("{reference}*"))? {
         let is_its = name.strip_prefix(reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
@@ -144,7 +143,7 @@ pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Re
 }
 
 /// The refs of a phase's snapshots, each with its lane. No commit is looked at: it may be damaged.
-pub fn kept_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<(LaneId, Snapshot)>> {
+pub fn saved_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<(LaneId, Snapshot)>> {
     let space = space(tags);
     let named = |(reference, commit): (String, CommitId)| {
         let (lane, at) = reference.strip_prefix(&format!("{space}/{phase}-"))?.split_once('/')?;

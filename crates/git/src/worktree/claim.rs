@@ -26,11 +26,7 @@ pub(crate) enum Progress {
     /// Nothing was touched: the slot may contain work of an earlier holder.
     Claimed,
     /// The slot contains no work; the checkout, and its branch, may be half-made, and are the holder's.
-    Started {
-        branch: Option<String>,
-        /// Whether ignored files stay.
-        keep_ignored: bool,
-    },
+    Started { branch: Option<String>, keep_ignored: bool },
     /// The checkout is whole; whatever differs from it is the holder's work.
     Opened {
         branch: Option<String>,

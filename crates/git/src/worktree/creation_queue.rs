@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_one_waits_until_a_turn_ends() {
+    fn creation_waits_for_earlier_turn() {
         let queue = CreationQueue::default();
         let turn = queue.wait_for(1, Duration::MAX);
         std::thread::scope(|scope| {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends() {
+    fn creation_wait_is_limited() {
         let queue = CreationQueue::default();
         let _first = queue.wait_for(1, Duration::ZERO);
         let _second = queue.wait_for(1, Duration::ZERO);

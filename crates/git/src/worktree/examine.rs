@@ -12,7 +12,7 @@ use crate::history::{Advance, embedded_in, index_lock};
 use crate::query::{Head, head_of, worktree_changes};
 use crate::repo::{Repository, WorktreeEntry, entry_named_by, git_directory, read_line, registered_place, same_place};
 use crate::worktree::{
-    Claim, Holder, Occupant, Pool, Progress, is_locked, is_untouched, occupant, rests_since_release,
+    Claim, Holder, Occupant, Pool, Progress, is_locked, is_untouched, occupant, unchanged_since_release,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,6 @@ pub enum SlotCheckout {
     Incomplete,
     /// A branch, without `refs/heads/`.
     Branch(String),
-    /// No branch, this commit.
     Detached(CommitId),
 }
 
@@ -75,7 +74,6 @@ impl From<Progress> for SlotCheckout {
     }
 }
 
-/// A slot that a run holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldSlot {
     pub holder: Holder,
@@ -105,12 +103,12 @@ impl Repository {
             Occupant::Nothing | Occupant::HalfMade => {
                 Ok(self.moved_to(path, branch)?.map_or(WorktreeState::Missing, WorktreeState::Moved))
             }
-            Occupant::Stranger => Ok(self.stranger(path)),
+            Occupant::Foreign => Ok(self.foreign_state(path)),
         }
     }
 
     /// Files that claim to be a worktree of this repository, of which the repository has no such record.
-    fn stranger(&self, path: &Path) -> WorktreeState {
+    fn foreign_state(&self, path: &Path) -> WorktreeState {
         let entries = self.entries_directory();
         let is_ours =
             |entry: &PathBuf| entry.parent().is_some_and(|above| above == entries || same_place(above, &entries));
@@ -162,11 +160,11 @@ impl Repository {
 }
 
 impl Pool {
-    pub fn slots_seen(&self) -> Result<Vec<Slot>> {
-        Ok(self.numbers()?.into_iter().map(|number| self.slot_seen(number)).collect())
+    pub fn inspect_slots(&self) -> Result<Vec<Slot>> {
+        Ok(self.numbers()?.into_iter().map(|number| self.inspect_slot(number)).collect())
     }
 
-    fn slot_seen(&self, number: u32) -> Slot {
+    fn inspect_slot(&self, number: u32) -> Slot {
         let (path, claim) = (self.slot(number), self.claim_file(number));
         let read = || Claim::read(&claim).map_err(|error| error.with_remedy());
         let (holder, checkout) = match read() {
@@ -193,7 +191,7 @@ impl Pool {
         }
         let looked = head_of(path).and_then(|head| {
             let mut work = worktree_changes(path, &head.commit)?;
-            if !rests_since_release(entry, &head.commit) && !self.repository.is_kept(&head.commit)? {
+            if !unchanged_since_release(entry, &head.commit) && !self.repository.is_in_any_reference(&head.commit)? {
                 work.push(format!("commit {}, which no ref holds", head.commit));
             }
             Ok(work)
@@ -207,7 +205,9 @@ impl Pool {
         for WorktreeEntry { directory: entry, worktree: place } in self.vanished()? {
             let detached = read_line(&entry.join("HEAD")).and_then(|head| CommitId::new(&head).ok());
             let only_here = match detached {
-                Some(head) if self.repository.has_commit(&head)? && !self.repository.is_kept(&head)? => Some(head),
+                Some(head) if self.repository.has_commit(&head)? && !self.repository.is_in_any_reference(&head)? => {
+                    Some(head)
+                }
                 _ => None,
             };
             found.push(Prunable { entry, place, only_here });

@@ -26,6 +26,20 @@ pub struct Checkout {
     pub adopt: bool,
 }
 
+impl Checkout {
+    /// Of a worktree that the holder has had: its branch as it is, or its head on no branch.
+    pub fn again(worktree: &Worktree) -> Self {
+        let branch = branch_of(worktree);
+        let mode = if branch.is_some() { Mode::ExistingBranch } else { Mode::Reset };
+        Self { branch, start: worktree.head.clone(), mode, adopt: true }
+    }
+}
+
+/// The branch of a worktree; its name is empty where there is none.
+pub(crate) fn branch_of(worktree: &Worktree) -> Option<String> {
+    Some(worktree.branch.clone()).filter(|branch| !branch.is_empty())
+}
+
 /// What becomes of a branch that exists, and of work in the holder's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -112,7 +126,7 @@ impl Pool {
             match self.provision(number, holder, want, turn) {
                 Ok(Some(worktree)) => return Ok(worktree),
                 Ok(None) => unfit.push(number),
-                Err(error) => return self.give_up(number).and(Err(error)),
+                Err(error) => return self.drop_unused_claim(number).and(Err(error)),
             }
         }
     }
@@ -221,7 +235,7 @@ impl Pool {
     }
 
     /// Drops a claim with which nothing was begun, so that a failed `open` holds no slot.
-    fn give_up(&self, number: u32) -> Result<()> {
+    fn drop_unused_claim(&self, number: u32) -> Result<()> {
         self.repository.holding(Guarded::Pool, |_| match Claim::read(&self.claim_file(number))? {
             Some(Claim { progress: Progress::Claimed, .. }) => self.remove_claim(number),
             _ => Ok(()),

@@ -11,7 +11,7 @@ use crate::command::{Git, GitError, Result};
 use crate::fast::durable;
 use crate::history::{reference_lock, remove_dead_locks};
 use crate::query::{
-    clear_flags, forget_left_behind, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
+    clear_flags, forget_generated, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
     run_post_checkout,
 };
 use crate::repo::{Guarded, branch_reference, git_directory, holding_worktree};
@@ -35,7 +35,7 @@ impl Pool {
         }
         holding_worktree(&path, |lock| {
             let claim = self.read_claim(number, holder)?;
-            let head = match self.settled(&path, &claim.progress, want)? {
+            let head = match self.already_open(&path, &claim.progress, want)? {
                 Some(head) => head,
                 None => self.check_out(number, claim, want, turn, lock)?,
             };
@@ -64,14 +64,14 @@ impl Pool {
         }
         self.repository.holding(Guarded::Admin, |lock| match occupant(&self.repository, path) {
             Occupant::Ours(_) => Ok(true),
-            Occupant::Stranger => Ok(false),
+            Occupant::Foreign => Ok(false),
             Occupant::Nothing | Occupant::HalfMade => make(&self.repository, path, &want.start, lock).map(|()| true),
         })
     }
 
     /// The head with which the slot was opened, if it still stands where `want` says. `None`: it has to be checked out, which
     /// loses no work.
-    fn settled(&self, path: &Path, progress: &Progress, want: &Checkout) -> Result<Option<CommitId>> {
+    fn already_open(&self, path: &Path, progress: &Progress, want: &Checkout) -> Result<Option<CommitId>> {
         let Progress::Opened { head: opened, .. } = progress else { return Ok(None) };
         if want.mode == Mode::Reset || !git_directory(path)?.join("index").exists() {
             return Ok(None);
@@ -109,7 +109,7 @@ impl Pool {
         let interrupted = matches!(claim.progress, Progress::Started { .. });
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
-        self.clear_the_way(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
+        self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
         let head = self.write_files(&path, &before, &arguments, lock)?;
         if has_untracked(&path)? {
@@ -129,7 +129,7 @@ impl Pool {
     }
 
     /// Removes what the last holder, or an interrupted checkout, left in git's directory for the worktree.
-    fn clear_the_way(&self, path: &Path, branch: Option<&String>, interrupted: bool, lock: &File) -> Result<()> {
+    fn clear_leftovers(&self, path: &Path, branch: Option<&String>, interrupted: bool, lock: &File) -> Result<()> {
         quit_operations(path, lock)?;
         remove_dead_locks(path)?;
         if let Some(branch) = branch {
@@ -141,7 +141,7 @@ impl Pool {
         }
         // Git would leave a flagged file as the last holder changed it.
         clear_flags(path)?;
-        forget_left_behind(path)
+        forget_generated(path)
     }
 
     /// Has git write the files. It does not touch a file whose blob is the same, although another filter or another end of

@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lanewright_files::directory::create_directory;
-use lanewright_files::{atomic, directory, remove_unfinished};
-use lanewright_model::RunId;
+use lanewright_files::{atomic, directory, if_there, remove_unfinished};
+use lanewright_model::{CommitId, RunId};
 
 use crate::command::{GitError, Result, io_error};
 use crate::repo::{Guarded, WorktreeEntry};
 use crate::worktree::{
-    Claim, Holder, Kept, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget, is_locked, occupant,
+    Checkout, Claim, HeldSlot, Holder, Kept, Mode, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget,
+    is_locked, occupant,
 };
+
+/// What is between a slot's number and the time in the name of what was found in its place.
+pub(crate) const ASIDE: &str = ".aside-";
 
 impl Pool {
     /// Removes the slots that have no holder, and the empty directories of `run` and of the pool. Returns what was kept of
@@ -48,6 +52,16 @@ impl Pool {
         Ok(kept)
     }
 
+    /// Takes a slot back from its holder and discards what is in it, ignored files excepted; it then stands at `commit`, on
+    /// no branch.
+    pub fn throw_away(&self, slot: &HeldSlot, commit: &CommitId) -> Result<()> {
+        if slot.provisioned {
+            let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
+            self.open(&slot.holder, &want)?;
+        }
+        self.release(&slot.holder, std::slice::from_ref(commit))
+    }
+
     pub fn remove_empty(&self, run: &RunId) {
         remove_empty_directories(&self.root().join(run.as_str()));
         let emptied = self.repository.holding(Guarded::Pool, |_| {
@@ -75,10 +89,16 @@ impl Pool {
         Ok(found)
     }
 
+    fn set_aside(&self) -> Vec<PathBuf> {
+        let mut found = directory::entries(&self.slots()).unwrap_or_default();
+        found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(ASIDE)));
+        found
+    }
+
     fn removal_blocker(&self, path: &Path, found: &Occupant) -> Option<String> {
         match found {
             Occupant::Ours(entry) => blocker(&self.repository, path, entry, None),
-            Occupant::Stranger => Some(GitError::NotOurs { path: path.to_owned() }.with_remedy()),
+            Occupant::Foreign => Some(GitError::NotOurs { path: path.to_owned() }.with_remedy()),
             Occupant::Nothing | Occupant::HalfMade => None,
         }
     }
@@ -111,7 +131,7 @@ impl Pool {
                 let _ = fs::remove_dir(path);
                 Ok(())
             }
-            Occupant::Stranger => Ok(()),
+            Occupant::Foreign => Ok(()),
         }
     }
 
@@ -164,16 +184,13 @@ fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
     if until.is_some_and(|until| Instant::now() >= until) {
         return Err(io::ErrorKind::TimedOut.into());
     }
-    let done = match until {
+    let deleted = match until {
         Some(_) if kind.is_dir() => fs::read_dir(path)
             .and_then(|mut entries| entries.try_for_each(|entry| delete(&entry?.path(), until)))
             .and_then(|()| fs::remove_dir(path)),
         _ => atomic::remove_all(path),
     };
-    match done {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
+    if_there(deleted).map(drop)
 }
 
 /// Removes `path` and the directories in it, as far as they are empty.

@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use lanewright_files::{atomic, directory, regular_file};
+use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 
 use crate::command::{GitError, Result, io_error};
 use crate::query::{refuse_operation, refuse_uncommitted};
-use crate::repo::{Repository, entry_named_by, read_line, registered_place, same_place};
+use crate::repo::{Repository, entry_named_by, head_log, read_line, registered_place, same_place};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Occupant {
@@ -20,7 +20,7 @@ pub(crate) enum Occupant {
     /// What an interrupted `worktree add` left.
     HalfMade,
     /// Anything else: another repository, a directory, a link. It is never used and never deleted.
-    Stranger,
+    Foreign,
 }
 
 /// What git writes into an entry's `locked` while `worktree add` works on it.
@@ -30,7 +30,7 @@ const HALF_MADE: &str = "initializing";
 pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
     let Ok(kind) = fs::symlink_metadata(path) else { return Occupant::Nothing };
     if !kind.is_dir() {
-        return Occupant::Stranger;
+        return Occupant::Foreign;
     }
     let names = names_in(path);
     if names.is_empty() {
@@ -42,13 +42,13 @@ pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
         return Occupant::HalfMade;
     }
     let Some(entry) = entry_named_by(path).filter(|entry| belongs_to(repository, entry)) else {
-        return Occupant::Stranger;
+        return Occupant::Foreign;
     };
     if read_line(&entry.join("locked")).as_deref() == Some(HALF_MADE) {
-        return if only_link { Occupant::HalfMade } else { Occupant::Stranger };
+        return if only_link { Occupant::HalfMade } else { Occupant::Foreign };
     }
     let knows_the_place = registered_place(&entry).is_some_and(|place| same_place(&place, path));
-    if knows_the_place && entry.join("HEAD").is_file() { Occupant::Ours(entry) } else { Occupant::Stranger }
+    if knows_the_place && entry.join("HEAD").is_file() { Occupant::Ours(entry) } else { Occupant::Foreign }
 }
 
 impl Repository {
@@ -56,13 +56,13 @@ impl Repository {
     pub fn own_entry(&self, path: &Path) -> Option<PathBuf> {
         match occupant(self, path) {
             Occupant::Ours(entry) => Some(entry),
-            Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => None,
+            Occupant::Nothing | Occupant::HalfMade | Occupant::Foreign => None,
         }
     }
 
     /// Makes sure that the worktree at `path`, in which a program has worked, still is the one that was made there: git
     /// run in anything else would work on another repository, or on the user's own checkout.
-    pub fn vouch_for(&self, path: &Path) -> Result<()> {
+    pub fn refuse_foreign_worktree(&self, path: &Path) -> Result<()> {
         self.own_entry(path).map(drop).ok_or_else(|| GitError::NotOurs { path: path.to_owned() })
     }
 }
@@ -114,17 +114,16 @@ pub(crate) const RELEASED: &str = "lanewright: release";
 
 /// Whether nothing happened in a worktree since it was given back with `head`: what held that commit then, such as the
 /// snapshots of a merged lane, was removed on purpose.
-pub(crate) fn rests_since_release(entry: &Path, head: &CommitId) -> bool {
-    let log = regular_file::read_text(entry.join("logs/HEAD")).unwrap_or_default();
-    let last = log.lines().next_back().and_then(|line| line.split_once('\t'));
-    last.is_some_and(|(who, what)| what == RELEASED && who.split(' ').nth(1) == Some(head.as_str()))
+pub(crate) fn unchanged_since_release(entry: &Path, head: &CommitId) -> bool {
+    let log = head_log(entry).unwrap_or_default();
+    log.first().is_some_and(|(commit, message)| message == RELEASED && commit == head)
 }
 
 fn refuse_unreachable(repository: &Repository, path: &Path, entry: &Path, likely: Option<&CommitId>) -> Result<()> {
     let head = repository.head_at(path)?.commit;
-    let held = rests_since_release(entry, &head)
+    let held = unchanged_since_release(entry, &head)
         || likely.map_or(Ok(false), |likely| repository.is_ancestor(&head, likely))?
-        || repository.is_kept(&head)?;
+        || repository.is_in_any_reference(&head)?;
     if held { Ok(()) } else { Err(GitError::Unmerged { place: path.display().to_string(), head }) }
 }
 

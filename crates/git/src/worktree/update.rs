@@ -129,7 +129,7 @@ fn differing(repository: &Repository, worktree: &Path, commit: &CommitId) -> Res
 
 impl Repository {
     /// Checks `commit` out into a new worktree at `directory`, on no branch. It is the user's from then on.
-    pub fn check_out_apart(&self, directory: &Path, commit: &CommitId) -> Result<()> {
+    pub fn create_detached_worktree(&self, directory: &Path, commit: &CommitId) -> Result<()> {
         let git = self.git().without_hooks().args(["worktree", "add", "--quiet", "--detach"]);
         git.arg(directory).arg(commit.as_str()).run()?;
         Ok(())

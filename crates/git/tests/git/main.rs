@@ -5,15 +5,19 @@
 #[macro_use]
 mod support;
 
-mod behind;
-mod hidden;
-mod plain;
+mod commits;
+mod in_process;
+mod interrupted_slots;
+mod merges;
 mod pool;
 mod provision;
 mod publish;
-mod refused;
+mod publish_killed;
+mod refusals;
 mod remote;
 mod repository;
-mod takeover;
+mod snapshots;
+mod stale_checkouts;
 mod undone;
-mod work;
+mod unseen_changes;
+mod worktrees;

@@ -15,7 +15,7 @@ fn no_locks_below(path: &Path) {
 }
 
 pinned_tests! {
-    fn twenty_four_at_once_for_three_rounds_leave_nothing_behind() {
+    fn concurrent_slots_leave_no_files() {
         let world = World::new();
         let (base, before, pool) = (world.head(), world.users_state(), world.pool(24));
         for round in 0..3 {
@@ -46,7 +46,7 @@ pinned_tests! {
         git(&world.main, &["fsck", "--strict"]);
     }
 
-    fn a_run_that_ends_takes_nothing_from_one_that_begins() {
+    fn emptying_pool_spares_slots_of_starting_run() {
         let world = World::new();
         let (base, ending) = (world.head(), world.pool(1));
         let done = std::sync::atomic::AtomicBool::new(false);
@@ -74,7 +74,7 @@ pinned_tests! {
         assert!(!world.root().exists());
     }
 
-    fn slots_are_never_shared_and_a_holder_that_asks_again_keeps_its_own() {
+    fn open_is_exclusive_and_repeatable() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(3));
         let agents = ["a", "b", "c"];
@@ -102,7 +102,7 @@ pinned_tests! {
         assert_eq!(fs::metadata(world.root()).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
-    fn a_slot_is_taken_over_and_looks_like_a_fresh_one() {
+    fn reused_slot_equals_fresh_one() {
         let world = World::new();
         git(&world.main, &["config", "core.autocrlf", "true"]);
         git(&world.main, &["config", "filter.upper.clean", "tr A-Z a-z"]);
@@ -139,7 +139,7 @@ pinned_tests! {
         assert_eq!(git(&taken.path, &["ls-files", "-s"]), git(&made.path, &["ls-files", "-s"]));
     }
 
-    fn caches_stay_where_they_are_to_be_kept() {
+    fn ignored_files_stay_with_keep_caches() {
         let world = World::new();
         let pool = Pool::new(world.repository(), &world.root(), 1, true);
         let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
@@ -149,7 +149,7 @@ pinned_tests! {
         assert_eq!(fs::read_to_string(next.path.join("target/cache")).unwrap(), "built");
     }
 
-    fn a_foreign_branch_is_never_taken() {
+    fn open_refuses_foreign_branch() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(2));
         git(&world.main, &["branch", "lane/P1/A"]);
@@ -169,7 +169,7 @@ pinned_tests! {
         assert!(matches!(twice, Err(GitError::BranchInTheWay { place: Some(_), .. })));
     }
 
-    fn a_fresh_branch_that_has_work_keeps_it_and_a_reset_one_does_not() {
+    fn fresh_mode_keeps_work_reset_mode_drops_it() {
         let world = World::new();
         let (base, pool, held_by) = (world.head(), world.pool(1), holder("A", None));
         let slot = pool.open(&held_by, &fresh("lane/P1/A", &base)).unwrap();
@@ -189,7 +189,7 @@ pinned_tests! {
         assert!(reset.path.join(".env").exists(), "what setup made is gone");
     }
 
-    fn a_slot_that_an_agent_led_astray_is_not_overwritten() {
+    fn open_refuses_slot_on_other_branch_with_work() {
         let world = World::new();
         let (base, pool, held_by) = (world.head(), world.pool(1), holder("A", None));
         let want = fresh("lane/P1/A", &base);
@@ -204,7 +204,7 @@ pinned_tests! {
         assert_eq!(git(&slot.path, &["symbolic-ref", "HEAD"]), "refs/heads/lane/P1/A");
     }
 
-    fn nothing_dirty_or_unmerged_is_released() {
+    fn release_refuses_dirty_or_unmerged_slot() {
         let world = World::new();
         let (base, pool, held_by) = (world.head(), world.pool(1), holder("A", None));
         let slot = pool.open(&held_by, &fresh("lane/P1/A", &base)).unwrap();
@@ -224,7 +224,7 @@ pinned_tests! {
         git(&world.main, &["branch", "-D", "lane/P1/A"]);
     }
 
-    fn what_is_worth_something_is_neither_taken_over_nor_removed() {
+    fn slots_with_work_are_neither_reused_nor_removed() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(9));
         let names = ["dirty", "unmerged", "locked", "busy", "held"];
@@ -250,7 +250,7 @@ pinned_tests! {
         assert!(!next.path.exists());
     }
 
-    fn strangers_in_place_of_a_slot_are_never_used_and_never_deleted() {
+    fn foreign_files_in_slot_are_left_alone() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(9));
         let outside = world.main.with_file_name("outside");
@@ -285,7 +285,7 @@ pinned_tests! {
         assert!(slots[2].path.is_symlink() && slots[3].path.is_file());
     }
 
-    fn what_takes_too_long_to_delete_is_left_to_whoever_comes_next() {
+    fn deletion_over_time_limit_is_left_in_trash() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(1));
         let slot = pool.open(&holder("A", None), &detached(&base)).unwrap();
@@ -298,7 +298,7 @@ pinned_tests! {
         assert!(!world.root().exists());
     }
 
-    fn a_damaged_claim_keeps_its_slot_from_everybody_and_is_named() {
+    fn damaged_claim_blocks_its_slot() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(2));
         let slot = pool.open(&holder("A", None), &detached(&base)).unwrap();
@@ -310,7 +310,7 @@ pinned_tests! {
         assert!(slot.path.join("a.txt").exists());
     }
 
-    fn a_lane_sees_its_slot_under_its_own_name() {
+    fn link_of_lane_leads_to_its_slot() {
         let world = World::new();
         let pool = world.pool(1);
         let (lane, agent) = (holder("A", None), holder("A", Some("engineer")));
@@ -331,7 +331,7 @@ pinned_tests! {
         assert!(matches!(pool.unlink(&agent), Err(GitError::NotOurs { .. })));
     }
 
-    fn a_lanes_directory_goes_without_what_its_links_lead_to() {
+    fn removing_lane_directory_keeps_link_targets() {
         let world = World::new();
         let (pool, run, lane) = (world.pool(1), run_id("r1"), lanewright_model::LaneId::new("A").unwrap());
         let outside = world.main.with_file_name("outside");

@@ -258,13 +258,13 @@ fn check(nasty: &Nasty) {
 }
 
 pinned_tests! {
-    fn every_slot_is_what_git_itself_would_make() {
+    fn slots_equal_worktrees_made_by_git() {
         for nasty in NASTY {
             check(nasty);
         }
     }
 
-    fn the_nearest_free_slot_is_taken() {
+    fn open_takes_free_slot_with_fewest_changes() {
         let world = World::new();
         let base = world.head();
         for number in 0..40 {
@@ -282,7 +282,7 @@ pinned_tests! {
         }
     }
 
-    fn a_slot_that_is_released_is_taken_in_place_of_a_new_one() {
+    fn waiting_open_takes_released_slot() {
         let world = World::new();
         let at = |name: &str| world.main.with_file_name(name);
         let base = world.head();
@@ -310,7 +310,7 @@ pinned_tests! {
         });
     }
 
-    fn what_was_built_in_a_slot_stays_fresh_for_its_next_holder() {
+    fn reuse_keeps_mtimes_of_unchanged_files() {
         let world = World::new();
         let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap());
         let build = |directory: &Path| {
@@ -339,7 +339,7 @@ pinned_tests! {
         }
     }
 
-    fn the_hook_after_a_checkout_runs_once_in_every_slot() {
+    fn post_checkout_hook_runs_once_per_slot() {
         let world = World::new();
         let hook = world.main.join(".git/hooks/post-checkout");
         write(&hook, "#!/bin/sh\necho \"$1 $2 $3\" >> \"$(git rev-parse --git-dir)/hooked\"\n");

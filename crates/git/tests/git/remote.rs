@@ -38,7 +38,7 @@ fn hook(repository: &Path, name: &str, text: &str) {
 }
 
 pinned_tests! {
-    fn a_ref_is_overwritten_only_where_it_is_expected() {
+    fn push_overwrites_only_expected_ref() {
         let world = World::new();
         origin(&world);
         let first = world.head();
@@ -54,7 +54,7 @@ pinned_tests! {
         assert_eq!(listed, [(STATE.to_owned(), aside)]);
     }
 
-    fn files_that_the_remote_has_in_a_commit_that_is_no_ancestor_are_not_sent_again() {
+    fn push_of_similar_commit_sends_only_new_files() {
         let world = World::new();
         let origin = origin(&world);
         git(&origin, &["config", "receive.unpackLimit", "1"]);
@@ -82,7 +82,7 @@ pinned_tests! {
         assert_eq!(git(&origin, &["rev-list", "--count", STATE]), "2", "its parents are its own");
     }
 
-    fn nothing_is_pushed_or_fetched_but_what_was_asked_for() {
+    fn push_and_fetch_transfer_only_named_refs() {
         let world = World::new();
         let origin = origin(&world);
         git(&world.main, &["tag", "-a", "v1", "-m", "v1"]);
@@ -98,7 +98,7 @@ pinned_tests! {
         assert!(!world.main.join(".git/FETCH_HEAD").exists());
     }
 
-    fn hooks_of_the_user_run_only_where_they_are_wanted() {
+    fn pre_push_hook_runs_only_on_request() {
         let world = World::new();
         origin(&world);
         hook(&world.main.join(".git"), "pre-push", "exit 1");
@@ -108,7 +108,7 @@ pinned_tests! {
         assert!(matches!(error, GitError::Remote { .. }), "{error}");
     }
 
-    fn a_push_that_another_one_overtakes_is_reported_as_moved() {
+    fn overtaken_push_is_reported_as_moved() {
         let world = World::new();
         let origin = origin(&world);
         let first = world.head();
@@ -121,7 +121,7 @@ pinned_tests! {
         assert!(!push(&world, &third, Some(&first)).unwrap());
     }
 
-    fn what_the_server_says_reaches_the_person() {
+    fn push_refusal_quotes_the_server() {
         let world = World::new();
         hook(&origin(&world), "pre-receive", "echo 'only on weekdays' >&2; exit 1");
         let error = push(&world, &world.head(), None).unwrap_err().to_string();
@@ -130,7 +130,7 @@ pinned_tests! {
         }
     }
 
-    fn an_unknown_or_missing_remote_is_named_with_what_to_do() {
+    fn unknown_remote_error_has_remedy() {
         let world = World::new();
         let nowhere = Remote::named(&world.repository(), "origin").unwrap_err().with_remedy();
         assert!(nowhere.contains("git remote add origin"), "{nowhere}");
@@ -143,7 +143,7 @@ pinned_tests! {
         assert!(gone.starts_with("remote `origin`: fatal: ") && gone.ends_with(ends), "{gone}");
     }
 
-    fn a_remote_that_does_not_answer_is_given_up() {
+    fn silent_remote_times_out() {
         let world = World::new();
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("git://{}/x", silent.local_addr().unwrap());

@@ -5,7 +5,7 @@ use lanewright_git::{GitError, Repository, delete_branch_if_merged, move_branch,
 use crate::support::*;
 
 pinned_tests! {
-    fn a_repository_is_found_from_below_and_from_a_linked_worktree() {
+    fn discover_from_subdirectory_and_linked_worktree() {
         let world = World::new();
         let linked = world.main.with_file_name("linked");
         git(&world.main, &["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
@@ -19,7 +19,7 @@ pinned_tests! {
         assert_eq!(inside.main_worktree(), world.main);
     }
 
-    fn each_place_without_a_usable_repository_has_an_error_of_its_own() {
+    fn discover_errors_distinguish_unusable_repositories() {
         let world = World::new();
         let at = |name: &str| {
             let path = world.main.with_file_name(name);
@@ -39,7 +39,7 @@ pinned_tests! {
         assert_eq!(world.repository().current_branch().unwrap(), None);
     }
 
-    fn a_separate_git_directory_is_known_from_its_worktree_only() {
+    fn discover_with_separate_git_directory() {
         let world = World::new();
         let (files, store, linked) =
             (world.main.with_file_name("files"), world.main.with_file_name("store"), world.main.with_file_name("linked"));
@@ -51,7 +51,7 @@ pinned_tests! {
         assert!(matches!(Repository::discover(&linked), Err(GitError::NoMainWorktree { common }) if common == store));
     }
 
-    fn a_sha_256_repository_does_all_of_it() {
+    fn sha256_repository_is_supported() {
         let world = World::with(&["--object-format=sha256"]);
         let (repository, base) = (world.repository(), world.head());
         assert_eq!(base.as_str().len(), 64);
@@ -71,7 +71,7 @@ pinned_tests! {
         assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
     }
 
-    fn history_questions_are_answered_and_a_missing_commit_is_no_answer() {
+    fn ancestry_of_missing_commit_is_an_error() {
         let world = World::new();
         let (repository, first) = (world.repository(), world.head());
         fs::rename(world.main.join("a.txt"), world.main.join("b.txt")).unwrap();
@@ -85,7 +85,7 @@ pinned_tests! {
         assert_eq!(repository.branch_commit("main").unwrap(), Some(second));
     }
 
-    fn excluded_patterns_are_added_once_and_other_lines_stay() {
+    fn exclude_patterns_are_added_once() {
         let world = World::new();
         let exclude = world.main.join(".git/info/exclude");
         write(&exclude, "mine\n# no newline at the end");
@@ -97,7 +97,7 @@ pinned_tests! {
         assert_eq!(fs::metadata(&exclude).unwrap().permissions().mode() & 0o777, 0o644);
     }
 
-    fn a_branch_is_known_to_be_checked_out_even_in_the_middle_of_a_rebase() {
+    fn where_checked_out_finds_branch_during_rebase() {
         let world = World::new();
         let base = world.head();
         git(&world.main, &["branch", "side"]);
@@ -113,7 +113,7 @@ pinned_tests! {
         assert_eq!(world.repository().where_checked_out("side").unwrap(), None);
     }
 
-    fn branches_move_and_go_by_compare_and_set_only() {
+    fn branches_change_by_compare_and_set() {
         let world = World::new();
         let (repository, first) = (world.repository(), world.head());
         git(&world.main, &["branch", "lane/P1/A"]);
@@ -134,7 +134,7 @@ pinned_tests! {
         assert_eq!(world.branches(), ["main"]);
     }
 
-    fn what_the_dead_were_writing_goes_when_it_is_written_again() {
+    fn unfinished_files_of_dead_process_are_removed() {
         let world = World::new();
         let halves = ["lanewright", "info"].map(|directory| world.main.join(".git").join(directory).join(".half.01900000000070008000000000000001.tmp"));
         halves.iter().for_each(|half| write(half, "half"));
@@ -145,7 +145,7 @@ pinned_tests! {
         assert!(!halves.iter().any(|half| half.exists()));
     }
 
-    fn the_lock_of_who_died_deleting_a_branch_goes_and_others_stay() {
+    fn dead_branch_lock_is_removed_others_stay() {
         let world = World::new();
         let lock = |name: &str| world.main.join(".git/refs").join(format!("{name}.lock"));
         let dead = ["heads/lane/P1/A", "lanewright/checkpoint/P1-A/1", "tags/checkpoint/P1-A/2"];
@@ -160,7 +160,7 @@ pinned_tests! {
 }
 
 #[test]
-fn variables_of_a_hook_do_not_mislead() {
+fn git_variables_of_hooks_are_ignored() {
     fn body() {
         let world = World::new();
         let pool = world.pool(1);
@@ -170,11 +170,11 @@ fn variables_of_a_hook_do_not_mislead() {
     }
     let elsewhere =
         [("GIT_DIR", "/nonexistent/.git"), ("GIT_INDEX_FILE", "/nonexistent/index"), ("GIT_WORK_TREE", "/")];
-    pinned(concat!(module_path!(), "::variables_of_a_hook_do_not_mislead"), &elsewhere, body);
+    pinned(concat!(module_path!(), "::git_variables_of_hooks_are_ignored"), &elsewhere, body);
 }
 
 #[test]
-fn without_a_name_commits_are_lanewrights() {
+fn commit_without_identity_uses_lanewright() {
     fn body() {
         let world = World::new();
         fs::write(std::env::var_os("GIT_CONFIG_GLOBAL").unwrap(), "").unwrap();
@@ -191,5 +191,5 @@ fn without_a_name_commits_are_lanewrights() {
         let shown = git(&world.main, &["show", "-s", "--format=%an <%ae> %cn <%ce>%n%(trailers)"]);
         assert_eq!(shown, "Lanewright <lanewright@localhost> Lanewright <lanewright@localhost>\nRun: r1");
     }
-    pinned(concat!(module_path!(), "::without_a_name_commits_are_lanewrights"), &[], body);
+    pinned(concat!(module_path!(), "::commit_without_identity_uses_lanewright"), &[], body);
 }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use lanewright_git::{Checkout, Holder, Mode, Pool, Repository};
+use lanewright_git::{
+    Checkout, CommitRequest, Committed, GitError, Holder, Mode, Pool, Publication, Repository, commit_all,
+};
+use lanewright_model::event::Worktree;
 use lanewright_model::{AgentName, CommitId, LaneId, RunId};
 use tempfile::TempDir;
 
@@ -197,3 +200,97 @@ pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
         std::thread::yield_now();
     }
 }
+
+/// A slot of lane `A`, on its branch.
+pub(crate) fn lane(world: &World) -> Worktree {
+    world.pool(4).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap()
+}
+
+/// Commits everything in the slot of lane `A`.
+pub(crate) fn commit_in(world: &World, slot: &Worktree) -> Result<Committed, GitError> {
+    let request = CommitRequest {
+        worktree: &slot.path,
+        branch: &slot.branch,
+        message: "work",
+        trailers: &[("Run", "r1"), ("Lane", "A")],
+        since: &slot.head,
+    };
+    commit_all(&world.repository(), &request)
+}
+
+/// The paths of a commit.
+pub(crate) fn tree(world: &World, commit: &CommitId) -> Vec<String> {
+    lines(&git(&world.main, &["ls-tree", "-r", "--name-only", commit.as_str()]))
+}
+
+/// A commit that continues `main`, made elsewhere, by a change in a detached slot.
+pub(crate) fn made_elsewhere(world: &World, change: impl Fn(&Path)) -> CommitId {
+    let path = world.main.with_file_name("elsewhere");
+    git(&world.main, &["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+    change(&path);
+    let made = commit(&path, "made elsewhere");
+    git(&world.main, &["worktree", "remove", "--force", path.to_str().unwrap()]);
+    made
+}
+
+/// The paths that prevented a publication.
+pub(crate) fn dirty(publication: Publication) -> Vec<String> {
+    match publication {
+        Publication::CheckedOutDirty { blockers, .. } => {
+            assert!(!blockers.remedy.is_empty());
+            blockers.paths
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A commit that changes, adds and removes files, and makes a file of a directory and the reverse.
+pub(crate) fn many_kinds(world: &World) -> CommitId {
+    made_elsewhere(world, |path| {
+        write(&path.join("a.txt"), "new\n");
+        write(&path.join("new"), "new\n");
+        write(&path.join("empty"), "");
+        fs::remove_dir_all(path.join("src")).unwrap();
+        write(&path.join("src"), "a file now\n");
+    })
+}
+
+/// What a user does to tracked files that [`many_kinds`] leaves alone.
+pub(crate) type Beside = fn(&World);
+
+pub(crate) fn world_with_files_beside() -> World {
+    let world = World::new();
+    for name in ["beside/one", "beside/two", "beside/three"] {
+        write(&world.main.join(name), "old\n");
+    }
+    commit(&world.main, "more");
+    world
+}
+
+pub(crate) const BESIDE: [(&str, Beside); 7] = [
+    ("changed", |world| write(&world.main.join("beside/one"), "mine\n")),
+    ("staged", |world| {
+        write(&world.main.join("beside/one"), "mine\n");
+        git(&world.main, &["add", "beside/one"]);
+    }),
+    ("staged and changed", |world| {
+        write(&world.main.join("beside/one"), "mine\n");
+        git(&world.main, &["add", "beside/one"]);
+        write(&world.main.join("beside/one"), "more\n");
+    }),
+    ("staged and new", |world| {
+        write(&world.main.join("beside/new"), "mine\n");
+        git(&world.main, &["add", "beside/new"]);
+    }),
+    ("removed", |world| fs::remove_file(world.main.join("beside/two")).unwrap()),
+    ("removed and staged", |world| {
+        git(&world.main, &["rm", "-q", "beside/two"]);
+    }),
+    ("all of it", |world| {
+        write(&world.main.join("beside/new"), "mine\n");
+        write(&world.main.join("beside/one"), "mine\n");
+        git(&world.main, &["add", "."]);
+        git(&world.main, &["rm", "-q", "beside/two"]);
+        write(&world.main.join("beside/three"), "mine\n");
+    }),
+];

@@ -53,7 +53,7 @@ fn three() -> [Event; 3] {
 }
 
 #[test]
-fn what_was_synced_is_read_back_and_goes_on() {
+fn reopened_log_continues_after_synced_records() {
     let (log, mut records) = Log::with(&every_event());
     assert_eq!(read(&log.path).unwrap(), LogContents { records: records.clone(), ..LogContents::default() });
     let (mut journal, opened) = Journal::open(&log.path).unwrap();
@@ -67,7 +67,7 @@ fn what_was_synced_is_read_back_and_goes_on() {
 }
 
 #[test]
-fn a_long_log_is_read_in_order_and_its_damage_has_the_right_number() {
+fn long_log_keeps_order_and_line_numbers() {
     let mut events = vec![started()];
     events.extend((1..20_000).map(|number| noted(None, &number.to_string())));
     let (log, mut records) = Log::with(&events);
@@ -81,7 +81,7 @@ fn a_long_log_is_read_in_order_and_its_damage_has_the_right_number() {
 }
 
 #[test]
-fn nothing_is_on_disk_before_the_sync() {
+fn append_writes_nothing_before_sync() {
     let (log, _) = Log::with(&[started()]);
     let (mut journal, _) = Journal::open(&log.path).unwrap();
     let before = log.bytes();
@@ -90,7 +90,7 @@ fn nothing_is_on_disk_before_the_sync() {
 }
 
 #[test]
-fn a_tail_that_is_torn_at_any_byte_is_cut_off() {
+fn torn_tail_is_cut_off_at_any_byte() {
     let (log, records) = Log::with(&three());
     let whole = log.bytes();
     let last = log.lines()[2].len();
@@ -111,7 +111,7 @@ fn a_tail_that_is_torn_at_any_byte_is_cut_off() {
 }
 
 #[test]
-fn a_last_line_with_a_hole_counts_as_torn() {
+fn last_line_with_bad_checksum_is_torn() {
     let (log, records) = Log::with(&three());
     let mut bytes = log.bytes();
     let hole = bytes.len() - 40;
@@ -123,7 +123,7 @@ fn a_last_line_with_a_hole_counts_as_torn() {
 }
 
 #[test]
-fn a_changed_bit_in_the_middle_is_reported_with_its_line_and_refused() {
+fn corrupted_middle_line_is_reported_and_refused() {
     let (log, records) = Log::with(&three());
     let whole = log.bytes();
     let first = log.lines()[0].len();
@@ -153,7 +153,7 @@ fn all_damage_is_reported_at_once() {
 }
 
 #[test]
-fn a_missing_and_a_duplicate_line_are_reported_with_their_numbers() {
+fn missing_and_duplicate_lines_are_reported() {
     let (log, records) = Log::with(&[started(), noted(None, "1"), noted(None, "2"), noted(None, "3")]);
     let lines = log.lines();
     log.set([&lines[0], &lines[2], &lines[3]].map(String::as_str).concat().as_bytes());
@@ -166,7 +166,7 @@ fn a_missing_and_a_duplicate_line_are_reported_with_their_numbers() {
 }
 
 #[test]
-fn a_last_line_that_is_whole_but_wrong_is_damage_and_not_cut_off() {
+fn invalid_last_line_with_checksum_is_damage() {
     let (log, _) = Log::with(&three());
     let line = forged(noted(None, "x"), |body| body.replace("\"noted\"", "\"novel\""));
     log.set(&[log.bytes(), line, b"\n".to_vec()].concat());
@@ -176,7 +176,7 @@ fn a_last_line_that_is_whole_but_wrong_is_damage_and_not_cut_off() {
 }
 
 #[test]
-fn a_line_of_another_run_is_damage() {
+fn line_of_other_run_is_damage() {
     let (log, _) = Log::with(&three());
     let other = RunId::new("r2").unwrap();
     let mut line = Vec::new();
@@ -187,7 +187,7 @@ fn a_line_of_another_run_is_damage() {
 }
 
 #[test]
-fn a_log_without_a_whole_record_says_that_nothing_was_done() {
+fn log_without_records_is_reported_empty() {
     let (log, _) = Log::with(&[started()]);
     for bytes in [&b""[..], &log.bytes()[..30]] {
         log.set(bytes);
@@ -197,7 +197,7 @@ fn a_log_without_a_whole_record_says_that_nothing_was_done() {
 }
 
 #[test]
-fn a_newer_major_is_refused_whatever_its_lines_look_like() {
+fn newer_major_format_is_refused() {
     let log = Log::new();
     log.set(b"{\"format\":\"2.0\",\"event\":\"begun\",\"sum\":1}\n");
     for error in [read(&log.path).unwrap_err(), Journal::open(&log.path).unwrap_err()] {
@@ -206,7 +206,7 @@ fn a_newer_major_is_refused_whatever_its_lines_look_like() {
 }
 
 #[test]
-fn a_newer_minor_is_read() {
+fn newer_minor_format_is_read() {
     let (log, _) = Log::with(&[started()]);
     let line = forged(started(), |body| body.replace("\"seq\":3", "\"seq\":1").replace("\"1.0\"", "\"1.9\""));
     log.set(&[line, b"\n".to_vec()].concat());
@@ -214,7 +214,7 @@ fn a_newer_minor_is_read() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_does_not_turn_time_back() {
+fn record_times_never_decrease() {
     let (log, _) = Log::with(&[started()]);
     let (mut journal, _) = Journal::open(&log.path).unwrap();
     let times = [500, 100, 600].map(|millis| journal.append(at(millis), &noted(None, "x")).unwrap().at);
@@ -225,7 +225,7 @@ fn a_clock_that_was_set_back_does_not_turn_time_back() {
 }
 
 #[test]
-fn an_event_that_cannot_be_written_leaves_the_log_as_it_was() {
+fn unwritable_event_leaves_log_unchanged() {
     let (log, _) = Log::with(&[started()]);
     let (mut journal, _) = Journal::open(&log.path).unwrap();
     let Event::RunStarted(mut other) = started() else { unreachable!() };
@@ -237,7 +237,7 @@ fn an_event_that_cannot_be_written_leaves_the_log_as_it_was() {
 }
 
 #[test]
-fn a_log_is_made_once_and_for_its_owner_only() {
+fn log_is_created_once_with_private_mode() {
     use std::os::unix::fs::PermissionsExt;
     let (log, _) = Log::with(&[started()]);
     assert!(Journal::create(&log.path, &run(), &phase()).is_err());
@@ -250,7 +250,7 @@ fn a_log_is_made_once_and_for_its_owner_only() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn after_an_error_nothing_is_written_any_more() {
+fn journal_is_closed_after_error() {
     let (log, _) = Log::with(&[started()]);
     let (mut journal, _) = Journal::open(&log.path).unwrap();
     journal.append(at(1), &noted(None, "lost")).unwrap();
@@ -264,7 +264,7 @@ fn after_an_error_nothing_is_written_any_more() {
 }
 
 #[test]
-fn a_follower_sees_each_record_once_and_only_when_it_is_whole() {
+fn follower_returns_each_whole_record_once() {
     let (log, records) = Log::with(&three());
     let whole = log.bytes();
     fs::remove_file(&log.path).unwrap();
@@ -283,7 +283,7 @@ fn a_follower_sees_each_record_once_and_only_when_it_is_whole() {
 }
 
 #[test]
-fn a_follower_outlives_a_tail_that_is_cut_off_and_written_anew() {
+fn follower_continues_after_tail_was_rewritten() {
     let (log, records) = Log::with(&three());
     let (whole, last) = (log.bytes(), log.lines()[2].len());
     let mut damaged = whole.clone();
@@ -299,7 +299,7 @@ fn a_follower_outlives_a_tail_that_is_cut_off_and_written_anew() {
 }
 
 #[test]
-fn a_log_that_is_read_as_it_grows_holds_what_it_holds_when_it_is_read_at_once() {
+fn durable_log_read_in_parts_equals_whole() {
     let place =
         |root: &str| Place { host: "h".into(), repository: root.into(), worktree_root: format!("{root}.lanes").into() };
     let moved = RunMoved { from: place("/repo"), to: place("/other"), slots: vec![] };
@@ -331,7 +331,7 @@ fn becomes(log: &Log, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn golden_logs_are_read_for_ever() {
+fn golden_logs_are_readable() {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/journals/v1");
     let read = |name: &str| read(&directory.join(name)).unwrap();
     let every = read("every-event.jsonl");

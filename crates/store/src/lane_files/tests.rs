@@ -40,7 +40,7 @@ fn value(directory: &LaneDirectory) -> Value {
 }
 
 #[test]
-fn a_task_file_holds_the_contracts_fields_and_is_read_back() {
+fn task_file_round_trips_contract_fields() {
     let (_root, directory) = lane_directory();
     assert_eq!(read_task(&directory.task_file()).unwrap(), None);
     write_task(&directory, &task("INIT")).unwrap();
@@ -55,7 +55,7 @@ fn a_task_file_holds_the_contracts_fields_and_is_read_back() {
 }
 
 #[test]
-fn what_hooks_and_others_added_survives_an_update() {
+fn task_update_keeps_foreign_fields() {
     let (_root, directory) = lane_directory();
     write_task(&directory, &task("INIT")).unwrap();
     add_interruption(&directory, &interruption(5)).unwrap();
@@ -73,7 +73,7 @@ fn what_hooks_and_others_added_survives_an_update() {
 }
 
 #[test]
-fn an_interruption_moves_nothing_and_is_noted_once() {
+fn interruption_is_added_once_in_place() {
     let (_root, directory) = lane_directory();
     add_interruption(&directory, &interruption(5)).unwrap();
     assert!(!directory.task_file().exists());
@@ -87,7 +87,7 @@ fn an_interruption_moves_nothing_and_is_noted_once() {
 }
 
 #[test]
-fn a_ruined_task_file_is_reported_set_aside_and_made_anew() {
+fn damaged_task_file_is_set_aside() {
     let (_root, directory) = lane_directory();
     write_task(&directory, &task("INIT")).unwrap();
     fs::write(directory.task_file(), "{\"task_name\": ").unwrap();
@@ -98,7 +98,7 @@ fn a_ruined_task_file_is_reported_set_aside_and_made_anew() {
 }
 
 #[test]
-fn a_lane_directory_that_became_a_link_is_not_written_through() {
+fn task_file_below_link_is_refused() {
     let (root, directory) = lane_directory();
     let elsewhere = tempfile::tempdir().unwrap();
     write_task(&directory, &task("INIT")).unwrap();
@@ -110,7 +110,7 @@ fn a_lane_directory_that_became_a_link_is_not_written_through() {
 }
 
 #[test]
-fn a_status_that_was_written_is_read_as_a_report() {
+fn status_file_is_read_as_report() {
     let (_root, directory) = lane_directory();
     assert_eq!(read_status(&directory.status_file(&agent())), None);
     let text = br#"{"agent": "engineer", "task": "1", "status": "BLOCKED", "decision": "REJECTED", "round": "review",
@@ -135,7 +135,7 @@ fn read_text<T>(text: &[u8], read: impl Fn(&Path) -> Option<T>) -> T {
 }
 
 #[test]
-fn each_way_to_spoil_a_status_has_a_fault_of_its_own() {
+fn status_faults_are_distinguished() {
     for (text, fault) in [
         (&b""[..], "it is empty or half written"),
         (b"{\"status\": \"COMP", "it is empty or half written"),
@@ -153,7 +153,7 @@ fn each_way_to_spoil_a_status_has_a_fault_of_its_own() {
 }
 
 #[test]
-fn agents_may_be_loose_with_types_and_capitals() {
+fn status_of_agent_allows_any_type_and_case() {
     let text = br#"{"status": " complete", "decision": null, "error_message": ["a", 2], "updated_at": "soon"}"#;
     let status = read_text(text, read_status);
     let report = AgentReport { status: "COMPLETE".into(), message: "a; 2".into(), ..AgentReport::default() };
@@ -161,7 +161,7 @@ fn agents_may_be_loose_with_types_and_capitals() {
 }
 
 #[test]
-fn a_reason_under_another_name_is_read_and_other_unknown_keys_are_named() {
+fn status_reason_synonyms_are_read() {
     let message = |text: &str| read_text(text.as_bytes(), read_status).report.message;
     assert_eq!(message(r#"{"status": "BLOCKED", "reason": "no key", "updated_at": "x"}"#), "no key");
     assert_eq!(message(r#"{"status": "error", "message": "no luck"}"#), "no luck");
@@ -173,7 +173,7 @@ fn a_reason_under_another_name_is_read_and_other_unknown_keys_are_named() {
 }
 
 #[test]
-fn a_result_file_is_read_as_a_report() {
+fn result_file_is_read_as_report() {
     for (text, status, message, fault) in [
         (r#"{"status": "success", "files_modified": ["a"], "logs": []}"#, "COMPLETE", "", ""),
         (r#"{"status": "failed", "error": "no luck"}"#, "ERROR", "no luck", ""),

@@ -45,7 +45,7 @@ fn replace_by_directory(log: &Path) {
 }
 
 #[test]
-fn a_log_that_another_program_took_or_changed_is_restored_and_closed() {
+fn tampered_log_is_restored_and_closed() {
     for (number, (attack, expected, leaves)) in ATTACKS.iter().enumerate() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("logs/deeper/r1.jsonl");
@@ -70,7 +70,7 @@ fn a_log_that_another_program_took_or_changed_is_restored_and_closed() {
 }
 
 #[test]
-fn a_log_is_not_restored_through_a_link_in_place_of_its_directory() {
+fn log_is_not_restored_through_linked_directory() {
     let directory = tempfile::tempdir().unwrap();
     let (logs, elsewhere) = (directory.path().join("logs"), directory.path().join("elsewhere"));
     fs::create_dir(&logs).unwrap();
@@ -87,7 +87,7 @@ fn a_log_is_not_restored_through_a_link_in_place_of_its_directory() {
 }
 
 #[test]
-fn a_log_too_large_for_memory_is_restored_from_the_open_file() {
+fn large_log_is_restored_from_open_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r1.jsonl");
     let mut journal = Journal::create(&path, &run(), &phase()).unwrap();

@@ -69,13 +69,13 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         prop_assert!(decode(&bytes, "1.0").is_err());
     }
 }
 
 #[test]
-fn the_columns_come_first_and_in_the_contracts_order() {
+fn columns_come_first_in_contract_order() {
     let event = Event::JobExited {
         job: job(JobRole::Attempt { agent: agent(), task: task() }),
         exit: exit("sh -c 'x'", 7),
@@ -92,7 +92,7 @@ fn the_columns_come_first_and_in_the_contracts_order() {
 }
 
 #[test]
-fn no_name_stands_twice_in_a_line() {
+fn line_has_unique_member_names() {
     for event in every_event() {
         let line = String::from_utf8(line_of(&record(event))).unwrap();
         let Value::Object(object) = serde_json::from_str(&line).unwrap() else { panic!("{line} is no object") };
@@ -102,13 +102,13 @@ fn no_name_stands_twice_in_a_line() {
 }
 
 #[test]
-fn a_record_of_the_whole_run_has_dashes() {
+fn record_of_run_has_dashes_as_lane_and_task() {
     let line = String::from_utf8(line_of(&record(noted(None, "x")))).unwrap();
     assert!(line.contains(r#""lane":"-","task":"-","event":"noted""#), "{line}");
 }
 
 #[test]
-fn a_run_that_calls_itself_otherwise_is_not_written() {
+fn run_id_differing_from_column_is_refused() {
     let other = lanewright_model::RunId::new("other").unwrap();
     let mut buffer = b"before".to_vec();
     let error = encode(&record(started()), &other, &phase(), &mut buffer).unwrap_err();
@@ -117,7 +117,7 @@ fn a_run_that_calls_itself_otherwise_is_not_written() {
 }
 
 #[test]
-fn any_changed_bit_of_a_line_is_seen() {
+fn checksum_detects_any_flipped_bit() {
     let line = line_of(&record(noted(Some(lane()), "hello")));
     assert!(is_intact(&line));
     for index in 0..line.len() {
@@ -130,20 +130,20 @@ fn any_changed_bit_of_a_line_is_seen() {
 }
 
 #[test]
-fn an_unknown_event_is_named_with_the_logs_format() {
+fn unknown_event_error_names_format() {
     let line = forged(noted(None, "x"), |body| body.replace("\"noted\"", "\"lane_cloned\""));
     let fault = decode(&line, "1.7").err().unwrap();
     assert_eq!(fault.to_string(), "its event `lane_cloned` is unknown to format 1.0; the log has format 1.7");
 }
 
 #[test]
-fn unknown_fields_of_a_newer_minor_are_passed_over() {
+fn unknown_fields_of_newer_minor_are_ignored() {
     let line = forged(noted(None, "x"), |body| format!("{body},\"colour\":\"red\""));
     assert_eq!(decode(&line, "1.7").unwrap().record, record(noted(None, "x")));
 }
 
 #[test]
-fn an_unknown_word_in_a_known_event_differs_from_an_unknown_event() {
+fn unknown_word_is_not_an_unknown_event() {
     let event = Event::RunFinished { outcome: RunOutcome::Done, code: 0 };
     let line = forged(event, |body| body.replace("\"done\"", "\"dusty\""));
     let fault = decode(&line, "1.0").err().unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lanewright_git::{Holder, Surrounding};
+use lanewright_git::{EnclosingWorktree, Holder};
 use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
 use lanewright_model::text::change_texts;
 use lanewright_plan::settings::{Layer, Settings};
@@ -40,7 +40,7 @@ fn shorten(text: &mut String) {
 
 /// Counts a call by hand, and has the worktree kept where it is time to.
 pub(crate) fn count(context: &Context, input: &Input) -> Result<Option<Value>> {
-    let Some(around) = Surrounding::of(&input.cwd) else { return Ok(None) };
+    let Some(around) = EnclosingWorktree::of(&input.cwd) else { return Ok(None) };
     let Some(holder) = around.holder() else { return Ok(None) };
     let state = StateDirectory::new(&around.main);
     let Some(lane) = holder.lane.as_ref().filter(|_| rests(&state, &holder)) else { return Ok(None) };
@@ -54,11 +54,11 @@ pub(crate) fn count(context: &Context, input: &Input) -> Result<Option<Value>> {
 
 /// Whether the run that holds the worktree is unfinished and has no live process.
 fn rests(state: &StateDirectory, holder: &Holder) -> bool {
-    let unfinished = state.unfinished_at_a_glance().into_iter().any(|glance| glance.started.run_id == holder.run);
+    let unfinished = state.unfinished_runs().into_iter().any(|summary| summary.started.run_id == holder.run);
     unfinished && !is_held(&state.run(&holder.run).lock())
 }
 
-fn settings(context: &Context, around: &Surrounding) -> Result<Settings> {
+fn settings(context: &Context, around: &EnclosingWorktree) -> Result<Settings> {
     Ok(context.layers_in(around.main.clone(), Layer::default())?.resolve(None))
 }
 
@@ -71,7 +71,7 @@ fn snapshot_trigger(settings: &Settings, input: &Input, counted: u64) -> Result<
 }
 
 /// Starts a process that saves the worktree: a snapshot takes longer than a hook may.
-fn keep(around: &Surrounding, holder: &Holder, input: &Input, trigger: SnapshotTrigger) -> Result<()> {
+fn keep(around: &EnclosingWorktree, holder: &Holder, input: &Input, trigger: SnapshotTrigger) -> Result<()> {
     let why = match trigger {
         SnapshotTrigger::Risky => format!("after a risky call of {}", input.tool_name),
         SnapshotTrigger::ToolCalls | SnapshotTrigger::Interval => "after many tool calls".to_owned(),

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use lanewright_files::{atomic, regular_file};
-use lanewright_git::Surrounding;
+use lanewright_git::EnclosingWorktree;
 use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
 use lanewright_model::{Approval, RunId, TaskFile};
 use lanewright_schedule::approval_at;
 use lanewright_store::lane_files::read_task;
 use lanewright_store::lock::is_held;
-use lanewright_store::{Glance, LaneDirectory, StateDirectory};
+use lanewright_store::{LaneDirectory, LogSummary, StateDirectory};
 
 use super::input::Input;
 use crate::cli::Context;
@@ -28,7 +28,7 @@ pub(crate) struct SessionRuns {
 }
 
 pub(crate) struct Unfinished {
-    glance: Glance,
+    summary: LogSummary,
     /// Whether a live process works on it.
     pub(crate) held: bool,
     /// Its lanes that hold worktrees, with their `task.json`.
@@ -38,18 +38,17 @@ pub(crate) struct Unfinished {
 }
 
 /// The repository around where the session works: its present directory, else its project's.
-pub(super) fn surrounding(context: &Context, input: &Input) -> Option<Surrounding> {
+pub(super) fn surrounding(context: &Context, input: &Input) -> Option<EnclosingWorktree> {
     let project = context.environment.get("CLAUDE_PROJECT_DIR").map(PathBuf::from);
     let places = [Some(input.cwd.clone()), project].into_iter().flatten().filter(|place| place.is_absolute());
-    places.chain([context.directory.clone()]).find_map(|place| Surrounding::of(&place))
+    places.chain([context.directory.clone()]).find_map(|place| EnclosingWorktree::of(&place))
 }
 
 impl SessionRuns {
     /// What is unfinished; `None`: nothing is.
     pub(crate) fn find(context: &Context, input: &Input) -> Option<Self> {
         let state = StateDirectory::new(&surrounding(context, input)?.main);
-        let runs: Vec<_> =
-            state.unfinished_at_a_glance().into_iter().map(|glance| Unfinished::of(&state, glance)).collect();
+        let runs: Vec<_> = state.unfinished_runs().into_iter().map(|summary| Unfinished::of(&state, summary)).collect();
         (!runs.is_empty()).then(|| Self { state, session: input.session_id.clone(), runs })
     }
 
@@ -98,7 +97,7 @@ impl SessionRuns {
             )
         };
         let mut text: String = waiting.iter().map(of_lane).collect();
-        let waits_only = run.glance.outcome == Some(RunOutcome::Blocked) && run.glance.answered.is_empty();
+        let waits_only = run.summary.outcome == Some(RunOutcome::Blocked) && run.summary.answered.is_empty();
         if waiting.is_empty() || !waits_only {
             text += &format!("\nTo continue: {}", self.command(run, "resume"));
         }
@@ -121,7 +120,7 @@ impl SessionRuns {
     /// Whether the user was not yet reminded of the run in its current state; now they are.
     fn is_due(&self, run: &Unfinished) -> bool {
         let marker = self.state.run(run.id()).directory().join("reminded");
-        let now = format!("{} {}\n", self.session, run.glance.length);
+        let now = format!("{} {}\n", self.session, run.summary.length);
         if regular_file::read_text(&marker).is_ok_and(|before| before == now) {
             return false;
         }
@@ -136,24 +135,24 @@ const RULES: &str = "Lanewright's runs are moved by its commands only. Do not me
 state files by hand, and resume a run only where the user asks for it.";
 
 impl Unfinished {
-    fn of(state: &StateDirectory, glance: Glance) -> Self {
-        let (run, root) = (&glance.started.run_id, &glance.worktree_root);
+    fn of(state: &StateDirectory, summary: LogSummary) -> Self {
+        let (run, root) = (&summary.started.run_id, &summary.worktree_root);
         let directories = LaneDirectory::all_of(root, run).into_iter();
         let read = |lane: LaneDirectory| Some((read_task(&lane.task_file()).ok().flatten()?, lane));
         let lanes: Vec<_> = directories.filter_map(read).map(|(task, lane)| (lane, task)).collect();
         let changed = |lane: &LaneDirectory| fs::metadata(lane.task_file()).and_then(|it| it.modified()).ok();
         let newest = lanes.iter().max_by_key(|(lane, _)| changed(lane));
-        let session = newest.map_or(&glance.started.owner.session_id, |(_, task)| &task.session_id).clone();
-        Self { held: is_held(&state.run(run).lock()), glance, lanes, session }
+        let session = newest.map_or(&summary.started.owner.session_id, |(_, task)| &task.session_id).clone();
+        Self { held: is_held(&state.run(run).lock()), summary, lanes, session }
     }
 
     fn id(&self) -> &RunId {
-        &self.glance.started.run_id
+        &self.summary.started.run_id
     }
 
     /// Which run it is, why it is at rest, and the stages of its lanes.
     pub(crate) fn described(&self) -> String {
-        let started = &self.glance.started;
+        let started = &self.summary.started;
         let name = format!(
             "run {} of phase {} on {} is unfinished: {}",
             self.id(),
@@ -171,7 +170,7 @@ impl Unfinished {
     }
 
     fn why(&self) -> &'static str {
-        match self.glance.outcome {
+        match self.summary.outcome {
             _ if self.held => "a live process works on it",
             Some(RunOutcome::Failed) => "lanes failed",
             Some(RunOutcome::Blocked) => "it waits for a person",
@@ -192,8 +191,8 @@ impl Unfinished {
 
     /// What the lane waits for, if it is an answer.
     fn asks(&self, task: &TaskFile) -> Option<Approval> {
-        let at_rest = !self.held && matches!(self.glance.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
-        let is_answered = || self.glance.answered.iter().any(|lane| lane.as_str() == task.task_name.as_str());
+        let at_rest = !self.held && matches!(self.summary.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
+        let is_answered = || self.summary.answered.iter().any(|lane| lane.as_str() == task.task_name.as_str());
         let stage = LaneStage::ALL.iter().find(|stage| stage.word() == task.state)?;
         approval_at(*stage).filter(|_| at_rest && !is_answered())
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &RestoreCheckpoint) -> 
         (Some(directory), _) => {
             let directory = absolute(&within.context.directory, directory);
             refuse_occupied(&directory)?;
-            repository.check_out_apart(&directory, &found.snapshot.commit)?;
+            repository.create_detached_worktree(&directory, &found.snapshot.commit)?;
             let show = directory.to_string_lossy();
             let remove = shell_line(["git", "worktree", "remove", "--force", show.as_ref()]);
             report(within, &found, "directory", &show, &format!("To remove it again: {remove}"))
@@ -61,7 +61,7 @@ fn restore_in_place(within: &RepositoryContext, found: &Found) -> Result<ExitSta
     refuse_at_work(&locked, found)?;
     let executor = within.executor(&locked.started, &locked.plan)?;
     let slot = worktree(&locked, &executor, found)?;
-    within.repository.vouch_for(&slot.path)?;
+    within.repository.refuse_foreign_worktree(&slot.path)?;
     let before = keep(&mut locked, &executor, found, &slot)?;
     git::restore(&slot.path, &found.snapshot.commit)?;
     let it = &found.snapshot;

@@ -39,9 +39,9 @@ impl SwitchWatch {
 fn settle_after_each(publications: &Receiver<()>, repository: &Repository, branch: &str) -> Option<String> {
     let mut obstructed = None;
     while publications.recv().is_ok() {
-        obstructed = match git::settle_switches(repository, branch) {
-            Ok(Some(Publication::CheckedOutDirty { worktree, obstacles })) => {
-                Some(obstacles.cannot_move(branch, &worktree))
+        obstructed = match git::sync_after_switches(repository, branch) {
+            Ok(Some(Publication::CheckedOutDirty { worktree, blockers })) => {
+                Some(blockers.cannot_move(branch, &worktree))
             }
             Ok(_) => None,
             Err(error) => Some(error.with_remedy()),

@@ -169,18 +169,18 @@ fn integrate(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -
 
 /// Brings checkouts of the integration branch into step that were left half-way or behind, by a crash or by a `git switch`
 /// during a publication. What prevents it is a warning: nothing is lost yet.
-pub(super) fn settle_checkouts(within: &RepositoryContext, branch: &str) {
-    warn_of_checkouts(within, branch, git::settle_checkouts(&within.repository, branch));
+pub(super) fn sync_checkouts(within: &RepositoryContext, branch: &str) {
+    warn_of_checkouts(within, branch, git::sync_checkouts(&within.repository, branch));
 }
 
 /// The same once no `git switch` can be under way, so that no note about the last publication is left.
-pub(crate) fn settle_switches(within: &RepositoryContext, branch: &str) {
-    warn_of_checkouts(within, branch, git::settle_switches(&within.repository, branch));
+pub(crate) fn sync_after_switches(within: &RepositoryContext, branch: &str) {
+    warn_of_checkouts(within, branch, git::sync_after_switches(&within.repository, branch));
 }
 
 fn warn_of_checkouts(within: &RepositoryContext, branch: &str, settled: Result<Option<Publication>, git::GitError>) {
     let warning = match settled {
-        Ok(Some(Publication::CheckedOutDirty { worktree, obstacles })) => obstacles.cannot_move(branch, &worktree),
+        Ok(Some(Publication::CheckedOutDirty { worktree, blockers })) => blockers.cannot_move(branch, &worktree),
         Ok(_) => return,
         Err(error) => format!("whether checkouts of {branch} are in step with it is unknown: {}", error.with_remedy()),
     };

@@ -57,15 +57,15 @@ pub(super) fn report_obstacles(
 ) -> Result<()> {
     let (context, repository) = (&within.context, &within.repository);
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(()) };
-    if let Some(Publication::CheckedOutDirty { worktree, obstacles }) =
-        git::obstacle_to_publishing(repository, branch, &tip, &tip)?
+    if let Some(Publication::CheckedOutDirty { worktree, blockers }) =
+        git::publish_blocker(repository, branch, &tip, &tip)?
     {
-        let (place, paths) = (worktree.display(), obstacles.paths.join(", "));
+        let (place, paths) = (worktree.display(), blockers.paths.join(", "));
         let message =
             format!("no lane can be merged into {branch}, which is checked out in {place}, because of {paths}");
-        context.printer.warning(message, std::slice::from_ref(&obstacles.remedy));
+        context.printer.warning(message, std::slice::from_ref(&blockers.remedy));
         // Index and files there differ by what was left behind: no commit or stash of that may be advised.
-        if git::first_left_behind(repository, branch)?.is_some() {
+        if git::first_stale_checkout(repository, branch)?.is_some() {
             return Ok(());
         }
     }

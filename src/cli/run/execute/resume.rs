@@ -22,7 +22,7 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use super::execution::execute;
-use super::external_changes::{reconcile, settle_checkouts, settle_switches};
+use super::external_changes::{reconcile, sync_after_switches, sync_checkouts};
 use super::forge;
 use super::preflight;
 use super::replacement;
@@ -55,7 +55,7 @@ pub(crate) fn as_before(started: &RunStarted) -> Layer {
 pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoption) -> Result<Resumed> {
     within.state_remote()?;
     let mut locked = adopt_with_plan_file(within, run, adoption)?;
-    settle_checkouts(within, &locked.started.base_branch);
+    sync_checkouts(within, &locked.started.base_branch);
     let lanes = reached(within, &locked, adoption)?;
     let (changed, noted) = replacement::changed(within, locked, adoption)?;
     locked = changed;
@@ -63,7 +63,7 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
             complete_files(within, &locked)?;
-            settle_switches(within, &locked.started.base_branch);
+            sync_after_switches(within, &locked.started.base_branch);
         }
         return Err(refused(refusal, &within.state));
     }
@@ -274,7 +274,7 @@ fn refused(refusal: ResumeError, state: &StateDirectory) -> anyhow::Error {
 /// stop it are dropped.
 fn record_answers(run: &RunId, locked: &mut LockedRun) -> Result<()> {
     requests::take(&locked.directory.requests())?;
-    let unsettled = requests::unsettled(&locked.directory.requests())?;
+    let unsettled = requests::interrupted(&locked.directory.requests())?;
     let mut answers = Vec::new();
     let files: Vec<_> = unsettled.iter().map(|left| left.file.clone()).collect();
     for left in unsettled.into_iter().filter(|left| is_lasting(&left.request)) {

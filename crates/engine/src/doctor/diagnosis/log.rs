@@ -2,7 +2,7 @@
 
 use lanewright_model::event::Record;
 use lanewright_model::text::{counted, shell_line};
-use lanewright_store::salvage::Salvage;
+use lanewright_store::recovery::run_log::Salvage;
 
 use crate::doctor::escalation;
 use crate::doctor::{Expected, Finding, Kind, LogSeen, Repair, RunFacts, RunTraces, Severity};

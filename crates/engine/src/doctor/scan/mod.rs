@@ -16,7 +16,7 @@ use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use lanewright_programs::process;
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::checkpoints::{self, CheckpointEntry};
-use lanewright_store::salvage::salvage;
+use lanewright_store::recovery::run_log::salvage;
 use lanewright_store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
 use lanewright_view::RunHistory;
 use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
@@ -286,7 +286,7 @@ fn damaged_lanes(scope: &Scope<'_>, expected: &Expected) -> Result<Vec<DamagedLa
 fn holdings(scope: &Scope<'_>, facts: &RunFacts, expected: &Expected) -> Result<Vec<HoldingSeen>, GitError> {
     let options = &expected.started.options;
     let pool = Pool::new(scope.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
-    let slots = pool.slots_seen()?;
+    let slots = pool.inspect_slots()?;
     let own = expected.holdings().into_iter();
     own.map(|(owned, holding)| holding_seen(scope, facts, expected, owned, holding, &slots)).collect()
 }

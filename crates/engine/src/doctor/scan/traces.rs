@@ -27,7 +27,7 @@ pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> Res
         }
     }
     // The default pool, for runs whose own is unknown.
-    for slot in pool(scope.repository, scope.worktree_root).slots_seen()? {
+    for slot in pool(scope.repository, scope.worktree_root).inspect_slots()? {
         runs.extend(slot.holder.ok().flatten().map(|holder| holder.run));
     }
     let phases: BTreeSet<_> =
@@ -55,7 +55,7 @@ pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[Checkpo
 /// Finds everything that has the names of the run's lanes and agents.
 pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<RunTraces> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
-    let slots = pool(scope.repository, scope.worktree_root).slots_seen()?;
+    let slots = pool(scope.repository, scope.worktree_root).inspect_slots()?;
     let holds = |holder: &Option<lanewright_git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
     let slots = slots.into_iter().filter(|slot| slot.holder.as_ref().is_ok_and(holds)).collect();
     let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());

@@ -26,7 +26,7 @@ fn sees_committed_work_only(job: &JobId) -> bool {
 
 impl Executor {
     /// Notes what a setup or a gate wrote, if it is known what was uncommitted `before`.
-    pub(super) fn note_left_behind(
+    pub(super) fn note_generated(
         &self,
         worktree: &Path,
         gate_worktree: &GateWorktree,
@@ -41,7 +41,7 @@ impl Executor {
             Some(since) => self.repository.changed_paths(since, &self.repository.head_at(worktree)?.commit)?,
             None => Vec::new(),
         };
-        Ok(git::note_left_behind(worktree, &before, &agents)?)
+        Ok(git::note_generated(worktree, &before, &agents)?)
     }
 
     /// A lane's gates and tests see committed work only (SPEC §3.1): what others changed in tracked files of its
@@ -57,7 +57,7 @@ impl Executor {
             self.refuse_other_head(worktree, context)?;
             if git::has_changes(worktree)? {
                 self.keep_worktree(&context.before_reset(None), worktree)?;
-                git::put_back(worktree)?;
+                git::reset_to_head(worktree)?;
             }
         }
         self.record_put_aside(job, Some(context), emit)

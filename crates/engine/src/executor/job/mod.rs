@@ -103,7 +103,7 @@ impl Executor {
         };
         let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, prepared.watched.as_ref(), emit))?;
         if let Some(gate_worktree) = &prepared.gate_worktree
-            && let Err(error) = self.note_left_behind(worktree, gate_worktree, before)
+            && let Err(error) = self.note_generated(worktree, gate_worktree, before)
         {
             tracing::debug!("what {job} left in {} is not known: {error}", worktree.display());
         }
@@ -130,7 +130,7 @@ impl Executor {
         emit: &dyn Fn(Event),
     ) -> Result<()> {
         let Some(context) = context else {
-            self.repository.vouch_for(workplace)?;
+            self.repository.refuse_foreign_worktree(workplace)?;
             self.repository.refill_if_emptied(workplace)?;
             return Ok(self.repository.refuse_missing_branch(workplace)?);
         };
@@ -141,7 +141,7 @@ impl Executor {
         }
         self.retry_with_repairs(context, emit, || {
             self.reopen_if_lost(workplace, context)?.into_iter().for_each(emit);
-            self.repository.vouch_for(workplace)?;
+            self.repository.refuse_foreign_worktree(workplace)?;
             self.repository.refuse_missing_branch(workplace)?;
             if self.repository.refill_if_emptied(workplace)? {
                 let message = format!("all files of {} were gone; they were checked out again", workplace.display());

@@ -145,7 +145,7 @@ impl Executor {
     }
 
     fn has_usable_worktree(&self, holding: &HeldWorktree) -> bool {
-        !holding.busy && self.repository.vouch_for(&holding.worktree.path).is_ok()
+        !holding.busy && self.repository.refuse_foreign_worktree(&holding.worktree.path).is_ok()
     }
 
     /// Deals with the damaged objects of every lane that `wanted` names and that has something left to do.

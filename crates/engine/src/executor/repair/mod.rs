@@ -131,7 +131,7 @@ impl Executor {
     /// Stores objects again, from the files of the worktree, that git has lost.
     pub(super) fn restore_objects(&self, holding: &HeldWorktree, context: &LaneContext) -> Answer {
         let worktree = &holding.worktree;
-        if self.repository.vouch_for(&worktree.path).is_err() {
+        if self.repository.refuse_foreign_worktree(&worktree.path).is_err() {
             return Ok(Vec::new());
         }
         let base = &self.facts.base_commit;

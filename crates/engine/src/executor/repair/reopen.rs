@@ -21,7 +21,7 @@ impl Executor {
         let HeldWorktree { holder, worktree, .. } = holding;
         let is_half_checked_out = self.pool.is_half_checked_out(holder, worktree)?;
         let lost = match self.pool.set_lost_aside(holder, &worktree.path, context.at)? {
-            None if !is_half_checked_out => self.pool.only_made(worktree)?,
+            None if !is_half_checked_out => self.pool.never_checked_out(worktree)?,
             lost => lost,
         };
         if lost.is_none() && !is_half_checked_out {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, force_reference, forget_reference, write_bundle};
 use lanewright_model::{CommitId, RunId};
 
 use crate::state_sync::error::{Result, StateSyncError};
@@ -114,7 +114,7 @@ pub const KEPT: &str = "refs/lanewright/kept";
 
 /// Keeps the objects of a received state in `repository`, from which other clones borrow them.
 pub fn keep(repository: &Repository, received: &ReceivedState) -> Result<()> {
-    Ok(point_reference(repository, &format!("{KEPT}/{}", received.manifest.run_id), &received.commit)?)
+    Ok(force_reference(repository, &format!("{KEPT}/{}", received.manifest.run_id), &received.commit)?)
 }
 
 /// A ref that no other process uses at the same time.

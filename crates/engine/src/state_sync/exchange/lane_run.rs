@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lanewright_git::{PushRequest, Remote, Repository, forget_reference, point_reference};
+use lanewright_git::{PushRequest, Remote, Repository, force_reference, forget_reference};
 use lanewright_model::{CommitId, RunId};
 
 use crate::state_sync::error::{Result, StateSyncError};
@@ -78,7 +78,7 @@ pub fn known(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Op
 /// Keeps a state, with all that it leads to, as the one that the remote was last seen with.
 pub fn remember(repository: &Repository, remote: &Remote, state: &ReceivedState) -> Result<()> {
     let run = &state.manifest.run_id;
-    point_reference(repository, &seen_reference(remote, run), &state.commit)?;
+    force_reference(repository, &seen_reference(remote, run), &state.commit)?;
     Ok(forget_reference(repository, &incoming_reference(run))?)
 }
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lanewright_git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
+use lanewright_git::{Bundle, PushRequest, Remote, Repository, force_reference, forget_reference, write_bundle};
 use lanewright_model::cells::clean;
 use lanewright_model::{CommitId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -233,7 +233,7 @@ impl Ownership {
     }
 
     fn remember(&mut self, commit: CommitId) -> Result<()> {
-        point_reference(&self.repository, &self.seen(), &commit)?;
+        force_reference(&self.repository, &self.seen(), &commit)?;
         self.expected = Some(commit);
         Ok(())
     }

@@ -14,7 +14,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
 use lanewright_schedule::RunState;
-use lanewright_store::run_files::{RunFile, is_left_behind, is_plain};
+use lanewright_store::run_files::{RunFile, is_excluded, is_plain};
 use lanewright_store::run_log;
 
 use crate::state_sync::error::{Result, StateSyncError};
@@ -169,8 +169,7 @@ impl ReceivedState {
     /// request.
     pub(crate) fn refuse_foreign_files(&self) -> Result<()> {
         let foreign = |entry: &&TreeEntry| {
-            let is_for_a_process =
-                entry.path.strip_prefix(FILES).is_some_and(|path| path.split('/').any(is_left_behind));
+            let is_for_a_process = entry.path.strip_prefix(FILES).is_some_and(|path| path.split('/').any(is_excluded));
             entry.kind != TreeEntryKind::File || !is_plain(&entry.path) || is_for_a_process
         };
         match self.entries.iter().find(foreign) {

@@ -3,7 +3,7 @@
 //! Everything is checked before anything is created. What is created before the run log is harmless without it
 //! and found again by the next try; the log comes last and in one step.
 
-use lanewright_git::{Pool, Publication, Remote, Repository, obstacle_to_publishing, point_reference, publish};
+use lanewright_git::{Pool, Publication, Remote, Repository, force_reference, publish, publish_blocker};
 use lanewright_model::event::{Event, Place, RunMoved};
 use lanewright_model::{CommitId, ExitCause, JobExit, JobId, MergeMode, Timestamp};
 use lanewright_schedule::RunState;
@@ -61,7 +61,7 @@ impl Destination<'_> {
     /// Records the received commit as the state of the remote, so that the next push continues from there.
     pub fn remember(&self, received: &ReceivedState) -> Result<()> {
         let seen = seen_reference(self.remote, &received.manifest.run_id);
-        Ok(point_reference(self.repository, &seen, &received.commit)?)
+        Ok(force_reference(self.repository, &seen, &received.commit)?)
     }
 
     /// Restores a run that this clone does not have.
@@ -72,7 +72,7 @@ impl Destination<'_> {
         let Fitting { contents, integration, missing } = fitting(self.repository, self.remote, received)?;
         run_files::restore(self.directory, &contents.files)?;
         for (name, commit) in &missing {
-            point_reference(self.repository, name, commit)?;
+            force_reference(self.repository, name, commit)?;
         }
         if let Some((from, to)) = &integration {
             self.move_integration(received, from.as_ref(), to)?;
@@ -90,7 +90,7 @@ impl Destination<'_> {
     fn move_integration(&self, received: &ReceivedState, from: Option<&CommitId>, to: &CommitId) -> Result<()> {
         let branch = &received.manifest.base_branch;
         let Some(from) = from else {
-            return Ok(point_reference(self.repository, &format!("refs/heads/{branch}"), to)?);
+            return Ok(force_reference(self.repository, &format!("refs/heads/{branch}"), to)?);
         };
         match publish(self.repository, branch, from, to)? {
             Publication::Published | Publication::AlreadyThere => Ok(()),
@@ -175,7 +175,7 @@ fn integration_move(
         let (branch, run) = (branch.clone(), received.manifest.run_id.clone());
         return Err(StateSyncError::Diverged { branch, here, there, run });
     }
-    match obstacle_to_publishing(repository, branch, &here, there)? {
+    match publish_blocker(repository, branch, &here, there)? {
         Some(obstacle) => Err(obstructed(branch, &obstacle)),
         None => Ok(Some((Some(here), there.clone()))),
     }
@@ -197,9 +197,9 @@ pub fn lost_job(job: &JobId, there: &Manifest, at: Timestamp) -> Event {
 
 fn obstructed(branch: &str, obstacle: &Publication) -> StateSyncError {
     let reason = match obstacle {
-        Publication::CheckedOutDirty { worktree, obstacles } => {
-            let (place, paths) = (worktree.display(), obstacles.paths.join(", "));
-            format!("`{branch}` is checked out in {place}, and in the way there is: {paths}; {}", obstacles.remedy)
+        Publication::CheckedOutDirty { worktree, blockers } => {
+            let (place, paths) = (worktree.display(), blockers.paths.join(", "));
+            format!("`{branch}` is checked out in {place}, and in the way there is: {paths}; {}", blockers.remedy)
         }
         _ => format!("`{branch}` moved meanwhile; do the same again"),
     };

@@ -4,7 +4,7 @@ pub(crate) mod follow;
 pub(crate) mod pack;
 mod secrets;
 
-use lanewright_git::{PushRequest, Remote, forget_reference, point_reference};
+use lanewright_git::{PushRequest, Remote, force_reference, forget_reference};
 use lanewright_model::{CommitId, RunId};
 
 use crate::state_sync::error::{Result, StateSyncError};
@@ -71,7 +71,7 @@ impl StatePusher {
                 return Err(refused(source, remote, &packed.manifest));
             }
         }
-        point_reference(&source.repository, &seen, &packed.commit)?;
+        force_reference(&source.repository, &seen, &packed.commit)?;
         forget_reference(&source.repository, &outgoing_reference(&source.run))?;
         self.packer = packer;
         let reference = state_reference(&source.run);

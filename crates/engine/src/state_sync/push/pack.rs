@@ -290,7 +290,7 @@ fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec
     let unnamed: BTreeSet<CommitId> =
         state.plan().indices().flat_map(|lane| unnamed(state.lane(lane))).cloned().collect();
     let mut parents = manifest.commits();
-    parents.extend(source.repository.commits_here(unnamed)?);
+    parents.extend(source.repository.existing_commits(unnamed)?);
     parents.sort();
     parents.dedup();
     Ok(parents)

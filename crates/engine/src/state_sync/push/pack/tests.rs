@@ -154,7 +154,7 @@ impl Run {
 
     /// Packs with `packer`, and everything at once: both must be the same. Returns what the commit has.
     fn pack(&self, packer: &mut Packer) -> String {
-        packer.files.assume_settled();
+        packer.files.assume_stable();
         let changed = packer.pack(&self.source).unwrap();
         let whole = Packer::default().pack(&self.source).unwrap();
         let listed = |packed: &Packed| git(&self.root, &["ls-tree", "-r", packed.commit.as_str()]);

@@ -49,7 +49,7 @@ fn interrupted_adds(world: &World) -> [(&'static str, Leave<'_>); 5] {
 }
 
 pinned_tests! {
-    fn an_interrupted_add_is_repaired() {
+    fn interrupted_worktree_add_is_repaired() {
         let world = World::new();
         let users = world.main.with_file_name("users");
         git(&world.main, &["worktree", "add", "-q", "--detach", users.to_str().unwrap()]);
@@ -67,7 +67,7 @@ pinned_tests! {
         }
     }
 
-    fn half_a_removal_is_finished() {
+    fn interrupted_slot_removal_is_finished() {
         let world = World::new();
         let pool = world.pool(1);
         let slot = pool.open(&holder("A", None), &detached(&world.head())).unwrap();
@@ -80,7 +80,7 @@ pinned_tests! {
         assert_eq!(world.worktrees(), [""; 0]);
     }
 
-    fn a_slot_that_another_holder_claims_is_not_claimed_back() {
+    fn restore_claim_spares_claim_of_other_holder() {
         let world = World::new();
         let (pool, first) = (world.pool(1), holder("A", None));
         let slot = pool.open(&first, &fresh("lane/P1/A", &world.head())).unwrap();
@@ -101,7 +101,7 @@ pinned_tests! {
         assert_eq!(pool.restore_claim(&second, &worktree).unwrap(), ClaimFound::Held);
     }
 
-    fn half_a_checkout_is_finished() {
+    fn interrupted_checkout_is_finished() {
         let world = World::new();
         let (base, pool, held_by) = (world.head(), world.pool(1), holder("A", None));
         let want = fresh("lane/P1/A", &base);
@@ -186,8 +186,8 @@ fn set_state(path: &std::path::Path, state: &str) {
 
 /// A Lanewright is killed while its git checks out; that git goes on. Whoever asks next has to wait for it.
 #[test]
-fn a_git_that_outlives_its_lanewright_keeps_its_slot() {
-    const NAME: &str = concat!(module_path!(), "::a_git_that_outlives_its_lanewright_keeps_its_slot");
+fn orphaned_git_keeps_slot_lock() {
+    const NAME: &str = concat!(module_path!(), "::orphaned_git_keeps_slot_lock");
     fn victim(main: &Path) {
         let repository = lanewright_git::Repository::discover(main).unwrap();
         let start = head(main);
@@ -257,8 +257,8 @@ fn whole_life(main: &Path, base: &CommitId) {
 
 /// Lanewright and every git of its own are killed at many moments; whoever asks again gets it all done.
 #[test]
-fn killed_at_any_moment_all_is_done_when_asked_again() {
-    const NAME: &str = concat!(module_path!(), "::killed_at_any_moment_all_is_done_when_asked_again");
+fn open_killed_at_any_moment_is_repeatable() {
+    const NAME: &str = concat!(module_path!(), "::open_killed_at_any_moment_is_repeatable");
     fn body() {
         if let Some(main) = std::env::var_os("LANEWRIGHT_GIT_TEST_VICTIM") {
             let base = CommitId::new(&std::env::var("LANEWRIGHT_GIT_TEST_BASE").unwrap()).unwrap();

@@ -8,9 +8,9 @@ use lanewright_files::{FileError, atomic, regular_file};
 use lanewright_model::RunId;
 use lanewright_model::event::Record;
 
-use super::error::{Damage, LogError};
-use super::record;
-use super::run_log::scan_all;
+use crate::error::{Damage, LogError};
+use crate::record;
+use crate::run_log::scan_all;
 
 /// The readable part of a damaged log.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lanewright_git::{Publication, publish, settle_checkouts, settle_switches};
+use lanewright_git::{Publication, publish, sync_after_switches, sync_checkouts};
 use lanewright_model::CommitId;
 
 use crate::support::*;
@@ -46,7 +46,7 @@ fn note(world: &World) -> bool {
 }
 
 pinned_tests! {
-    fn a_checkout_that_is_behind_is_brought_into_step_by_any_of_the_looks() {
+    fn stale_checkout_is_synced_by_every_query() {
         for earlier in [0, 1] {
             let world = World::new();
             let tips = published_alone(&world);
@@ -57,7 +57,7 @@ pinned_tests! {
             assert_ne!(status(&world.main), "");
             write(&world.main.join("a.txt"), "mine\n");
             write(&world.main.join("untracked"), "mine\n");
-            assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+            assert_eq!(sync_checkouts(&world.repository(), "main").unwrap(), None);
             assert_eq!(status(&world.main), " M a.txt\n?? untracked");
             assert_eq!(fs::read_to_string(world.main.join("new.txt")).unwrap(), "newer\n");
             assert_eq!(world.head(), tips[2]);
@@ -65,18 +65,18 @@ pinned_tests! {
         }
     }
 
-    fn a_branch_that_was_made_in_a_checkout_that_is_behind_is_brought_into_step() {
+    fn branch_created_in_stale_checkout_is_synced() {
         let world = World::new();
         let tips = published_alone(&world);
         end_switch(&world);
         git(&world.main, &["branch", "taken-along"]);
         git(&world.main, &["symbolic-ref", "HEAD", "refs/heads/taken-along"]);
-        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_checkouts(&world.repository(), "main").unwrap(), None);
         assert_eq!((world.head(), status(&world.main).as_str()), (tips[2].clone(), ""));
         assert_eq!(git(&world.main, &["rev-parse", "main"]), tips[2].as_str());
     }
 
-    fn the_next_publication_moves_a_checkout_along_that_is_behind() {
+    fn next_publish_syncs_stale_checkout() {
         let world = World::new();
         let tips = published_alone(&world);
         end_switch(&world);
@@ -85,7 +85,7 @@ pinned_tests! {
         assert_eq!((world.head(), status(&world.main).as_str()), (next, ""));
     }
 
-    fn a_change_of_the_users_is_named_with_commands_that_lose_nothing() {
+    fn change_in_stale_checkout_is_reported_with_remedy() {
         type Change = (&'static str, fn(&World), &'static str);
         let changes: [Change; 2] = [
             ("an untracked file in the way", |world| write(&world.main.join("new.txt"), "mine\n"), "new.txt"),
@@ -97,30 +97,30 @@ pinned_tests! {
             end_switch(&world);
             change(&world);
             let (before, files) = (world.users_state(), contents(&world.main));
-            let look = || settle_checkouts(&world.repository(), "main").unwrap();
+            let look = || sync_checkouts(&world.repository(), "main").unwrap();
             for _ in 0..2 {
-                let Some(Publication::CheckedOutDirty { obstacles, .. }) = look() else { panic!("{name}") };
-                assert_eq!(obstacles.paths, [path], "{name}");
-                assert!(obstacles.remedy.contains("do not commit"), "{name}: {}", obstacles.remedy);
+                let Some(Publication::CheckedOutDirty { blockers, .. }) = look() else { panic!("{name}") };
+                assert_eq!(blockers.paths, [path], "{name}");
+                assert!(blockers.remedy.contains("do not commit"), "{name}: {}", blockers.remedy);
                 let detach = format!("git switch --detach {} && git stash", tips[0].short());
-                assert!(obstacles.remedy.contains(&detach), "{name}: {}", obstacles.remedy);
+                assert!(blockers.remedy.contains(&detach), "{name}: {}", blockers.remedy);
             }
-            assert!(settle_switches(&world.repository(), "main").unwrap().is_some(), "{name}: the search does not end");
+            assert!(sync_after_switches(&world.repository(), "main").unwrap().is_some(), "{name}: the search does not end");
             assert_eq!((world.users_state(), contents(&world.main)), (before, files), "{name}");
         }
     }
 
-    fn what_a_user_stages_beside_what_moves_keeps_no_checkout_behind() {
+    fn unrelated_staged_change_does_not_block_sync() {
         let world = World::new();
         let tips = published_alone(&world);
         end_switch(&world);
         write(&world.main.join("s"), "mine\n");
         git(&world.main, &["add", "s"]);
-        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_checkouts(&world.repository(), "main").unwrap(), None);
         assert_eq!((world.head(), status(&world.main).as_str()), (tips[2].clone(), "A  s"));
     }
 
-    fn what_a_user_stages_on_a_branch_with_commits_of_its_own_is_theirs() {
+    fn staged_change_on_diverged_branch_is_kept() {
         let world = World::new();
         let base = world.head();
         git(&world.main, &["switch", "-q", "--create", "desk"]);
@@ -130,23 +130,23 @@ pinned_tests! {
         assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
         // The index holds just what the tip before the publication holds.
         git(&world.main, &["rm", "-q", "mine.txt"]);
-        for look in [settle_checkouts, settle_switches] {
+        for look in [sync_checkouts, sync_after_switches] {
             assert_eq!(look(&world.repository(), "main").unwrap(), None);
             assert_eq!(status(&world.main), "D  mine.txt");
         }
     }
 
-    fn a_branch_without_a_commit_in_the_users_checkout_prevents_nothing() {
+    fn unborn_branch_does_not_block_publish() {
         let world = World::new();
         let base = world.head();
         let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
         let repository = world.repository();
         git(&world.main, &["switch", "-q", "--orphan", "pages"]);
         assert_eq!(publish(&repository, "main", &base, &next).unwrap(), Publication::Published);
-        assert_eq!(settle_switches(&repository, "main").unwrap(), None);
+        assert_eq!(sync_after_switches(&repository, "main").unwrap(), None);
     }
 
-    fn a_branch_that_git_made_of_the_earlier_tip_and_put_at_the_later_one_is_brought_into_step() {
+    fn branch_created_from_earlier_tip_is_synced() {
         let world = World::new();
         let base = world.head();
         let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
@@ -156,23 +156,23 @@ pinned_tests! {
         git(&world.main, &["update-ref", "refs/heads/main", next.as_str()]);
         git(&world.main, &["branch", "desk", "main"]);
         git(&world.main, &["symbolic-ref", "HEAD", "refs/heads/desk"]);
-        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_checkouts(&world.repository(), "main").unwrap(), None);
         assert_eq!((world.head(), status(&world.main).as_str()), (next, ""));
     }
 
-    fn what_a_user_stages_on_a_branch_that_moved_along_is_theirs() {
+    fn staged_change_on_synced_branch_is_kept() {
         let world = World::new();
         let base = world.head();
         let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
         assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
-        assert_eq!(settle_switches(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_after_switches(&world.repository(), "main").unwrap(), None);
         // The index holds just what the earlier tip holds.
         git(&world.main, &["rm", "-q", "new.txt"]);
-        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_checkouts(&world.repository(), "main").unwrap(), None);
         assert_eq!(status(&world.main), "D  new.txt");
     }
 
-    fn a_checkout_whose_branch_moved_on_without_lanewright_is_left() {
+    fn checkout_of_branch_moved_by_others_is_not_synced() {
         let world = World::new();
         let base = world.head();
         let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
@@ -183,30 +183,30 @@ pinned_tests! {
         git(&world.main, &["update-ref", "refs/heads/main", foreign.as_str()]);
         assert!(note(&world), "the publication has just been");
         let left = git(&world.main, &["status", "--porcelain"]);
-        assert_eq!(settle_checkouts(&repository, "main").unwrap(), None);
+        assert_eq!(sync_checkouts(&repository, "main").unwrap(), None);
         let published = publish(&repository, "main", &foreign, &merge).unwrap();
         let is_named = |paths: &[String]| paths[0].contains("by another program");
-        assert!(matches!(published, Publication::CheckedOutDirty { obstacles, .. } if is_named(&obstacles.paths)));
+        assert!(matches!(published, Publication::CheckedOutDirty { blockers, .. } if is_named(&blockers.paths)));
         assert_eq!((world.head(), git(&world.main, &["status", "--porcelain"])), (foreign, left));
     }
 
-    fn a_note_of_an_older_version_is_heeded() {
+    fn published_note_of_older_version_is_read() {
         let world = World::new();
         let tips = published_alone(&world);
         let older = format!("{{\"main\":\"{}\"}}", tips[0]);
         write(&world.main.join(".git/lanewright/published.json"), &older);
         end_switch(&world);
-        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_checkouts(&world.repository(), "main").unwrap(), None);
         assert_eq!((world.head(), status(&world.main).as_str()), (tips[2].clone(), ""));
     }
 
-    fn a_checkout_in_step_ends_the_search() {
+    fn current_checkout_removes_published_note() {
         let world = World::new();
         published_alone(&world);
         assert!(note(&world));
         git(&world.main, &["switch", "-q", "main"]);
         git(&world.main, &["rm", "-q", "new.txt"]);
-        assert_eq!(settle_switches(&world.repository(), "main").unwrap(), None);
+        assert_eq!(sync_after_switches(&world.repository(), "main").unwrap(), None);
         assert!(!note(&world));
         assert_eq!(status(&world.main), "D  new.txt");
     }

@@ -3,8 +3,7 @@
 
 use std::cmp::Reverse;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -29,7 +28,7 @@ const TAILS: [u64; 2] = [1 << 11, 1 << 14];
 
 /// An unfinished run, as far as both ends of its log tell of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Glance {
+pub struct LogSummary {
     pub started: RunStarted,
     /// Where its worktrees are: where it began, or where it was taken to.
     pub worktree_root: PathBuf,
@@ -44,11 +43,11 @@ pub struct Glance {
 impl StateDirectory {
     /// The unfinished runs among the hundred whose logs changed last, latest first. Logs of other
     /// writers, logs that are kept elsewhere and logs that cannot be read are passed over.
-    pub fn unfinished_at_a_glance(&self) -> Vec<Glance> {
+    pub fn unfinished_runs(&self) -> Vec<LogSummary> {
         let mut logs: Vec<(SystemTime, PathBuf)> =
             entries(&self.path()).unwrap_or_default().into_iter().filter_map(changed_log).collect();
         logs.sort_unstable_by_key(|(changed, _)| Reverse(*changed));
-        logs.iter().take(LOGS).filter_map(|(_, log)| glance(log).ok().flatten()).collect()
+        logs.iter().take(LOGS).filter_map(|(_, log)| log_summary(log).ok().flatten()).collect()
     }
 }
 
@@ -58,49 +57,48 @@ pub struct Logs {
     /// The runs that may be unfinished, in any order: all but those whose logs end with saying that they are done or
     /// rolled back.
     pub open: Vec<RunId>,
-    logs: Vec<(Seen, PathBuf)>,
+    logs: Vec<(LogEnd, PathBuf)>,
 }
 
 impl Logs {
     /// Without the runs that were rolled back.
     #[must_use]
     pub fn without_rolled_back(mut self) -> Self {
-        self.logs.retain(|(seen, _)| seen.outcome != Some(RunOutcome::RolledBack));
+        self.logs.retain(|(log_end, _)| log_end.outcome != Some(RunOutcome::RolledBack));
         self
     }
 }
 
 impl StateDirectory {
     /// Looks at every log; each is opened once.
-    ///
-    /// # Errors
-    /// `FileError` when a directory is there and cannot be read.
-    pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
+    pub fn log_summaries(&self) -> Result<Logs, FileError> {
         let paths: Vec<PathBuf> = entries(&self.path())?.into_iter().filter(|path| run_of(path).is_some()).collect();
         // A matter of system calls, of which every core can do its share.
         let share = share_of_core(paths.len(), ALONE);
-        let seen = map_shares(&paths, share, |log| seen(log).unwrap_or_default());
+        let log_end = map_shares(&paths, share, |log| log_end(log).unwrap_or_default());
         let open = match &self.log {
             Some(_) => self.runs()?,
             None => {
-                let is_open = |seen: &Seen| !seen.outcome.is_some_and(RunOutcome::is_over);
-                paths.iter().zip(&seen).filter(|(_, seen)| is_open(seen)).filter_map(|(path, _)| run_of(path)).collect()
+                let is_open = |log_end: &LogEnd| !log_end.outcome.is_some_and(RunOutcome::is_over);
+                paths
+                    .iter()
+                    .zip(&log_end)
+                    .filter(|(_, log_end)| is_open(log_end))
+                    .filter_map(|(path, _)| run_of(path))
+                    .collect()
             }
         };
-        Ok(Logs { open, logs: seen.into_iter().zip(paths).collect() })
+        Ok(Logs { open, logs: log_end.into_iter().zip(paths).collect() })
     }
 
     /// The run that began last; `None`: there is none. Of its `logs` some are read: as many as may have begun later.
-    ///
-    /// # Errors
-    /// `FileError` when the directory is there and cannot be read.
     pub fn newest(&self, logs: &Logs) -> Result<Option<RunId>, FileError> {
         if self.log.is_some() {
             return Ok(self.runs()?.into_iter().next());
         }
         // None begins after its last change.
         let mut logs: Vec<_> =
-            logs.logs.iter().filter_map(|(seen, log)| Some((seen.changed, run_of(log)?, log))).collect();
+            logs.logs.iter().filter_map(|(log_end, log)| Some((log_end.changed, run_of(log)?, log))).collect();
         logs.sort_unstable_by(|one, other| other.cmp(one));
         let mut newest: Option<(Timestamp, RunId)> = None;
         for (changed, run, log) in logs {
@@ -132,9 +130,9 @@ fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
     Some((metadata.modified().ok()?, path))
 }
 
-/// What is seen of a log that is looked at in passing.
+/// What is log_end of a log that is looked at in passing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Seen {
+struct LogEnd {
     /// How its run ended; `None`: it has not.
     outcome: Option<RunOutcome>,
     changed: Option<Timestamp>,
@@ -143,15 +141,15 @@ struct Seen {
 /// So many logs are looked at by one thread.
 const ALONE: usize = 100;
 
-fn seen(log: &Path) -> io::Result<Seen> {
+fn log_end(log: &Path) -> io::Result<LogEnd> {
     let file = regular_file::open(log)?;
     let metadata = file.metadata()?;
     let last = last_outcome(&end(&file, metadata.len(), TAILS[0])?);
-    Ok(Seen { outcome: last.flatten(), changed: metadata.modified().ok().and_then(moment) })
+    Ok(LogEnd { outcome: last.flatten(), changed: metadata.modified().ok().and_then(moment) })
 }
 
 /// What both ends of a log tell; `None`: its run is over, has not begun, or is not ours.
-fn glance(log: &Path) -> io::Result<Option<Glance>> {
+fn log_summary(log: &Path) -> io::Result<Option<LogSummary>> {
     let file = regular_file::open(log)?;
     let length = file.metadata()?.len();
     let (mut outcome, mut tail) = (None, Vec::new());
@@ -166,12 +164,13 @@ fn glance(log: &Path) -> io::Result<Option<Glance>> {
     }
     let head = piece(&file, 0, HEAD.min(length))?;
     let started = head.split(|&byte| byte == b'\n').next().and_then(event);
-    let begun = length > HEAD || lines(&head).any(|line| [CHECKPOINT, BLOCKED].iter().any(|word| says(line, word)));
+    let begun =
+        length > HEAD || lines(&head).any(|line| record::word_of(line).is_some_and(|word| BEGUN.contains(&word)));
     Ok(match started {
         Some(Event::RunStarted(started)) if begun => {
             let worktree_root = worktree_root(&started, &file, length)?;
             let (outcome, answered) = (outcome.flatten(), answered(&tail));
-            Some(Glance { started: *started, worktree_root, outcome, answered, length })
+            Some(LogSummary { started: *started, worktree_root, outcome, answered, length })
         }
         _ => None,
     })
@@ -186,7 +185,7 @@ fn worktree_root(started: &RunStarted, log: &File, length: u64) -> io::Result<Pa
     }
     for (from, most) in [(length.saturating_sub(MOST), MOST), (0, MOST)] {
         let part = piece(log, from, most.min(length))?;
-        let moved = lines(&part).rev().find(|line| says(line, b"\"event\":\"run_moved\"")).and_then(event);
+        let moved = lines(&part).rev().find(|line| record::word_of(line) == Some("run_moved")).and_then(event);
         if let Some(Event::RunMoved(moved)) = moved {
             return Ok(moved.to.worktree_root);
         }
@@ -198,8 +197,7 @@ fn worktree_root(started: &RunStarted, log: &File, length: u64) -> io::Result<Pa
 const MOST: u64 = 1 << 18;
 
 /// Without one of these a run has nothing to continue: `at_resume::has_begun`.
-const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
-const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
+const BEGUN: [&str; 2] = ["checkpoint_reached", "lane_blocked"];
 
 /// The lanes that were answered after the run had ended.
 fn answered(tail: &[u8]) -> Vec<LaneId> {
@@ -210,15 +208,9 @@ fn answered(tail: &[u8]) -> Vec<LaneId> {
 
 /// The state of the run by the last line that has one; `None`: no line does.
 fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
-    lines(tail).rev().find_map(|line| {
-        let may_tell =
-            [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\"", b"\"event\":\"rollback_begun\""];
-        may_tell
-            .iter()
-            .any(|word| says(line, word))
-            .then(|| ending(line).or_else(|| event(line)?.facts().run_outcome))
-            .flatten()
-    })
+    let may_have = |word: &str| word.starts_with("run_") || ["lane_rolled_back", "rollback_begun"].contains(&word);
+    let mut lines = lines(tail).rev().filter(|line| record::word_of(line).is_some_and(may_have));
+    lines.find_map(|line| ending(line).or_else(|| event(line)?.facts().run_outcome))
 }
 
 /// What [`Event::run_outcome`] says of the end of a run, without the rest of the line being read: there are many of these.
@@ -240,28 +232,14 @@ fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     text.split(|&byte| byte == b'\n')
 }
 
-/// The columns of a line are longer than this by no name that there can be, in bytes.
-const COLUMNS: usize = 512;
-
-/// Whether `word` is among the columns of a line.
-fn says(line: &[u8], word: &[u8]) -> bool {
-    line[..line.len().min(COLUMNS)].windows(word.len()).any(|part| part == word)
-}
-
 fn end(file: &File, length: u64, most: u64) -> io::Result<Vec<u8>> {
     piece(file, length.saturating_sub(most), most.min(length))
 }
 
-fn piece(file: &File, from: u64, length: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-    let mut read = 0;
-    while read < bytes.len() {
-        match file.read_at(&mut bytes[read..], from + read as u64)? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    bytes.truncate(read);
+fn piece(mut file: &File, from: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -282,8 +260,8 @@ mod tests {
         Event::RunFinished { outcome, code: 0 }
     }
 
-    /// What is seen of a run whose log holds `events` after its first line.
-    fn seen(events: &[Event]) -> Option<Option<RunOutcome>> {
+    /// What is log_end of a run whose log holds `events` after its first line.
+    fn log_end(events: &[Event]) -> Option<Option<RunOutcome>> {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
         state.create().unwrap();
@@ -293,30 +271,30 @@ mod tests {
             journal.append(at(1), &event).unwrap();
         }
         journal.sync().unwrap();
-        state.unfinished_at_a_glance().pop().map(|glance| glance.outcome)
+        state.unfinished_runs().pop().map(|log_summary| log_summary.outcome)
     }
 
     #[test]
-    fn a_run_is_unfinished_until_its_last_word_is_that_it_is_done() {
+    fn run_is_unfinished_until_outcome_is_done() {
         let rolled_back = Event::LaneRolledBack { lane: lane(), integration: None, kept: vec![] };
-        assert_eq!(seen(&[checkpoint()]), Some(None));
-        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Blocked)]), Some(Some(RunOutcome::Blocked)));
-        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done)]), None);
-        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), noted(None, "x")]), None);
-        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), rolled_back.clone()]), Some(None));
+        assert_eq!(log_end(&[checkpoint()]), Some(None));
+        assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Blocked)]), Some(Some(RunOutcome::Blocked)));
+        assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done)]), None);
+        assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done), noted(None, "x")]), None);
+        assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done), rolled_back.clone()]), Some(None));
         let begun = Event::RollbackBegun { lane: lane() };
-        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), begun]), Some(None));
-        assert_eq!(seen(&[checkpoint(), rolled_back, finished(RunOutcome::RolledBack)]), None);
+        assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done), begun]), Some(None));
+        assert_eq!(log_end(&[checkpoint(), rolled_back, finished(RunOutcome::RolledBack)]), None);
     }
 
     #[test]
-    fn a_run_that_never_began_is_nothing_to_tell_of() {
-        assert_eq!(seen(&[]), None);
-        assert_eq!(seen(&[noted(None, "\"event\":\"lane_blocked")]), None);
+    fn run_without_checkpoint_is_not_unfinished() {
+        assert_eq!(log_end(&[]), None);
+        assert_eq!(log_end(&[noted(None, "\"event\":\"lane_blocked")]), None);
     }
 
     #[test]
-    fn a_run_that_was_taken_elsewhere_has_its_worktrees_there() {
+    fn moved_run_has_worktrees_at_new_root() {
         let root = tempfile::tempdir().unwrap();
         let (state, run) = (StateDirectory::new(root.path()), RunId::new("r1").unwrap());
         state.create().unwrap();
@@ -327,19 +305,19 @@ mod tests {
             journal.append(at(1), &event).unwrap();
         }
         journal.sync().unwrap();
-        let seen = state.unfinished_at_a_glance();
-        assert_eq!(seen.iter().map(|it| it.worktree_root.to_str().unwrap()).collect::<Vec<_>>(), ["/second"]);
+        let log_end = state.unfinished_runs();
+        assert_eq!(log_end.iter().map(|it| it.worktree_root.to_str().unwrap()).collect::<Vec<_>>(), ["/second"]);
     }
 
     #[test]
-    fn a_long_log_is_known_by_its_ends() {
+    fn long_log_is_summarized_by_its_ends() {
         let long = vec![noted(None, &"x".repeat(1000)); 100];
-        assert_eq!(seen(&[vec![checkpoint()], long.clone()].concat()), Some(None));
-        assert_eq!(seen(&[vec![checkpoint()], long, vec![finished(RunOutcome::Done)]].concat()), None);
+        assert_eq!(log_end(&[vec![checkpoint()], long.clone()].concat()), Some(None));
+        assert_eq!(log_end(&[vec![checkpoint()], long, vec![finished(RunOutcome::Done)]].concat()), None);
     }
 
     #[test]
-    fn each_of_many_logs_is_recognized() {
+    fn many_logs_are_summarized() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
         state.create().unwrap();
@@ -358,23 +336,23 @@ mod tests {
             let text = [&done, &open, &done, &done][number % 4];
             std::fs::write(state.path().join(format!("r{number}.jsonl")), text).unwrap();
         }
-        let logs = state.logs_at_a_glance().unwrap();
+        let logs = state.log_summaries().unwrap();
         let kind_of = |name: &str| name.trim_start_matches('r').parse::<usize>().unwrap() % 4;
         assert_eq!(logs.open.len(), 52);
         assert!(logs.open.iter().all(|run| kind_of(run.as_str()) == 1));
     }
 
     #[test]
-    fn whatever_else_lies_there_is_passed_over() {
+    fn unknown_files_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
-        assert_eq!(state.unfinished_at_a_glance(), []);
+        assert_eq!(state.unfinished_runs(), []);
         state.create().unwrap();
         std::fs::create_dir(state.path().join("directory.jsonl")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", state.path().join("link.jsonl")).unwrap();
         let pipe = state.path().join("pipe.jsonl");
         assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
         std::fs::write(state.path().join("torn.jsonl"), "{\"seq\":1,\"event\":\"run_").unwrap();
-        assert_eq!(state.unfinished_at_a_glance(), []);
+        assert_eq!(state.unfinished_runs(), []);
     }
 }

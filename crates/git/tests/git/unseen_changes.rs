@@ -30,7 +30,7 @@ fn set_back(path: &Path) {
 }
 
 pinned_tests! {
-    fn a_new_file_is_found_in_a_directory_whose_time_was_set_back() {
+    fn new_file_found_despite_old_directory_mtime() {
         for settings in [&["core.trustctime=false"][..], &["core.trustctime=false", "core.untrackedCache=true"]] {
             let world = World::new();
             for setting in settings {
@@ -49,7 +49,7 @@ pinned_tests! {
         }
     }
 
-    fn a_file_whose_time_was_set_back_is_read_whatever_settings_say() {
+    fn edit_found_despite_old_file_mtime() {
         let world = World::new();
         for setting in ["core.trustctime=false", "core.checkStat=minimal", "core.ignoreStat=true"] {
             let (name, value) = setting.split_once('=').unwrap();
@@ -69,7 +69,7 @@ pinned_tests! {
         assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "b");
     }
 
-    fn a_link_that_is_no_longer_tracked_becomes_a_file_where_links_are_files() {
+    fn untracked_link_is_saved_as_file_without_symlinks() {
         let world = World::new();
         std::os::unix::fs::symlink("a.txt", world.main.join("link")).unwrap();
         commit(&world.main, "a link");
@@ -85,7 +85,7 @@ pinned_tests! {
         assert!(modes.contains(&"100644".to_owned()), "{modes:?}");
     }
 
-    fn flagged_files_are_watched_in_every_kind_of_index() {
+    fn edits_of_flagged_files_are_found_in_any_index() {
         for init in [&[][..], &["--object-format=sha256"]] {
             for how in ["--index-version=2", "--index-version=4", "--split-index"] {
                 let world = World::with(init);
@@ -120,7 +120,7 @@ pinned_tests! {
         }
     }
 
-    fn a_slot_is_opened_anew_without_what_a_flag_hides() {
+    fn slot_reuse_discards_edits_of_flagged_files() {
         let world = World::new();
         let pool = world.pool(1);
         let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
@@ -131,7 +131,7 @@ pinned_tests! {
         assert_eq!(fs::read_to_string(slot.path.join("a.txt")).unwrap(), "a\n");
     }
 
-    fn what_a_sparse_selection_leaves_out_stays_in_snapshots_and_commits() {
+    fn sparse_checkout_keeps_excluded_files_in_commits() {
         let world = World::new();
         let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
         git(&slot.path, &["sparse-checkout", "set", "--no-cone", "/a.txt"]);

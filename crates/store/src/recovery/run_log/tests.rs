@@ -28,7 +28,7 @@ fn write(path: &Path, lines: &[Vec<u8>]) {
 }
 
 #[test]
-fn one_wrong_byte_anywhere_in_a_line_is_a_loss_and_what_stands_before_is_saved() {
+fn salvage_keeps_records_before_damaged_line() {
     let (_directory, path, lines) = log(5);
     let whole = run_log::read(&path).unwrap().records;
     for at in 0..lines[2].len() {
@@ -47,7 +47,7 @@ fn one_wrong_byte_anywhere_in_a_line_is_a_loss_and_what_stands_before_is_saved()
 }
 
 #[test]
-fn what_stands_between_records_that_follow_each_other_costs_nothing() {
+fn damage_between_consecutive_records_loses_nothing() {
     let (_directory, path, mut lines) = log(4);
     let whole = run_log::read(&path).unwrap().records;
     let (_other, other, strange) = log(1);
@@ -64,7 +64,7 @@ fn what_stands_between_records_that_follow_each_other_costs_nothing() {
 }
 
 #[test]
-fn another_record_of_a_number_that_was_there_is_no_repetition() {
+fn different_record_with_same_number_is_damage() {
     let (_directory, path, mut lines) = log(4);
     let (_other, _, others) = log(2);
     let mut journal = Journal::create(&path.with_extension("x"), &r1(), &phase()).unwrap();
@@ -80,7 +80,7 @@ fn another_record_of_a_number_that_was_there_is_no_repetition() {
 }
 
 #[test]
-fn a_damaged_line_after_the_last_record_is_a_loss_too() {
+fn damaged_last_line_counts_as_lost() {
     let (_directory, path, mut lines) = log(3);
     lines[1] = b"zeros".to_vec();
     lines[2] = b"zeros".to_vec();
@@ -91,7 +91,7 @@ fn a_damaged_line_after_the_last_record_is_a_loss_too() {
 }
 
 #[test]
-fn the_damaged_log_is_kept_once() {
+fn damaged_log_is_copied_once() {
     let (directory, path, lines) = log(2);
     let aside = replace_log(&path, &[lines[0].as_slice(), b"\n"].concat()).unwrap();
     fs::copy(&aside, &path).unwrap();

@@ -8,7 +8,7 @@ use lanewright_git::{CommitRequest, commit_all, is_half_updated, move_branch, se
 use crate::support::*;
 
 pinned_tests! {
-    fn a_filter_that_failed_is_not_run_again() {
+    fn failed_filter_is_not_run_again() {
         let world = World::new();
         let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
         let runs = world.main.with_file_name("runs");
@@ -23,7 +23,7 @@ pinned_tests! {
         assert_eq!(fs::read_to_string(runs).unwrap(), "\n");
     }
 
-    fn an_update_that_git_refuses_leaves_nothing_to_finish() {
+    fn refused_update_leaves_no_intent() {
         let world = World::new();
         let (repository, base) = (world.repository(), world.head());
         let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &base)).unwrap();
@@ -45,7 +45,7 @@ pinned_tests! {
         assert_eq!(status(&slot.path), "");
     }
 
-    fn no_ref_is_missed_that_is_packed_at_the_same_moment() {
+    fn references_include_refs_packed_meanwhile() {
         let world = World::new();
         let (repository, head) = (world.repository(), world.head());
         let names: Vec<String> = (0..20).map(|number| format!("refs/lanewright/checkpoint/P1-A/{number:02}")).collect();

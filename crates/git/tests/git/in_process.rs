@@ -39,7 +39,7 @@ fn commands(trace: &Path) -> Vec<String> {
 }
 
 pinned_tests! {
-    fn a_commit_takes_one_command_and_its_snapshot_none() {
+    fn commit_starts_one_git_process_snapshot_none() {
         let world = World::new();
         let (slot, repository) = (lane(&world), world.repository());
         let trace = traced();
@@ -69,7 +69,7 @@ pinned_tests! {
         assert_eq!(keep(&world.head()), None);
     }
 
-    fn work_is_in_the_name_that_its_worktree_is_configured_with() {
+    fn commit_uses_identity_of_its_worktree() {
         let world = World::new();
         let (slot, repository) = (lane(&world), world.repository());
         git(&world.main, &["config", "extensions.worktreeConfig", "true"]);
@@ -83,7 +83,7 @@ pinned_tests! {
         }
     }
 
-    fn attributes_are_minded_wherever_they_stand() {
+    fn attributes_apply_from_every_source() {
         let everywhere = home().join("elsewhere");
         let places = ["main/.gitattributes", ".git/info/attributes", "user", "named"];
         for place in places {
@@ -108,7 +108,7 @@ pinned_tests! {
         }
     }
 
-    fn whoever_dies_between_index_and_branch_has_it_done_by_the_next() {
+    fn commit_interrupted_before_ref_is_completed() {
         let world = World::new();
         let (slot, repository) = (lane(&world), world.repository());
         // What it left: the index, and locks on it and on the branch.

@@ -1,5 +1,5 @@
 //! Objects that cannot be read, because a bad disk or a power cut emptied, changed or removed them: which ones a commit
-//! needs, and how they are stored again.
+//! needs, and how they are stored again. Called before an agent's work is committed, by a resume, a rollback and the doctor.
 //!
 //! Git writes no object whose file exists, whatever is in that file. So a damaged one has to make room first.
 
@@ -11,12 +11,12 @@ use lanewright_files::atomic;
 use lanewright_files::directory::{create_directories, free_name, sync_directory};
 use lanewright_model::CommitId;
 
-use crate::command::{Result, io_error};
+use crate::command::{Git, Result, io_error, nul_separated, path_text};
 use crate::fast::durable;
 use crate::fast::libgit2::oid;
+use crate::recovery::unreadable_commits::complaint_about;
 use crate::repo::{Repository, loose};
 use crate::snapshot::index::write_all_objects;
-use crate::snapshot::intact::complaint_about;
 
 /// An object that a commit needs and that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,4 +193,44 @@ fn loose_objects(directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// Stores objects again that git has lost, from the files of `worktree`: what its index and its head since `base` name.
+/// An index that still names lost objects then is made again as the head has it. Returns how many objects were lost and
+/// are stored again.
+///
+/// Git protects objects that nothing refers to yet only by their age, which `git gc --prune=now` ignores. An object is
+/// named by its content, so the files of a worktree are a copy of most of them.
+pub fn restore_lost_objects(repository: &Repository, worktree: &Path, base: &CommitId) -> Result<usize> {
+    let lost = named_and_lost(worktree, base)?;
+    if lost.is_empty() {
+        return Ok(0);
+    }
+    store_objects_again(repository, worktree, &lost)?;
+    if !lost_in_index(worktree)?.is_empty() {
+        repository.make_index(worktree)?;
+    }
+    Ok(lost.len().saturating_sub(named_and_lost(worktree, base)?.len()))
+}
+
+/// The objects that the index of `worktree`, or its head since `base`, names and git has not.
+fn named_and_lost(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>> {
+    let mut lost = lost_in_index(worktree)?;
+    let git = Git::new(worktree).args(["rev-list", "--objects", "--missing=print", "HEAD", "--not", base.as_str()]);
+    let listing = git.attempt()?;
+    let listing = String::from_utf8_lossy(&listing.stdout);
+    lost.extend(listing.lines().filter_map(|line| Some(line.strip_prefix('?')?.to_owned())));
+    Ok(lost)
+}
+
+fn lost_in_index(worktree: &Path) -> Result<BTreeSet<String>> {
+    let staged = Git::new(worktree).reading_only().args(["ls-files", "-z", "--stage"]).run()?;
+    let object = |entry| path_text(entry).split(' ').nth(1).map(|object| format!("{object}\n"));
+    // The commits of submodules are in other repositories.
+    let own = nul_separated(&staged).filter(|entry| !entry.starts_with(b"160000 "));
+    let names: BTreeSet<String> = own.filter_map(object).collect();
+    let list = names.into_iter().collect::<String>().into_bytes();
+    let kinds = Git::new(worktree).args(["cat-file", "--batch-check=%(objecttype)"]).input(list).run()?;
+    let missing = |line: &str| line.strip_suffix(" missing").map(str::to_owned);
+    Ok(String::from_utf8_lossy(&kinds).lines().filter_map(missing).collect())
 }

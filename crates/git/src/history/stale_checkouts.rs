@@ -22,10 +22,8 @@ use crate::repo::{Repository, commit_ids};
 /// checkout is rarely behind by more than one.
 const MAX_EARLIER_TIPS: usize = 256;
 
-/// Branches that were published.
 type Published = BTreeMap<String, Publications>;
 
-/// The publications of a branch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Publications {

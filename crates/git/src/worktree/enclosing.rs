@@ -10,14 +10,14 @@ use crate::worktree::{Claim, Holder};
 
 /// A worktree, and the main worktree of its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surrounding {
+pub struct EnclosingWorktree {
     /// The root of the worktree around us; absolute, without symbolic links.
     pub worktree: PathBuf,
     /// The root of the main worktree; the same, or another.
     pub main: PathBuf,
 }
 
-impl Surrounding {
+impl EnclosingWorktree {
     /// What is around `from`; `None`: no repository with a main worktree.
     pub fn of(from: &Path) -> Option<Self> {
         let from = fs::canonicalize(from).ok()?;

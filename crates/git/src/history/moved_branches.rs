@@ -7,19 +7,14 @@
 //! user stages, also with `git reset --soft` or `git revert --no-commit`, is nothing like it: there the log ends with the
 //! commit at which the branch is.
 
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::regular_file;
 use lanewright_model::CommitId;
 
-use crate::command::{Result, io_error};
+use crate::command::Result;
 use crate::history::{Blockers, index_lock, moving};
 use crate::query::operation_in;
-use crate::repo::{Repository, git_directory};
-
-/// How much of the end of a head's log is read, in bytes.
-const TAIL: u64 = 1 << 16;
+use crate::repo::{Repository, git_directory, head_log};
 
 /// What the entries of commands begin with that move the head, the index and the files of a checkout together.
 const OWN_MOVES: [&str; 12] = [
@@ -38,9 +33,10 @@ const OWN_MOVES: [&str; 12] = [
 ];
 
 /// The commit at which index and files of `worktree` still are, whose branch another program moved to `tip`.
-pub(crate) fn left_at(repository: &Repository, worktree: &Path, tip: &CommitId) -> Result<Option<CommitId>> {
+pub(crate) fn stale_since_move(repository: &Repository, worktree: &Path, tip: &CommitId) -> Result<Option<CommitId>> {
     let stands_at_tip = || -> Result<bool> { Ok(repository.head_at(worktree)?.commit == *tip) };
-    let Some(last) = last_own_move(worktree)?.filter(|last| last != tip) else { return Ok(None) };
+    let own = head_log(&git_directory(worktree)?)?.into_iter().find(|(_, message)| is_own_move(message));
+    let Some(last) = own.map(|(last, _)| last).filter(|last| last != tip) else { return Ok(None) };
     if !stands_at_tip()? || !repository.has_commit(&last)? {
         return Ok(None);
     }
@@ -54,13 +50,13 @@ pub(crate) fn left_at(repository: &Repository, worktree: &Path, tip: &CommitId) 
 }
 
 /// What to do about the first of the checkouts of `branch` that was left behind.
-pub fn first_left_behind(repository: &Repository, branch: &str) -> Result<Option<(PathBuf, Blockers)>> {
+pub fn first_stale_checkout(repository: &Repository, branch: &str) -> Result<Option<(PathBuf, Blockers)>> {
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(None) };
     for worktree in repository.all_checked_out(branch)? {
         if operation_in(&worktree)?.is_some() || index_lock(&worktree)?.is_some() {
             continue;
         }
-        if let Some(at) = left_at(repository, &worktree, &tip)? {
+        if let Some(at) = stale_since_move(repository, &worktree, &tip)? {
             let blockers = Blockers::left_behind(branch, &worktree, &at);
             return Ok(Some((worktree, blockers)));
         }
@@ -68,33 +64,24 @@ pub fn first_left_behind(repository: &Repository, branch: &str) -> Result<Option
     Ok(None)
 }
 
-/// The commit to which a command last moved the head of `worktree` together with its index; `None`: its log does not say.
-fn last_own_move(worktree: &Path) -> Result<Option<CommitId>> {
-    let path = git_directory(worktree)?.join("logs").join("HEAD");
-    let Ok(log) = regular_file::open(&path) else { return Ok(None) };
-    let length = log.metadata().map_err(io_error("read", &path))?.len();
-    let mut tail = vec![0; usize::try_from(length.min(TAIL)).unwrap_or_default()];
-    log.read_exact_at(&mut tail, length.saturating_sub(TAIL)).map_err(io_error("read", &path))?;
-    Ok(tail.split(|&byte| byte == b'\n').rev().find_map(own_move))
-}
-
-/// The commit to which an entry moves the head, if its command moved index and files as well.
-fn own_move(line: &[u8]) -> Option<CommitId> {
-    let text = String::from_utf8_lossy(line);
-    let (names, message) = text.split_once('\t')?;
-    let command = message.split(|it: char| !it.is_ascii_alphanumeric() && it != '-').next()?;
-    let moved = OWN_MOVES.contains(&command);
-    CommitId::new(names.split(' ').nth(1)?).ok().filter(|_| moved)
+/// Whether the command that left `message` in a head's log moved index and files as well.
+fn is_own_move(message: &str) -> bool {
+    let command = message.split(|it: char| !it.is_ascii_alphanumeric() && it != '-').next();
+    command.is_some_and(|command| OWN_MOVES.contains(&command))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repo::git_dir::log_entry;
 
     #[test]
-    fn entries_of_plumbing_are_no_moves_of_the_checkout() {
+    fn reflog_entries_of_plumbing_are_not_own_moves() {
         let (old, new) = ("a".repeat(40), "b".repeat(40));
-        let moved = |message: &str| own_move(format!("{old} {new} N <n@e> 1 +0000{message}").as_bytes());
+        let moved = |message: &str| {
+            let entry = log_entry(format!("{old} {new} N <n@e> 1 +0000{message}").as_bytes());
+            entry.filter(|(_, message)| is_own_move(message)).map(|(commit, _)| commit)
+        };
         for own in [
             "commit: x",
             "commit (amend): x",

@@ -9,12 +9,11 @@ use lanewright_model::CheckpointRecord;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::checkpoints::{CheckpointsError, lock_of, read, updated};
-use super::salvage::keep_aside;
+use crate::checkpoints::{CheckpointsError, lock_of, read, updated};
+use crate::recovery::run_log::keep_aside;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
-    /// The new path of the damaged file.
     pub aside: PathBuf,
     /// The number of its elements that could be read.
     pub recovered: usize,
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_are_whole_come_back_as_they_were_written() {
+    fn repair_keeps_text_of_whole_checkpoints() {
         let half = FOREIGN.split_at(70).0;
         let (_directory, path) = written(format!("[\n {FOREIGN},\n {half}, {FOREIGN}\n"));
         let repaired = repair(&path, &[]).unwrap().unwrap();
@@ -107,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_cost_one_record_only() {
+    fn invalid_utf8_loses_one_checkpoint_only() {
         let bad = [b"[".as_slice(), &FOREIGN.as_bytes()[..20], &[0xff], &FOREIGN.as_bytes()[20..], b","].concat();
         let (_directory, path) = written([&bad, FOREIGN.as_bytes(), b"]"].concat());
         assert_eq!(repair(&path, &[]).unwrap().unwrap().recovered, 1);
     }
 
     #[test]
-    fn a_file_that_can_be_read_is_left_alone() {
+    fn readable_checkpoints_are_not_repaired() {
         let (directory, path) = written("[ 1 ]");
         assert_eq!(repair(&path, &[]).unwrap(), None);
         assert_eq!(fs::read_to_string(&path).unwrap(), "[ 1 ]");

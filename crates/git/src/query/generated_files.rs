@@ -38,7 +38,7 @@ pub(crate) fn run_post_checkout(
     let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
     let written = contents(worktree, differing_from_head(worktree)?)?;
     if !written.is_empty() {
-        note(&git_directory(worktree)?.join(FROM_HOOK), &written)?;
+        note(worktree, FROM_HOOK, &written)?;
     }
     if output.status.success() {
         return Ok(None);
@@ -59,7 +59,7 @@ fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf> {
 }
 
 /// Forgets what an earlier hook, setup or gate wrote in `worktree`.
-pub(crate) fn forget_left_behind(worktree: &Path) -> Result<()> {
+pub(crate) fn forget_generated(worktree: &Path) -> Result<()> {
     atomic::remove_durably(&git_directory(worktree)?.join(LEFT_BEHIND))?;
     forget_uncommitted(worktree)?;
     Ok(atomic::remove_durably(&git_directory(worktree)?.join(FROM_HOOK))?)
@@ -87,21 +87,20 @@ pub fn uncommitted(worktree: &Path) -> Result<Contents> {
 
 /// Notes what a setup or a gate wrote in `worktree`, where `before` was uncommitted when it began. Paths that are the
 /// `agents` stay that.
-pub fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -> Result<()> {
+pub fn note_generated(worktree: &Path, before: &Contents, agents: &[String]) -> Result<()> {
     let mut left = uncommitted(worktree)?;
     left.retain(|path, blob| before.get(path) != Some(blob) && !agents.contains(&path_text(path)));
     if left.is_empty() {
         return Ok(());
     }
-    let place = git_directory(worktree)?.join(LEFT_BEHIND);
-    let mut all = noted(&place)?;
+    let mut all = noted(worktree, LEFT_BEHIND)?;
     all.extend(left);
-    note(&place, &all)
+    note(worktree, LEFT_BEHIND, &all)
 }
 
 /// Notes what is uncommitted in `worktree` now that a gate has ended there.
 pub fn note_uncommitted(worktree: &Path) -> Result<()> {
-    note(&git_directory(worktree)?.join(AT_THE_END), &uncommitted(worktree)?)
+    note(worktree, AT_THE_END, &uncommitted(worktree)?)
 }
 
 /// Forgets it, because another gate begins.
@@ -112,32 +111,32 @@ pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
 /// none where that is not known.
 pub fn changed_by_hand(worktree: &Path) -> Result<Vec<String>> {
-    let place = git_directory(worktree)?.join(AT_THE_END);
-    if !place.exists() {
+    if !git_directory(worktree)?.join(AT_THE_END).exists() {
         return Ok(Vec::new());
     }
-    let known = noted(&place)?;
+    let known = noted(worktree, AT_THE_END)?;
     let changed = uncommitted(worktree)?.into_iter().filter(|(path, blob)| known.get(path) != Some(blob));
     Ok(changed.map(|(path, _)| path_text(&path)).collect())
 }
 
-pub(crate) fn left_something(worktree: &Path) -> Result<bool> {
-    Ok(!noted(&git_directory(worktree)?.join(FROM_HOOK))?.is_empty())
+pub(crate) fn has_hook_files(worktree: &Path) -> Result<bool> {
+    Ok(!noted(worktree, FROM_HOOK)?.is_empty())
 }
 
-pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>> {
-    let written = noted(&git_directory(worktree)?.join(FROM_HOOK))?;
-    if written.is_empty() {
-        return Ok(Vec::new());
-    }
-    let now = contents(worktree, written.keys().cloned().collect())?;
-    Ok(now.into_iter().filter(|(path, blob)| written.get(path) == Some(blob)).map(|(path, _)| path).collect())
+pub(crate) fn unchanged_hook_files(worktree: &Path) -> Result<Vec<Vec<u8>>> {
+    unchanged(worktree, &noted(worktree, FROM_HOOK)?)
+}
+
+/// Those paths of `known` that still hold what they held.
+pub(crate) fn unchanged(worktree: &Path, known: &Contents) -> Result<Vec<Vec<u8>>> {
+    let now = contents(worktree, known.keys().cloned().collect())?;
+    Ok(now.into_iter().filter(|(path, blob)| known.get(path) == Some(blob)).map(|(path, _)| path).collect())
 }
 
 /// Those of `paths` that `head` does not hold just as a hook, a setup or a gate wrote them in `worktree`.
-pub fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>> {
-    let mut written = noted(&git_directory(worktree)?.join(FROM_HOOK))?;
-    written.extend(noted(&git_directory(worktree)?.join(LEFT_BEHIND))?);
+pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>> {
+    let mut written = noted(worktree, FROM_HOOK)?;
+    written.extend(noted(worktree, LEFT_BEHIND)?);
     if written.is_empty() || paths.is_empty() {
         return Ok(paths);
     }
@@ -158,7 +157,8 @@ const LEFT_BEHIND: &str = "lanewright.left";
 /// What was uncommitted when the last gate ended.
 const AT_THE_END: &str = "lanewright.uncommitted";
 
-fn note(place: &Path, found: &Contents) -> Result<()> {
+/// Writes the file `name` in git's directory for `worktree`.
+fn note(worktree: &Path, name: &str, found: &Contents) -> Result<()> {
     let mut text = Vec::new();
     for (path, blob) in found {
         text.extend_from_slice(blob.as_bytes());
@@ -166,11 +166,11 @@ fn note(place: &Path, found: &Contents) -> Result<()> {
         text.extend_from_slice(path);
         text.push(0);
     }
-    Ok(atomic::write(place, &text)?)
+    Ok(atomic::write(&git_directory(worktree)?.join(name), &text)?)
 }
 
-fn noted(place: &Path) -> Result<Contents> {
-    let text = regular_file::read_if_there(place)?.unwrap_or_default();
+fn noted(worktree: &Path, name: &str) -> Result<Contents> {
+    let text = regular_file::read_if_there(&git_directory(worktree)?.join(name))?.unwrap_or_default();
     let entries = nul_separated(&text).filter_map(|entry| {
         let space = entry.iter().position(|&byte| byte == b' ')?;
         Some((entry[space + 1..].to_vec(), path_text(&entry[..space])))
@@ -181,7 +181,7 @@ fn noted(place: &Path) -> Result<Contents> {
 const AT_ONCE: usize = 256;
 
 /// The blobs that those of `paths` are that are files.
-pub(crate) fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents> {
+fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents> {
     let is_file =
         |path: &Vec<u8>| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok_and(|kind| kind.is_file());
     let files: Vec<Vec<u8>> = paths.into_iter().filter(is_file).collect();

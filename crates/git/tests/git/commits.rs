@@ -1,0 +1,120 @@
+//! Committing what an agent left in its worktree.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use lanewright_git::{GitError, adopt_head};
+use lanewright_model::CommitId;
+
+use crate::support::*;
+
+pinned_tests! {
+    fn commit_takes_files_of_any_name_once() {
+        let world = World::new();
+        let slot = lane(&world);
+        let hook = world.main.join(".git/hooks/pre-commit");
+        write(&hook, "#!/bin/sh\nexit 1\n");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+        git(&world.main, &["config", "commit.gpgSign", "true"]);
+        git(&world.main, &["config", "core.safecrlf", "true"]);
+        git(&world.main, &["config", "core.autocrlf", "input"]);
+        let names = ["-dash", "new\nline", "ünï", "with space", ":(top)magic", "mixed"];
+        names.iter().for_each(|name| write(&slot.path.join(name), "one\r\ntwo\n"));
+        fs::remove_file(slot.path.join("a.txt")).unwrap();
+        write(&slot.path.join("x.log"), "ignored");
+        let before = world.users_state();
+        let first = commit_in(&world, &slot).unwrap();
+        assert_eq!(commit_in(&world, &slot).unwrap(), first);
+        assert_eq!(status(&slot.path), "");
+        assert_eq!(world.repository().changed_paths(&slot.head, &first.head).unwrap().len(), names.len() + 1);
+        assert_eq!(git(&slot.path, &["show", "-s", "--format=%s|%(trailers:separator=%x2C)"]), "work|Run: r1,Lane: A");
+        assert_eq!(world.users_state(), before);
+    }
+
+    fn embedded_repositories_are_reported_not_committed() {
+        let world = World::new();
+        let slot = lane(&world);
+        for name in ["clone", "sub dir/empty"] {
+            fs::create_dir_all(slot.path.join(name)).unwrap();
+            git(&slot.path.join(name), &["init", "-q"]);
+        }
+        write(&slot.path.join("clone/file"), "x");
+        commit(&slot.path.join("clone"), "inner");
+        write(&slot.path.join("work"), "x");
+        let committed = commit_in(&world, &slot).unwrap();
+        assert_eq!(committed.embedded, ["clone", "sub dir/empty"]);
+        assert_eq!(world.repository().changed_paths(&slot.head, &committed.head).unwrap(), ["work"]);
+        git(&slot.path, &["add", "clone"]);
+        git(&slot.path, &["commit", "-q", "-m", "the agent did it itself"]);
+        let repository = world.repository();
+        let found = |to: &CommitId| repository.embedded_repositories(&slot.head, to).unwrap();
+        assert_eq!(found(&head(&slot.path)), ["clone"]);
+        write(&slot.path.join(".gitmodules"), "[submodule \"c\"]\npath = clone\nurl = ./clone\n");
+        git(&slot.path, &["add", ".gitmodules"]);
+        git(&slot.path, &["commit", "-q", "-m", "as a submodule"]);
+        assert_eq!(found(&head(&slot.path)), [""; 0]);
+    }
+
+    fn commit_is_refused_during_merge_and_rebase() {
+        let world = World::new();
+        let slot = lane(&world);
+        write(&slot.path.join("a.txt"), "ours\n");
+        commit(&slot.path, "ours");
+        git(&slot.path, &["checkout", "-q", "-b", "theirs", world.head().as_str()]);
+        write(&slot.path.join("a.txt"), "theirs\n");
+        commit(&slot.path, "theirs");
+        git(&slot.path, &["checkout", "-q", "lane/P1/A"]);
+        assert!(!git_output(&slot.path, &["merge", "theirs"]).status.success());
+        let merging = commit_in(&world, &slot);
+        assert!(matches!(merging, Err(GitError::OperationInProgress { which: "a merge", .. })));
+        git(&slot.path, &["merge", "--quit"]);
+        let conflicted = commit_in(&world, &slot);
+        assert!(matches!(conflicted, Err(GitError::OperationInProgress { which: "resolving conflicts", .. })));
+        git(&slot.path, &["reset", "-q", "--hard"]);
+        assert!(!git_output(&slot.path, &["rebase", "theirs"]).status.success());
+        let rebasing = commit_in(&world, &slot);
+        assert!(matches!(rebasing, Err(GitError::OperationInProgress { which: "a rebase", .. })));
+        assert!(adopt_head(&world.repository(), &slot.path, "lane/P1/A").is_err());
+    }
+
+    fn commit_removes_dead_index_lock() {
+        let world = World::new();
+        let slot = lane(&world);
+        let lock = world.main.join(".git/worktrees/01/index.lock");
+        fs::write(&lock, "").unwrap();
+        write(&slot.path.join("work"), "x");
+        commit_in(&world, &slot).unwrap();
+        assert_eq!(status(&slot.path), "");
+    }
+
+    fn line_end_change_makes_no_commit() {
+        let world = World::new();
+        let slot = lane(&world);
+        git(&slot.path, &["config", "core.autocrlf", "input"]);
+        write(&slot.path.join("a.txt"), "a\r\n");
+        assert_eq!(commit_in(&world, &slot).unwrap().head, slot.head);
+        (0..70).for_each(|number| write(&slot.path.join(format!("many/{number}")), "x"));
+        fs::remove_dir_all(slot.path.join("src")).unwrap();
+        let head = commit_in(&world, &slot).unwrap().head;
+        assert_eq!(world.repository().changed_paths(&slot.head, &head).unwrap().len(), 71);
+        assert_eq!(status(&slot.path), "");
+    }
+
+    fn shared_repository_objects_are_group_writable() {
+        let world = World::new();
+        git(&world.main, &["config", "core.sharedRepository", "group"]);
+        let slot = lane(&world);
+        // A commit whose name begins as that of an older object is stored in the directory of that one.
+        let is_new = (0..20).any(|number| {
+            write(&slot.path.join("src/b.rs"), format!("shared {number}\n"));
+            let there = |name: &str| world.main.join(".git/objects").join(&name[..2]);
+            let before: Vec<bool> = (0..256).map(|byte| there(&format!("{byte:02x}")).exists()).collect();
+            let head = commit_in(&world, &slot).unwrap().head;
+            let mode = fs::metadata(there(head.as_str())).unwrap().permissions().mode();
+            let is_new = !before[usize::from_str_radix(&head.as_str()[..2], 16).unwrap()];
+            assert!(!is_new || mode & 0o020 != 0, "{mode:o}");
+            is_new
+        });
+        assert!(is_new);
+    }
+}
