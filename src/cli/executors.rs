@@ -44,7 +44,6 @@ pub(super) fn engine(context: &Context, name: &str, settings: &ExecutorSettings)
     opened.map_err(|error| ExitStatus::Usage.error(error.to_string()).hint(error.remedy()))
 }
 
-/// The executors of the plan's lanes.
 pub(super) fn engines(within: &RepositoryContext, plan: &Plan) -> Result<HashMap<String, Engine>> {
     let names: BTreeSet<&String> = plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
     let engines = names.into_iter().map(|name| {

@@ -73,7 +73,6 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// The one run that `name` means.
     pub(super) fn named(&self, name: &Name) -> Result<RunId> {
         match self.exactly(name)? {
             Some(run) => Ok(run),

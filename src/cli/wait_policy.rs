@@ -60,7 +60,6 @@ pub(super) fn wait_for_refs(context: &Context, repository: &Repository) -> Resul
     Ok(())
 }
 
-/// A wait that a signal ends.
 struct Wait {
     signals: Signals,
     reported: String,

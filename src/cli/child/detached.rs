@@ -19,29 +19,24 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What to start, where it prints, and where its first event is written.
-pub(crate) struct Work<'a> {
-    pub(crate) words: &'a [String],
-    pub(crate) output: &'a Path,
-    pub(crate) log: &'a Path,
-}
-
-/// Starts `work` and waits until `begun` finds its first event, given the process's id, or it was refused.
+/// Starts a command that prints into `output`, and waits until `begun` finds its first event in `log`, given the process's
+/// id, or it was refused.
 pub(crate) fn start<T>(
     caller: &Caller,
-    work: &Work<'_>,
+    words: &[String],
+    (output, log): (&Path, &Path),
     begun: impl Fn(&Event, i64) -> Option<T>,
 ) -> Result<Start<T, String>> {
-    let (program, arguments) = caller.call(work.words)?;
-    let mut log = Follower::new(work.log);
+    let (program, arguments) = caller.call(words)?;
+    let mut log = Follower::new(log);
     log.poll()?;
-    let child = spawn(&program, &arguments, &caller.directory, work.output)?;
+    let child = spawn(&program, &arguments, &caller.directory, output)?;
     let pid = i64::from(child.id());
     let begun = || Ok(log.poll()?.records.into_iter().find_map(|record| begun(&record.event, pid)));
     Ok(match wait(child, Some(START_TIMEOUT), begun)? {
         Start::Begun(found) => Start::Begun(found),
         Start::NotYet => Start::NotYet,
-        Start::Ended(exit) => Start::Ended(ending(work, exit)?),
+        Start::Ended(exit) => Start::Ended(ending(&words[0], output, exit)?),
     })
 }
 
@@ -62,7 +57,7 @@ pub(crate) fn start_resume(
 ) -> Result<(PathBuf, Start<u32, String>)> {
     directory.create()?;
     let output = directory.directory().join(format!("resume-{}.log", uuid::Uuid::now_v7()));
-    let started = start(caller, &Work { words, output: &output, log: &directory.log() }, number_of_resume)?;
+    let started = start(caller, words, (&output, &directory.log()), number_of_resume)?;
     Ok((output, started))
 }
 
@@ -115,10 +110,10 @@ pub(super) fn take_output(output: &Path) -> String {
 }
 
 /// What a process printed that ended without having begun; its error if it failed.
-fn ending(work: &Work<'_>, exit: Exit) -> Result<String> {
-    let said = take_output(work.output);
+fn ending(command: &str, output: &Path, exit: Exit) -> Result<String> {
+    let said = take_output(output);
     if exit.success() {
         return Ok(said);
     }
-    Err(refusal(&said).unwrap_or_else(|| failed(format!("{} ended with {exit}: {}", work.words[0], said.trim()))))
+    Err(refusal(&said).unwrap_or_else(|| failed(format!("{command} ended with {exit}: {}", said.trim()))))
 }

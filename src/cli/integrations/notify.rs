@@ -31,7 +31,6 @@ const PRINTED_LIMIT: usize = 4 << 10;
 /// `notify.log` loses its older half once it is larger.
 const LOG_LIMIT: usize = 64 << 10;
 
-/// How long a target may take.
 const TARGET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Adds a reporter that notifies people, if the settings have a target.

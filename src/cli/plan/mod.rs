@@ -116,7 +116,7 @@ fn convert(context: &Context, settings: &Settings, path: &Path, how: &ReadingArg
 }
 
 fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let Read { reading, done } = read_here(context, settings, path, how)?;
+    let (reading, done) = read_here(context, settings, path, how)?;
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
             "valid": reading.plan.is_some(),
@@ -142,7 +142,7 @@ fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
 
 /// A valid plan; every fault is reported.
 fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<lanewright_model::Plan> {
-    let Read { mut reading, done } = read_here(context, settings, path, how)?;
+    let (mut reading, done) = read_here(context, settings, path, how)?;
     report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
     if done {
@@ -151,17 +151,12 @@ fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
     Ok(plan)
 }
 
-struct Read {
-    reading: Reading,
-    /// Nothing is left to do; the plan is the whole one.
-    done: bool,
-}
-
-fn read_here(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<Read> {
+/// Reads a plan. `true`: nothing is left to do, and the plan is the whole one.
+fn read_here(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<(Reading, bool)> {
     let text = PlanText::open(&lanewright_plan::settings::absolute(&context.directory, path))?;
     let (whole, rest) = text.whole_and_rest(settings, how, &|_| Ok(Vec::new()))?;
     let done = rest.is_none();
-    Ok(Read { reading: rest.unwrap_or(whole), done })
+    Ok((rest.unwrap_or(whole), done))
 }
 
 fn runner(settings: &Settings, name: &str) -> Option<CommandLine> {

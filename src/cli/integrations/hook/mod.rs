@@ -76,7 +76,6 @@ fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Opt
     }
 }
 
-/// Text for the model.
 fn added(event: &str, text: &str) -> Value {
     json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
 }

@@ -74,7 +74,6 @@ fn read(place: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Writes all of `changes`, or none.
 pub(crate) fn write_all(root: &Path, changes: &[&Change]) -> Result<()> {
     let mut made = Vec::new();
     let written = stage_all(root, changes, &mut made).and_then(|staged| put_all(staged, changes));

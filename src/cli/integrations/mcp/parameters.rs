@@ -123,7 +123,6 @@ impl TaskId {
     }
 }
 
-/// Takes a task id apart.
 pub(crate) fn taken(task: &str) -> Result<TaskId> {
     let (run, lane) = task.split_once('/').map_or((task, None), |(run, lane)| (run, Some(lane)));
     let wrong = |error: String| usage(format!("taskId: {error}")).hint("a task is RUN, or RUN/LANE");
@@ -132,12 +131,10 @@ pub(crate) fn taken(task: &str) -> Result<TaskId> {
     Ok(TaskId { run, lane })
 }
 
-/// The name of an agent.
 pub(crate) fn agent(name: &str) -> Result<String> {
     AgentName::new(name).map(String::from).map_err(|error| usage(format!("agent: {error}")))
 }
 
-/// The name of a lane.
 pub(crate) fn lane(name: &str) -> Result<LaneId> {
     LaneId::new(name).map_err(|error| usage(format!("lanes: {error}")))
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::parameters::{ExecutePhase, lane};
 use crate::cli::Result;
-use crate::cli::child::detached::{Start, Work, start};
+use crate::cli::child::detached::{Start, start};
 use crate::cli::child::{Caller, Outcome};
 use crate::cli::run_id::new_run_id;
 
@@ -25,8 +25,7 @@ pub(crate) fn execute(caller: &Caller, wanted: &ExecutePhase) -> Outcome {
     // The run's own directory is made only once nothing is left that can be refused.
     let output = std::env::temp_dir().join(format!("lanewright-{run}.log"));
     let log = state.run(&run).log();
-    let work = Work { words: &words, output: &output, log: &log };
-    let begun = start(caller, &work, |event, _| matches!(event, Event::RunStarted(_)).then_some(()))?;
+    let begun = start(caller, &words, (&output, &log), |event, _| matches!(event, Event::RunStarted(_)).then_some(()))?;
     Ok(match begun {
         Start::Ended(said) => json!({"run_id": null, "begun": false, "message": said.trim()}),
         start => json!({

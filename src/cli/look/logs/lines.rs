@@ -37,7 +37,6 @@ pub(crate) enum Entry {
     Ended,
 }
 
-/// Prints entries.
 pub(crate) struct Lines<'a> {
     context: &'a Context,
     /// The lanes whose names begin the lines, each in its colour; `None`: jobs have headers.
@@ -195,7 +194,6 @@ fn ending(exit: Option<&JobExit>) -> String {
     }
 }
 
-/// The job that a record plans.
 pub(crate) fn planned(record: &Record) -> Option<Job> {
     match &record.event {
         lanewright_model::event::Event::JobPlanned { job } => {

@@ -23,7 +23,6 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::progress::styles_for;
 use lane_changes::changes_of;
 
-/// Writes the report of a run.
 pub(crate) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
     let run = Selector::new(context, &state).run(arguments.run.run.as_ref())?;

@@ -31,7 +31,6 @@ use crate::cli::signals::Signals;
 use crate::cli::{Context, ExitStatus, Result, now};
 use crate::progress::styles_for;
 
-/// How often the run is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the rest of a sequence may take.

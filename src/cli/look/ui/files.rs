@@ -33,7 +33,6 @@ const PROMPT_BYTES: usize = 128 * 1024;
 /// How often the last words of the jobs in the list are read.
 const SAID: Duration = Duration::from_secs(1);
 
-/// The files of a run.
 pub(crate) struct Files {
     directory: RunDirectory,
     said: LastOutput,

@@ -115,7 +115,6 @@ fn gone(reference: &str) -> anyhow::Error {
     ExitStatus::InvalidState.error(message)
 }
 
-/// The commands that restore a snapshot.
 pub(super) fn ways_back(name: &str) -> [(&'static str, String); 3] {
     let restore =
         |more: &[&str]| shell_line(["lanewright", "checkpoints", "restore", name].iter().chain(more).copied());

@@ -37,12 +37,9 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
             .hint("choose one for this run: --runner claude (or codex, gemini, opencode, aider, or one of your own)")
             .hint("or for all runs: `runner = \"claude\"` in lanewright.toml"));
     }
-    let Some((_, first)) = missing.pop_first() else { return Ok(()) };
-    let mut error = ExitStatus::Blocked.error(first.what).hint(first.remedy);
-    for (_, problem) in missing {
-        error = error.hint(format!("{}; {}", problem.what, problem.remedy));
-    }
-    Err(error)
+    let Some((_, (what, remedy))) = missing.pop_first() else { return Ok(()) };
+    let error = ExitStatus::Blocked.error(what).hint(remedy);
+    Err(missing.into_values().fold(error, |error, (what, remedy)| error.hint(format!("{what}; {remedy}"))))
 }
 
 /// How many lanes are named.
@@ -124,10 +121,8 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
     }
 }
 
-struct Problem {
-    what: String,
-    remedy: String,
-}
+/// What is missing, and what to do about it.
+type Problem = (String, String);
 
 /// Where an agent will run.
 struct Setting<'a> {
@@ -160,10 +155,7 @@ impl Setting<'_> {
             None => format!("install it, or correct the `command` of `[runners.{name}]` in lanewright.toml"),
         };
         let title = runner.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
-        Some(Problem {
-            what: format!("the runner `{name}`{title} needs the program `{program}`, which is not on the PATH"),
-            remedy,
-        })
+        Some((format!("the runner `{name}`{title} needs the program `{program}`, which is not on the PATH"), remedy))
     }
 
     fn missing_key(&self, runner: &Runner) -> Option<Problem> {
@@ -191,7 +183,7 @@ impl Setting<'_> {
             "" => otherwise,
             obtain => format!("get one with `{obtain}`, or {otherwise}"),
         };
-        Some(Problem { what, remedy })
+        Some((what, remedy))
     }
 }
 

@@ -14,7 +14,6 @@ word_enum! {
     }
 }
 
-/// One check and what came of it.
 pub(crate) struct Line {
     pub(crate) name: &'static str,
     pub(crate) outcome: Outcome,

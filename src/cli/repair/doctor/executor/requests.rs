@@ -13,7 +13,6 @@ use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, args};
 /// How many lanes of a request are named.
 const NAMED: usize = 3;
 
-/// What one job asks for.
 pub(crate) struct Request {
     pub(super) resources: Resources,
     /// What is asked for, and the lanes of the plan that do.
