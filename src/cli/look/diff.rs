@@ -71,7 +71,7 @@ fn of_lane(within: &RepositoryContext, run: &RunRecords, lane: &LaneId, work: &L
     if let Some((from, to)) = &work.merged {
         return Ok(Some(Change::between(from.clone(), to.to_string())));
     }
-    let Some(Tip { head, to }) = tip(within, run, (lane, None), &work.branch, work.snapshot.as_ref())? else {
+    let Some((head, to)) = tip(within, run, (lane, None), &work.branch, work.snapshot.as_ref())? else {
         return Ok(None);
     };
     let integration = within.repository.branch_commit(&run.started()?.base_branch)?;
@@ -90,42 +90,31 @@ fn of_agent(
     if let Some((from, to)) = &its.merged {
         return Ok(Some(Change::between(from.clone(), to.to_string())));
     }
-    let Some(Tip { head, to }) = tip(within, run, (lane, Some(agent)), &its.branch, its.snapshot.as_ref())? else {
+    let Some((head, to)) = tip(within, run, (lane, Some(agent)), &its.branch, its.snapshot.as_ref())? else {
         return Ok(None);
     };
     let lane_head = work.head.as_ref().map(|lane| within.repository.merge_base(&head, lane)).transpose()?.flatten();
     Ok(Some(Change::between(lane_head.unwrap_or_else(|| head.clone()), to)))
 }
 
-struct Tip {
-    head: CommitId,
-    /// The same with what is not committed.
-    to: String,
-}
-
-impl Tip {
-    fn of(commit: CommitId) -> Self {
-        Self { to: commit.to_string(), head: commit }
-    }
-}
-
-/// The newest state: of the worktree, else of the branch, else the last snapshot.
+/// The commit of the newest state, and the same with what is not committed: of the worktree, else of the branch, else the
+/// last snapshot.
 fn tip(
     within: &RepositoryContext,
     run: &RunRecords,
     (lane, agent): (&LaneId, Option<&AgentName>),
     branch: &str,
     snapshot: Option<&CommitId>,
-) -> Result<Option<Tip>> {
+) -> Result<Option<(CommitId, String)>> {
     let options = &run.started()?.options;
     let pool = within.pool(&options.worktree_root, options.keep_caches);
     if let Some(slot) = held_slot(&pool, &run.run, (lane, agent))? {
-        return Ok(Some(Tip { head: git::head_of(&slot.path)?.commit, to: git::present_tree(&slot.path)? }));
+        return Ok(Some((git::head_of(&slot.path)?.commit, git::present_tree(&slot.path)?)));
     }
     let repository = &within.repository;
     let branch = if branch.is_empty() { None } else { repository.branch_commit(branch)? };
     let kept = snapshot.filter(|commit| repository.has_commit(commit).unwrap_or(false)).cloned();
-    Ok(branch.or(kept).map(Tip::of))
+    Ok(branch.or(kept).map(|commit| (commit.clone(), commit.to_string())))
 }
 
 fn nothing(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
