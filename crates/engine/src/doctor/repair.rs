@@ -57,13 +57,16 @@ pub enum Repair {
     UpdateCheckpoints(PathBuf, Vec<CheckpointRecord>),
 }
 
+type AddEvents<'a> = &'a dyn Fn(&Path, &[Event]) -> Result<(), LogError>;
+type OpenExecutor<'a> = &'a dyn Fn(&RunStarted, &Arc<Plan>) -> Result<Executor, String>;
+
 pub struct Tools<'a> {
     pub repository: &'a Repository,
     pub now: Timestamp,
     /// Adds events to a run log. A resume compares worktrees with what the log says, so a repair that changes what is
     /// checked out says so there, before it does it: else the resume would take it for a change by the user.
-    pub record: &'a dyn Fn(&Path, &[Event]) -> Result<(), LogError>,
-    pub executor: &'a dyn Fn(&RunStarted, &Arc<Plan>) -> Result<Executor, String>,
+    pub record: AddEvents<'a>,
+    pub executor: OpenExecutor<'a>,
 }
 
 #[derive(Debug, Clone)]
