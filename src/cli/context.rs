@@ -16,9 +16,8 @@ use lanewright_plan::settings::{
 
 use super::args::{Format, GlobalArgs};
 use super::error::{ExitStatus, Hint};
-use super::look::report::ci::is_unattended;
 use super::printer::Printer;
-use crate::progress::{Activity, choose};
+use crate::progress::{Activity, choose, is_unattended};
 
 /// The largest configuration file, in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;

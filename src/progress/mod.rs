@@ -10,6 +10,7 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use lanewright_model::event::Record;
 use lanewright_model::{Progress, Timestamp};
+use lanewright_plan::settings::Environment;
 use lanewright_view::RunHistory;
 use lanewright_view::status::styles::Styles;
 
@@ -110,6 +111,14 @@ pub(crate) fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<
         Progress::Auto | Progress::Live => Progress::Plain,
         Progress::Plain | Progress::Json | Progress::None => progress,
     }
+}
+
+/// Whether no user watches the terminal: CI services set `CI`, may give a program a terminal all the same, and keep every
+/// redrawn line of it.
+pub(crate) fn is_unattended(environment: &Environment) -> bool {
+    ["CI", "GITHUB_ACTIONS", "GITLAB_CI"]
+        .iter()
+        .any(|name| environment.get(*name).is_some_and(|value| !value.is_empty() && value != "false" && value != "0"))
 }
 
 /// Rows and columns of a terminal; `columns` where `stream` is none.

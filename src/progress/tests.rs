@@ -250,6 +250,13 @@ fn a_resized_terminal_keeps_what_is_above_and_nothing_of_the_block() {
 }
 
 #[test]
+fn ci_with_a_terminal_is_unattended() {
+    let says = |name: &str, value: &str| is_unattended(&Environment::from([(name.to_owned(), value.into())]));
+    assert!(says("CI", "true") && says("CI", "1") && says("GITHUB_ACTIONS", "true") && says("GITLAB_CI", "true"));
+    assert!(!says("CI", "") && !says("CI", "false") && !says("CI", "0") && !says("TERM", "xterm"));
+}
+
+#[test]
 fn block_is_not_erased_from_the_cursor_on() {
     let page = Page::default();
     let mut block = Block::new(page.clone());

@@ -17,7 +17,6 @@ use lanewright_view::status::summary::{Summary, SummaryContext};
 use serde_json::Value;
 
 use super::last_output::LastOutput;
-use super::report::ci::is_unattended;
 use super::report::where_it_is;
 use crate::cli::args::{self, Format};
 use crate::cli::error::OutputError;
@@ -25,7 +24,7 @@ use crate::cli::printer::{Printer, screen};
 use crate::cli::runs::{beginning, pinned_plan, read_begun_log, state, unknown_lane};
 use crate::cli::select::{DefaultRun, Selector, Target, no_run};
 use crate::cli::{Context, ExitStatus, Result, now};
-use crate::progress::{Block, Plain, Reporter, styles_for};
+use crate::progress::{Block, Plain, Reporter, is_unattended, styles_for};
 
 /// `status --settings`: every setting and where its value came from. No plan is involved, so its layer is empty.
 pub(crate) fn settings(context: &Context) -> Result<ExitStatus> {

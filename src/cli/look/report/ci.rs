@@ -24,14 +24,6 @@ pub(crate) fn service(settings: &Settings, environment: &Environment) -> Ci {
     }
 }
 
-/// Whether no user watches the terminal: CI services set `CI`, may give a program a terminal all the same, and keep every
-/// redrawn line of it.
-pub(crate) fn is_unattended(environment: &Environment) -> bool {
-    ["CI", "GITHUB_ACTIONS", "GITLAB_CI"]
-        .iter()
-        .any(|name| environment.get(*name).is_some_and(|value| !value.is_empty() && value != "false" && value != "0"))
-}
-
 /// Reports to the service how a run ended. GitLab reads the files that the run leaves.
 pub(crate) fn report(context: &Context, settings: &Settings, service: Ci, report: &ExecutionReport<'_>) {
     if service != Ci::Github {
@@ -96,12 +88,5 @@ mod tests {
     fn agent_text_is_not_a_workflow_command() {
         let text = "one\n  ::error::two\n##[add-mask]three\n";
         assert_eq!(without_commands(text), "one\n|   ::error::two\n## [add-mask]three\n");
-    }
-
-    #[test]
-    fn ci_with_a_terminal_is_unattended() {
-        let says = |name: &str, value: &str| is_unattended(&Environment::from([(name.to_owned(), value.into())]));
-        assert!(says("CI", "true") && says("CI", "1") && says("GITHUB_ACTIONS", "true") && says("GITLAB_CI", "true"));
-        assert!(!says("CI", "") && !says("CI", "false") && !says("CI", "0") && !says("TERM", "xterm"));
     }
 }
