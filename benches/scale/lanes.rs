@@ -12,7 +12,7 @@ use lanewright::progress::projections::ProjectionWriter;
 use lanewright_files::timing::TARGET;
 use lanewright_git::{Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted};
-use lanewright_model::testing::empty_plan;
+use lanewright_model::testing::{empty_plan, resumed};
 use lanewright_model::{LaneIndex, Plan, PlanParts, RunId};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::RunState;
@@ -178,19 +178,7 @@ pub fn resume(count: u32, place: &Path) {
     println!("events {}", history.len());
     drop(history);
     let mut world = Faultless::new(RunLoop::new(journal, state), briefly());
-    let resumed = Event::RunResumed {
-        plan_sha256: None,
-        pinned_sha256: None,
-        number: 1,
-        owner: owner(),
-        timeout: None,
-        budget: None,
-        message: String::new(),
-        message_for: None,
-        lanes: Vec::new(),
-        retried: Vec::new(),
-    };
-    let records = world.absorb(vec![resumed], vec![]).unwrap();
+    let records = world.absorb(vec![resumed(1, owner())], vec![]).unwrap();
     told("first action");
     watchers.see(&records);
     while !world.is_over() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "only tests use it")]
 
 mod any;
+mod every_event;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::plan::{AgentWorktrees, RetryFrom};
 use crate::*;
 
 pub use any::{any_records, any_run};
+pub use every_event::{every_event, sample_checkpoint, sample_exit};
 
 pub fn lane(name: &str) -> LaneId {
     LaneId::new(name).unwrap()
@@ -286,17 +288,17 @@ impl Story {
     }
 
     pub fn resumed(self) -> Self {
-        self.then(resumed())
+        self.then(resumed(1, owner("second-session")))
     }
 }
 
-/// Of all lanes, by another session.
-fn resumed() -> Event {
+/// A resume that asks for nothing.
+pub fn resumed(number: u32, owner: Owner) -> Event {
     Event::RunResumed {
         plan_sha256: None,
         pinned_sha256: None,
-        number: 1,
-        owner: owner("second-session"),
+        number,
+        owner,
         timeout: None,
         budget: None,
         message: String::new(),
@@ -308,7 +310,13 @@ fn resumed() -> Event {
 
 /// The first event of a run of these lanes; of none: of all.
 pub fn started(lanes: &[&str]) -> Event {
-    Event::RunStarted(Box::new(RunStarted {
+    let mut started = run_started();
+    started.options.lanes = lanes.iter().map(|name| lane(name)).collect();
+    Event::RunStarted(Box::new(started))
+}
+
+pub fn run_started() -> RunStarted {
+    RunStarted {
         format: "1.0".to_owned(),
         lanewright: "0.1.0".to_owned(),
         run_id: RunId::new("P1-SL-AUTH-20251227").unwrap(),
@@ -319,30 +327,34 @@ pub fn started(lanes: &[&str]) -> Event {
         base_branch: "main".to_owned(),
         base_commit: commit('a'),
         owner: owner("first-session"),
-        options: RunOptions {
-            max_parallel: 2,
-            merge: MergeMode::Local,
-            merge_style: Default::default(),
-            fail_fast: false,
-            bisect_merges: false,
-            gsd_tracking: false,
-            must_haves: Default::default(),
-            lanes: lanes.iter().map(|name| lane(name)).collect(),
-            done: Vec::new(),
-            worktree_root: PathBuf::from("/w"),
-            branch_suffix: String::new(),
-            keep_pool: false,
-            keep_caches: false,
-            checkpoint_tags: false,
-            backoff: Duration::from_secs(1),
-            outage_limit: Duration::from_secs(3600),
-            specialist_timeout: Duration::from_secs(300),
-            on_orphan: OnOrphan::Continue,
-            timeout: None,
-            next_phases: None,
-            placed_by: None,
-            plan_format: None,
-            budget: Budget::default(),
-        },
-    }))
+        options: run_options(),
+    }
+}
+
+pub fn run_options() -> RunOptions {
+    RunOptions {
+        max_parallel: 2,
+        merge: MergeMode::Local,
+        merge_style: Default::default(),
+        fail_fast: false,
+        bisect_merges: false,
+        gsd_tracking: false,
+        must_haves: Default::default(),
+        lanes: Vec::new(),
+        done: Vec::new(),
+        worktree_root: PathBuf::from("/w"),
+        branch_suffix: String::new(),
+        keep_pool: false,
+        keep_caches: false,
+        checkpoint_tags: false,
+        backoff: Duration::from_secs(1),
+        outage_limit: Duration::from_secs(3600),
+        specialist_timeout: Duration::from_secs(300),
+        on_orphan: OnOrphan::Continue,
+        timeout: None,
+        next_phases: None,
+        placed_by: None,
+        plan_format: None,
+        budget: Budget::default(),
+    }
 }

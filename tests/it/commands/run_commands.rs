@@ -211,43 +211,16 @@ pub(super) fn attempt() -> JobRole {
 }
 
 fn started(run_id: RunId) -> Event {
-    Event::RunStarted(Box::new(RunStarted {
-        format: "1.0".into(),
-        lanewright: "0.1.0".into(),
+    let options = RunOptions { worktree_root: "/nowhere".into(), ..testing::run_options() };
+    let started = RunStarted {
         run_id,
-        phase: PhaseId::new("P1").expect("an id"),
         plan_path: "/plan.toml".into(),
-        plan_sha256: String::new(),
-        pinned_sha256: String::new(),
-        base_branch: "main".into(),
         base_commit: commit(),
         owner: owner(),
-        options: RunOptions {
-            max_parallel: 2,
-            merge: MergeMode::Local,
-            merge_style: Default::default(),
-            fail_fast: false,
-            bisect_merges: false,
-            gsd_tracking: false,
-            must_haves: Default::default(),
-            lanes: vec![],
-            done: vec![],
-            worktree_root: "/nowhere".into(),
-            branch_suffix: String::new(),
-            keep_pool: false,
-            keep_caches: false,
-            checkpoint_tags: false,
-            backoff: Duration::from_secs(1),
-            outage_limit: Duration::from_secs(3600),
-            specialist_timeout: Duration::from_secs(300),
-            on_orphan: OnOrphan::Continue,
-            timeout: None,
-            next_phases: None,
-            placed_by: None,
-            plan_format: None,
-            budget: lanewright_model::Budget::default(),
-        },
-    }))
+        options,
+        ..testing::run_started()
+    };
+    Event::RunStarted(Box::new(started))
 }
 
 /// Every file of the state and what it holds.
@@ -342,18 +315,7 @@ fn a_watched_run_is_shown_until_it_ends() {
     objects.wait_for("\"resumes\":0");
     lane.wait_for("SL-1");
     lines.wait_for("SL-1");
-    run.say(Event::RunResumed {
-        plan_sha256: None,
-        pinned_sha256: None,
-        number: 7,
-        owner: owner(),
-        timeout: None,
-        budget: None,
-        message: String::new(),
-        message_for: None,
-        lanes: Vec::new(),
-        retried: Vec::new(),
-    });
+    run.say(testing::resumed(7, owner()));
     objects.wait_for("\"resumes\":7");
     run.say(Event::Noted { lane: None, message: "hear, hear".into() });
     lines.wait_for("hear, hear");

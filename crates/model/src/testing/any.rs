@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{Story, agent, at, attempt, commit, lane, plan, resumed, started, task, worktree};
+use super::{Story, agent, at, attempt, commit, lane, owner, plan, resumed, started, task, worktree};
 
 /// Any events in any order, about few enough lanes and jobs that they meet.
 pub fn any_records() -> impl Strategy<Value = Vec<Record>> {
@@ -232,7 +232,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
     let reason = select(StopReason::ALL);
     prop_oneof![
         2 => any_start(),
-        1 => Just(resumed()),
+        1 => Just(resumed(1, owner("second"))),
         1 => (option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),
         1 => select(RunOutcome::ALL).prop_map(|outcome| Event::RunFinished { outcome, code: 1 }),

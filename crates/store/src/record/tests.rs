@@ -1,5 +1,5 @@
 use lanewright_model::event::{Idle, LaneStage, RunOutcome};
-use lanewright_model::{Approval, JobRole, LaneId, Stage, TaskId};
+use lanewright_model::{Approval, JobId, JobRole, LaneId, Stage, TaskId};
 use proptest::prelude::*;
 
 use super::*;
@@ -22,7 +22,7 @@ fn events() -> impl Strategy<Value = Event> {
     let stages = prop::sample::select(LaneStage::ALL);
     let roles = ("[a-z]{1,8}", prop::option::of(lanes())).prop_map(|(task, lane)| {
         let role = JobRole::Attempt { agent: agent(), task: TaskId::new(&task).unwrap() };
-        lanewright_model::JobId { lane, role, number: 9 }
+        JobId { lane, role, number: 9 }
     });
     prop_oneof![
         prop::sample::select(every_event()),
@@ -36,13 +36,17 @@ fn events() -> impl Strategy<Value = Event> {
             message
         }),
         (roles, any::<String>(), any::<i32>(), any::<String>()).prop_map(|(job, command, code, notes)| {
-            let exit = lanewright_model::JobExit { notes, ..exit(&command, code) };
+            let exit = lanewright_model::JobExit { notes, ..sample_exit(&command, code) };
             Event::JobExited { job, exit, report: None, reading: None, transcript: None }
         }),
         (prop::option::of(lanes()), prop::option::of(any::<String>()), prop::option::of(any::<i32>())).prop_map(
             |(lane, command, exit_code)| Event::CheckpointReached {
                 lane,
-                checkpoint: lanewright_model::Checkpoint { command, exit_code, ..checkpoint(Stage::AfterLaneTests) }
+                checkpoint: lanewright_model::Checkpoint {
+                    command,
+                    exit_code,
+                    ..sample_checkpoint(Stage::AfterLaneTests)
+                }
             }
         ),
         (lanes(), prop::collection::vec(any::<String>(), 0..4), prop::sample::select(Idle::ALL)).prop_map(
@@ -77,8 +81,8 @@ proptest! {
 #[test]
 fn columns_come_first_in_contract_order() {
     let event = Event::JobExited {
-        job: job(JobRole::Attempt { agent: agent(), task: task() }),
-        exit: exit("sh -c 'x'", 7),
+        job: JobId { lane: Some(lane()), role: JobRole::Attempt { agent: agent(), task: task() }, number: 2 },
+        exit: sample_exit("sh -c 'x'", 7),
         report: None,
         reading: None,
         transcript: None,

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use lanewright_git::Repository;
 use lanewright_model::event::{Event, RunOptions, SnapshotReason};
-use lanewright_model::testing::{at, owner, plan, tests_of};
-use lanewright_model::{Budget, JobSpec, LaneId, MustHavesRule, OnOrphan, PhaseId, RunId};
+use lanewright_model::testing::{self, at, plan, tests_of};
+use lanewright_model::{JobSpec, LaneId, OnOrphan, RunId};
 use lanewright_store::{Journal, StateDirectory};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -24,43 +24,9 @@ struct Run {
 }
 
 fn started(base: &str) -> Event {
-    Event::RunStarted(Box::new(RunStarted {
-        format: "1.0".into(),
-        lanewright: "0".into(),
-        run_id: RunId::new("r1").unwrap(),
-        phase: PhaseId::new("P1").unwrap(),
-        plan_path: "/p".into(),
-        plan_sha256: String::new(),
-        pinned_sha256: String::new(),
-        base_branch: "main".into(),
-        base_commit: CommitId::new(base).unwrap(),
-        owner: owner("s"),
-        options: RunOptions {
-            max_parallel: 1,
-            merge: MergeMode::Local,
-            merge_style: Default::default(),
-            fail_fast: false,
-            bisect_merges: false,
-            gsd_tracking: false,
-            must_haves: MustHavesRule::Enforce,
-            lanes: vec![],
-            done: vec![],
-            worktree_root: "/w".into(),
-            branch_suffix: String::new(),
-            keep_pool: false,
-            keep_caches: false,
-            checkpoint_tags: false,
-            backoff: Default::default(),
-            outage_limit: Default::default(),
-            specialist_timeout: Default::default(),
-            on_orphan: OnOrphan::Continue,
-            timeout: None,
-            next_phases: None,
-            placed_by: None,
-            plan_format: None,
-            budget: Budget::default(),
-        },
-    }))
+    let options = RunOptions { max_parallel: 1, ..testing::run_options() };
+    let (run_id, base_commit) = (RunId::new("r1").unwrap(), CommitId::new(base).unwrap());
+    Event::RunStarted(Box::new(RunStarted { run_id, base_commit, options, ..testing::run_started() }))
 }
 
 fn git(root: &TempDir, arguments: &[&str]) -> String {
