@@ -75,7 +75,8 @@ impl Drop for Activity {
 /// Writes to the terminal above what is drawn.
 pub(crate) fn above_activity<T>(write: impl FnOnce() -> T) -> T {
     match &*drawn() {
-        Some(bar) => bar.suspend(write),
+        // Nothing is drawn, and the reader of what is written may have stopped reading.
+        Some(bar) => bar.suspend(|| Interruption::released_during(write)),
         None => write(),
     }
 }
@@ -222,6 +223,14 @@ impl Interruption {
             }
         }
         Self { ends_at_once, signal: came }
+    }
+
+    /// Does `work`, which a signal ends at once.
+    fn released_during<T>(work: impl FnOnce() -> T) -> T {
+        Self::hold().release();
+        let done = work();
+        Self::hold();
+        done
     }
 
     fn came(&self) -> bool {

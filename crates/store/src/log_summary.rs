@@ -130,7 +130,7 @@ fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
     Some((metadata.modified().ok()?, path))
 }
 
-/// What is log_end of a log that is looked at in passing.
+/// What is read of a log for a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct LogEnd {
     /// How its run ended; `None`: it has not.
@@ -260,7 +260,7 @@ mod tests {
         Event::RunFinished { outcome, code: 0 }
     }
 
-    /// What is log_end of a run whose log holds `events` after its first line.
+    /// The end that is read of a run whose log holds `events` after its first line.
     fn log_end(events: &[Event]) -> Option<Option<RunOutcome>> {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());

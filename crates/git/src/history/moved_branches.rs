@@ -32,10 +32,13 @@ const OWN_MOVES: [&str; 12] = [
     "revert",
 ];
 
+/// How much of the end of a checkout's reflog is read, in bytes.
+const TAIL: u64 = 1 << 16;
+
 /// The commit at which index and files of `worktree` still are, whose branch another program moved to `tip`.
 pub(crate) fn stale_since_move(repository: &Repository, worktree: &Path, tip: &CommitId) -> Result<Option<CommitId>> {
     let stands_at_tip = || -> Result<bool> { Ok(repository.head_at(worktree)?.commit == *tip) };
-    let own = head_log(&git_directory(worktree)?)?.into_iter().find(|(_, message)| is_own_move(message));
+    let own = head_log(&git_directory(worktree)?, Some(TAIL))?.into_iter().find(|(_, message)| is_own_move(message));
     let Some(last) = own.map(|(last, _)| last).filter(|last| last != tip) else { return Ok(None) };
     if !stands_at_tip()? || !repository.has_commit(&last)? {
         return Ok(None);

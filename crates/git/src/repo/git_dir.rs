@@ -78,25 +78,24 @@ impl WorktreeEntry {
 
     /// Where the worktree last stood according to its reflog.
     pub(crate) fn last_head(&self) -> Option<CommitId> {
-        let log = head_log(&self.directory).ok()?.into_iter();
+        let log = head_log(&self.directory, None).ok()?.into_iter();
         // A branch that is deleted below its worktree leaves a line that leads to nothing.
         log.map(|(commit, _)| commit).find(|commit| commit.as_str().bytes().any(|digit| digit != b'0'))
     }
 }
 
-/// How much of the end of a head's log is read, in bytes.
-const TAIL: u64 = 1 << 16;
-
-/// The last entries of the log of a head, in git's `directory` for its worktree, the newest first: where each moved the
-/// head, and its message. None without a log.
-pub(crate) fn head_log(directory: &Path) -> Result<Vec<(CommitId, String)>> {
+/// The entries of the log of a head, in git's `directory` for its worktree, the newest first: where each moved the head,
+/// and its message. None without a log. With `tail` only what is in the last bytes, so many: a message has no limit, so
+/// that the newest entry of all may be left out.
+pub(crate) fn head_log(directory: &Path, tail: Option<u64>) -> Result<Vec<(CommitId, String)>> {
     let path = directory.join("logs/HEAD");
     let Ok(mut log) = regular_file::open(&path) else { return Ok(Vec::new()) };
-    let mut tail = Vec::new();
+    let mut end = Vec::new();
     let length = log.metadata().map_err(io_error("read", &path))?.len();
-    let read = log.seek(SeekFrom::Start(length.saturating_sub(TAIL))).and_then(|_| log.read_to_end(&mut tail));
+    let start = tail.map_or(0, |tail| length.saturating_sub(tail));
+    let read = log.seek(SeekFrom::Start(start)).and_then(|_| log.read_to_end(&mut end));
     read.map_err(io_error("read", &path))?;
-    Ok(tail.split(|&byte| byte == b'\n').rev().filter_map(log_entry).collect())
+    Ok(end.split(|&byte| byte == b'\n').rev().filter_map(log_entry).collect())
 }
 
 /// Reads `OLD NEW NAME <MAIL> TIME ZONE\tMESSAGE`.

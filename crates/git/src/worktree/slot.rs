@@ -115,7 +115,7 @@ pub(crate) const RELEASED: &str = "lanewright: release";
 /// Whether nothing happened in a worktree since it was given back with `head`: what held that commit then, such as the
 /// snapshots of a merged lane, was removed on purpose.
 pub(crate) fn unchanged_since_release(entry: &Path, head: &CommitId) -> bool {
-    let log = head_log(entry).unwrap_or_default();
+    let log = head_log(entry, None).unwrap_or_default();
     log.first().is_some_and(|(commit, message)| message == RELEASED && commit == head)
 }
 

@@ -33,6 +33,16 @@ pinned_tests! {
         assert!(matches!(adopt(), Err(GitError::BranchMissing { .. })));
     }
 
+    fn last_head_is_found_behind_a_long_message() {
+        let world = World::new();
+        let (repository, slot) = (world.repository(), lane(&world));
+        write(&slot.path.join("work.txt"), "x");
+        let work = commit(&slot.path, &"x".repeat(70_000));
+        git(&world.main, &["update-ref", "-d", "refs/heads/lane/P1/A"]);
+        assert_eq!(repository.last_head(&slot.path), Some(work.clone()));
+        assert_eq!(repository.last_head_on(&slot.path, "lane/P1/A"), Some(work));
+    }
+
     fn worktree_update_is_repeatable_after_crash() {
         let world = World::new();
         let (repository, slot) = (world.repository(), lane(&world));

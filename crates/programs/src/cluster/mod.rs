@@ -10,6 +10,7 @@ mod error;
 mod kubernetes;
 #[cfg(feature = "kubernetes")]
 mod kubernetes_checks;
+mod open;
 #[cfg(feature = "kubernetes")]
 mod pod;
 #[cfg(feature = "kubernetes")]
@@ -21,10 +22,11 @@ mod squeue;
 use std::collections::HashMap;
 use std::fmt;
 
+use lanewright_model::Resources;
 use lanewright_model::digest::sha256;
-use lanewright_model::{ExecutorKind, ExecutorSettings, Resources};
 
 pub use error::ClusterError;
+pub use open::open;
 
 /// An engine. Every call may be repeated.
 pub trait Cluster: Send + Sync {
@@ -43,21 +45,6 @@ pub trait Cluster: Send + Sync {
     fn by_hand(&self, name: &OrderName) -> ByHand;
     /// Whether jobs like `order` can be submitted; nothing is.
     fn check(&self, order: &Order) -> Vec<Check>;
-}
-
-/// The engine that `settings` describe; its jobs get `variables`. Nothing is asked of it yet. An error where this program
-/// was built without it.
-pub fn open(settings: &ExecutorSettings, variables: Vec<(String, String)>) -> Result<Box<dyn Cluster>, ClusterError> {
-    match settings.kind {
-        ExecutorKind::Slurm => Ok(Box::new(slurm::Slurm::new(settings.clone(), variables))),
-        #[cfg(feature = "kubernetes")]
-        ExecutorKind::Kubernetes => Ok(Box::new(kubernetes::Kubernetes::new(settings.clone(), variables))),
-        #[cfg(not(feature = "kubernetes"))]
-        ExecutorKind::Kubernetes => Err(ClusterError::Refused {
-            said: "this Lanewright was built without Kubernetes".to_owned(),
-            remedy: "use a released program, or build it with `cargo build --release --features kubernetes`".to_owned(),
-        }),
-    }
 }
 
 /// How a job is ended.

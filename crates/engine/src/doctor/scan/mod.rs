@@ -159,7 +159,7 @@ fn log_seen(path: &Path, run: &RunId, held: bool) -> LogSeen {
         Err(LogError::NewerFormat { found, .. }) => LogSeen::Newer(found),
         Err(error) => LogSeen::Unreadable(error.to_string()),
         Ok(contents) if contents.damage.is_empty() && contents.records.is_empty() => LogSeen::Empty,
-        Ok(LogContents { records, .. }) if run_of_log(&records).is_some_and(|run_of_log| run_of_log != run) => {
+        Ok(LogContents { records, .. }) if run_of_log(&records).is_some_and(|found| found != run) => {
             LogSeen::Unreadable(format!("it does not begin with the beginning of run {run}; put the right file there"))
         }
         Ok(contents) if contents.damage.is_empty() => {
