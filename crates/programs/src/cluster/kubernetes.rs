@@ -203,4 +203,5 @@ async fn log(api: &Api<Pod>, name: &str, parameters: &LogParams) -> Result<Optio
 
 #[cfg(test)]
 #[cfg(feature = "real-kubernetes")]
+#[path = "kubernetes_real_tests.rs"]
 mod tests;
