@@ -272,4 +272,5 @@ impl<'a> Worker<'a> {
 }
 
 #[cfg(test)]
+#[path = "agent_tests.rs"]
 mod tests;
