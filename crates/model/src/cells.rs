@@ -44,7 +44,7 @@ pub fn pad(text: &str, cells: usize) -> String {
     padded
 }
 
-/// The [`words`] of `text` on lines of at most `cells` cells, the second and later ones behind `indent`. At most `most` lines:
+/// The words of `text` on lines of at most `cells` cells, the second and later ones behind `indent`. At most `most` lines:
 /// the last one has the rest.
 pub fn wrapped(text: &str, cells: usize, indent: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
