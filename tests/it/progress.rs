@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lanewright_programs::process::ignores;
 use rustix::process::Signal;
@@ -124,13 +124,13 @@ fn nothing_is_shown_without_terminal_or_beside_json() {
 fn short_work_shows_nothing() {
     let env = TestEnv::new();
     env.plan(&format!("{LANE}command = 'true'\n"));
+    let started = Instant::now();
     let mut terminal = watched(&env, &["plan", "check", "../plan.toml"]);
     assert_eq!(terminal.end(), Some(0));
-    assert!(
-        !terminal.written().contains("Reading") && !terminal.written().contains('\u{1b}'),
-        "{}",
-        terminal.written()
-    );
+    // On a machine that is busy it may have taken long.
+    let is_short = started.elapsed() < Duration::from_millis(300);
+    let shows = terminal.written().contains("Reading") || terminal.written().contains('\u{1b}');
+    assert!(!(is_short && shows), "{}", terminal.written());
 }
 
 #[test]
