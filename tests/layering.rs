@@ -311,7 +311,7 @@ fn found(wrong: impl Fn(&str, &[String], &str) -> Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn files_are_opened_and_written_by_the_functions_made_for_it() {
+fn file_access_uses_only_designated_functions() {
     let broken = found(|package, _, source| if package == "files" { Vec::new() } else { unguarded(source) });
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     let planted = [

@@ -137,7 +137,7 @@ impl RepositoryContext {
             redactor: redactor(&self.settings, plan),
             snapshots: self.settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?,
             forge: None,
-            elsewhere: None,
+            placements: None,
             before_publication: None,
             missing_work: None,
             pull_request_text: pull_request,

@@ -58,7 +58,7 @@ fn show(reporters: &mut FanOut<'_>, story: &Story) {
 }
 
 #[test]
-fn a_reporter_that_fails_is_dropped_and_the_others_go_on() {
+fn failing_reporter_is_dropped_and_others_continue() {
     let page = Page::default();
     for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::StorageFull] {
         let failing = Plain::new(Broken(kind), utc(), Styles::plain());
@@ -82,7 +82,7 @@ fn plain_lines_are_whole_lines() {
 }
 
 #[test]
-fn json_lines_hold_the_columns_of_the_run_log_and_the_events_own_fields() {
+fn json_lines_have_log_columns_and_event_fields() {
     let page = Page::default();
     let mut all = FanOut::new(view_of(&["SL-1"])).with("json", Jsonl::new(page.clone()));
     let job = attempt("SL-1", "engineer", 1);
@@ -166,7 +166,7 @@ fn one_of_three() -> Story {
 }
 
 #[test]
-fn a_terminal_shows_what_goes_on_below_what_has_happened() {
+fn live_block_is_drawn_below_finished_events() {
     let screen = Screen::new(12, 80);
     let mut all = FanOut::new(view_of(&["SL-1", "SL-2", "SL-3"])).with("live", live(screen.clone(), &screen));
     show(&mut all, &one_of_three());
@@ -230,7 +230,7 @@ fn a_small_terminal_is_never_overrun() {
 }
 
 #[test]
-fn a_resized_terminal_keeps_what_is_above_and_nothing_of_the_block() {
+fn resized_terminal_keeps_log_and_redraws_one_block() {
     let screen = Screen::new(24, 100);
     let mut all = FanOut::new(view_of(&["SL-1", "SL-2", "SL-3"])).with("live", live(screen.clone(), &screen));
     show(&mut all, &one_of_three());
@@ -270,7 +270,7 @@ fn block_is_not_erased_from_the_cursor_on() {
 }
 
 #[test]
-fn the_picture_is_redrawn_five_times_a_second_at_most_whatever_the_clock_does() {
+fn live_redraw_rate_is_limited_to_five_per_second() {
     let (page, screen) = (Page::default(), Screen::new(10, 60));
     let mut reporter = live(page.clone(), &screen);
     let view = view_of(&["SL-1"]).after(&Story::begun().opened("SL-1", 1).records);

@@ -58,7 +58,7 @@ fn assert_below_each_other(rows: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn at_every_width_nothing_is_too_wide_and_tables_are_aligned() {
+fn output_fits_every_width_with_aligned_tables() {
     let states = ["state", "merged", "failed", "running", "waiting"];
     for columns in WIDTHS {
         let history = titled(&story().records);

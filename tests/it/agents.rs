@@ -36,7 +36,7 @@ fn commit_outside_owns_fails_the_attempt() {
 }
 
 #[test]
-fn deleting_what_the_lane_does_not_own_fails_the_attempt() {
+fn deleting_file_outside_owns_fails_attempt() {
     let env = mistaken(&format!("{GOOD}; rm README.md"), "README.md", GOOD);
     assert!(env.holds("main", "README.md"));
 }
@@ -66,7 +66,7 @@ fn a_merge_left_in_progress_fails_the_attempt() {
 }
 
 #[test]
-fn leaving_for_another_line_of_history_fails_the_attempt() {
+fn switching_to_orphan_branch_fails_attempt() {
     let strays = "git switch --quiet --orphan elsewhere; mkdir -p src; echo b > src/b.txt; git add --all; git commit --quiet -m b";
     let env = mistaken(
         strays,
@@ -116,7 +116,7 @@ fn failed_with(env: &TestEnv, text: &str) {
 }
 
 #[test]
-fn an_agent_that_reports_an_error_has_failed_whatever_its_exit() {
+fn error_status_fails_attempt_despite_zero_exit() {
     let env = says(STATUS, r#"{"status": "ERROR", "error_message": "no such table"}"#, 0, 1);
     failed_with(&env, "no such table");
 }
@@ -132,7 +132,7 @@ fn an_agent_whose_status_is_empty_has_failed() {
 }
 
 #[test]
-fn an_agent_that_reports_success_and_exits_otherwise_has_failed() {
+fn complete_status_fails_attempt_on_nonzero_exit() {
     failed_with(&says(STATUS, r#"{"status": "COMPLETE"}"#, 1, 1), "code 1");
 }
 
@@ -188,7 +188,7 @@ fn worktree_linked_to_the_users_checkout_is_not_used() {
 }
 
 #[test]
-fn an_agent_that_says_complete_and_did_nothing_is_not_believed() {
+fn complete_status_without_changes_fails_attempt() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\

@@ -100,7 +100,7 @@ fn an_answer_that_a_dead_lanewright_took_is_not_lost() {
 }
 
 #[test]
-fn an_answer_that_a_dead_lanewright_wrote_down_counts_once() {
+fn answer_left_by_dead_process_counts_once() {
     let env = waiting("changes");
     leave_taken(&env, false);
     env.lanewright(&["reject", "r1", "L", "-m", "as seen"]).exits(0);

@@ -168,7 +168,7 @@ fn settings_that_cannot_be_understood() {
 }
 
 #[test]
-fn the_name_of_a_run_whose_results_are_there_is_not_taken_again() {
+fn used_run_id_is_refused_despite_other_log_path() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
     env.execute(&["--log-path=../one.jsonl"]).exits(0);

@@ -34,7 +34,7 @@ fn who_fixed(env: &TestEnv) -> String {
 }
 
 #[test]
-fn compile_error_goes_to_the_agent_that_last_changed_the_file() {
+fn compile_error_retries_last_agent_of_failing_file() {
     let env = tests_print("src/first.c:3:5: error: 'x' undeclared (first use in this function)\n");
     env.execute(&["--max-parallel", "1"]).exits(0);
     assert_eq!(who_fixed(&env), "first");

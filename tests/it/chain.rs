@@ -17,7 +17,7 @@ fn signals(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_next_phase_runs_when_one_is_done_and_the_signals_say_so() {
+fn chained_phases_run_in_order_and_print_signals() {
     let env = TestEnv::new();
     let [one, two, three] = ["P1", "P2", "P3"].map(|name| phase(&env, name, ""));
     let ended = env.lanewright(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(0);
@@ -62,7 +62,7 @@ fn the_resume_of_one_lane_does_not_start_the_next_phase() {
 }
 
 #[test]
-fn the_same_command_with_resume_passes_over_what_is_complete() {
+fn chain_resume_skips_completed_phases() {
     let env = TestEnv::new();
     let one = phase(&env, "P1", "");
     let two = phase(&env, "P2", "[ -e \"$SCRATCH/fixed\" ] || exit 3; ");

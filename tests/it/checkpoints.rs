@@ -62,7 +62,7 @@ fn each_stage_is_on_record_before_what_it_guards_begins() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_stops_everything_before_it_begins() {
+fn unreadable_checkpoint_file_stops_run_at_start() {
     for text in ["{\"no\": \"array\"}", "[{\"run_id\": ", "\u{0}\u{0}"] {
         let env = TestEnv::new();
         env.write(&format!("repo/{CHECKPOINTS}"), text);
@@ -76,7 +76,7 @@ fn a_file_that_cannot_be_read_stops_everything_before_it_begins() {
 }
 
 #[test]
-fn the_file_and_the_log_can_live_elsewhere_and_hints_say_where() {
+fn custom_checkpoint_and_log_paths_appear_in_hints() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n");
     env.execute(&["--checkpoint-path", "../here/c.json", "--log-path", "../here/log.jsonl"]).exits(1);
@@ -87,7 +87,7 @@ fn the_file_and_the_log_can_live_elsewhere_and_hints_say_where() {
 }
 
 #[test]
-fn a_file_that_was_damaged_meanwhile_stops_a_resume_and_stays() {
+fn damaged_checkpoint_file_stops_resume_and_is_kept() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo again >> \"$SCRATCH/began\"; exit 1'\n");
     env.execute(&[]).exits(1);

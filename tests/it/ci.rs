@@ -70,7 +70,7 @@ fn agent_output_cannot_issue_github_commands() {
 }
 
 #[test]
-fn a_job_summary_that_is_full_or_cannot_be_written_is_a_warning() {
+fn full_or_unwritable_job_summary_only_warns() {
     let env = env();
     env.write("scratch/summary.md", "x".repeat(1 << 20));
     on_github(&env, &[]).exits(1).says(&["the job summary", "full"]);
@@ -111,7 +111,7 @@ fn the_flag_is_stronger_than_the_surroundings() {
 }
 
 #[test]
-fn a_run_out_of_time_is_resumable_and_its_report_is_written() {
+fn timed_out_run_writes_report_and_can_be_resumed() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n");
     let ended = on_github(&env, &["--timeout", "1s"]).exits(124).says(&["lanewright resume r1"]);

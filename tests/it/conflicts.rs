@@ -52,7 +52,7 @@ fn later_of_two_conflicting_lanes_works_again() {
 }
 
 #[test]
-fn a_conflict_that_stays_fails_the_lane_and_loses_nothing() {
+fn unresolved_conflict_fails_lane_and_keeps_branch() {
     let env = TestEnv::new();
     // It insists on what it has, whatever is there.
     let lane = |own: &str, other: &str| {
@@ -97,7 +97,7 @@ fn overtaken_lane_is_tested_again_after_the_merge() {
 }
 
 #[test]
-fn a_lane_whose_tests_fail_on_the_merged_result_is_fixed_there() {
+fn failed_tests_on_merged_result_are_fixed_by_retry() {
     let env = overtaken("[ ! -e a.txt ] || [ -e fixed.txt ] || { echo they clash; exit 5; }");
     assert!(env.holds("main", "fixed.txt") && env.holds("main", "a.txt"));
     let failures = env.events("failure_noted");

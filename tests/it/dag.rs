@@ -41,12 +41,12 @@ fn a_dependant_sees_what_its_dependencies_committed() {
 }
 
 #[test]
-fn a_dependant_sees_what_its_dependencies_left_uncommitted() {
+fn dependant_sees_uncommitted_work_of_dependencies() {
     a_dependant_sees_what_all_its_dependencies_merged(LEAVES);
 }
 
 #[test]
-fn a_lane_that_fails_for_ever_blocks_its_dependants_only() {
+fn failed_lane_blocks_only_its_dependants() {
     let env = TestEnv::new();
     env.plan(&diamond(&format!("[ $LANEWRIGHT_LANE != a2 ] && {LEAVES}")));
     env.execute(&["--max-parallel", "4", "--retries", "1"]).exits(1);

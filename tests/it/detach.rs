@@ -38,7 +38,7 @@ fn detached_run_is_begun_and_its_commands_are_printed() {
 }
 
 #[test]
-fn detached_run_can_be_stopped_and_resumed_in_the_background() {
+fn detached_run_can_be_stopped_and_resumed_detached() {
     let env = TestEnv::new();
     env.plan(LANE);
     let begun = lanewright(&env, &["--format", "json", "execute-phase", "../plan.toml", "--detach"]).exits(0).json();

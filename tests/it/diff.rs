@@ -70,7 +70,7 @@ fn diff_shows_uncommitted_files_without_touching_them() {
 }
 
 #[test]
-fn an_agent_with_a_worktree_of_its_own_shows_its_own_work_alone() {
+fn diff_of_agent_shows_only_its_own_worktree() {
     let env = TestEnv::new();
     let agent = |name: &str| {
         format!("[[lane.agent]]\nname = \"{name}\"\nround = \"implementation\"\ncommand = 'echo {name} > {name}.txt'\n")

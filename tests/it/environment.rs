@@ -31,7 +31,7 @@ fn variables_of_a_git_hook_reach_neither_git_nor_agents() {
 }
 
 #[test]
-fn an_agent_that_knows_no_name_for_its_commits_has_the_users() {
+fn agent_commits_use_identity_of_user() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt; git add --all; git commit --quiet -m x; echo y > y.txt'\n",
@@ -64,7 +64,7 @@ fn run_starts_from_a_subdirectory_or_other_worktree() {
 }
 
 #[test]
-fn a_repository_whose_name_needs_quoting_is_as_good_as_any() {
+fn run_succeeds_in_repository_path_with_quotes() {
     let env = TestEnv::new();
     std::fs::rename(env.path("repo"), env.path("it's a répo")).expect("a rename");
     env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo x > x.txt; [ $LANEWRIGHT_ATTEMPT = 2 ]'\n");
@@ -85,7 +85,7 @@ fn prompts_and_names_are_never_expanded_by_a_shell() {
 }
 
 #[test]
-fn a_git_that_is_too_old_is_refused_before_anything_is_made() {
+fn unsupported_git_version_is_refused_at_start() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'true'\n");
     let path = std::env::var_os("PATH").expect("a PATH");
@@ -118,7 +118,7 @@ fn with_hook(script: &str, commit: &str) -> TestEnv {
 }
 
 #[test]
-fn a_hook_that_fails_is_reported_once_and_undoes_no_checkout() {
+fn failing_post_checkout_hook_is_only_noted_once() {
     let env = with_hook("echo no such tool; exit 3", "true");
     env.execute(&[]).exits(0);
     let told: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();

@@ -33,7 +33,7 @@ fn only_incomplete_agents_of_a_round_run_again() {
 }
 
 #[test]
-fn a_red_final_gate_names_the_lanes_that_were_merged_last() {
+fn failed_final_gate_names_last_merged_lanes() {
     let env = TestEnv::new();
     env.plan("[gates]\nfinal = ['exit 3']\n[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n");
     let ended = env.execute(&[]).exits(3);

@@ -19,7 +19,7 @@ fn lock_left(env: &TestEnv, run: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_lock_that_was_left_on_the_exchange_holds_up_its_lane_alone() {
+fn stale_lock_on_exchange_delays_only_its_lane() {
     let env = slurm(this());
     env.plan(
         "[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'echo a >a.txt'\n\
@@ -187,7 +187,7 @@ fn moved_run_with_remote_agent_can_be_rolled_back() {
 }
 
 #[test]
-fn a_run_with_local_lanes_left_ends_once_another_clone_has_it() {
+fn run_with_local_lanes_ends_once_other_clone_pulls() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\ncommand = 'echo a >a.txt'\n\
@@ -223,7 +223,7 @@ fn a_run_is_stopped_while_its_exchange_is_away() {
 }
 
 #[test]
-fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
+fn forced_stop_ends_despite_unresponsive_exchange() {
     let env = chain();
     clone(&env);
     let hangs = |command: &str| {
@@ -251,7 +251,7 @@ fn a_forced_stop_ends_although_the_exchange_does_not_answer() {
 }
 
 #[test]
-fn a_lane_whose_jobs_cannot_begin_says_what_they_printed() {
+fn failed_job_start_is_reported_with_job_output() {
     let env = slurm("no-such-program");
     env.plan("[[lane]]\nid = 'A'\ncommand = 'true'\nexecutor = 'main'\n");
     env.commit("settings");

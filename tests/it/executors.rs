@@ -138,7 +138,7 @@ fn an_executor_that_works_answers_through_the_exchange() {
 }
 
 #[test]
-fn a_job_whose_submission_was_not_answered_is_found_by_its_name() {
+fn unanswered_submission_is_found_by_job_name() {
     let env = slurm(this());
     env.write("scratch/lost", "");
     doctor(&env, &[]).exits(0);
@@ -260,7 +260,7 @@ fn an_interrupted_doctor_removes_the_job_and_the_refs() {
 }
 
 #[test]
-fn a_node_without_lanewright_is_told_from_other_failures() {
+fn doctor_reports_node_without_lanewright() {
     let env = slurm("/nonsuch/lanewright");
     let said = doctor(&env, &[]).exits(3).stdout;
     assert!(said.contains("no answer: the job ended with exit code 127; it printed: "), "{said}");
@@ -308,7 +308,7 @@ fn without_cluster(code: i32) -> String {
 
 #[cfg(not(feature = "kubernetes"))]
 #[test]
-fn a_program_without_kubernetes_says_how_to_get_one_that_has_it() {
+fn build_without_kubernetes_names_required_feature() {
     let said = without_cluster(2);
     assert!(said.contains("this Lanewright was built without Kubernetes"), "{said}");
     assert!(said.contains("cargo build --release --features kubernetes"), "{said}");

@@ -3,7 +3,7 @@
 use crate::support::{STATE, TestEnv};
 
 #[test]
-fn a_log_of_another_program_is_no_run_and_stays_as_it_is() {
+fn foreign_log_is_not_listed_and_never_changed() {
     let env = TestEnv::new();
     let file = format!("repo/{STATE}/P4-20260204.jsonl");
     let theirs =

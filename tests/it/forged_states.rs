@@ -100,7 +100,7 @@ fn a_lane_whose_log_was_replaced_is_blocked_alone() {
 }
 
 #[test]
-fn a_lane_whose_state_has_a_newer_format_is_blocked_alone() {
+fn lane_state_of_newer_format_blocks_only_its_lane() {
     let env = waiting();
     let said = refused(&env, |env| {
         let mut manifest = manifest(env);
@@ -128,7 +128,7 @@ fn planted_exit_file_is_not_a_job_exit() {
 }
 
 #[test]
-fn a_pull_takes_no_output_of_jobs_that_were_never_planned() {
+fn state_pull_ignores_output_of_unplanned_jobs() {
     let env = slurm(this());
     env.plan("[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
     env.commit("settings");
@@ -164,7 +164,7 @@ fn without_changes(env: &TestEnv) {
 }
 
 #[test]
-fn a_lane_that_says_that_it_changed_nothing_is_still_shown() {
+fn approval_is_required_despite_forged_empty_changes() {
     let env = slurm(this());
     env.plan(
         "[[lane]]\nid = 'A'\nexecutor = 'main'\napproval = ['changes']\n\

@@ -59,7 +59,7 @@ fn the_atomic_gate_judges_every_task() {
 }
 
 #[test]
-fn the_checkpoint_gate_judges_what_is_merged_into_the_lane() {
+fn failed_checkpoint_gate_is_fixed_by_agent_retry() {
     fixed(&format!("[gates]\ncheckpoint = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{FIXES}'\n"));
 }
 
@@ -104,7 +104,7 @@ fn failed_final_gate_blocks_the_phase_with_lanes_merged() {
 }
 
 #[test]
-fn a_setup_that_fails_fails_the_lane_and_starts_no_agent() {
+fn failed_setup_fails_lane_before_agent_starts() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nsetup = 'echo no network; exit 6'\ncommand = 'touch \"$SCRATCH/began\"'\n");
     env.execute(&[]).exits(1).says(&["no network"]);
@@ -123,7 +123,7 @@ fn files_left_by_final_gate_are_saved_and_named() {
 }
 
 #[test]
-fn a_lanes_tests_do_not_see_what_a_gate_left_uncommitted() {
+fn lane_tests_run_without_uncommitted_gate_changes() {
     let env = TestEnv::new();
     env.plan(
         "[gates]\ncheckpoint = 'echo good > a.txt'\n[[lane]]\nid = \"L\"\nretries = 0\ntests = 'grep -q good a.txt'\n\
@@ -146,7 +146,7 @@ fn final_gate_runs_again_on_the_branch_at_resume() {
 }
 
 #[test]
-fn a_lane_whose_gate_hides_a_failure_behind_a_pipeline_fails() {
+fn failure_inside_gate_pipeline_fails_lane() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = 'no-such-program | tail -20'\ncommand = 'echo x > x.txt'\n");
     env.execute(&[]).exits(1);
@@ -178,7 +178,7 @@ fn lane_without_a_failing_gate_is_named_everywhere() {
 }
 
 #[test]
-fn a_gate_that_the_shell_refuses_is_an_error_of_the_plan() {
+fn gate_with_shell_syntax_error_is_plan_error() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'true'\ntests = 'if true; then'\n");
     let plan = env.path("plan.toml");

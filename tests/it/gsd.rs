@@ -127,7 +127,7 @@ fn ticked(directory: &str, plans: &[&str], runs: &[&[&str]]) -> Vec<Vec<String>>
 }
 
 #[test]
-fn the_phase_that_is_tracked_is_the_one_of_the_directory() {
+fn gsd_roadmap_ticks_phase_of_plan_directory() {
     let bare = ticked("07-q", &["01-PLAN.md", "02-PLAN.md"], &[&["07-q"]]);
     assert_eq!(bare, [["Phase 7: Q", "07-01-PLAN.md", "07-02-PLAN.md", "7. Q 2/2"]]);
     let only = ticked("02-next", &["PLAN.md"], &[&["02-next"]]);
@@ -137,7 +137,7 @@ fn the_phase_that_is_tracked_is_the_one_of_the_directory() {
 }
 
 #[test]
-fn a_phase_is_complete_with_its_last_plan_and_not_before() {
+fn gsd_phase_is_ticked_only_after_its_last_plan() {
     let plans = ["01-01-setup-PLAN.md", "01-02-PLAN.md"];
     let done = ["Phase 1: A", "01-01-PLAN.md", "01-02-PLAN.md", "1. A 2/2"];
     let files = ticked("01-a", &plans, &[&["01-a/01-01-setup-PLAN.md"], &["01-a/01-02-PLAN.md"]]);

@@ -175,7 +175,7 @@ fn closed_terminal_leaves_the_agent_at_work() {
 }
 
 #[test]
-fn run_ends_well_on_a_closed_terminal_if_sighup_is_ignored() {
+fn run_completes_after_hangup_if_sighup_is_ignored() {
     let env = TestEnv::new();
     let mut terminal = on_terminal(&env, &IGNORING);
     terminal.close();

@@ -60,7 +60,7 @@ fn task(env: &TestEnv, lane: &str) -> Value {
 }
 
 #[test]
-fn a_session_gets_a_list_of_its_unfinished_runs_and_of_others() {
+fn session_start_lists_own_and_other_unfinished_runs() {
     let env = waiting();
     let own = context(&hook(&env, "session-start", json!({"session_id": "s1", "source": "resume"})), "SessionStart");
     for said in [
@@ -165,7 +165,7 @@ fn prompts_of_other_sessions_are_not_noted() {
 }
 
 #[test]
-fn a_stop_reminds_once_until_something_happens_and_never_blocks() {
+fn stop_hook_reminds_once_per_change_and_never_blocks() {
     let env = waiting();
     let stop = || hook(&env, "stop", json!({"session_id": "s1", "stop_hook_active": false}));
     silent(&hook(&env, "stop", json!({"session_id": "s1", "stop_hook_active": true})));
@@ -179,7 +179,7 @@ fn a_stop_reminds_once_until_something_happens_and_never_blocks() {
 }
 
 #[test]
-fn a_session_learns_to_answer_where_nothing_but_an_answer_helps() {
+fn session_start_names_approve_until_gate_is_answered() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n");
     env.execute(&["--session-id", "s1"]).exits(3);
@@ -236,7 +236,7 @@ fn an_agents_tool_calls_reach_its_lanewright() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_file_of_tool_calls_does_not_block() {
+fn named_pipe_as_tool_calls_file_does_not_block() {
     let env = TestEnv::new();
     let pipe = env.path("scratch/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());

@@ -37,7 +37,7 @@ fn idle_agent_is_not_merged_and_its_output_shown() {
 }
 
 #[test]
-fn the_retry_gets_what_the_agent_said_and_that_no_one_answers() {
+fn retry_after_no_change_quotes_agents_question() {
     let env = TestEnv::new();
     let script = "[ \"$LANEWRIGHT_ATTEMPT\" -gt 1 ] && echo a > a.txt; echo 'Which database?'";
     env.plan(&plan_of(script, ""));
@@ -120,7 +120,7 @@ fn resume_applies_changed_agent_settings_when_accepted() {
 }
 
 #[test]
-fn a_task_without_a_change_beside_one_with_a_change_is_reported() {
+fn idle_task_beside_task_with_changes_is_reported() {
     let env = TestEnv::new();
     let tasks = "task = [{ id = \"look\" }, { id = \"make\" }, { id = \"check\" }]";
     env.plan(&plan_of("[ $LANEWRIGHT_TASK != make ] || echo a > a.txt", tasks));

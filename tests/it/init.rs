@@ -24,7 +24,7 @@ fn there(env: &TestEnv) -> Vec<String> {
 }
 
 #[test]
-fn everything_is_written_once_and_found_in_place_after_that() {
+fn init_writes_files_once_and_repeat_changes_nothing() {
     let env = TestEnv::new();
     let first = env.lanewright(&["init", "--yes"]).exits(0);
     assert_eq!(there(&env), FILES);
@@ -50,7 +50,7 @@ fn the_diff_is_one_that_git_takes() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_written_and_a_hint_shows_how() {
+fn init_without_terminal_writes_nothing_and_hints() {
     let env = TestEnv::new();
     let shown = env.lanewright(&["init"]).says(&["nothing written"]).hints("lanewright init --yes").exits(2);
     assert!(shown.stdout.contains("+++ b/lanewright.toml"), "{}", shown.stdout);
@@ -96,7 +96,7 @@ fn init_keeps_the_users_own_entries() {
 }
 
 #[test]
-fn commands_of_the_user_are_named_and_replaced_only_by_force() {
+fn init_replaces_user_commands_only_by_force() {
     let env = TestEnv::new();
     let (own, earlier) = ("repo/.claude/commands/execute-phase.md", "repo/.claude/commands/execute-lane.md");
     env.write(own, "My own command.\n");
@@ -146,7 +146,7 @@ fn init_leaves_unreadable_file_and_writes_the_others() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_refused_and_nothing_is_written() {
+fn init_refuses_non_utf8_settings_and_writes_nothing() {
     let env = TestEnv::new();
     env.write("repo/.claude/settings.json", [0xff, 0xfe]);
     env.lanewright(&["init", "--yes"]).says(&[".claude/settings.json"]).exits(2);
@@ -163,7 +163,7 @@ fn links_out_of_the_repository_are_not_followed() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_leaves_everything_as_it_was() {
+fn init_with_unwritable_path_changes_nothing() {
     let env = TestEnv::new();
     env.write("repo/.claude/commands", "a file where a directory belongs\n");
     env.lanewright(&["init", "--yes"]).exits(2);

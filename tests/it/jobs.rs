@@ -182,7 +182,7 @@ fn background_processes_end_without_changing_the_exit() {
 }
 
 #[test]
-fn steps_run_in_order_and_the_first_that_fails_ends_the_job() {
+fn job_steps_run_in_order_until_first_failure() {
     let mut job = Job::shell("read word; echo got $word; echo to-stderr >&2; echo to-stdout");
     job.spec.steps.push(CommandLine::Arguments(["sh", "-c", "cat; echo $0; exit 7", "$HOME"].map(String::from).into()));
     job.spec.steps.push(CommandLine::Shell("echo never".into()));
@@ -201,7 +201,7 @@ fn a_death_by_signal_is_reported_as_shells_do() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_named_with_its_place() {
+fn program_that_cannot_start_is_named_with_directory() {
     let mut job = Job::shell("");
     job.spec.steps = vec![CommandLine::Arguments(vec!["./no such agent".into()])];
     let exit = job.run();
@@ -274,7 +274,7 @@ fn a_job_that_is_stopped_before_it_began_never_begins() {
 }
 
 #[test]
-fn a_stop_that_comes_while_the_supervisor_starts_is_seen() {
+fn stop_file_before_supervisor_start_stops_job() {
     let job = Job::shell("echo ran >> count");
     fs::create_dir_all(&job.directory).unwrap();
     fs::write(job.directory.join("stop"), "").unwrap();
@@ -324,7 +324,7 @@ fn with_status(line: &str) -> Job {
 }
 
 #[test]
-fn a_status_is_kept_alive_and_then_follows_from_the_exit() {
+fn status_file_is_refreshed_and_records_exit_code() {
     let job = with_status("while [ ! -e go ]; do sleep 0.05; done; exit 3");
     let launched = job.launch();
     job.until_written("agent/status.json");
@@ -373,7 +373,7 @@ fn programs_that_believe_pwd_work_where_they_should() {
 }
 
 #[test]
-fn an_agent_goes_on_when_its_launcher_is_killed_and_is_adopted() {
+fn agent_outlives_killed_launcher_and_is_adopted() {
     let job = Job::shell("echo up > up; while [ ! -e go ]; do sleep 0.05; done; echo finished > finished");
     let mut launcher = job.launch_from_a_shell();
     job.until_written("up");
@@ -390,7 +390,7 @@ fn an_agent_goes_on_when_its_launcher_is_killed_and_is_adopted() {
 }
 
 #[test]
-fn an_agent_that_must_not_outlive_its_launcher_is_stopped() {
+fn on_orphan_stop_ends_agent_after_launcher_death() {
     let mut job = Job::shell("echo up > up; sleep 1000");
     job.spec.on_orphan = OnOrphan::Stop;
     let mut launcher = job.launch_from_a_shell();
@@ -403,7 +403,7 @@ fn an_agent_that_must_not_outlive_its_launcher_is_stopped() {
 }
 
 #[test]
-fn an_agent_outlives_everything_that_its_terminal_can_send() {
+fn agent_has_no_terminal_and_survives_sighup() {
     let job =
         Job::shell("ps -o tty=,sid=,pgid=,pid= -p $$ > row; echo up > up; while [ ! -e go ]; do sleep 0.05; done");
     let launched = job.launch();
@@ -419,7 +419,7 @@ fn an_agent_outlives_everything_that_its_terminal_can_send() {
 }
 
 #[test]
-fn an_exit_that_cannot_be_written_at_first_is_written_later() {
+fn exit_file_write_is_retried_until_it_succeeds() {
     let job = Job::shell("mkdir job/exit.json");
     let launched = job.launch();
     let log = job.directory.join("supervisor.log");
@@ -499,7 +499,7 @@ fn a_gate_fails_where_any_program_of_its_pipeline_does() {
 }
 
 #[test]
-fn without_bash_pipelines_are_judged_by_their_last_program() {
+fn pipeline_without_bash_passes_if_last_program_does() {
     let mut job = Job::shell("false | true");
     std::os::unix::fs::symlink("/bin/sh", job.file("sh")).unwrap();
     job.spec.environment.insert("PATH".to_owned(), job.scratch.path().display().to_string());

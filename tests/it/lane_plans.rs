@@ -107,7 +107,7 @@ fn missing_runner_is_named_once_when_the_plan_runs() {
 }
 
 #[test]
-fn a_runner_given_for_this_call_takes_the_place_of_the_plans() {
+fn runner_option_replaces_runner_of_lane_plan() {
     let policy = "\n## Execution Policy\n\n- default: executor=`other`, unsupported=`block`\n";
     let env = env(&format!("{PLAN}{policy}"));
     env.lanewright(&["plan", "check", "P4.md"]).exits(2);

@@ -89,7 +89,7 @@ const REBASE: &str = "git rebase --quiet main >/dev/null 2>&1 || true; echo ab >
                       git rebase --continue >/dev/null 2>&1";
 
 #[test]
-fn a_conflict_that_was_settled_on_the_lanes_branch_is_settled() {
+fn conflict_resolved_on_lane_branch_needs_no_agent() {
     for style in ["merge", "squash", "rebase"] {
         let env = conflicting(style);
         in_worktree(&env, "B", MERGE);
@@ -159,7 +159,7 @@ fn only_what_was_judged_is_approved() {
 }
 
 #[test]
-fn an_agent_that_is_not_done_finds_what_a_person_committed() {
+fn next_attempt_sees_user_commit_in_agent_worktree() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'test -e fix.txt && echo a > a.txt'\n");
     env.execute(&[]).exits(1);
@@ -191,7 +191,7 @@ fn a_fix_in_a_worktree_that_a_reviewer_shares_is_merged() {
 }
 
 #[test]
-fn a_fix_on_another_branch_is_merged_if_it_continues_the_lanes() {
+fn manual_fix_on_descendant_branch_is_merged() {
     let env = red();
     in_worktree(&env, "A", &format!("git switch --quiet --create mine; {COMMIT_FIX}"));
     env.resume(&[]).exits(0);
@@ -230,7 +230,7 @@ fn nested_repository_is_refused_before_the_commit() {
 }
 
 #[test]
-fn every_kind_of_change_is_committed_where_that_is_wanted() {
+fn override_commits_every_kind_of_manual_change() {
     let env = TestEnv::new();
     env.write("repo/.gitignore", "ignored/\n");
     env.commit("ignore");

@@ -133,7 +133,7 @@ fn merged_lane_is_rolled_back_only_with_a_yes() {
 }
 
 #[test]
-fn a_resumed_run_hears_the_context_and_outlives_the_server() {
+fn mcp_resume_passes_context_and_outlives_server() {
     let env = failed();
     env.write("scratch/help", "");
     let client = Client::new(&env);
@@ -234,7 +234,7 @@ fn invalid_tool_calls_are_refused_by_error_code() {
 }
 
 #[test]
-fn a_completed_run_and_changed_files_have_errors_of_their_own() {
+fn mcp_resume_refuses_changed_and_completed_runs() {
     let env = failed();
     let client = Client::new(&env);
     let code = fs::canonicalize(env.path(&format!("repo.lanes/{RUN}/B/code"))).expect("a worktree");
@@ -267,7 +267,7 @@ fn outside_of_a_repository_it_serves_and_says_so() {
 }
 
 #[test]
-fn garbage_is_passed_over_and_the_end_of_input_is_the_end() {
+fn mcp_server_skips_invalid_json_and_exits_at_eof() {
     let env = TestEnv::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
     env.pin(&mut command).arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -152,7 +152,7 @@ fn a_lane_that_changes_nothing_is_merged_as_it_is() {
 }
 
 #[test]
-fn a_foreign_branch_in_the_way_blocks_the_lane_and_stays() {
+fn existing_foreign_lane_branch_blocks_and_is_kept() {
     let env = TestEnv::new();
     env.git(&["branch", "lane/P1/A"]);
     let theirs = env.git(&["rev-parse", "lane/P1/A"]);

@@ -68,7 +68,7 @@ fn rebase_keeps_commits_with_author_date_and_trailers() {
 }
 
 #[test]
-fn a_fast_forward_moves_the_branch_to_the_lanes_commit_itself() {
+fn fast_forward_sets_branch_to_lane_commit() {
     let env = run("ff", "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     let committed = env.events("work_committed")[0]["head"].as_str().expect("a commit").to_owned();
     assert_eq!(env.git(&["rev-parse", "main"]), committed);
@@ -76,7 +76,7 @@ fn a_fast_forward_moves_the_branch_to_the_lanes_commit_itself() {
 }
 
 #[test]
-fn lanes_that_ran_side_by_side_are_put_one_after_the_other() {
+fn parallel_lanes_are_merged_into_linear_history() {
     for style in ["squash", "rebase", "ff"] {
         let lane = |id: &str| {
             format!("[[lane]]\nid = \"{id}\"\ntests = [\"test -e {id}.txt\"]\ncommand = 'echo x > {id}.txt'\n")
@@ -153,7 +153,7 @@ fn a_rollback_undoes_all_of_a_lane_and_it_can_run_again() {
 }
 
 #[test]
-fn reverted_merge_is_noticed_but_not_a_lane_that_reverts() {
+fn resume_refuses_user_revert_but_not_lane_removal() {
     for style in ["squash", "rebase", "ff"] {
         let env = TestEnv::new();
         env.plan(&format!(
@@ -177,7 +177,7 @@ fn reverted_merge_is_noticed_but_not_a_lane_that_reverts() {
 }
 
 #[test]
-fn lanes_that_are_merged_are_known_after_their_log_is_gone() {
+fn merged_lanes_are_recognized_after_log_deletion() {
     for style in ["squash", "rebase", "ff"] {
         let env = run(style, PLAN);
         env.lanewright(&["clean", RUN, "--yes", "--logs"]).exits(0);
@@ -189,7 +189,7 @@ fn lanes_that_are_merged_are_known_after_their_log_is_gone() {
 }
 
 #[test]
-fn a_template_makes_the_messages_of_commits_and_of_squashes() {
+fn commit_message_template_is_used_and_validated() {
     let template = "commit_message = \"{{ lane_name }}: {{ task_name }} by {{ agent }} {{ attempt }}\\n\\n{{ files | join(',') }}\"\n";
     let lane =
         "[[lane]]\nid = \"A\"\nname = \"First\"\ncommand = 'echo a > a.txt; echo b > b.txt'\nprompt = \"Do it\"\n";

@@ -67,7 +67,7 @@ fn replaced(variable: &str, make: &str) -> TestEnv {
 }
 
 #[test]
-fn a_status_that_is_not_a_small_regular_file_is_refused_by_name() {
+fn invalid_status_file_is_refused_with_reason() {
     for (make, reason) in [
         ("mkfifo \"$1\"", "named pipe"),
         ("mkdir \"$1\"", "a directory"),
@@ -106,7 +106,7 @@ fn pipe_or_device_as_output_file_does_not_block() {
 }
 
 #[test]
-fn a_pipe_among_the_files_of_the_attempt_holds_up_nothing() {
+fn named_pipes_among_attempt_files_do_not_block() {
     let every =
         "for file in heartbeat prompt.md task.json exit.json lock; do rm -f \"$1/$file\"; mkfifo \"$1/$file\"; done";
     run(plan(&format!("echo e > e\nset -- \"$(dirname \"$LANEWRIGHT_RESULT_FILE\")\"\n{every}"))).merged();
@@ -125,7 +125,7 @@ fn special_files_in_the_worktree_are_left_alone() {
 }
 
 #[test]
-fn directories_deeper_than_a_path_may_be_are_named_not_lost() {
+fn too_deep_directories_fail_lane_with_message() {
     let deep =
         "python3 -c \"import os\nfor _ in range(60): os.mkdir('d' * 100); os.chdir('d' * 100)\nopen('deep', 'w')\"";
     run(plan(&format!("echo e > e\n{deep}"))).refused(1, &["E", "cannot read the directory 'dddd", "too long"]);
@@ -152,7 +152,7 @@ fn agent_that_edits_its_prompt_harms_only_itself() {
 }
 
 #[test]
-fn a_daemon_that_leaves_its_session_is_ended_with_the_attempt() {
+fn daemon_in_new_session_ends_with_its_attempt() {
     let daemon = "setsid sh -c 'trap \"\" TERM HUP; exec > /dev/null 2>&1 < /dev/null; echo $$ > \"$SCRATCH/daemon\"; \
                   while [ -d \"$SCRATCH\" ]; do sleep 0.05; done' &\nwait-for daemon";
     let run = run(plan(&format!("echo e > e\n{daemon}"))).merged();
@@ -161,13 +161,13 @@ fn a_daemon_that_leaves_its_session_is_ended_with_the_attempt() {
 }
 
 #[test]
-fn an_agent_that_kills_its_supervisor_is_not_taken_at_its_word() {
+fn attempt_fails_if_agent_kills_its_supervisor() {
     run(plan("echo e > e; kill -9 $PPID; wait-for never"))
         .refused(1, &["E", "the supervisor died without recording an exit"]);
 }
 
 #[test]
-fn a_worktree_that_is_gone_or_no_worktree_any_more_is_named() {
+fn removed_or_replaced_worktree_fails_lane() {
     let own = "git init -q .; git add -A; git -c user.name=a -c user.email=b commit -qm mine";
     for script in
         ["cd /; rm -rf \"$LANEWRIGHT_WORKTREE\"", "rm -f .git; echo e > e", &format!("rm -f .git; echo e > e; {own}")]
@@ -177,7 +177,7 @@ fn a_worktree_that_is_gone_or_no_worktree_any_more_is_named() {
 }
 
 #[test]
-fn settings_that_an_agent_writes_run_nothing_and_lose_nothing() {
+fn agent_git_config_neither_runs_hooks_nor_loses_work() {
     let hook = "#!/bin/sh\\ntouch \\\"$SCRATCH/ran\\\"\\nexit 1\\n";
     let hooks = format!(
         "mkdir \"$SCRATCH/hooks\"; for hook in post-checkout reference-transaction pre-commit; do \
@@ -204,7 +204,7 @@ fn a_lock_that_an_agent_left_on_its_index_is_cleared() {
 }
 
 #[test]
-fn work_on_another_branch_is_merged_or_named_and_never_lost() {
+fn work_on_other_branch_is_merged_or_refused() {
     let commit = "echo e > e; git add -A; git commit -qm mine";
     for checkout in ["-b mine", "--detach", "--ignore-other-worktrees main"] {
         // Else the other lane would find its branch checked out, and wait for the user.

@@ -149,7 +149,7 @@ fn push_into_the_repository_blocks_the_merge() {
 }
 
 #[test]
-fn branch_that_moves_right_after_a_merge_blocks_the_next() {
+fn branch_moved_after_merge_blocks_next_merge() {
     let env = TestEnv::new();
     let foreign = "until git log -1 --format=%s main | grep -q 'Merge lane A'; do :; done; \
                    blob=$(echo other | git hash-object -w --stdin); \
@@ -171,7 +171,7 @@ fn branch_that_moves_right_after_a_merge_blocks_the_next() {
 }
 
 #[test]
-fn branch_that_moves_after_the_last_merge_blocks_the_end() {
+fn branch_moved_after_last_merge_blocks_run_end() {
     let env = TestEnv::new();
     env.plan(&format!(
         "[gates]\nfinal = 'touch \"$SCRATCH/judged\"; wait-for end'\n{}",
@@ -223,7 +223,7 @@ fn branch_that_is_moved_back_at_the_end_is_no_success() {
 }
 
 #[test]
-fn commits_and_soft_resets_of_the_user_are_no_foreign_moves() {
+fn user_commits_and_soft_resets_do_not_block_merges() {
     let env = TestEnv::new();
     let run = started(&env);
     env.write("repo/one.txt", "one\n");

@@ -28,7 +28,7 @@ pattern = "use\\s+pay"
 "#;
 
 #[test]
-fn missing_must_haves_are_reported_and_the_lane_continues() {
+fn missing_must_haves_are_reported_without_failure() {
     let env = TestEnv::new();
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);

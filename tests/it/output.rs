@@ -29,7 +29,7 @@ fn json_progress_is_one_object_a_line_on_stdout() {
 }
 
 #[test]
-fn progress_for_people_goes_to_standard_error_without_colour() {
+fn plain_progress_goes_to_stderr_without_colour() {
     for flags in [&["--progress", "plain"][..], &["--progress", "auto"], &["--progress", "none"], &[]] {
         let ended = env().execute(flags).exits(0);
         assert_eq!(ended.stdout, "", "{flags:?}");
@@ -40,7 +40,7 @@ fn progress_for_people_goes_to_standard_error_without_colour() {
 }
 
 #[test]
-fn colour_is_there_when_it_is_forced_and_never_against_no_color() {
+fn colour_follows_clicolor_force_and_no_color() {
     let coloured = |name: &str, value: &str| {
         let env = env();
         let plan = env.path("plan.toml");

@@ -127,7 +127,7 @@ fn late_job_of_a_reassigned_lane_changes_nothing() {
 }
 
 #[test]
-fn a_lane_whose_state_cannot_be_copied_is_looked_at_again() {
+fn lane_state_is_copied_again_after_failed_copy() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
@@ -190,7 +190,7 @@ pub(crate) fn refs(env: &TestEnv) -> Vec<String> {
 }
 
 #[test]
-fn a_run_that_goes_on_in_another_clone_leaves_jobs_alone() {
+fn resume_in_other_clone_does_not_resubmit_jobs() {
     let env = two_agents();
     let mut run = env.start(&[]);
     wait_for_the_slow_agent(&env);
@@ -279,7 +279,7 @@ fn withdrawn_lane_is_not_pushed_by_its_old_job() {
 }
 
 #[test]
-fn a_death_at_any_step_of_placing_changes_nothing_about_the_end() {
+fn crash_at_any_placement_step_does_not_repeat_work() {
     for point in ["before_offer:1", "offered:1", "submitted:1", "copied:1", "copied:2", "refs_removed:1"] {
         let env = chain();
         env.write("scratch/go", "");
@@ -296,7 +296,7 @@ fn a_death_at_any_step_of_placing_changes_nothing_about_the_end() {
 }
 
 #[test]
-fn leftovers_of_failed_lane_leave_the_exchange_with_its_run() {
+fn clean_removes_refs_of_failed_lane_from_exchange() {
     let env = slurm(this());
     env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
     env.commit("settings");
@@ -308,7 +308,7 @@ fn leftovers_of_failed_lane_leave_the_exchange_with_its_run() {
 }
 
 #[test]
-fn a_run_that_died_while_it_submitted_a_job_submits_no_other() {
+fn crash_during_job_submission_submits_no_second_job() {
     let env = chain();
     env.write("scratch/kill", "");
     env.write("scratch/go", "");
@@ -319,7 +319,7 @@ fn a_run_that_died_while_it_submitted_a_job_submits_no_other() {
 }
 
 #[test]
-fn a_lane_fails_after_three_jobs_in_a_row_that_did_nothing() {
+fn lane_fails_after_three_jobs_without_progress() {
     let env = slurm("/bin/false");
     env.plan("[[lane]]\nid = 'A'\ncommand = 'true'\nexecutor = 'main'\n");
     env.commit("settings");
@@ -340,7 +340,7 @@ fn an_engine_that_refuses_a_job_blocks_the_lane() {
 }
 
 #[test]
-fn an_engine_that_is_out_or_takes_no_more_is_asked_again() {
+fn job_submission_is_retried_while_engine_refuses() {
     for (fault, shown) in [
         ("echo 'sbatch: error: Unable to contact slurm controller' >&2; exit 1", "scontrol ping"),
         ("kill -9 $$", "`sbatch` was ended by signal 9"),
@@ -471,7 +471,7 @@ fn live_output_of_a_cluster_job_is_shown() {
 }
 
 #[test]
-fn lanes_share_the_budget_that_is_left_and_come_back_for_more() {
+fn placed_lanes_share_remaining_token_budget() {
     let env = slurm(this());
     let stream = format!("{}/fixtures/streams/claude/write.log", env!("CARGO_MANIFEST_DIR"));
     let claude = format!(

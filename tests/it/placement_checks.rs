@@ -106,7 +106,7 @@ fn undefined_executor_is_refused_before_the_run() {
 }
 
 #[test]
-fn a_name_under_which_another_clone_places_lanes_is_not_used() {
+fn run_id_placed_by_another_clone_is_refused() {
     let env = slurm(this());
     env.plan(&ONE.replace("echo a >a.txt'", "exit 9'\nretries = 0"));
     env.commit("settings");

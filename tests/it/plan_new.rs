@@ -38,7 +38,7 @@ fn the_plan_is_valid_and_says_what_the_flags_say() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_asked_and_nothing_replaced() {
+fn plan_new_without_terminal_overwrites_only_by_force() {
     let env = TestEnv::new();
     let told = env.lanewright(&["plan", "new"]).exits(0);
     assert!(told.stdout.contains("lanewright run plan.toml"), "{}", told.stdout);
@@ -93,7 +93,7 @@ fn lanes_option_takes_commas_and_warns_of_case() {
 }
 
 #[test]
-fn outside_of_a_repository_a_plan_is_written_with_a_warning() {
+fn plan_new_outside_repository_writes_with_warning() {
     let env = TestEnv::new();
     let told = env.lanewright(&["plan", "new"]).exits(0);
     assert_eq!(told.stderr, "");
@@ -122,7 +122,7 @@ fn invalid_input_is_refused_and_writes_no_plan() {
 }
 
 #[test]
-fn a_file_that_cannot_be_the_plan_is_refused_with_what_to_do() {
+fn plan_new_refuses_unusable_path_with_hint() {
     let env = TestEnv::new();
     let new = |file: &str| env.lanewright(&["plan", "new", file, "--force"]).exits(2);
     new("p.json").says(&["p.json would be a plan in TOML"]).hints("name it p.toml");

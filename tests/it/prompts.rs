@@ -69,7 +69,7 @@ fn plan_show_prints_the_prompts_that_agents_get() {
 }
 
 #[test]
-fn a_template_of_the_repository_is_pinned_when_the_run_starts() {
+fn prompt_template_is_pinned_at_run_start() {
     let env = TestEnv::new();
     template(&env, "implementation.md", "Team rules.\n\n{{ task.prompt }}{% include \"history.md\" %}");
     let plan = PLAN.replace("command = \"if", "command = \"[ $LANEWRIGHT_ATTEMPT = 1 ] && exit 3; if");

@@ -100,7 +100,7 @@ fn lane_without_accepted_work_is_not_pushed() {
 }
 
 #[test]
-fn pull_request_target_of_lane_with_several_dependencies() {
+fn pull_request_targets_dependency_branch_or_main() {
     let lane = |id: &str, needs: &str| {
         format!("[[lane]]\nid = \"{id}\"\ndepends_on = [{needs}]\ncommand = 'echo {id} > {id}.txt'\n")
     };
@@ -143,7 +143,7 @@ fn a_lane_that_is_built_again_updates_its_pull_request() {
 }
 
 #[test]
-fn a_death_around_push_and_pull_request_makes_neither_twice() {
+fn crash_around_push_opens_exactly_one_pull_request() {
     for point in ["before_push_branch", "after_push_branch", "before_open_pull_request", "after_open_pull_request"] {
         let env = world(ONE);
         let plan = env.path("plan.toml");
@@ -216,7 +216,7 @@ fn a_server_that_refuses_the_push_is_quoted() {
 }
 
 #[test]
-fn missing_remote_or_forge_is_reported_before_the_first_lane() {
+fn missing_remote_or_forge_is_reported_before_lanes() {
     let env = world(ONE);
     let plan = env.path("plan.toml");
     let arguments = [&["execute-phase", plan.to_str().unwrap(), "--run-id", "r1"], PR].concat();
@@ -237,7 +237,7 @@ fn missing_remote_or_forge_is_reported_before_the_first_lane() {
 }
 
 #[test]
-fn unpushed_base_branch_is_reported_before_the_first_lane() {
+fn unpushed_base_branch_is_reported_before_lanes() {
     let env = world(ONE);
     env.git(&["switch", "--quiet", "--create", "feature"]);
     env.execute(PR).exits(3).says(&["no branch `feature` on origin"]).hints("git push --set-upstream origin feature");

@@ -69,7 +69,7 @@ fn look_often(env: &TestEnv) {
 }
 
 #[test]
-fn looking_at_a_run_that_waits_for_an_answer_changes_nothing() {
+fn read_only_commands_keep_waiting_run_unchanged() {
     let env = with(WAITS);
     env.execute(&[]).exits(3);
     look_often(&env);

@@ -328,7 +328,7 @@ fn publication_note_left_by_a_kill_is_removed() {
 }
 
 #[test]
-fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
+fn recovery_doc_messages_and_commands_are_correct() {
     let rows = rows();
     let names: BTreeSet<&str> = rows.iter().map(|row| row.state.as_str()).collect();
     assert!(rows.len() > 20 && names.len() == rows.len(), "{names:?}");

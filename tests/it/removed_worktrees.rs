@@ -88,7 +88,7 @@ fn a_branch_of_a_lane_that_is_deleted_is_made_again() {
 }
 
 #[test]
-fn snapshots_that_are_deleted_beside_an_agent_are_not_missed() {
+fn run_continues_after_its_snapshots_are_deleted() {
     beside_an_agent(
         "git -C \"$REPO\" for-each-ref --format='delete %(refname)' refs/lanewright | git -C \"$REPO\" update-ref --stdin; \
          git -C \"$REPO\" gc --quiet --prune=now",
@@ -106,17 +106,17 @@ fn claims_that_are_removed_beside_an_agent_are_restored() {
 }
 
 #[test]
-fn a_worktree_that_git_forgot_keeps_its_files_and_its_work() {
+fn worktree_without_git_entry_keeps_files_and_commits() {
     beside_an_agent("rm -rf \"$REPO/.git/worktrees/$SLOT\"");
 }
 
 #[test]
-fn lanewrights_own_directory_in_the_repository_is_made_again() {
+fn deleted_lanewright_directory_is_created_again() {
     beside_an_agent("rm -rf \"$REPO/.git/lanewright\"");
 }
 
 #[test]
-fn a_setting_of_line_ends_that_comes_and_goes_changes_nothing() {
+fn toggling_autocrlf_during_run_changes_nothing() {
     beside_an_agent(
         "git -C \"$REPO\" config core.autocrlf true; git status --porcelain > /dev/null; git -C \"$REPO\" config --unset core.autocrlf",
     );
@@ -152,14 +152,14 @@ fn slot_removed_under_a_running_agent_is_opened_again() {
 
 /// The agent's own slot goes with what it had not committed; the first task stays done.
 #[test]
-fn the_slot_of_an_agent_that_is_removed_costs_one_attempt() {
+fn removed_agent_worktree_costs_one_attempt() {
     let env = at_work("[ $LANEWRIGHT_ATTEMPT = 2 ] || rm -rf \"$(pwd -P)\"");
     let ended = env.execute(&[]);
     assert_done(&env, ended, "1 1 2 1 2 2");
 }
 
 #[test]
-fn the_root_of_all_worktrees_that_is_removed_costs_one_attempt() {
+fn removed_worktree_root_costs_one_attempt() {
     let env = at_work("[ $LANEWRIGHT_ATTEMPT = 2 ] || rm -rf \"$SCRATCH/../repo.lanes\"");
     let ended = env.execute(&[]);
     assert_done(&env, ended, "1 1 2 1 2 2");
@@ -311,7 +311,7 @@ fn a_file_whose_staged_content_was_lost_is_stored_again() {
 
 /// The same for what the agent committed by itself, as an unlucky prune beside `git commit` leaves it.
 #[test]
-fn a_file_whose_committed_content_was_lost_is_stored_again() {
+fn lost_object_of_agent_commit_is_stored_again() {
     let lose = "git commit --quiet -m staged; for name in HEAD:staged.txt HEAD^{tree}; do object=$(git rev-parse $name); \
                 rm -f \"$REPO/.git/objects/$(echo $object | cut -c1-2)/$(echo $object | cut -c3-)\"; done";
     beside_an_agent(lose);

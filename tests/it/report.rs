@@ -120,7 +120,7 @@ fn only_reports_are_documents() {
 }
 
 #[test]
-fn a_run_that_works_and_one_that_died_are_reported_as_they_are() {
+fn report_shows_running_and_interrupted_runs() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'touch \"$SCRATCH/began\"; wait-for go; echo l > l.txt'\n");
     let run = env.start(&[]);
@@ -143,7 +143,7 @@ fn a_run_that_works_and_one_that_died_are_reported_as_they_are() {
 }
 
 #[test]
-fn report_of_damaged_log_shows_readable_part_with_warning() {
+fn report_of_damaged_log_shows_readable_part() {
     let env = mixed();
     let path = format!("repo/{STATE}/{RUN}.jsonl");
     let log = env.read(&path).replacen("\"event\":\"lane_based\"", "\"event\":\"lane_biased\"", 1);

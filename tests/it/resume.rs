@@ -15,7 +15,7 @@ fn failed() -> TestEnv {
 }
 
 #[test]
-fn a_resume_does_what_failed_again_and_nothing_that_was_done() {
+fn resume_repeats_only_failed_work() {
     let env = failed();
     env.write("scratch/help", "");
     let resumed = env.resume(&[]).exits(0);
@@ -49,7 +49,7 @@ fn start_beside_an_unfinished_run_is_refused() {
 }
 
 #[test]
-fn a_new_run_beside_an_unfinished_one_has_branches_of_its_own() {
+fn new_run_beside_unfinished_run_uses_own_branches() {
     let env = failed();
     env.execute(&["--run-id", "r2", "--new-run"]).exits(1);
     let branches = env.refs();
@@ -179,7 +179,7 @@ fn resume_message_reaches_the_chosen_agents() {
 }
 
 #[test]
-fn a_task_that_panics_stops_the_run_and_a_resume_does_it_again() {
+fn panicking_step_stops_run_and_resume_repeats_it() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
     let plan = env.path("plan.toml");
@@ -330,7 +330,7 @@ const GATES: [&str; 3] =
 const NEEDS_FILE: &str = "[ -e \"$SCRATCH/fixed\" ]";
 
 #[test]
-fn a_resume_runs_the_gate_that_failed_before_it_pays_an_agent() {
+fn resume_runs_failed_gate_before_new_attempt() {
     for gate in GATES {
         let env = TestEnv::new();
         env.plan(&gated(&gate.replace("KEY", NEEDS_FILE), 0));
@@ -344,7 +344,7 @@ fn a_resume_runs_the_gate_that_failed_before_it_pays_an_agent() {
 }
 
 #[test]
-fn a_gate_that_still_fails_after_a_resume_costs_no_retry() {
+fn gate_failing_again_after_resume_uses_no_retry() {
     for gate in GATES {
         let env = TestEnv::new();
         env.plan(&gated(&gate.replace("KEY", NEEDS_FILE), 0));

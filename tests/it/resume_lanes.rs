@@ -63,7 +63,7 @@ fn retry_of_a_lane_includes_its_dependants() {
 }
 
 #[test]
-fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
+fn unselected_lanes_stay_stopped_until_resumed() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/a\"; wait-for go; echo a > a.txt'\n\
@@ -182,7 +182,7 @@ fn rollback_printed_by_skip_works_after_later_merges() {
 }
 
 #[test]
-fn a_lane_that_was_skipped_before_it_began_is_taken_in_again() {
+fn skipped_lane_can_be_restored_by_rollback() {
     let env = failed();
     env.lanewright(&["skip", "C", "--resume"]).exits(0);
     env.lanewright(&["rollback", "r1", "--lane", "C"]).exits(0);
@@ -191,7 +191,7 @@ fn a_lane_that_was_skipped_before_it_began_is_taken_in_again() {
 }
 
 #[test]
-fn a_lane_whose_merge_is_not_recorded_yet_is_not_skipped() {
+fn lane_with_unrecorded_merge_cannot_be_skipped() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     let plan = env.path("plan.toml");
@@ -308,7 +308,7 @@ fn resuming_answer_does_not_restart_failed_lanes() {
 }
 
 #[test]
-fn an_answer_that_nothing_waits_for_shows_what_to_do_instead() {
+fn unneeded_answer_is_refused_with_next_command() {
     let env = failed_beside_a_question();
     env.lanewright(&["approve", "L"]).exits(0);
     env.lanewright(&["approve", "L", "--resume"]).exits(7).says(&["approved already"]).hints("lanewright resume r1");
@@ -319,7 +319,7 @@ fn an_answer_that_nothing_waits_for_shows_what_to_do_instead() {
 }
 
 #[test]
-fn an_unknown_word_is_answered_with_the_lanes_of_the_run() {
+fn unknown_lane_is_refused_with_lane_names() {
     let env = failed();
     env.lanewright(&["retry", "NOSUCH"]).exits(8).hints("the lanes of run r1: A, B, C");
 }

@@ -89,7 +89,7 @@ fn the_retry_checkpoint_is_what_the_seed_says() {
 }
 
 #[test]
-fn with_no_retry_left_the_lane_fails_and_its_checkpoint_says_so() {
+fn exhausted_retries_fail_lane_with_checkpoint() {
     let env = TestEnv::new();
     env.plan(&fails_before(9, 2));
     env.execute(&[]).exits(1).says(&["lanewright resume r1"]);
@@ -140,7 +140,7 @@ fn last_retry_is_followed_by_one_reset_attempt() {
 }
 
 #[test]
-fn the_same_failure_three_times_in_a_row_ends_the_retries_early() {
+fn same_failure_three_times_ends_retries_early() {
     let env = TestEnv::new();
     env.plan(&adds_and_fails(9, "failed after 0.$LANEWRIGHT_ATTEMPT s", 9));
     env.execute(&[]).exits(1);

@@ -42,7 +42,7 @@ fn kill_during_plan_replacement_keeps_old_or_new() {
 }
 
 #[test]
-fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
+fn retry_accepts_other_prompt_and_runner() {
     let env = failed_for_another_runner();
     env.lanewright(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
     env.lanewright(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
@@ -88,7 +88,7 @@ fn retry_override_outlives_an_accepted_plan_change() {
 }
 
 #[test]
-fn the_plan_file_wins_where_it_changed_what_a_retry_replaced() {
+fn changed_plan_file_overrides_prompt_of_retry() {
     let env = retried_in_another_way();
     change_plan(&env, "as planned", "as planned, but better");
     let superseded = "lane A: the prompt of task 1 of the plan file replaces that of `retry`";

@@ -82,14 +82,14 @@ fn foreign_bytes_after_the_log_are_saved_and_cut_off() {
 }
 
 #[test]
-fn a_removed_run_directory_costs_an_attempt_and_nothing_else() {
+fn removed_run_directory_costs_one_attempt() {
     let (env, _) = attacked("rm -rf $log $state/r1", "deleted");
     // The exit of the attempt could not be recorded, so it is repeated.
     resumed(&env, "A\nA\nB\n");
 }
 
 #[test]
-fn a_removed_state_directory_costs_an_attempt_and_nothing_else() {
+fn removed_state_directory_costs_one_attempt() {
     let (env, _) = attacked("rm -rf ${state%/*/*}", "deleted");
     resumed(&env, "A\nA\nB\n");
 }

@@ -64,7 +64,7 @@ fn unknown_git_extension_is_refused() {
 }
 
 #[test]
-fn a_stale_lock_on_packed_refs_is_named_before_anything_is_made() {
+fn stale_packed_refs_lock_is_named_before_changes() {
     let env = with("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'echo x > x.txt; [ -e \"$SCRATCH/go\" ]'\n");
     let lock = env.path("repo/.git/packed-refs.lock");
     let lock_since_an_hour = || {
@@ -136,7 +136,7 @@ fn run_killed_before_its_first_record_starts_again() {
 }
 
 #[test]
-fn a_run_cannot_have_the_name_of_another_file_of_the_state() {
+fn run_id_matching_state_file_name_is_refused() {
     let env = with(ONE);
     for name in ["checkpoints", "checkpoints.json", "errors", "slots", "r1.jsonl"] {
         env.execute(&[&format!("--run-id={name}")]).exits(2).says(&[name, "other files of that name"]);
@@ -159,7 +159,7 @@ fn no_file_is_made_to_try_the_worktree_root() {
 
 /// A script that takes a lock keeps it until it ends itself, not until the last supervisor does.
 #[test]
-fn supervisors_and_agents_inherit_no_descriptor_of_the_callers() {
+fn supervisors_and_agents_inherit_no_descriptors() {
     let env = with(
         "[[lane]]\nid = \"L\"\ncommand = 'ls -l /proc/self/fd /proc/$PPID/fd > \"$SCRATCH/descriptors\"; echo x > x.txt'\n",
     );

@@ -70,7 +70,7 @@ fn status(env: &TestEnv) -> Value {
 }
 
 #[test]
-fn a_runner_that_comes_along_is_called_read_and_added_up() {
+fn builtin_runner_gets_prompt_and_reports_usage() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
     env.plan(TWO_LANES);
@@ -166,7 +166,7 @@ fn lost_session_costs_no_retry_and_starts_a_new_one() {
 }
 
 #[test]
-fn an_interrupted_attempt_goes_on_in_its_session_at_the_resume() {
+fn interrupted_attempt_resumes_its_agent_session() {
     let env = TestEnv::new();
     let init = format!("head -n 1 '{}'\n", stream("claude", "write"));
     let script = format!(
@@ -265,7 +265,7 @@ fn missing_tool_is_reported_before_the_run_starts() {
 }
 
 #[test]
-fn a_runner_of_ones_own_is_like_another_but_for_what_it_says() {
+fn custom_runner_like_claude_adds_its_arguments() {
     let env = TestEnv::new();
     env.write(
         "repo/lanewright.toml",

@@ -92,7 +92,7 @@ fn a_supervisor_that_died_leaves_no_secret_either() {
 }
 
 #[test]
-fn a_resume_takes_a_secret_that_was_replaced_from_the_plan_file() {
+fn resume_takes_replaced_secret_from_plan_file() {
     let env = without_success();
     plan(&env, "another-s3cr3t");
     env.write("scratch/fixed", "");

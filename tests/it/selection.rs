@@ -44,7 +44,7 @@ fn matrix_lane_name_is_refused_with_its_elements() {
 }
 
 #[test]
-fn execute_lane_runs_one_lane_once_its_dependencies_are_merged() {
+fn execute_lane_requires_merged_dependencies() {
     let env = with(CHAIN);
     execute_lane(&env, "B", "r0").exits(3).says(&["B", "A"]);
     assert!(!env.holds("main", "a.txt") && !env.holds("main", "b.txt"));
@@ -106,7 +106,7 @@ fn a_dry_run_neither_resumes_nor_rolls_back() {
 }
 
 #[test]
-fn a_run_gets_the_name_that_it_is_given_and_only_one_run_has_it() {
+fn run_id_option_names_run_and_must_be_unique() {
     let env = with(CHAIN);
     env.execute(&["--run-id", "r1"]).exits(0);
     assert_eq!(env.log()[0]["run_id"], "r1");

@@ -84,7 +84,7 @@ fn two_work_on_two_lanes_at_once() {
 }
 
 #[test]
-fn held_lane_is_refused_with_its_holder_and_next_command() {
+fn held_lane_is_refused_with_holder_and_hints() {
     let env = with(TWO_AND_ONE);
     let a = at_work(&env, "A");
     let text = lane(&env, &["A", "--run-id", "second"]).wait().exits(4);
@@ -125,7 +125,7 @@ fn lane_with_unmerged_dependencies_is_refused() {
 }
 
 #[test]
-fn a_holder_on_another_machine_is_named_with_its_machine() {
+fn remote_lane_holder_is_named_with_its_host() {
     let env = with(TWO_AND_ONE);
     let phase = PhaseId::new("P1").expect("an id");
     let state = StateDirectory::new(&env.path("repo"));
@@ -171,7 +171,7 @@ fn a_run_whose_log_is_elsewhere_counts_all_the_same() {
 }
 
 #[test]
-fn a_plain_resume_takes_the_run_of_the_lane_that_is_named() {
+fn resume_without_run_id_selects_run_of_named_lane() {
     let env = with(TWO_AND_ONE);
     killed(at_work(&env, "A"));
     killed(at_work(&env, "B"));
@@ -211,7 +211,7 @@ fn lanes_that_exclude_each_other_do_so_across_processes() {
 }
 
 #[test]
-fn next_takes_the_longest_path_and_what_a_conflict_leaves() {
+fn next_picks_longest_path_among_lanes_not_held() {
     let env = with(&format!(
         "{TWO_AND_ONE}[[lane]]\nid = \"D\"\ndepends_on = [\"C\"]\nallow_empty = true\ncommand = 'true'\n\
          [[lane]]\nid = \"E\"\ncommand = 'echo e > e.txt'\n"

@@ -35,7 +35,7 @@ fn stops(signal: Signal, code: i32) {
 }
 
 #[test]
-fn an_interrupt_stops_gracefully_and_keeps_what_is_there() {
+fn sigint_stops_gracefully_and_keeps_work() {
     stops(Signal::INT, 130);
 }
 

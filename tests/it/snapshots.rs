@@ -41,7 +41,7 @@ fn lines_with(env: &TestEnv, reason: &str) -> Vec<String> {
 const CALL: &str = "{\"tool\":\"Read\",\"input\":{\"file\":\"x\"},\"at\":\"2026-01-01T00:00:00Z\"}";
 
 #[test]
-fn an_agent_at_work_is_kept_from_time_to_time_and_left_alone() {
+fn interval_snapshot_saves_work_of_running_agent() {
     let env = TestEnv::new();
     let kept = kept_for(&env, "interval", "checkpoint_every = '1ms'\n", "");
     let reference = text(&kept[0], "reference");
@@ -107,7 +107,7 @@ fn tool_calls_are_counted_from_one_look_to_the_next() {
 }
 
 #[test]
-fn a_risky_tool_call_takes_a_snapshot_and_rubbish_does_no_harm() {
+fn risky_tool_call_takes_snapshot_despite_bad_json() {
     let env = TestEnv::new();
     let calls = "echo 'no json' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"\n\
                  echo '{\"tool\":\"Bash\",\"input\":{\"command\":\"git reset --hard\"}}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"";
@@ -250,7 +250,7 @@ fn restore_saves_the_replaced_state_first() {
 }
 
 #[test]
-fn a_snapshot_can_be_had_elsewhere_and_never_over_something() {
+fn restore_to_directory_or_branch_never_overwrites() {
     let env = failed_run();
     let name = text(&listed(&env)[0], "name").to_owned();
     env.lanewright(&["checkpoints", "restore", &name, "--to", "../out"]).exits(0);
@@ -265,7 +265,7 @@ fn a_snapshot_can_be_had_elsewhere_and_never_over_something() {
 }
 
 #[test]
-fn a_live_run_records_a_snapshot_and_refuses_to_restore_one() {
+fn active_run_can_create_but_not_restore_snapshots() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
     let running = env.start(&["--merge", "none"]);
@@ -306,7 +306,7 @@ fn damage(env: &TestEnv, reference: &str, file: &str) {
 }
 
 #[test]
-fn a_damaged_snapshot_is_named_and_the_next_older_one_is_used() {
+fn damaged_snapshot_is_listed_and_latest_skips_it() {
     let env = failed_run();
     env.lanewright(&["checkpoints", "create", RUN, "A", "agent"]).exits(0);
     env.write(&format!("{WORKTREE}/three.txt"), "three\n");
@@ -444,7 +444,7 @@ fn snapshots_of_overlapping_names_are_not_confused() {
 }
 
 #[test]
-fn doctor_takes_no_snapshot_of_a_lane_with_an_overlapping_name() {
+fn doctor_tells_snapshots_of_similar_lanes_apart() {
     let (env, [of_one, of_other]) = with_overlapping_names();
     std::fs::rename(env.path(&format!("repo/{STATE}/r1.jsonl")), env.path("r1.jsonl")).expect("moved");
     let said = env.lanewright(&["--format", "json", "doctor"]).exits(6).stdout;

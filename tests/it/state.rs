@@ -159,7 +159,7 @@ fn run_of_a_dead_machine_continues_in_a_new_clone() {
 }
 
 #[test]
-fn a_run_whose_machine_died_goes_on_in_a_new_clone_elsewhere() {
+fn run_of_lost_machine_continues_in_new_clone() {
     let env = lost_in_the_middle();
     fs::create_dir(env.path("deep")).expect("a directory");
     goes_on_in(&env, "deep/clone");
@@ -200,7 +200,7 @@ fn pushing_and_pulling_again_changes_nothing() {
 }
 
 #[test]
-fn a_run_of_a_remote_is_named_by_the_beginning_of_its_id() {
+fn remote_run_is_selected_by_run_id_prefix() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
     lanewright_in(&env, "other", &["state", "pull", "q1"]).exits(8).hints("did you mean `r1`?");
@@ -479,7 +479,7 @@ fn done_and_pushed(more: &[&str]) -> TestEnv {
 }
 
 #[test]
-fn a_run_is_dropped_only_when_the_remotes_branch_holds_its_work() {
+fn state_drop_keeps_run_until_its_work_is_pushed() {
     let env = done_and_pushed(&[]);
     clone_into(&env, "other");
     let ended = env.lanewright(&["state", "drop"]).exits(0);
@@ -576,7 +576,7 @@ fn worktree_files(env: &TestEnv, name: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn work_that_was_done_and_not_committed_yet_is_done_again() {
+fn uncommitted_work_is_redone_after_state_pull() {
     let env = cloned();
     env.write(
         "repo/plan.toml",
@@ -629,7 +629,7 @@ fn lane_merged_in_another_clone_is_not_merged_again() {
 }
 
 #[test]
-fn a_run_that_another_clone_continued_merges_nothing_here() {
+fn run_continued_by_other_clone_merges_nothing() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
     lanewright_in(&env, "other", &["state", "pull"]).exits(0);

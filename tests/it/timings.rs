@@ -41,7 +41,7 @@ fn holds(outer: &Slice<'_>, inner: &Slice<'_>) -> bool {
 }
 
 #[test]
-fn every_job_of_the_log_is_in_the_trace_within_what_ran_it() {
+fn timings_trace_holds_every_job_inside_its_step() {
     let env = TestEnv::new();
     env.plan(&format!("{MIXED}\n[lane.env]\nAPI_TOKEN = \"{SECRET}\"\n"));
     let ended = env.execute(&["--timings", "../scratch/trace.json", "--max-parallel", "1"]);
@@ -100,7 +100,7 @@ fn secrets_are_no_part_of_it() {
 }
 
 #[test]
-fn a_killed_run_leaves_a_trace_that_lacks_nothing_but_its_end() {
+fn killed_run_leaves_readable_timings_trace() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'touch \"$SCRATCH/began\"; wait-for go; echo l > l.txt'\n");
     let run = env.start(&["--timings", "../scratch/first.json"]);

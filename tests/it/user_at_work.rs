@@ -156,7 +156,7 @@ fn user_edit_blocks_only_lanes_that_change_the_file() {
 }
 
 #[test]
-fn an_untracked_file_in_the_way_blocks_and_stays_as_it_is() {
+fn untracked_file_in_merge_path_blocks_and_is_kept() {
     let act = "echo mine >a.txt";
     let env = blocks_until(act, &["a.txt", "move what is in the way"], &[&["stash", "--quiet", "--include-untracked"]]);
     assert_published(&env);

@@ -28,7 +28,7 @@ fn waiting(kind: &str, more: &str) -> TestEnv {
 }
 
 #[test]
-fn a_decision_reaches_the_agent_and_nothing_is_done_twice() {
+fn decision_is_passed_to_agent_and_no_task_repeats() {
     for more in ["", "agent_worktrees = \"off\"\n"] {
         let env = waiting("decision", more);
         env.resume(&[]).exits(3);
@@ -98,7 +98,7 @@ fn redone_work_needs_a_new_approval() {
 }
 
 #[test]
-fn commands_that_would_never_run_are_a_fault_of_the_plan() {
+fn verify_commands_on_decision_task_are_plan_error() {
     let env = TestEnv::new();
     env.plan(&lane("decision", "").replace("type =", "verify = [\"true\"]\ntype ="));
     env.execute(&[]).exits(2).says(&["`ask`", "would never run"]);

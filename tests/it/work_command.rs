@@ -45,7 +45,7 @@ fn wait_for_both(env: &TestEnv, times: usize) {
 }
 
 #[test]
-fn a_job_works_on_the_run_that_was_offered_and_pushes_its_end() {
+fn job_completes_offered_run_and_pushes_result() {
     let env = lost_in_the_middle();
     let before = branches(&env);
     env.write("scratch/help", "");
@@ -100,7 +100,7 @@ fn work_on(env: &TestEnv, run: &str) -> Ended {
 }
 
 #[test]
-fn leftovers_of_dead_job_go_once_its_run_left_the_exchange() {
+fn job_leftovers_are_removed_once_run_left_exchange() {
     let env = cloned();
     let endless = "echo $PPID >$SCRATCH/supervisor; echo $$ >$SCRATCH/agent.new; mv $SCRATCH/agent.new $SCRATCH/agent; \
                    while [ -d $SCRATCH ]; do sleep 0.05; done";
@@ -151,7 +151,7 @@ fn stale_locks_on_own_refs_do_not_block() {
 }
 
 #[test]
-fn a_run_that_cannot_be_begun_here_is_offered_again_as_it_was() {
+fn run_that_cannot_start_is_offered_again_unchanged() {
     let env = cloned();
     let secret = "s3cr3t-t0ken-of-the-lane";
     begun(&env, "repo", RUN, &format!("command = 'echo a > a.txt'\nenv = {{ A_TOKEN = \"{secret}\" }}"));
@@ -220,7 +220,7 @@ fn withdrawn_job_stops_its_agents_and_pushes_nothing() {
 }
 
 #[test]
-fn foreign_push_with_the_jobs_own_claim_is_not_overwritten() {
+fn foreign_push_with_same_claim_is_not_overwritten() {
     let env = lost_in_the_middle();
     let job = start_work(&env, &offer(&env), "node");
     wait_for_both(&env, 2);
@@ -297,7 +297,7 @@ fn a_job_that_is_asked_to_end_pushes_what_it_did() {
 }
 
 #[test]
-fn an_exchange_that_cannot_be_reached_for_a_while_costs_no_work() {
+fn unreachable_exchange_loses_no_work_of_job() {
     let env = lost_in_the_middle();
     let job = start_work(&env, &offer(&env), "node");
     wait_for_both(&env, 2);

@@ -41,7 +41,7 @@ fn a_lane_without_a_worktree_says_so() {
 }
 
 #[test]
-fn a_worktree_is_opened_in_the_users_editor_or_in_what_is_named() {
+fn open_uses_editor_of_user_or_given_command() {
     let env = env();
     env.program("editor", "#!/bin/sh\nprintf '%s|' \"$@\" > \"$SCRATCH/edited\"; pwd -P >> \"$SCRATCH/edited\"\n");
     let slot = fs::canonicalize(env.path("repo.lanes/r1/L/code")).expect("a worktree");

@@ -84,7 +84,7 @@ fn several_agents_of_a_round_in_one_worktree_take_turns() {
 }
 
 #[test]
-fn setup_copies_variables_and_ports_are_there_before_the_agent() {
+fn setup_files_env_and_ports_are_ready_for_agent() {
     let env = TestEnv::new();
     env.write("repo/.env", "KEY=secret\n");
     let lane = |id: &str| {
@@ -165,7 +165,7 @@ fn parallel_lanes_with_the_same_owns_are_refused() {
 }
 
 #[test]
-fn worktrees_inside_the_repository_stay_out_of_its_status() {
+fn worktrees_inside_repository_are_not_in_git_status() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'git -C \"$SCRATCH/../repo\" status --porcelain > \"$SCRATCH/status\"; echo x > x.txt'\n");
     env.execute(&["--worktree-root", ".worktrees"]).exits(0);

@@ -69,10 +69,12 @@ impl fmt::Display for Standing {
 fn standing(worker: &AgentState) -> Standing {
     match &worker.step {
         AgentStep::Done => Standing::Complete,
-        AgentStep::Failed(failure) | AgentStep::GaveUp(failure) | AgentStep::Judging(failure) => match failure.kind {
-            FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
-            _ => Standing::Error(failure.message.clone()),
-        },
+        AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) | AgentStep::Judging(failure) => {
+            match failure.kind {
+                FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
+                _ => Standing::Error(failure.message.clone()),
+            }
+        }
         AgentStep::Blocked(reason) => Standing::Error(reason.clone()),
         AgentStep::Ready if worker.attempt == 0 => Standing::Missing,
         _ => Standing::Working("its work is not taken yet".to_owned()),

@@ -98,7 +98,7 @@ pub struct Interrupted {
 pub fn take(directory: &Path) -> Result<Taken, FileError> {
     let mut taken = Taken::default();
     for path in ending_with(directory, "json")? {
-        match read(&path).and_then(|request| claim(&path).map(|file| (request, file))) {
+        match read(&path).and_then(|request| mark_taken(&path).map(|file| (request, file))) {
             Ok((request, file)) => {
                 taken.requests.push(request);
                 taken.files.push(file);
@@ -152,7 +152,7 @@ fn read(path: &Path) -> Result<Request, String> {
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-fn claim(path: &Path) -> Result<PathBuf, String> {
+fn mark_taken(path: &Path) -> Result<PathBuf, String> {
     let taken = path.with_extension(TAKEN);
     atomic::rename(path, &taken).map_err(|error| format!("it cannot be taken: {error}"))?;
     Ok(taken)

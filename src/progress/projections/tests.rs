@@ -78,7 +78,7 @@ fn rolled_back(story: Story) -> Story {
 const OPENED: [&str; 2] = ["SL-1 before_lane_start ready", "SL-1 after_lane_start in_progress"];
 
 #[test]
-fn a_thousand_records_that_came_during_one_write_are_one_more_write() {
+fn records_during_one_write_are_batched_into_one() {
     let (news, inbox) = mpsc::channel();
     let scene = Scene::new();
     let records = scene.told(&opened());
@@ -130,7 +130,7 @@ fn everything_is_written_when_the_writer_is_gone() {
 }
 
 #[test]
-fn what_a_crash_kept_from_being_written_is_written_first() {
+fn projections_missed_by_crash_are_written_at_start() {
     let scene = Scene::new();
     scene.begin(&scene.told(&Story::begun().opened("SL-2", 3))).finish().unwrap();
     let history = scene.told(&Story::begun().opened("SL-2", 3).failed("SL-2").opened("SL-1", 1));
@@ -164,7 +164,7 @@ fn what_others_wrote_survives() {
 }
 
 #[test]
-fn an_unreadable_file_is_named_and_left_alone_and_stops_nothing_else() {
+fn unreadable_checkpoint_file_is_kept_and_reported() {
     let scene = Scene::new();
     fs::write(scene.path("checkpoints.json"), "[{]").unwrap();
     let writer = scene.begin(&scene.told(&opened()));
@@ -185,7 +185,7 @@ fn what_could_not_be_written_is_written_once_it_can_be() {
 }
 
 #[test]
-fn a_worktree_root_that_is_gone_keeps_only_the_lanes_files_behind() {
+fn missing_worktree_root_fails_only_lane_files() {
     let scene = Scene::new();
     let mut records = scene.told(&opened());
     if let Event::RunStarted(started) = &mut records[0].event {
@@ -197,7 +197,7 @@ fn a_worktree_root_that_is_gone_keeps_only_the_lanes_files_behind() {
 }
 
 #[test]
-fn a_lane_that_is_over_loses_its_directory_and_gets_no_new_one() {
+fn directory_of_finished_lane_is_not_created_again() {
     for story in [opened().merged("SL-1", 'd'), rolled_back(opened())] {
         let scene = Scene::new();
         let writer = scene.begin(&[]);
@@ -210,7 +210,7 @@ fn a_lane_that_is_over_loses_its_directory_and_gets_no_new_one() {
 }
 
 #[test]
-fn a_directory_that_a_crash_left_is_removed_before_the_lane_can_begin_again() {
+fn leftover_lane_directory_is_removed_at_start() {
     let scene = Scene::new();
     let writer = scene.begin(&scene.told(&rolled_back(opened())));
     assert_eq!(*scene.removed.lock().unwrap(), [lane("SL-1")], "removed later, it would take the new one with it");

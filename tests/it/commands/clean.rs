@@ -36,7 +36,7 @@ fn everything(scratch: &TestEnv) -> (String, String, bool, bool) {
 }
 
 #[test]
-fn a_finished_run_leaves_nothing_but_its_work_and_its_records() {
+fn clean_keeps_only_work_and_checkpoints_of_done_run() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
     scratch.execute(&[]).exits(0);
@@ -65,7 +65,7 @@ fn clean_removes_only_after_confirmation() {
 }
 
 #[test]
-fn the_records_of_a_cleaned_run_stay_and_are_still_shown() {
+fn clean_without_logs_option_keeps_run_log() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
     scratch.write("repo/lanewright.toml", "keep_pool = true\n");

@@ -28,7 +28,7 @@ fn setting(ended: &Ended, key: &str) -> (Value, String, String) {
 const SETTINGS: &[&str] = &["status", "--settings", "--format", "json"];
 
 #[test]
-fn help_goes_to_standard_output_and_lists_every_exit_code() {
+fn help_goes_to_stdout_and_lists_all_exit_codes() {
     for arguments in [["--help"].as_slice(), &["execute-phase", "--help"], &["help", "execute-lane"]] {
         let help = TestEnv::without_repository().lanewright(arguments);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{arguments:?}");

@@ -76,7 +76,7 @@ fn assert_in_order(told: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_demo_happens_as_announced_and_leaves_nothing_behind() {
+fn demo_prints_announced_steps_and_cleans_up() {
     let machine = Machine::new();
     let output = machine.demo(&[]);
     let (told, progress) = (text(&output.stdout), text(&output.stderr));

@@ -58,7 +58,7 @@ fn rollback_reverts_a_merged_lane_with_a_commit() {
 }
 
 #[test]
-fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
+fn rollback_of_whole_run_is_complete_and_idempotent() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE, TWO, MESSY]);
     let before = scratch.tree("main");
@@ -220,7 +220,7 @@ fn a_checkout_of_another_branch_is_not_touched() {
 }
 
 #[test]
-fn a_branch_that_a_person_has_checked_out_is_not_taken_away() {
+fn rollback_refuses_branch_checked_out_by_user() {
     let scratch = TestEnv::new();
     scratch.lanes(&[MESSY]);
     scratch.execute(&[]).exits(1);
@@ -264,7 +264,7 @@ fn a_repository_within_a_worktree_is_not_lost() {
 }
 
 #[test]
-fn checkpoint_records_of_the_lane_say_that_it_was_rolled_back() {
+fn rollback_marks_checkpoint_records_of_its_lane() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE, MESSY]);
     scratch.execute(&[]).exits(1);

@@ -46,7 +46,7 @@ fn rollback_of_merged_work_without_yes_is_refused() {
 }
 
 #[test]
-fn rollback_of_a_done_run_that_died_is_shown_and_finished() {
+fn interrupted_rollback_of_done_run_can_be_finished() {
     let both = "lanewright rollback r1 --lane SL-1 --lane SL-2";
     let last = "lanewright rollback r1 --lane SL-1\n";
     for (point, finish) in [("undo_merges:1", both), ("delete_branches:1", both), ("delete_branches:2", last)] {
@@ -144,7 +144,7 @@ fn rolled_back_run_is_shown_so_and_is_no_default() {
 }
 
 #[test]
-fn second_rollback_reports_the_first_and_changes_nothing() {
+fn second_rollback_reports_first_and_changes_nothing() {
     let env = TestEnv::new();
     env.lanes(&[ONE, FAILS]);
     env.execute(&[]).exits(1);

@@ -239,7 +239,7 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn status_shows_the_only_unfinished_run_and_changes_nothing() {
+fn status_selects_unfinished_run_and_writes_nothing() {
     let scratch = TestEnv::new();
     let run = waiting_run(&scratch, "r-waiting");
     let mut done = Run::begun(&scratch, "r-done", 9);
@@ -335,7 +335,7 @@ fn a_watched_run_is_shown_until_it_ends() {
 }
 
 #[test]
-fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
+fn logs_show_job_output_in_order_with_filters() {
     let scratch = TestEnv::new();
     let mut run = Run::begun(&scratch, "r", 0);
     let first = run.job("SL-2", attempt(), "one\n\u{1b}[31mtwo\u{1b}[0m");
@@ -462,7 +462,7 @@ fn stop_of_dead_run_ends_its_jobs_and_keeps_the_log() {
 }
 
 #[test]
-fn an_answer_without_a_live_process_is_written_into_the_log() {
+fn answer_to_inactive_run_is_written_to_log() {
     let scratch = TestEnv::new();
     let mut run = waiting_run(&scratch, "r");
     run.finished(RunOutcome::Blocked);
@@ -483,7 +483,7 @@ fn an_answer_without_a_live_process_is_written_into_the_log() {
 }
 
 #[test]
-fn an_answer_without_a_question_is_refused_and_not_written() {
+fn answer_to_unasked_gate_is_refused_and_not_logged() {
     let scratch = TestEnv::new();
     let run = waiting_run(&scratch, "r");
     let log = fs::read(run.directory.log()).unwrap();

@@ -61,7 +61,7 @@ fn default_run_is_the_newest_if_none_is_unfinished() {
 }
 
 #[test]
-fn a_beginning_of_several_ids_is_refused_with_all_of_them() {
+fn ambiguous_run_id_prefix_is_refused_with_matches() {
     let scratch = TestEnv::new();
     for (name, day) in [("P1-a", 0), ("P1-b", 1), ("P1", 2)] {
         Run::begun(&scratch, name, day).checkpoint();
@@ -75,7 +75,7 @@ fn a_beginning_of_several_ids_is_refused_with_all_of_them() {
 }
 
 #[test]
-fn every_command_that_takes_a_run_takes_the_beginning_of_its_id() {
+fn every_run_command_accepts_run_id_prefix() {
     let (scratch, _runs) = three_runs();
     for command in [
         &["status", "old"][..],
@@ -153,7 +153,7 @@ fn answer_finds_the_waiting_run_and_lane() {
 }
 
 #[test]
-fn an_answer_to_a_lane_that_waits_in_several_runs_is_refused() {
+fn approve_of_lane_waiting_in_two_runs_is_refused() {
     let scratch = TestEnv::new();
     waiting_run(&scratch, "one");
     let two = waiting_run(&scratch, "two");

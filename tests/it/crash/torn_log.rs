@@ -40,7 +40,7 @@ fn tear(world: &World, keep: fn(usize) -> usize) {
 }
 
 #[test]
-fn a_damaged_line_in_the_middle_is_named_and_nothing_is_changed() {
+fn resume_refuses_damaged_log_line_without_changes() {
     let world = World::new(&EVERYTHING);
     assert!(world.go_on(Some("after_sync:8")).wait().was_killed());
     world.wait_for_orphans();

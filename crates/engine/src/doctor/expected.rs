@@ -153,7 +153,11 @@ impl Expected {
 /// Whether an agent or its gate may have left something in the worktree that the engine still has to take or judge.
 fn is_unjudged(step: &AgentStep) -> bool {
     match step {
-        AgentStep::Ready | AgentStep::Asking | AgentStep::Blocked(_) | AgentStep::GaveUp(_) | AgentStep::Done => false,
+        AgentStep::Ready
+        | AgentStep::Asking
+        | AgentStep::Blocked(_)
+        | AgentStep::PermanentlyFailed(_)
+        | AgentStep::Done => false,
         AgentStep::Running(_) | AgentStep::Committing | AgentStep::Verifying(_) | AgentStep::Snapshotting => true,
         AgentStep::Merging | AgentStep::Gating(_) | AgentStep::Judging(_) | AgentStep::Salvaging(..) => true,
         AgentStep::Failed(_) | AgentStep::Retrying(_) => true,

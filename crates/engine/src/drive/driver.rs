@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use super::signals::{SignalRequest, Signals};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::executor::elsewhere::Answer;
+use crate::executor::placements::Answer;
 use crate::executor::timed::sync_log;
 
 /// How often requests are looked for and time is shown.
@@ -149,7 +149,7 @@ impl Driver {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
         let step = self.run_loop.absorb(events, finished, self.now)?;
         if step.records.iter().any(|record| record.event.is_forced_stop()) {
-            self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.stop_waiting());
+            self.executor.placements.iter().for_each(|placements| placements.stop_waiting());
         }
         // On a very slow disk one record of a sleep would follow the other.
         if step.records.iter().any(|record| matches!(record.event, Event::Slept { .. })) {
@@ -161,9 +161,9 @@ impl Driver {
     fn start(&mut self, step: &mut Step) {
         self.wake_at = step.wake_at;
         for action in step.actions.drain(..) {
-            let errand = self.executor.errand(&action, self.run_loop.state());
-            if let Some((errand, elsewhere)) = errand.zip(self.executor.elsewhere.as_ref()) {
-                elsewhere.take(errand, answer(self.sender.clone(), action));
+            let task = self.executor.placement_task(&action, self.run_loop.state());
+            if let Some((task, placements)) = task.zip(self.executor.placements.as_ref()) {
+                placements.take(task, answer(self.sender.clone(), action));
                 continue;
             }
             let task = self.executor.prepare(&action, self.run_loop.state());
@@ -219,7 +219,7 @@ impl Driver {
             }
             SignalRequest::HangUp => {
                 self.ended = Some(DriverError::HungUp);
-                self.executor.elsewhere.iter().for_each(|elsewhere| elsewhere.stop_waiting());
+                self.executor.placements.iter().for_each(|placements| placements.stop_waiting());
                 Event::Noted { lane: None, message: hang_up_note(&self.executor.facts) }
             }
         }
@@ -270,7 +270,7 @@ fn hang_up_note(run: &RunStarted) -> String {
     format!("the terminal was closed (SIGHUP): {agents}; to continue: lanewright resume {}", run.run_id)
 }
 
-/// Hands what becomes known of an errand to the inbox.
+/// Hands what becomes known of a task to the inbox.
 fn answer(sender: UnboundedSender<Message>, action: Action) -> Answer {
     Box::new(move |events, is_over| {
         // The run may be over.

@@ -126,7 +126,7 @@ impl Executor {
                 executor.delete_branch(&executor.lane_branch(lane), &kept_by, &mut kept);
                 kept.extend(git::delete_references(&executor.repository, &context.known)?);
             }
-            executor.forget_elsewhere(&executor.id(lane), placements);
+            executor.forget_placement(&executor.id(lane), placements);
             events.push(Event::LaneCleaned { lane: executor.id(lane), kept });
             Ok(events)
         }))

@@ -9,12 +9,12 @@ mod bisect;
 pub(crate) mod change_size;
 mod clock;
 pub mod crash;
-pub mod elsewhere;
 mod held_worktrees;
 mod job;
 mod lane;
 mod merge;
 mod must_haves;
+pub mod placements;
 mod preconditions;
 mod proposal;
 pub mod repair;
@@ -73,7 +73,7 @@ pub struct Executor {
     pub snapshots: SnapshotRules,
     pub forge: Option<Forge>,
     /// Where lanes work that do not work here; `None`: all lanes work here.
-    pub elsewhere: Option<Arc<dyn elsewhere::Elsewhere>>,
+    pub placements: Option<Arc<dyn placements::Placements>>,
     /// `None`: the state of the run stays here.
     pub before_publication: Option<BeforePublication>,
     /// `None`: the run does not merge.

@@ -72,14 +72,14 @@ impl Watch {
 
     /// Blocks a lane whose state cannot be used, and ends its placement; other lanes continue.
     pub(super) fn refuse(&mut self, followed: Followed, reason: &str) {
-        let lane = &followed.errand.lane;
+        let lane = &followed.task.lane;
         if let Some(Err(error)) = followed.state.as_ref().map(|state| self.place_branch(lane, state)) {
             tracing::warn!("lane {lane}: {error}");
         }
         let before = known(&self.placing.repository, &self.placing.exchange, &followed.run).ok().flatten();
         let mut news = before.map(|before| self.cut_off(lane, &before)).unwrap_or_default();
         news.push(Event::LaneBlocked { lane: lane.clone(), reason: reason.to_owned() }.into());
-        let (executor, ticket) = (followed.errand.executor.clone(), followed.ticket.clone());
+        let (executor, ticket) = (followed.task.executor.clone(), followed.ticket.clone());
         self.end(followed, news, Some(RunOutcome::Blocked), reason);
         self.cancel(&executor, &ticket, Cancel::Kill);
     }
@@ -112,7 +112,7 @@ impl Watch {
         is_last: bool,
     ) -> Result<(Vec<Incoming>, RunState)> {
         let repository = &self.placing.repository;
-        let lane = &followed.errand.lane;
+        let lane = &followed.task.lane;
         let (records, own) = self.examined(lane, state, true)?;
         if is_last || outcome(state).is_some() {
             self.place_branch(lane, state)?;
@@ -127,7 +127,7 @@ impl Watch {
         }
         followed.files = files;
         crash_point(CrashPoint::Copied);
-        let mut news = news(&followed.errand.lane, &records, followed.seen);
+        let mut news = news(&followed.task.lane, &records, followed.seen);
         for said in &mut news {
             // A change that is said to be empty would need no approval.
             if let Event::ChangesMeasured { head, changes, .. } = &mut said.event {
@@ -187,9 +187,9 @@ impl Watch {
         run_log::parse(Path::new("its log"), &log).map_err(|error| state.damaged(&error.to_string()).into())
     }
 
-    /// Ends the placement: answers the errand and all requests to stop.
+    /// Ends the placement: answers the task and all requests to stop.
     pub(super) fn end(&self, followed: Followed, mut news: Vec<Incoming>, outcome: Option<RunOutcome>, reason: &str) {
-        news.push(ended(&followed.errand, outcome, reason).into());
+        news.push(ended(&followed.task, outcome, reason).into());
         (followed.answer)(news, true);
         followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
     }

@@ -42,7 +42,7 @@ impl Followed {
     /// What is to be noted about the wait of its job. Many jobs of an executor wait for the same that comes by itself: that
     /// is noted of one of them. What keeps a job permanently is noted of each, and so is that it is over.
     fn note(&mut self, reason: &str, stuck: Option<&Cause>, known: &mut HashSet<(String, String)>) -> Option<String> {
-        let is_new = known.insert((self.errand.executor.clone(), reason.to_owned()));
+        let is_new = known.insert((self.task.executor.clone(), reason.to_owned()));
         let before = self.stuck.take();
         self.stuck = stuck.map(|cause| cause.said.clone());
         let is_notable = is_notable(before.as_deref(), self.stuck.as_deref(), is_new);
@@ -69,9 +69,9 @@ impl Watch {
             return;
         }
         let executors: HashSet<String> =
-            self.followed.values().map(|followed| followed.errand.executor.clone()).collect();
+            self.followed.values().map(|followed| followed.task.executor.clone()).collect();
         for executor in executors {
-            let names = self.followed.values().filter(|followed| followed.errand.executor == executor);
+            let names = self.followed.values().filter(|followed| followed.task.executor == executor);
             let names: Vec<OrderName> = names.map(|followed| followed.name.clone()).collect();
             let Ok(engine) = self.engine(&executor) else { continue };
             let jobs = engine.cluster.survey(&names).map_err(PlacementError::from);
@@ -84,7 +84,7 @@ impl Watch {
     fn assess_jobs(&mut self, executor: &str, jobs: &HashMap<OrderName, Job>) {
         let lanes: Vec<LaneId> = self.followed.keys().cloned().collect();
         for lane in lanes {
-            let Some(followed) = self.followed.get_mut(&lane).filter(|it| it.errand.executor == executor) else {
+            let Some(followed) = self.followed.get_mut(&lane).filter(|it| it.task.executor == executor) else {
                 continue;
             };
             let name = followed.name.clone();
@@ -179,7 +179,7 @@ impl Watch {
             None => fetch_one(&repository, &exchange, &followed.run)?,
         };
         let ours = Claim {
-            id: format!("closed-{}", followed.errand.number),
+            id: format!("closed-{}", followed.task.number),
             host: self.placing.host.clone(),
             at: state.manifest.at,
         };
@@ -191,7 +191,7 @@ impl Watch {
             },
         };
         let (mut news, own) = self.copy(followed, &closed, true)?;
-        news.extend(lost_jobs(&followed.errand.lane, &closed, &own));
+        news.extend(lost_jobs(&followed.task.lane, &closed, &own));
         followed.state = Some(closed);
         Ok(Some(news))
     }

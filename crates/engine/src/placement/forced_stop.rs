@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lanewright_model::event::Event;
 
-use crate::executor::elsewhere::{Answer, Errand, What};
+use crate::executor::placements::{Answer, Operation, PlacementTask};
 
 /// How long a forced stop waits for the next answer.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(super) struct Unanswered(Arc<Mutex<Questions>>);
 #[derive(Default)]
 struct Questions {
     /// By the number of the question.
-    open: BTreeMap<u64, (Errand, Answer)>,
+    open: BTreeMap<u64, (PlacementTask, Answer)>,
     asked: u64,
     /// When all of them are answered without the thread.
     end: Option<Instant>,
@@ -31,11 +31,11 @@ struct Questions {
 
 impl Unanswered {
     /// What the thread is to answer with in place of `answer`.
-    pub(super) fn add(&self, errand: &Errand, answer: Answer) -> Answer {
+    pub(super) fn add(&self, task: &PlacementTask, answer: Answer) -> Answer {
         let mut questions = lock(&self.0);
         questions.asked += 1;
         let number = questions.asked;
-        questions.open.insert(number, (errand.clone(), answer));
+        questions.open.insert(number, (task.clone(), answer));
         let unanswered = self.clone();
         Box::new(move |news, is_over| {
             let mut questions = lock(&unanswered.0);
@@ -87,10 +87,10 @@ impl Unanswered {
     /// Nothing is known of what becomes of the jobs.
     fn answer_all(&self) {
         let open = std::mem::take(&mut lock(&self.0).open);
-        for (errand, answer) in open.into_values() {
+        for (task, answer) in open.into_values() {
             let message = "the exchange or the executor did not answer, so its job was left alone; a resume follows it";
-            let note = Event::Noted { lane: Some(errand.lane), message: message.to_owned() };
-            let is_of_the_job = matches!(errand.what, What::Place | What::Follow { .. });
+            let note = Event::Noted { lane: Some(task.lane), message: message.to_owned() };
+            let is_of_the_job = matches!(task.operation, Operation::Place | Operation::Follow { .. });
             answer(is_of_the_job.then(|| note.into()).into_iter().collect(), true);
         }
     }

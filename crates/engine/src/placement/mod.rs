@@ -25,7 +25,7 @@ use lanewright_model::{ExecutorSettings, Plan, RunId, Timestamp};
 use lanewright_programs::cluster::{Cluster, OrderName};
 use lanewright_store::RunDirectory;
 
-use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
+use crate::executor::placements::{Answer, PlacementTask, Placements};
 use crate::state_sync::{PushNow, StateSyncError};
 
 /// An executor of the plan, and the engine behind it.
@@ -56,16 +56,16 @@ pub struct Placing {
 
 /// The thread, and its mailbox until it is to end.
 struct Mailbox {
-    sender: Option<Sender<(Errand, Answer)>>,
+    sender: Option<Sender<(PlacementTask, Answer)>>,
     thread: Option<JoinHandle<()>>,
     unanswered: Unanswered,
 }
 
-impl Elsewhere for Mailbox {
-    fn take(&self, errand: Errand, answer: Answer) {
-        let answer = self.unanswered.add(&errand, answer);
+impl Placements for Mailbox {
+    fn take(&self, task: PlacementTask, answer: Answer) {
+        let answer = self.unanswered.add(&task, answer);
         // The thread ends after the mailbox.
-        let _ = self.sender.as_ref().map(|sender| sender.send((errand, answer)));
+        let _ = self.sender.as_ref().map(|sender| sender.send((task, answer)));
     }
 
     fn stop_waiting(&self) {
@@ -82,7 +82,7 @@ impl Drop for Mailbox {
 
 /// Starts the thread; it ends, and is waited for, once nothing can reach it any more, after a forced stop for a limited
 /// time.
-pub fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
+pub fn start(placing: Placing) -> std::io::Result<Arc<dyn Placements>> {
     let (sender, inbox) = channel();
     let unanswered = Unanswered::default();
     let watch = watch::Watch::new(placing, unanswered.clone());

@@ -14,7 +14,7 @@ use super::cache_flag;
 use super::error::{PlacementError, Result, with_causes};
 use super::watch::{EXCHANGE, RUN_STATE, Watch, ended};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::executor::elsewhere::{Answer, Errand};
+use crate::executor::placements::{Answer, PlacementTask};
 use crate::state_sync::exchange::lane_run::{fetch_one, known, make, push_made, remember};
 use crate::state_sync::{OwnPushes, PushNow, ReceivedState, Source, StateSyncError, state_reference};
 
@@ -23,7 +23,7 @@ const BURST: usize = 50;
 
 /// A lane as a job may claim it.
 struct Offer {
-    errand: Errand,
+    task: PlacementTask,
     answer: Answer,
     state: ReceivedState,
     /// What the exchange has in its place; `None`: it has this offer already.
@@ -43,10 +43,10 @@ impl Watch {
         let Some(there) = self.tolerate(EXCHANGE, there) else { return self.waiting.extend(burst) };
         let there: HashMap<RunId, CommitId> = there.into_iter().collect();
         let mut offers = Vec::new();
-        for (errand, answer) in burst {
-            match self.offer(&errand, &there) {
-                Ok((state, replaces)) => offers.push(Offer { errand, answer, state, replaces }),
-                Err(error) => self.postpone_or_refuse(errand, answer, &error),
+        for (task, answer) in burst {
+            match self.offer(&task, &there) {
+                Ok((state, replaces)) => offers.push(Offer { task, answer, state, replaces }),
+                Err(error) => self.postpone_or_refuse(task, answer, &error),
             }
         }
         for offers in self.pushed(offers) {
@@ -55,25 +55,25 @@ impl Watch {
     }
 
     /// What an outage keeps from being placed waits; what is wrong with it otherwise blocks the lane.
-    fn postpone_or_refuse(&mut self, errand: Errand, answer: Answer, error: &PlacementError) {
+    fn postpone_or_refuse(&mut self, task: PlacementTask, answer: Answer, error: &PlacementError) {
         let without_answer = match error {
             PlacementError::State(StateSyncError::Git(GitError::RemoteLocked { .. })) => {
-                Some(format!("lane {}", errand.lane))
+                Some(format!("lane {}", task.lane))
             }
             PlacementError::State(error) if error.is_outage() || matches!(error, StateSyncError::Taken { .. }) => {
                 Some(EXCHANGE.to_owned())
             }
-            PlacementError::Cluster(error) if error.is_outage() => Some(format!("executor {}", errand.executor)),
+            PlacementError::Cluster(error) if error.is_outage() => Some(format!("executor {}", task.executor)),
             _ => None,
         };
         if let Some(subject) = without_answer {
             self.warn_once(&subject, error);
-            return self.waiting.push((errand, answer));
+            return self.waiting.push((task, answer));
         }
-        let unusable = self.unusable(&lane_run(&self.placing.started.run_id, &errand.lane), error);
+        let unusable = self.unusable(&lane_run(&self.placing.started.run_id, &task.lane), error);
         let reason = format!("it cannot be placed: {}", unusable.unwrap_or_else(|| error.shown()));
-        let blocked = Event::LaneBlocked { lane: errand.lane.clone(), reason: reason.clone() };
-        answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
+        let blocked = Event::LaneBlocked { lane: task.lane.clone(), reason: reason.clone() };
+        answer(vec![blocked.into(), ended(&task, Some(RunOutcome::Blocked), &reason).into()], true);
     }
 
     /// What may be claimed, by executor: what the exchange has already, and what is pushed now.
@@ -84,12 +84,12 @@ impl Watch {
         if !new.is_empty() && self.is_state_pushed() {
             pushed.extend(self.push_new(new));
         } else {
-            self.waiting.extend(new.into_iter().map(|offer| (offer.errand, offer.answer)));
+            self.waiting.extend(new.into_iter().map(|offer| (offer.task, offer.answer)));
         }
         crash_point(CrashPoint::Offered);
         let mut by_executor: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
         for offer in pushed {
-            by_executor.entry(offer.errand.executor.clone()).or_default().push(offer);
+            by_executor.entry(offer.task.executor.clone()).or_default().push(offer);
         }
         by_executor.into_values().collect()
     }
@@ -107,7 +107,7 @@ impl Watch {
         let error = match push_made(&mut self.ownership, &states.collect::<Vec<_>>()) {
             Ok(true) => return new,
             Ok(false) => {
-                self.waiting.extend(new.into_iter().map(|offer| (offer.errand, offer.answer)));
+                self.waiting.extend(new.into_iter().map(|offer| (offer.task, offer.answer)));
                 return Vec::new();
             }
             Err(error) => error,
@@ -119,7 +119,7 @@ impl Watch {
         }
         let error = error.into();
         for offer in new {
-            self.postpone_or_refuse(offer.errand, offer.answer, &error);
+            self.postpone_or_refuse(offer.task, offer.answer, &error);
         }
         Vec::new()
     }
@@ -127,10 +127,10 @@ impl Watch {
     /// Has a job started for each offer, all of one executor.
     fn submit(&mut self, offers: Vec<Offer>) {
         let orders: Result<Vec<Order>> = offers.iter().map(|offer| self.order(offer)).collect();
-        let tickets = orders.and_then(|orders| Ok(self.engine(&offers[0].errand.executor)?.cluster.submit(&orders)));
+        let tickets = orders.and_then(|orders| Ok(self.engine(&offers[0].task.executor)?.cluster.submit(&orders)));
         crash_point(CrashPoint::Submitted);
         let mut tickets = tickets.map(Vec::into_iter);
-        for Offer { errand, answer, state, .. } in offers {
+        for Offer { task, answer, state, .. } in offers {
             let ticket = match &mut tickets {
                 Ok(tickets) => match tickets.next() {
                     Some(ticket) => ticket.map_err(PlacementError::from),
@@ -140,27 +140,27 @@ impl Watch {
             };
             match ticket {
                 Ok(ticket) => {
-                    let (lane, number) = (errand.lane.clone(), errand.number);
+                    let (lane, number) = (task.lane.clone(), task.number);
                     answer(
                         vec![Event::LanePlaced { lane, number, offer: state.commit, ticket: ticket.0 }.into()],
                         true,
                     );
                 }
-                Err(error) => self.postpone_or_refuse(errand, answer, &error),
+                Err(error) => self.postpone_or_refuse(task, answer, &error),
             }
         }
     }
 
     fn order(&self, offer: &Offer) -> Result<Order> {
-        let (errand, run) = (&offer.errand, &offer.state.manifest.run_id);
-        let settings = &self.engine(&errand.executor)?.settings;
-        let resources = &self.placing.plan.lane(self.index(&errand.lane)?).resources;
+        let (task, run) = (&offer.task, &offer.state.manifest.run_id);
+        let settings = &self.engine(&task.executor)?.settings;
+        let resources = &self.placing.plan.lane(self.index(&task.lane)?).resources;
         let program = settings.program.as_deref().unwrap_or("lanewright");
         let (reference, offered) = (state_reference(run), offer.state.commit.as_str());
         let command = [program, "work", &self.placing.address, &reference, offered].map(str::to_owned);
         Ok(Order {
-            name: self.name(run, errand.number),
-            comment: format!("{} {}", self.placing.started.run_id, errand.lane),
+            name: self.name(run, task.number),
+            comment: format!("{} {}", self.placing.started.run_id, task.lane),
             command: command.into_iter().chain(cache_flag(settings)).collect(),
             resources: resources.clone(),
         })
@@ -169,10 +169,10 @@ impl Watch {
     /// The lane's own run as it is to be worked on, and what the exchange has in its place unless it has that already.
     fn offer(
         &mut self,
-        errand: &Errand,
+        task: &PlacementTask,
         there: &HashMap<RunId, CommitId>,
     ) -> Result<(ReceivedState, Option<Option<CommitId>>)> {
-        let (run, index) = (lane_run(&self.placing.started.run_id, &errand.lane), self.index(&errand.lane)?);
+        let (run, index) = (lane_run(&self.placing.started.run_id, &task.lane), self.index(&task.lane)?);
         let there = there.get(&run);
         let (repository, exchange) = (self.placing.repository.clone(), self.placing.exchange.clone());
         let mut before = known(&repository, &exchange, &run)?;
@@ -180,26 +180,26 @@ impl Watch {
         if there.is_some() && there != before.as_ref().map(|before| &before.commit) {
             // An earlier life of this process pushed it and did not come to say so, or the job has claimed it since.
             let found = fetch_one(&repository, &exchange, &run)?;
-            self.examined(&errand.lane, &found, errand.seen > 0)?;
+            self.examined(&task.lane, &found, task.seen > 0)?;
             before = Some(found);
         }
         let log = before.as_ref().map(|before| before.log(&repository)).transpose()?.unwrap_or_default();
         let records = if log.is_empty() { Vec::new() } else { run_log::parse(&self.placing.directory.log(), &log)? };
         let is_this =
-            |record: &Record| matches!(&record.event, Event::LaneOffered { number, .. } if *number == errand.number);
+            |record: &Record| matches!(&record.event, Event::LaneOffered { number, .. } if *number == task.number);
         if let Some(before) = before.as_ref().filter(|_| there.is_some() && records.iter().any(is_this)) {
             remember(&repository, &exchange, before)?;
             return Ok((before.clone(), None));
         }
         // Nothing of an older state is in the run log where the lane has not begun, or was rolled back.
-        let is_new = errand.seen == 0;
+        let is_new = task.seen == 0;
         let before = before.filter(|_| !is_new);
         let (log, records) = if is_new { Default::default() } else { (log, records) };
         if !is_new && before.is_none() {
             return Err(PlacementError::Other(format!(
                 "its state is gone from the exchange, and this clone has never had it; roll the lane back: lanewright \
                  rollback {} --lane {}",
-                self.placing.started.run_id, errand.lane
+                self.placing.started.run_id, task.lane
             )));
         }
         let facts = (&self.placing.started, self.placing.plan.as_ref());

@@ -10,7 +10,7 @@ use lanewright_schedule::lane_log::lane_run;
 use super::error::Result;
 use super::watch::{EXCHANGE, RUN_STATE, Watch};
 use crate::executor::crash::{CrashPoint, crash_point};
-use crate::executor::elsewhere::Errand;
+use crate::executor::placements::PlacementTask;
 use crate::state_sync::exchange::lane_run::{drop_all, known};
 
 /// How long each look at the exchange may take once the run has ended.
@@ -29,23 +29,23 @@ impl Watch {
             let last = self.records.iter().rev().find(|record| record.event.lane() == Some(lane));
             last.is_none_or(|record| record.seq <= pushed)
         };
-        let (over, later) = std::mem::take(&mut self.over).into_iter().partition(|errand| is_pushed(&errand.lane));
+        let (over, later) = std::mem::take(&mut self.over).into_iter().partition(|task| is_pushed(&task.lane));
         self.over = later;
         self.remove(over);
     }
 
-    fn remove(&mut self, over: Vec<Errand>) {
+    fn remove(&mut self, over: Vec<PlacementTask>) {
         let runs: Vec<RunId> = over.iter().map(|it| lane_run(&self.placing.started.run_id, &it.lane)).collect();
         let removed = if runs.is_empty() { Ok(()) } else { drop_all(&mut self.ownership, &runs) };
         if self.tolerate("the refs of merged lanes", removed).is_none() {
             return self.over.extend(over);
         }
         crash_point(CrashPoint::RefsRemoved);
-        for (errand, run) in over.iter().zip(&runs) {
-            let names: Vec<OrderName> = (1..=errand.number).map(|number| self.name(run, number)).collect();
-            let engine = self.engine(&errand.executor);
+        for (task, run) in over.iter().zip(&runs) {
+            let names: Vec<OrderName> = (1..=task.number).map(|number| self.name(run, number)).collect();
+            let engine = self.engine(&task.executor);
             let forgotten = engine.and_then(|engine| Ok(engine.cluster.forget(&names)?));
-            self.tolerate(&format!("the jobs of lane {}", errand.lane), forgotten);
+            self.tolerate(&format!("the jobs of lane {}", task.lane), forgotten);
         }
     }
 

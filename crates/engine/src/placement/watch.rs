@@ -15,7 +15,7 @@ use lanewright_store::{Request, requests};
 use super::error::{PlacementError, Result};
 use super::forced_stop::Unanswered;
 use super::{Engine, Placing};
-use crate::executor::elsewhere::{Answer, Errand, What};
+use crate::executor::placements::{Answer, Operation, PlacementTask};
 use crate::state_sync::{Ownership, ReceivedState, StateSyncError};
 
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
@@ -41,11 +41,11 @@ pub(super) struct Watch {
     pub(super) log: DurableLog,
     /// What the run log has and was not copied into it, and the names of all jobs.
     pub(super) records: Vec<Record>,
-    pub(super) waiting: Vec<(Errand, Answer)>,
+    pub(super) waiting: Vec<(PlacementTask, Answer)>,
     /// Whether some of them were not tried yet.
     pub(super) has_more: bool,
     pub(super) followed: BTreeMap<LaneId, Followed>,
-    pub(super) over: Vec<Errand>,
+    pub(super) over: Vec<PlacementTask>,
     pub(super) refs_due: Instant,
     pub(super) engine_due: Instant,
     pub(super) engine_pause: Duration,
@@ -60,7 +60,7 @@ pub(super) struct Watch {
 }
 
 pub(super) struct Followed {
-    pub(super) errand: Errand,
+    pub(super) task: PlacementTask,
     pub(super) answer: Answer,
     /// Requests to stop it: by force, and what gets the answer that it has ended.
     pub(super) stops: Vec<(bool, Answer)>,
@@ -103,7 +103,7 @@ impl Watch {
         }
     }
 
-    pub(super) fn work(mut self, inbox: &Receiver<(Errand, Answer)>) {
+    pub(super) fn work(mut self, inbox: &Receiver<(PlacementTask, Answer)>) {
         while self.receive(inbox) {
             if self.unanswered.is_ending() {
                 self.limit_time(HURRIED);
@@ -159,29 +159,29 @@ impl Watch {
                 tracing::warn!("the run cannot be stopped: {error}");
             }
         }
-        let answer_with_end = |errand: &Errand, answer: &Answer, mut news: Vec<Incoming>| {
-            news.push(ended(errand, None, "another clone has the run").into());
+        let answer_with_end = |task: &PlacementTask, answer: &Answer, mut news: Vec<Incoming>| {
+            news.push(ended(task, None, "another clone has the run").into());
             answer(news, true);
         };
         for followed in std::mem::take(&mut self.followed).into_values() {
             let state = followed.state.as_ref();
-            let cut_off = state.map(|state| self.cut_off(&followed.errand.lane, state)).unwrap_or_default();
-            answer_with_end(&followed.errand, &followed.answer, cut_off);
+            let cut_off = state.map(|state| self.cut_off(&followed.task.lane, state)).unwrap_or_default();
+            answer_with_end(&followed.task, &followed.answer, cut_off);
             followed.stops.iter().for_each(|(_, answer)| answer(Vec::new(), true));
         }
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.iter().for_each(|(errand, answer)| answer_with_end(errand, answer, Vec::new()));
+        waiting.iter().for_each(|(task, answer)| answer_with_end(task, answer, Vec::new()));
         (self.has_more, self.refs_due) = (false, Instant::now() + Duration::from_secs(3600));
         self.engine_due = self.refs_due;
     }
 
     /// Takes what arrived, or waits for the next look; `false`: nothing can arrive any more.
-    fn receive(&mut self, inbox: &Receiver<(Errand, Answer)>) -> bool {
+    fn receive(&mut self, inbox: &Receiver<(PlacementTask, Answer)>) -> bool {
         let due = if self.has_more { Instant::now() } else { self.refs_due.min(self.engine_due) };
         let mut next = inbox.recv_timeout(due.saturating_duration_since(Instant::now()));
         loop {
             match next {
-                Ok((errand, answer)) => self.take(errand, answer),
+                Ok((task, answer)) => self.take(task, answer),
                 Err(RecvTimeoutError::Timeout) => return true,
                 Err(RecvTimeoutError::Disconnected) => return false,
             }
@@ -191,18 +191,18 @@ impl Watch {
 }
 
 impl Watch {
-    fn take(&mut self, errand: Errand, answer: Answer) {
-        let lane = errand.lane.clone();
-        match errand.what.clone() {
-            What::Place => self.waiting.push((errand, answer)),
-            What::Follow { ticket, .. } => {
-                let followed = self.follow(errand, answer, Ticket(ticket));
+    fn take(&mut self, task: PlacementTask, answer: Answer) {
+        let lane = task.lane.clone();
+        match task.operation.clone() {
+            Operation::Place => self.waiting.push((task, answer)),
+            Operation::Follow { ticket, .. } => {
+                let followed = self.follow(task, answer, Ticket(ticket));
                 self.followed.insert(lane, followed);
                 self.refs_due = Instant::now();
                 self.poll_engines_earlier();
             }
-            What::Forget => self.over.push(errand),
-            What::Stop { force } => {
+            Operation::Forget => self.over.push(task),
+            Operation::Stop { force } => {
                 if let Some(followed) = self.followed.get_mut(&lane) {
                     followed.stops.push((force, answer));
                     self.engine_due = Instant::now();
@@ -229,13 +229,13 @@ impl Watch {
         self.engine_due = self.engine_due.min(Instant::now() + self.engine_pause);
     }
 
-    fn follow(&self, errand: Errand, answer: Answer, ticket: Ticket) -> Followed {
-        let run = lane_run(&self.placing.started.run_id, &errand.lane);
-        let (name, seen) = (self.name(&run, errand.number), errand.seen);
+    fn follow(&self, task: PlacementTask, answer: Answer, ticket: Ticket) -> Followed {
+        let run = lane_run(&self.placing.started.run_id, &task.lane);
+        let (name, seen) = (self.name(&run, task.number), task.seen);
         let stops = Vec::new();
         let files = HashSet::new();
         Followed {
-            errand,
+            task,
             answer,
             stops,
             run,
@@ -289,7 +289,7 @@ impl Watch {
     }
 }
 
-pub(super) fn ended(errand: &Errand, outcome: Option<RunOutcome>, reason: &str) -> Event {
-    let (lane, number) = (errand.lane.clone(), errand.number);
+pub(super) fn ended(task: &PlacementTask, outcome: Option<RunOutcome>, reason: &str) -> Event {
+    let (lane, number) = (task.lane.clone(), task.number);
     Event::PlacementEnded { lane, number, outcome, reason: reason.to_owned() }
 }

@@ -117,7 +117,7 @@ pinned_tests! {
         assert_eq!(git(&slot.path, &["symbolic-ref", "HEAD"]), "refs/heads/lane/P1/A");
     }
 
-    fn a_checkout_that_was_not_completed_is_no_work_of_its_holder() {
+    fn incomplete_checkout_is_removed_user_file_is_kept() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(3));
         let names = ["half", "empty", "claimed"];

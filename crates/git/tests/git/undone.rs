@@ -28,7 +28,7 @@ fn remove(world: &World, name: &str, message: &str) -> CommitId {
 }
 
 pinned_tests! {
-    fn a_commit_that_undoes_the_whole_work_is_named_and_one_on_top_changes_nothing() {
+    fn undoing_commit_is_named_despite_later_commits() {
         let world = World::new();
         let merge = merged(&world);
         ["one", "two"].iter().for_each(|name| fs::remove_file(world.main.join(name)).unwrap());
@@ -39,7 +39,7 @@ pinned_tests! {
         assert_eq!(found(&world, &merge), Some(Undone::By(culprit)));
     }
 
-    fn a_commit_that_undoes_what_later_lanes_left_of_the_work_is_named() {
+    fn commit_undoing_rest_after_later_lanes_is_named() {
         let world = World::new();
         let merge = merged(&world);
         remove(&world, "one", "Merge lane M\n\nLane: M");
@@ -47,7 +47,7 @@ pinned_tests! {
         assert_eq!(found(&world, &merge), Some(Undone::By(culprit)));
     }
 
-    fn work_that_later_lanes_removed_or_that_users_changed_is_not_undone() {
+    fn work_changed_by_lanes_or_users_is_not_undone() {
         let world = World::new();
         let merge = merged(&world);
         remove(&world, "one", "Merge lane M\n\nLane: M");
@@ -59,7 +59,7 @@ pinned_tests! {
         assert_eq!(found(&world, &merge), None);
     }
 
-    fn a_branch_that_was_set_back_lost_the_work_and_a_rebased_one_kept_it() {
+    fn reset_undoes_work_but_recommitted_merge_does_not() {
         let world = World::new();
         let merge = merged(&world);
         git(&world.main, &["reset", "-q", "--hard", merge[0].as_str()]);

@@ -21,7 +21,7 @@ fn standing_follows_agent_step() {
     let working = Standing::Working("its work is not taken yet".into());
     assert_eq!(standing(AgentStep::Done, 1), Standing::Complete);
     assert_eq!(standing(AgentStep::Failed(failed(FailureKind::Crash)), 1), error);
-    assert_eq!(standing(AgentStep::GaveUp(failed(FailureKind::Timeout)), 1), timeout);
+    assert_eq!(standing(AgentStep::PermanentlyFailed(failed(FailureKind::Timeout)), 1), timeout);
     assert_eq!(standing(AgentStep::Judging(failed(FailureKind::Gate)), 1), error);
     assert_eq!(standing(AgentStep::Blocked("why".into()), 1), error);
     assert_eq!(standing(AgentStep::Ready, 0), Standing::Missing);

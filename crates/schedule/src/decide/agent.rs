@@ -41,7 +41,7 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         AgentStep::Done if worker.worktree.is_some() && !plan.shares_worktree(agent) => {
             deciding.want(Action::ReleaseAgent(lane, agent));
         }
-        AgentStep::Done | AgentStep::Blocked(_) | AgentStep::GaveUp(_) => {}
+        AgentStep::Done | AgentStep::Blocked(_) | AgentStep::PermanentlyFailed(_) => {}
     }
 }
 

@@ -119,7 +119,7 @@ pub enum AgentStep {
     /// Its work is in the lane, or its word is given.
     Done,
     /// No retry is left.
-    GaveUp(Failure),
+    PermanentlyFailed(Failure),
 }
 
 /// Where a retry starts from.
@@ -317,7 +317,7 @@ impl AgentState {
     pub(crate) fn is_at_a_task(&self) -> bool {
         match self.step {
             AgentStep::Done | AgentStep::Merging | AgentStep::Gating(_) => false,
-            AgentStep::Failed(_) | AgentStep::GaveUp(_) => self.failed_in_task(),
+            AgentStep::Failed(_) | AgentStep::PermanentlyFailed(_) => self.failed_in_task(),
             _ => true,
         }
     }
@@ -325,7 +325,7 @@ impl AgentState {
     /// The failure that no retry has followed.
     pub(crate) fn failure(&self) -> Option<&Failure> {
         match &self.step {
-            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => Some(failure),
+            AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => Some(failure),
             _ => None,
         }
     }
@@ -350,15 +350,15 @@ impl AgentState {
     /// Its lane failed: if it waits for a retry, none is left.
     pub(crate) fn give_up(&mut self) {
         if let AgentStep::Failed(failure) = &self.step {
-            self.step = AgentStep::GaveUp(failure.clone());
+            self.step = AgentStep::PermanentlyFailed(failure.clone());
             if self.phase.may_become(AgentPhase::Abandoned) {
                 self.phase = AgentPhase::Abandoned;
             }
         }
     }
 
-    pub(crate) fn gave_up_at_gate(&self) -> bool {
-        matches!(&self.step, AgentStep::GaveUp(failure) if failure.kind == FailureKind::Gate)
+    pub(crate) fn permanently_failed_at_gate(&self) -> bool {
+        matches!(&self.step, AgentStep::PermanentlyFailed(failure) if failure.kind == FailureKind::Gate)
     }
 
     /// Another life of the run: what was given up is tried again with a fresh count.
@@ -370,7 +370,7 @@ impl AgentState {
             outage.since = at;
         }
         match &self.step {
-            AgentStep::GaveUp(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
+            AgentStep::PermanentlyFailed(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
             _ => {}
         }
         if let AgentStep::Gating(gate) = &mut self.step {

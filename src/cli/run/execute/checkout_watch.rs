@@ -17,7 +17,7 @@ impl SwitchWatch {
     pub(crate) fn start(repository: &Repository, branch: &str) -> Self {
         let (published, publications) = channel();
         let (repository, branch) = (repository.clone(), branch.to_owned());
-        Self { published, thread: thread::spawn(move || settle_after_each(&publications, &repository, &branch)) }
+        Self { published, thread: thread::spawn(move || repair_after_each(&publications, &repository, &branch)) }
     }
 
     pub(crate) fn observe(&self, records: &[Record]) {
@@ -36,7 +36,7 @@ impl SwitchWatch {
     }
 }
 
-fn settle_after_each(publications: &Receiver<()>, repository: &Repository, branch: &str) -> Option<String> {
+fn repair_after_each(publications: &Receiver<()>, repository: &Repository, branch: &str) -> Option<String> {
     let mut obstructed = None;
     while publications.recv().is_ok() {
         obstructed = match git::sync_after_switches(repository, branch) {

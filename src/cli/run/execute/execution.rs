@@ -7,7 +7,7 @@ use chrono::{Local, Offset};
 use lanewright_engine::at_resume::PlanOnRecord;
 use lanewright_engine::drive::{DriverError, Update, drive};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
-use lanewright_engine::executor::elsewhere::Elsewhere;
+use lanewright_engine::executor::placements::Placements;
 use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
 use lanewright_engine::placement::{self, Placing, Taken};
 use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
@@ -59,7 +59,7 @@ pub(crate) fn execute(
     let follower = follower(within, &run)?;
     let executor = Arc::new(executor(within, &run, forge, &taken, follower.as_ref())?);
     executor.note_holders(&run.state);
-    let (pool, placing) = (executor.pool.clone(), executor.elsewhere.clone());
+    let (pool, placing) = (executor.pool.clone(), executor.placements.clone());
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
     let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
@@ -121,20 +121,20 @@ fn executor(
     follower: Option<&Follower>,
 ) -> Result<Executor> {
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
-    let elsewhere = elsewhere(within, run, taken, follower.map(Follower::push_now))?;
+    let placements = placements(within, run, taken, follower.map(Follower::push_now))?;
     let before_publication = before_publication(within, run, follower)?;
     let missing_work = missing_work_of(within, run);
     let executor = within.executor(&run.started, &run.plan)?;
-    Ok(Executor { forge, clock, elsewhere, before_publication, missing_work, ..executor })
+    Ok(Executor { forge, clock, placements, before_publication, missing_work, ..executor })
 }
 
 /// Where lanes work that name an executor; `None`: none does.
-fn elsewhere(
+fn placements(
     within: &RepositoryContext,
     run: &LockedRun,
     taken: &Taken,
     state: Option<PushNow>,
-) -> Result<Option<Arc<dyn Elsewhere>>> {
+) -> Result<Option<Arc<dyn Placements>>> {
     let is_placed = run.started.options.placed_by.is_some();
     if is_placed || run.plan.lanes.iter().all(|lane| lane.executor.is_none()) {
         return Ok(None);

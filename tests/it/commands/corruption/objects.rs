@@ -135,27 +135,27 @@ fn empty_the_newest_snapshot_and_its_trees(env: &TestEnv) {
 }
 
 #[test]
-fn emptied_snapshot_with_its_trees_is_taken_again_from_worktree() {
+fn emptied_snapshot_is_taken_again_from_worktree() {
     goes_on(true, ["half 1", "new 1"], empty_the_newest_snapshot_and_its_trees);
 }
 
 #[test]
-fn emptied_blob_of_snapshot_is_stored_again_from_worktree() {
+fn emptied_snapshot_blob_is_restored_from_worktree() {
     goes_on(true, ["half 1", "new 1"], empty_the_newest_blob);
 }
 
 #[test]
-fn emptied_blob_of_snapshot_without_worktree_is_written_again() {
+fn emptied_blob_without_worktree_is_redone_by_agent() {
     goes_on(false, ["half 1", "new 2"], empty_the_newest_blob);
 }
 
 #[test]
-fn missing_tree_of_snapshot_is_stored_again_from_worktree() {
+fn missing_snapshot_tree_is_restored_from_worktree() {
     goes_on(true, ["half 1", "new 1"], remove_the_newest_tree);
 }
 
 #[test]
-fn missing_tree_of_snapshot_without_worktree_is_written_again() {
+fn missing_tree_without_worktree_is_redone_by_agent() {
     goes_on(false, ["half 1", "new 2"], remove_the_newest_tree);
 }
 
@@ -211,7 +211,7 @@ fn emptied_object_is_written_by_the_next_attempt() {
 }
 
 #[test]
-fn damaged_object_of_lane_head_is_stored_again_from_worktree() {
+fn damaged_lane_object_is_restored_from_worktree() {
     for emptied in ["lane/P1/L:one/file", "lane/P1/L:one", "lane/P1/L^{tree}"] {
         let env = stopped(MERGED);
         overwrite(object(&env, emptied), b"");
@@ -237,7 +237,7 @@ fn damaged_head_of_lane_is_rebuilt_from_worktree() {
 
 /// The log of heads of the lane's worktree does not have where Lanewright moved the branch.
 #[test]
-fn branch_of_lane_that_is_gone_is_made_again_with_its_work() {
+fn missing_lane_branch_is_restored_by_doctor() {
     for emptied in [false, true] {
         let env = stopped(MERGED);
         let head = env.git(&["rev-parse", "lane/P1/L"]);
@@ -274,7 +274,7 @@ fn lost_file_without_worktree_blocks_until_rollback() {
 }
 
 #[test]
-fn lost_lane_head_without_worktree_blocks_until_rolled_back() {
+fn lost_lane_head_without_worktree_requires_rollback() {
     for how in DAMAGE {
         is_blocked_until_rolled_back(|env| damage(object(env, "lane/P1/L"), how));
     }

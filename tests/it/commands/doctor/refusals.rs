@@ -118,7 +118,7 @@ fn the_records_of_a_run_that_was_cleaned_are_no_damage() {
 }
 
 #[test]
-fn an_empty_log_and_one_of_a_later_format_are_never_touched() {
+fn doctor_fix_keeps_empty_and_newer_format_logs() {
     let patient = Patient::new();
     let log = patient.scratch.log_file();
     let whole = fs::read_to_string(&log).unwrap();
@@ -209,7 +209,7 @@ fn doctor_reports_harmless_findings_with_exit_0() {
 }
 
 #[test]
-fn a_commit_that_only_a_lost_worktree_holds_is_not_forgotten() {
+fn doctor_fix_keeps_commit_of_lost_worktree() {
     let patient = Patient::new();
     let free = patient.scratch.path("repo.lanes/slots/09");
     patient.scratch.git(&["worktree", "add", "--quiet", "--detach", free.to_str().unwrap()]);
@@ -340,7 +340,7 @@ fn a_job_whose_supervisor_is_gone_is_left_to_a_resume() {
 }
 
 #[test]
-fn a_worktree_in_which_an_agent_is_at_work_is_not_repaired() {
+fn doctor_fix_skips_worktree_of_running_agent() {
     let (patient, ..) = orphaned();
     let slot = fs::canonicalize(patient.scratch.path("repo.lanes/r1/SL-1/agents/engineer/code")).unwrap();
     let to = patient.scratch.path("elsewhere");

@@ -109,7 +109,7 @@ fn a_run_whose_phase_a_live_session_works_on() {
 }
 
 #[test]
-fn a_worktree_with_a_repository_in_it_that_no_rollback_takes() {
+fn doctor_names_nested_repository_blocking_rollback() {
     let patient = patient(&[("SL-1", &[], "mkdir SL-1; git init -q SL-1/own; echo x > SL-1/own/x; exit 3")], 1);
     patient.scratch.lanewright(&["rollback", "r1"]).exits(3);
     patient.is_named(&["rollback-refused"], 0);

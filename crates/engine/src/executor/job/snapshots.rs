@@ -74,10 +74,10 @@ impl Watch<'_> {
     fn check(&mut self, emit: &dyn Fn(Event)) {
         let calls = self.new_calls();
         let progress = Progress { kept_at: self.kept_at, counted: self.counted, calls: &calls };
-        let occasion = self.executor.snapshots.trigger(&progress, self.executor.clock.now());
+        let trigger = self.executor.snapshots.trigger(&progress, self.executor.clock.now());
         self.counted += calls.len() as u64;
-        if let Some(occasion) = occasion {
-            emit(self.keep(reason(occasion)));
+        if let Some(trigger) = trigger {
+            emit(self.keep(reason(trigger)));
             self.kept_at = self.executor.clock.now();
         }
     }
@@ -97,8 +97,8 @@ impl Watch<'_> {
     }
 }
 
-fn reason(occasion: SnapshotTrigger) -> SnapshotReason {
-    match occasion {
+fn reason(trigger: SnapshotTrigger) -> SnapshotReason {
+    match trigger {
         SnapshotTrigger::Interval => SnapshotReason::Interval,
         SnapshotTrigger::ToolCalls => SnapshotReason::ToolCalls,
         SnapshotTrigger::Risky => SnapshotReason::Risky,

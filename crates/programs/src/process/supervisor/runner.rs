@@ -217,7 +217,7 @@ impl<'a> Runner<'a> {
             }
             let awake = self.awake.elapsed();
             if awake > *patience.get_or_insert(awake + KILL_PATIENCE) {
-                return self.give_up();
+                return self.note_survivors();
             }
             self.kill_tree();
             self.turn(Duration::from_millis(2));
@@ -299,7 +299,7 @@ impl<'a> Runner<'a> {
         self.collect() || (!platform::ADOPTS_ORPHANS && !tree::descendants(&self.groups).is_empty())
     }
 
-    fn give_up(&mut self) {
+    fn note_survivors(&mut self) {
         let pids: Vec<i32> = tree::descendants(&self.groups).iter().map(|row| row.id.pid).collect();
         self.notes.push(format!("processes {pids:?} do not die; see what they wait for (`ps -o stat,wchan`)"));
     }

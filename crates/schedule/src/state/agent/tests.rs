@@ -119,7 +119,10 @@ fn agent_out_of_retries_restarts_at_resume() {
     let mut agent =
         AgentState { step: AgentStep::Failed(failure(FailureKind::Crash)), phase: AgentPhase::Failed, ..far() };
     agent.give_up();
-    assert_eq!((&agent.step, agent.phase), (&AgentStep::GaveUp(failure(FailureKind::Crash)), AgentPhase::Abandoned));
+    assert_eq!(
+        (&agent.step, agent.phase),
+        (&AgentStep::PermanentlyFailed(failure(FailureKind::Crash)), AgentPhase::Abandoned)
+    );
     agent.retries = 2;
     agent.revive(moment(0));
     assert_eq!((agent.step, agent.retries, agent.task), (AgentStep::Ready, 0, 3));
@@ -129,9 +132,10 @@ fn agent_out_of_retries_restarts_at_resume() {
         agent.step
     };
     assert_eq!(revived(AgentStep::Blocked("why".into())), AgentStep::Ready);
-    assert_eq!(revived(AgentStep::GaveUp(failure(FailureKind::Gate))), AgentStep::Ready);
+    assert_eq!(revived(AgentStep::PermanentlyFailed(failure(FailureKind::Gate))), AgentStep::Ready);
     assert_eq!(revived(AgentStep::Done), AgentStep::Done);
-    let at_gate = |kind| AgentState { step: AgentStep::GaveUp(failure(kind)), ..far() }.gave_up_at_gate();
+    let at_gate =
+        |kind| AgentState { step: AgentStep::PermanentlyFailed(failure(kind)), ..far() }.permanently_failed_at_gate();
     assert!(at_gate(FailureKind::Gate) && !at_gate(FailureKind::Crash));
 }
 

@@ -212,7 +212,7 @@ impl Attempts {
         let name = &plan.agents[agent].name;
         match &self.agents[agent].step {
             AgentStep::Failed(_) if self.next_level(plan, agent).is_some() => None,
-            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => {
+            AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => {
                 Some(Event::LaneFailed { lane, failure: failure.clone() })
             }
             AgentStep::Salvaging(..) => self.agents[agent].unkept.as_ref().map(|error| {
@@ -308,7 +308,7 @@ impl Attempts {
     /// Another life of the run. `agent_first`: also where a gate failed, which a resume runs again before an agent works.
     pub(super) fn revive(&mut self, has_checkpoint_gate: bool, agent_first: bool, at: Timestamp) {
         for (agent, worker) in self.agents.iter_mut().enumerate() {
-            let failed_gate = worker.gave_up_at_gate();
+            let failed_gate = worker.permanently_failed_at_gate();
             worker.revive(at);
             if failed_gate && !agent_first {
                 worker.judge_again(has_checkpoint_gate, self.integration.has(agent));

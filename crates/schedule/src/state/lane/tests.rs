@@ -63,7 +63,7 @@ fn agent_without_retries_ends_lane() {
     let unkept = blocked("what engineer left cannot be kept, so it is not touched: no space");
     let told = blocked("why");
     let silent = blocked("the agent reported BLOCKED without a reason");
-    assert_eq!(end(AgentStep::GaveUp(failure()), None), (failed, true, true));
+    assert_eq!(end(AgentStep::PermanentlyFailed(failure()), None), (failed, true, true));
     assert_eq!(end(AgentStep::Failed(failure()), None), (None, false, true));
     assert_eq!(end(AgentStep::Blocked("why".into()), None), (told, true, true));
     assert_eq!(end(AgentStep::Blocked(String::new()), None), (silent, true, true));
