@@ -328,6 +328,18 @@ fn publication_note_left_by_a_kill_is_removed() {
 }
 
 #[test]
+fn unfinished_publication_note_is_removed_by_the_next() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(0);
+    let left = "repo/.git/lanewright/.published.json.01a21c8f8f6a74bd831b7da72be100da.tmp";
+    env.write(left, "{");
+    env.plan("[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n");
+    env.lanewright(&["execute-phase", env.path("plan.toml").to_str().unwrap(), "--run-id", "r2"]).exits(0);
+    assert!(!env.path(left).exists());
+}
+
+#[test]
 fn recovery_doc_messages_and_commands_are_correct() {
     let rows = rows();
     let names: BTreeSet<&str> = rows.iter().map(|row| row.state.as_str()).collect();

@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lanewright_files::{atomic, regular_file};
+use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{Result, io_error};
 use crate::history::moving;
-use crate::repo::{Repository, commit_ids};
+use crate::repo::{Guarded, Repository, commit_ids};
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
 /// checkout is rarely behind by more than one.
@@ -121,7 +121,10 @@ fn write(repository: &Repository, published: &Published) -> Result<()> {
     if published.is_empty() {
         return Ok(atomic::remove_durably(&file)?);
     }
-    repository.own_directory()?;
+    let own = repository.own_directory()?;
     let text = serde_json::to_vec(published).map_err(|error| io_error("write", &file)(error.into()))?;
-    Ok(atomic::replace(&file, &text)?)
+    repository.holding(Guarded::Settings, |_| {
+        remove_unfinished(&own)?;
+        Ok(atomic::replace(&file, &text)?)
+    })
 }

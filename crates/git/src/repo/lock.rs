@@ -21,7 +21,7 @@ pub(crate) enum Guarded {
     References,
     /// Moving the integration branch.
     Publish,
-    /// Writing the configuration of libgit2.
+    /// Writing the files in Lanewright's directory of the repository: the configuration of libgit2, `published.json`.
     Settings,
 }
 
