@@ -12,10 +12,11 @@ use crate::command::{GitError, Result};
 use crate::fast::libgit2::{change, oid};
 use crate::repo::{Repository, loose};
 
-/// Makes the ref `name` durable. Git syncs the file, but not the directory entry.
+/// Makes the ref `name` durable, or that it is gone. Git syncs the file, but not the directory entry; a directory that has
+/// no ref any more goes with the last one.
 pub(crate) fn reference(repository: &Repository, name: &str) -> Result<()> {
     let file = repository.common_dir().join(name);
-    Ok(file.parent().map_or(Ok(()), sync_if_there)?)
+    Ok(file.ancestors().skip(1).find(|directory| directory.is_dir()).map_or(Ok(()), sync_if_there)?)
 }
 
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
