@@ -178,7 +178,7 @@ pub fn resume(count: u32, place: &Path) {
     println!("events {}", history.len());
     drop(history);
     let mut world = Faultless::new(RunLoop::new(journal, state), briefly());
-    let records = world.absorb(vec![resumed(1, owner())], vec![]).unwrap();
+    let records = world.absorb(vec![resumed(1, owner(0))], vec![]).unwrap();
     told("first action");
     watchers.see(&records);
     while !world.is_over() {

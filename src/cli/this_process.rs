@@ -2,7 +2,7 @@
 
 use lanewright_model::event::Owner;
 use lanewright_model::{ProcessId, Timestamp};
-use lanewright_programs::process::LiveProcess;
+use lanewright_programs::process::{self, LiveProcess};
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis())
@@ -13,5 +13,5 @@ pub(crate) fn host() -> String {
 }
 
 pub(crate) fn owner(session_id: &str) -> Owner {
-    Owner { session_id: session_id.to_owned(), process: ProcessId::current(), host: host() }
+    Owner { session_id: session_id.to_owned(), process: ProcessId::current(), host: host(), boot: process::boot() }
 }

@@ -132,7 +132,7 @@ fn remote_lane_holder_is_named_with_its_host() {
     let lock = state.lock(LockScope::Lane(&phase, &LaneId::new("A").expect("an id"))).expect("its place");
     let process = ProcessId { pid: 4711, started: 1 };
     let holder = Holder {
-        owner: Owner { session_id: "theirs".to_owned(), process, host: "another-box".to_owned() },
+        owner: Owner { session_id: "theirs".to_owned(), process, host: "another-box".to_owned(), boot: String::new() },
         run: RunId::new("r9").expect("an id"),
         since: Timestamp::from_unix_millis(0),
         program: vec!["lanewright".to_owned()],

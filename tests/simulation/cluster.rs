@@ -407,7 +407,7 @@ fn resumed(number: u32) -> Event {
         plan_sha256: None,
         pinned_sha256: None,
         number,
-        owner: owner(),
+        owner: owner(0),
         timeout: None,
         budget: None,
         message: String::new(),

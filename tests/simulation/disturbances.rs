@@ -137,13 +137,16 @@ impl Simulation {
     /// Lanewright dies; sometimes the machine with it. What was not durable may be gone, or half of it.
     fn crash(&mut self) -> Result<(), String> {
         let power = self.world.dice.roll(4) == 0;
-        if power {
-            self.world.lose_power();
-        }
         self.story.note(self.world.now, || format!("Lanewright dies, the machine with it: {power}"));
         let log = self.run_loop.log();
         let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
         let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
+        if power {
+            self.world.boot += 1;
+            let state = self.replay(&records)?;
+            let open: Vec<JobId> = state.running_jobs().cloned().chain(uncommitted(&state)).collect();
+            self.world.lose_machine(&open);
+        }
         if self.world.dice.roll(3) == 0 {
             self.move_elsewhere(&mut records)?;
         }
@@ -214,7 +217,7 @@ impl Simulation {
             plan_sha256: None,
             pinned_sha256: None,
             number,
-            owner: owner(),
+            owner: owner(self.world.boot),
             timeout: None,
             budget,
             message: String::new(),

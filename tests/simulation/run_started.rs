@@ -8,8 +8,10 @@ use lanewright_model::{CommitId, MustHavesRule, Plan, ProcessId, RunId};
 
 pub const BACKOFF: Duration = Duration::from_millis(10);
 
-pub fn owner() -> Owner {
-    Owner { session_id: "s".into(), process: ProcessId { pid: 1, started: 1 }, host: "h".into() }
+/// Who works on a run after the machine was started so often again.
+pub fn owner(boot: u32) -> Owner {
+    let process = ProcessId { pid: 1, started: 1 };
+    Owner { session_id: "s".into(), process, host: "h".into(), boot: boot.to_string() }
 }
 
 pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarted {
@@ -17,7 +19,7 @@ pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarte
         run_id: RunId::new("r").unwrap(),
         phase: plan.phase.clone(),
         base_commit: base.clone(),
-        owner: owner(),
+        owner: owner(0),
         options: RunOptions {
             max_parallel,
             bisect_merges: true,

@@ -34,6 +34,8 @@ pub struct World {
     planned: FxHashSet<JobId>,
     checkpoints: FxHashSet<(LaneId, Stage)>,
     pub jobs: FxHashMap<JobId, SimJob>,
+    /// How often the machine was started again.
+    pub boot: u32,
     /// Those that have no exit.
     pub running: BTreeSet<JobId>,
     tries: FxHashMap<String, u32>,
@@ -93,6 +95,7 @@ impl World {
             planned: FxHashSet::default(),
             checkpoints: FxHashSet::default(),
             jobs: FxHashMap::default(),
+            boot: 0,
             running: BTreeSet::new(),
             tries: FxHashMap::default(),
             idle: FxHashSet::default(),

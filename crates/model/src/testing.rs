@@ -42,7 +42,12 @@ pub fn program() -> Vec<String> {
 }
 
 pub fn owner(session: &str) -> Owner {
-    Owner { session_id: session.to_owned(), process: ProcessId { pid: 7, started: 1 }, host: "build".to_owned() }
+    Owner {
+        session_id: session.to_owned(),
+        process: ProcessId { pid: 7, started: 1 },
+        host: "build".to_owned(),
+        boot: String::new(),
+    }
 }
 
 pub fn worktree(slot: u32, branch: &str, head: char) -> Worktree {

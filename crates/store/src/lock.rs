@@ -30,7 +30,7 @@ pub struct Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { owner: Owner { session_id, process, host }, run, since, .. } = self;
+        let Self { owner: Owner { session_id, process, host, .. }, run, since, .. } = self;
         write!(f, "pid {} on {host}, session {session_id}, for run {run}, since {since}", process.pid)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
 
     fn holder(session: &str) -> Holder {
         let process = ProcessId { pid: 7, started: 1 };
-        let owner = Owner { session_id: session.into(), process, host: "box".into() };
+        let owner = Owner { session_id: session.into(), process, host: "box".into(), boot: String::new() };
         Holder { owner, run: RunId::new("r1").unwrap(), since: Timestamp::from_unix_millis(0), program: Vec::new() }
     }
 

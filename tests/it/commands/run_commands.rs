@@ -203,7 +203,7 @@ fn commit() -> CommitId {
 }
 
 fn owner() -> Owner {
-    Owner { session_id: "s".into(), process: ProcessId::current(), host: "here".into() }
+    Owner { session_id: "s".into(), process: ProcessId::current(), host: "here".into(), boot: String::new() }
 }
 
 pub(super) fn attempt() -> JobRole {

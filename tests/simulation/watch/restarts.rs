@@ -15,6 +15,10 @@ pub struct Restarts {
     failed_in_task: BTreeSet<Worker>,
     put_back: BTreeSet<Worker>,
     left: BTreeSet<Worker>,
+    /// Where the run was at work last.
+    boot: String,
+    /// Agents that have not begun an attempt since the machine was started again: what they left before may be empty.
+    unsynced: BTreeSet<Worker>,
 }
 
 impl Restarts {
@@ -33,17 +37,26 @@ impl Restarts {
                 let is_fresh = plan.resume == RetryFrom::Fresh;
                 match self.failed_in_task.contains(&worker) {
                     true if is_fresh || *level == RetryLevel::Rollback => self.put_back.insert(worker),
-                    true if is_merged(plan, agent) => self.left.insert(worker),
+                    true if is_merged(plan, agent) && !self.unsynced.contains(&worker) => self.left.insert(worker),
                     _ => false,
                 };
             }
-            Event::RunResumed { .. } => self.left.clear(),
+            Event::RunStarted(started) => self.boot.clone_from(&started.owner.boot),
+            Event::RunResumed { owner, .. } => {
+                self.left.clear();
+                if std::mem::replace(&mut self.boot, owner.boot.clone()) != owner.boot {
+                    let lanes = plan.lanes.iter();
+                    let all = lanes.flat_map(|lane| lane.agents.iter().map(|it| (lane.id.clone(), it.name.clone())));
+                    self.unsynced.extend(all);
+                }
+            }
             Event::WorktreeOpened { lane, agent: Some(agent), .. } => self.forget(&(lane.clone(), agent.clone())),
             Event::AgentReset { lane, agent, .. } => {
                 let worker = (lane.clone(), agent.clone());
                 if self.left.contains(&worker) {
                     return Some(format!("{agent} of {lane} lost what its failed attempt left"));
                 }
+                self.unsynced.remove(&worker);
                 self.forget(&worker);
             }
             Event::LaneRolledBack { lane, .. } => {
@@ -57,6 +70,7 @@ impl Restarts {
                 if self.put_back.contains(&worker) {
                     return Some(format!("{job} starts from what failed"));
                 }
+                self.unsynced.remove(&worker);
                 self.forget(&worker);
             }
             _ => {}

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
-use lanewright_model::{JobId, LaneId, Plan, RunId};
+use lanewright_model::{CommitId, JobId, LaneId, Plan, RunId};
 use lanewright_programs::process::{self, Observation, ProcessError};
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::RunDirectory;
@@ -110,6 +110,24 @@ pub fn close_removed_jobs(
         }
     }
     Ok(closed)
+}
+
+/// Closes the jobs that run according to the log and that ended with the machine: what they wrote may be empty or gone,
+/// also where they say that they have ended.
+pub fn close_jobs_of_earlier_boot(state: &RunState, directory: &RunDirectory) -> Result<(), ProcessError> {
+    state.running_jobs().try_for_each(|job| process::close_unsynced(&directory.job(job)))
+}
+
+/// Where the integration branch was, or was about to be moved to, since the run started.
+pub fn published_commits(records: &[Record]) -> Vec<CommitId> {
+    let commit = |record: &Record| match &record.event {
+        Event::RunStarted(started) => Some(started.base_commit.clone()),
+        Event::MergeStaged { commit, .. } | Event::LaneMerged { commit, .. } => Some(commit.clone()),
+        Event::LaneRolledBack { integration, .. } => integration.clone(),
+        _ => None,
+    };
+    let mut known = HashSet::new();
+    records.iter().filter_map(commit).filter(|commit| known.insert(commit.clone())).collect()
 }
 
 /// What happens to a job that runs according to the log, as [`process::observe`] sees it. One line for the user.

@@ -46,9 +46,14 @@ impl Pool {
     /// aside, never deleted, to a name that contains `at`, and git forgets the worktree. `None`: the worktree is intact,
     /// or `holder` does not hold the slot.
     pub fn set_lost_aside(&self, holder: &Holder, path: &Path, at: Timestamp) -> Result<Option<Lost>> {
-        if self.repository.own_entry(path).is_some() {
-            return Ok(None);
+        match self.repository.own_entry(path) {
+            Some(_) => Ok(None),
+            None => self.move_aside(holder, path, at),
         }
+    }
+
+    /// The same whatever is there.
+    pub(crate) fn move_aside(&self, holder: &Holder, path: &Path, at: Timestamp) -> Result<Option<Lost>> {
         let held = self.own_claims()?.into_iter().find(|(number, _)| self.slot(*number) == path);
         if held.is_none_or(|(_, claim)| claim.holder != *holder || claim.progress == Progress::Claimed) {
             return Ok(None);

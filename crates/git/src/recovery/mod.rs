@@ -5,5 +5,6 @@ pub(crate) mod branches;
 pub(crate) mod claims;
 pub(crate) mod lost_objects;
 pub(crate) mod missing_worktrees;
+pub(crate) mod power_cut;
 pub(crate) mod registrations;
 pub(crate) mod unreadable_commits;

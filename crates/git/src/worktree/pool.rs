@@ -242,7 +242,7 @@ impl Pool {
         })
     }
 
-    fn remove_claim(&self, number: u32) -> Result<()> {
+    pub(crate) fn remove_claim(&self, number: u32) -> Result<()> {
         self.known().remove(&number);
         Ok(atomic::remove_durably(&self.claim_file(number))?)
     }

@@ -135,4 +135,15 @@ pub struct Owner {
     pub process: ProcessId,
     /// The machine.
     pub host: String,
+    /// The boot of that machine, by a name that only it has; empty: not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot: String,
+}
+
+impl Owner {
+    /// Whether the machine was started again since `earlier` worked on the run: files that were not synced may be as they
+    /// were before, empty or gone.
+    pub fn is_in_another_boot(&self, earlier: &Self) -> bool {
+        !self.boot.is_empty() && !earlier.boot.is_empty() && self.boot != earlier.boot
+    }
 }

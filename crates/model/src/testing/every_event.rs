@@ -30,7 +30,12 @@ fn at(millis: i64) -> Timestamp {
 }
 
 fn owner() -> Owner {
-    Owner { session_id: "0198".into(), process: ProcessId { pid: 4711, started: u64::MAX }, host: "box".into() }
+    Owner {
+        session_id: "0198".into(),
+        process: ProcessId { pid: 4711, started: u64::MAX },
+        host: "box".into(),
+        boot: "1f6c".into(),
+    }
 }
 
 /// The first event of `run`.

@@ -33,7 +33,7 @@ pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
 pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
 pub use sweep::sweep;
-pub use wait::{close_removed, wait, wait_without_secrets};
+pub use wait::{close_removed, close_unsynced, wait, wait_without_secrets};
 
 /// Whether SIGHUP was ignored when this process was started, as by `nohup`. A handler for it would undo that.
 pub fn ignores_hang_up() -> bool {
@@ -43,6 +43,11 @@ pub fn ignores_hang_up() -> bool {
 /// The same of any signal.
 pub fn ignores(signal: i32) -> bool {
     platform::ignored_signals() >> (signal - 1) & 1 != 0
+}
+
+/// Names the time since this machine was started; empty where the system does not say.
+pub fn boot() -> String {
+    platform::boot()
 }
 
 /// The time since a moment that stays the same while this process lives; the time that the machine slept is part of it.

@@ -80,9 +80,12 @@ pub(super) fn uptime() -> Duration {
     FIRST.get_or_init(Instant::now).elapsed()
 }
 
-/// Start times are absolute here, so they name the boot as well.
+/// Names the time since the machine was started; empty where the system does not say.
 pub(super) fn boot() -> String {
-    String::new()
+    static BOOT: OnceLock<String> = OnceLock::new();
+    let ask = || Command::new("sysctl").args(["-n", "kern.bootsessionuuid"]).output();
+    let said = |output: std::process::Output| String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    BOOT.get_or_init(|| ask().map(said).unwrap_or_default()).clone()
 }
 
 pub(super) fn was_given(_pid: i32, _variable: &str, _value: &str) -> bool {

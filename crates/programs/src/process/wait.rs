@@ -81,6 +81,23 @@ pub fn close_removed(job_directory: &Path) -> Result<(), ProcessError> {
     }
 }
 
+/// Closes a job that may have run when the machine was started again, unless its supervisor lives: records that it was
+/// stopped, whatever its files say. For the owner of the run only.
+///
+/// # Errors
+/// The exit cannot be written.
+pub fn close_unsynced(job_directory: &Path) -> Result<(), ProcessError> {
+    let files = JobFiles::at(job_directory);
+    files.create()?;
+    match files.try_own()? {
+        Some(_lock) => {
+            let notes = "the machine was started again before its end was recorded".to_owned();
+            files.write_exit(&JobExit { notes, ..stopped_before_start() })
+        }
+        None => Ok(()),
+    }
+}
+
 fn close(files: &JobFiles, more: &Redactor) -> Result<Option<JobExit>, ProcessError> {
     let Some(_lock) = files.try_own()? else { return Ok(None) };
     if let Some(exit) = files.exit()? {

@@ -140,7 +140,7 @@ impl<'a> Worker<'a> {
             AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(),
             AgentStep::Salvaging(wanted, failure) if reason == wanted => {
                 // Without a snapshot the work continues (SPEC §5), but never by discarding what is saved nowhere.
-                if kept.is_err() && failure.is_some() && worker.restart != RestartFrom::Here {
+                if kept.is_err() && worker.restart != RestartFrom::Here {
                     worker.unkept = kept.err().cloned();
                     return Ok(());
                 }
@@ -184,7 +184,7 @@ impl<'a> Worker<'a> {
         }
         self.agent().remember(task, failure);
         let keep = self.what_to_keep(task, failure);
-        self.agent().restart = self.restart_after(task, failure);
+        self.agent().restart = self.agent().restart.max(self.restart_after(task, failure));
         if task.is_none() {
             self.rework(failure);
             self.state.inform_reviewers(self.lane, failure);

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lanewright_model::event::{Event, LaneStage, Record, RunStarted};
+use lanewright_model::event::{Event, LaneStage, Owner, Record, RunStarted};
 use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
 
 use crate::apply::agent::Worker;
@@ -85,7 +85,8 @@ impl RunState {
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
-            Event::RunResumed { number, timeout, budget, message, message_for, lanes, retried, .. } => {
+            Event::RunResumed { number, owner, timeout, budget, message, message_for, lanes, retried, .. } => {
+                self.change_owner(owner);
                 self.change_limits(*timeout, *budget);
                 self.run_resumed(*number, (lanes, retried), at);
                 self.record_remark(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
@@ -116,6 +117,7 @@ impl RunState {
         self.integration = Some(started.base_commit.clone());
         self.alive_since = Some(at);
         self.started = Some(Box::new(started.clone()));
+        self.owner = Some(started.owner.clone());
         let (done, chosen): (HashSet<_>, HashSet<_>) =
             (started.options.done.iter().collect(), started.options.lanes.iter().collect());
         for index in self.plan.indices() {
@@ -143,6 +145,18 @@ impl RunState {
 
     /// Failed and blocked lanes get another chance: a resume says that something has changed. Of the `retried` ones the
     /// agents start before a gate that failed runs again.
+    /// Before the lanes are revived: what gave up stays as it was left.
+    fn change_owner(&mut self, owner: &Owner) {
+        let is_in_another_boot = self.owner.as_ref().is_some_and(|earlier| owner.is_in_another_boot(earlier));
+        self.owner = Some(owner.clone());
+        if is_in_another_boot {
+            let plan = self.plan.clone();
+            let lanes = plan.lanes.iter().zip(&mut self.lanes);
+            let here = lanes.filter(|(_, lane)| lane.is_left_to_do() && !lane.is_elsewhere());
+            here.for_each(|(plan, lane)| lane.lose_unsynced(plan));
+        }
+    }
+
     fn run_resumed(&mut self, number: u32, (lanes, retried): (&[LaneId], &[LaneId]), at: Timestamp) {
         self.resumes = number;
         self.alive_since = Some(at);

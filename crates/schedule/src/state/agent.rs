@@ -123,7 +123,7 @@ pub enum AgentStep {
 }
 
 /// Where a retry starts from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RestartFrom {
     /// The worktree as the failed attempt left it.
     #[default]
@@ -340,6 +340,27 @@ impl AgentState {
             // As if the attempt had not ended: it is not the agent's failure.
             self.phase = AgentPhase::Executing;
         }
+    }
+
+    /// The machine was started again: what was not recorded may be empty or gone, also of an attempt that had ended. What is
+    /// there is saved, and its next attempt starts from what is recorded. Where a person has the word, the worktree stays.
+    pub(crate) fn lose_unsynced(&mut self) {
+        let save = |failure| AgentStep::Salvaging(SnapshotReason::Stop, failure);
+        match &self.step {
+            // As if the attempt had been stopped.
+            AgentStep::Committing => {
+                self.step = save(None);
+                self.phase = AgentPhase::Executing;
+            }
+            // What it has not begun to change is as it was checked out.
+            AgentStep::Ready if self.attempt == 0 => return,
+            AgentStep::Ready | AgentStep::Retrying(_) => self.step = save(None),
+            AgentStep::Failed(failure) => self.step = save(Some(failure.clone())),
+            AgentStep::Running(_) | AgentStep::Judging(_) | AgentStep::Salvaging(..) => {}
+            _ => return,
+        }
+        self.setup.run_again();
+        self.restart = self.restart.max(RestartFrom::LastGood);
     }
 
     pub(crate) fn note_keeping(&mut self, at: Timestamp) {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lanewright_model::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktree};
+use lanewright_model::event::{Event, LaneStage, Owner, RunOutcome, RunStarted, StopReason, Worktree};
 use lanewright_model::plan::SPECIALIST_TIME_LIMIT;
 use lanewright_model::text::shell_line;
 use lanewright_model::{
@@ -51,6 +51,8 @@ pub struct RunState {
     pub(crate) finished: Option<(RunOutcome, u8)>,
     pub(crate) pool_emptied: bool,
     pub(crate) resumes: u32,
+    /// The process that worked on it last.
+    pub(crate) owner: Option<Owner>,
     /// How many lanes had failed when it was resumed and stay as they are.
     pub(crate) failed_before: usize,
     /// What all attempts used, of lanes that were rolled back as well.
@@ -92,6 +94,7 @@ impl RunState {
             finished: None,
             pool_emptied: false,
             resumes: 0,
+            owner: None,
             failed_before: 0,
             used: Usage::default(),
             alive_since: None,
@@ -236,6 +239,11 @@ impl RunState {
     /// Whether a lane waits for an answer of the user.
     pub fn asks_user(&self) -> bool {
         self.plan().indices().any(|lane| !self.open_gates(lane).is_empty())
+    }
+
+    /// The process that worked on the run last.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
     }
 
     pub fn resumes(&self) -> u32 {

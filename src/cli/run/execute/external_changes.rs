@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lanewright_engine::at_resume::external_changes::{
     ExternalChange, Moved, UndoneMerge, external_changes, undone_merges,
 };
-use lanewright_engine::at_resume::replay;
+use lanewright_engine::at_resume::{published_commits, replay};
 use lanewright_engine::executor::{Executor, ExecutorError, SnapshotTarget};
 use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
@@ -35,20 +35,22 @@ pub(crate) struct Reconciled {
 }
 
 /// Warns of branches that moved; refuses changed files and rewritten branches, or saves them; has the run continue with
-/// them, and repairs what is missing. `lanes`: those that go on; empty: all.
+/// them, and repairs what is missing. `lanes`: those that go on; empty: all; and whether the machine was started again.
 pub(crate) fn reconcile(
     within: &RepositoryContext,
     locked: &LockedRun,
     history: &RunHistory,
     adoption: &Adoption,
-    lanes: &[LaneId],
+    (lanes, is_in_another_boot): (&[LaneId], bool),
 ) -> Result<Reconciled> {
     let (printer, run) = (&within.context.printer, &locked.started.run_id);
     let refuses = adoption.on_conflict == OnConflict::Fail;
     let executor = within.executor(&locked.started, &locked.plan)?;
     let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
     // Before anything is compared: what is damaged cannot be, and what is repaired is no change by the user.
-    let restored = executor.restore_lanes(&locked.state, goes_on);
+    let recovered = if is_in_another_boot { executor.recover_after_boot(&locked.state)? } else { Vec::new() };
+    let mut restored = executor.restore_lanes(&locked.state, goes_on);
+    restored.events.splice(..0, recovered);
     let (state, history) = after(locked, history, &restored.events)?;
     let continues = |lane: &LaneId| goes_on(lane) && restored.blocked.iter().all(|(blocked, _)| blocked != lane);
     let found = external_changes(&within.repository, &state, &history, continues)?;
@@ -176,6 +178,25 @@ pub(super) fn sync_checkouts(within: &RepositoryContext, branch: &str) {
 /// The same once no `git switch` can be under way, so that no note about the last publication is left.
 pub(crate) fn sync_after_switches(within: &RepositoryContext, branch: &str) {
     warn_of_checkouts(within, branch, git::sync_after_switches(&within.repository, branch));
+}
+
+/// Writes files of checkouts of the integration branch again that a power cut left as they were before the run published
+/// them, empty, or not at all.
+pub(super) fn restore_checkouts(within: &RepositoryContext, locked: &LockedRun) {
+    let branch = &locked.started.base_branch;
+    match git::restore_published_files(&within.repository, branch, &published_commits(&locked.records)) {
+        Ok(restored) => {
+            for (checkout, paths) in restored.into_iter().filter(|(_, paths)| !paths.is_empty()) {
+                let (paths, place) = (listed(&paths, NAMED), checkout.display());
+                let message = format!("the machine was started again: {paths} of {place} were restored from {branch}");
+                within.context.printer.warning(&message, &[]);
+            }
+        }
+        Err(error) => {
+            let message = format!("whether files of {branch} were lost with the machine is unknown: {error}");
+            within.context.printer.warning(&message, &[]);
+        }
+    }
 }
 
 fn warn_of_checkouts(within: &RepositoryContext, branch: &str, settled: Result<Option<Publication>, git::GitError>) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use lanewright_engine::at_resume::partial_rounds::partial_rounds;
 use lanewright_engine::at_resume::unrecorded_snapshots::unrecorded_snapshots;
-use lanewright_engine::at_resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, job_forecast, replay};
+use lanewright_engine::at_resume::{
+    PlanOnRecord, ResumeError, check, close_jobs_of_earlier_boot, close_removed_jobs, job_forecast, replay,
+};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
@@ -22,7 +24,7 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use super::execution::execute;
-use super::external_changes::{reconcile, sync_after_switches, sync_checkouts};
+use super::external_changes::{reconcile, restore_checkouts, sync_after_switches, sync_checkouts};
 use super::forge;
 use super::preflight;
 use super::replacement;
@@ -55,6 +57,10 @@ pub(crate) fn as_before(started: &RunStarted) -> Layer {
 pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoption) -> Result<Resumed> {
     within.state_remote()?;
     let mut locked = adopt_with_plan_file(within, run, adoption)?;
+    let is_in_another_boot = is_in_another_boot(within, &locked);
+    if is_in_another_boot {
+        restore_checkouts(within, &locked);
+    }
     sync_checkouts(within, &locked.started.base_branch);
     let lanes = reached(within, &locked, adoption)?;
     let (changed, noted) = replacement::changed(within, locked, adoption)?;
@@ -62,6 +68,9 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     check_message(&locked, adoption)?;
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
+            if is_in_another_boot {
+                within.executor(&locked.started, &locked.plan)?.recover_after_boot(&locked.state)?;
+            }
             complete_files(within, &locked)?;
             sync_after_switches(within, &locked.started.base_branch);
         }
@@ -73,6 +82,10 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     within.prepare(&locked.started.options.worktree_root)?;
     within.ignore_runner_files(&locked.plan)?;
     checkpoints::check(&within.state.checkpoints())?;
+    if is_in_another_boot {
+        close_jobs_of_earlier_boot(&locked.state, &locked.directory)
+            .map_err(|error| ExitStatus::Blocked.error(error.to_string()))?;
+    }
     let removed = close_removed_jobs(&locked.state, &locked.records, &locked.directory)
         .map_err(|error| ExitStatus::Blocked.error(error.to_string()))?;
     for job in removed {
@@ -83,7 +96,7 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
     present(within, &locked, &view);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
-    let found = reconcile(within, &locked, &view, adoption, &lanes)?;
+    let found = reconcile(within, &locked, &view, adoption, (&lanes, is_in_another_boot))?;
     let resumed = resumed(within, &locked, adoption, lanes.clone());
     let mut started = locked.started.clone();
     let (ended, view) = execute(
@@ -103,6 +116,11 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
         started.options.next_phases = None;
     }
     Ok(Resumed { status, started })
+}
+
+/// Whether the machine was started again since a process worked on the run.
+fn is_in_another_boot(within: &RepositoryContext, locked: &LockedRun) -> bool {
+    locked.state.owner().is_some_and(|earlier| owner(&within.session_id).is_in_another_boot(earlier))
 }
 
 /// How the resume of `lanes` alone ended: by what became of them, as long as other lanes are left. Empty: all lanes.

@@ -165,7 +165,7 @@ impl LaneClaims {
 
 impl std::fmt::Display for InterruptedRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Owner { session_id, process, host } = &self.owner;
+        let Owner { session_id, process, host, .. } = &self.owner;
         let (run, pid) = (&self.started.run_id, process.pid);
         write!(f, "run {run}, which is not finished; its owner, pid {pid} on {host}, session {session_id}, is gone")
     }

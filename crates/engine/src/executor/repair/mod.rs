@@ -4,6 +4,7 @@
 //! leads to yet can be made again from what is recorded and from the files (decision 21).
 
 pub mod damaged_objects;
+mod power_cut;
 mod reopen;
 
 use lanewright_git::{self as git, ClaimFound, GitError};

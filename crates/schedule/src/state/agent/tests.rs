@@ -166,3 +166,31 @@ fn outage_time_excludes_inactive_run() {
     assert!(!out_at(&mut agent, 9_000_999));
     assert!(out_at(&mut agent, 9_001_000));
 }
+
+#[test]
+fn unrecorded_work_is_done_again_after_a_restart_of_the_machine() {
+    let after = |step, restart| {
+        let phase = AgentPhase::Validating;
+        let mut agent = AgentState { step, restart, phase, attempt: 1, ..far() };
+        agent.lose_unsynced();
+        (agent.step, agent.restart, agent.phase)
+    };
+    let saving = |failure| AgentStep::Salvaging(SnapshotReason::Stop, failure);
+    let crash = Failure::new(FailureKind::Crash, "why");
+    for (step, expected, phase) in [
+        (AgentStep::Committing, saving(None), AgentPhase::Executing),
+        (AgentStep::Ready, saving(None), AgentPhase::Validating),
+        (AgentStep::Retrying(moment(0)), saving(None), AgentPhase::Validating),
+        (AgentStep::Failed(crash.clone()), saving(Some(crash.clone())), AgentPhase::Validating),
+        (AgentStep::Judging(crash.clone()), AgentStep::Judging(crash), AgentPhase::Validating),
+    ] {
+        assert_eq!(after(step.clone(), RestartFrom::Here), (expected, RestartFrom::LastGood, phase));
+        assert_eq!(after(step, RestartFrom::LaneHead).1, RestartFrom::LaneHead);
+    }
+    for step in [AgentStep::Asking, AgentStep::Snapshotting, AgentStep::Merging, AgentStep::Done] {
+        assert_eq!(after(step.clone(), RestartFrom::Here), (step, RestartFrom::Here, AgentPhase::Validating));
+    }
+    let mut fresh = AgentState::default();
+    fresh.lose_unsynced();
+    assert_eq!((fresh.step, fresh.restart), (AgentStep::Ready, RestartFrom::Here), "nothing has begun");
+}

@@ -44,6 +44,17 @@ impl LaneState {
         self.attempts.agents_mut().iter_mut().for_each(AgentState::lose_uncommitted);
     }
 
+    /// The machine was started again while it was active.
+    pub(crate) fn lose_unsynced(&mut self, plan: &Lane) {
+        self.work.setup.run_again();
+        let is_open = self.work.worktree.is_some();
+        for (at, agent) in self.attempts.agents_mut().iter_mut().enumerate() {
+            if agent.worktree.is_some() || (is_open && plan.shares_worktree(at)) {
+                agent.lose_unsynced();
+            }
+        }
+    }
+
     /// Nothing of it is anywhere else any more; its worktrees were there.
     pub(crate) fn come_back(&mut self) {
         self.placement.current = None;
