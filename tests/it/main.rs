@@ -50,6 +50,8 @@ mod output;
 mod placement;
 mod placement_checks;
 mod plan_new;
+#[cfg(target_os = "linux")]
+mod power_cut;
 mod progress;
 mod prompts;
 mod pull_requests;

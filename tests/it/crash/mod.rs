@@ -6,11 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod doctor;
-mod end_state;
+pub(crate) mod end_state;
 mod full_disk;
 mod kills;
-mod plans;
+pub(crate) mod plans;
 mod points;
 mod torn_log;
-mod world;
+pub(crate) mod world;
 mod write_faults;

@@ -12,6 +12,10 @@ pub struct PlanText {
 }
 
 impl PlanText {
+    pub const fn new(plan: &'static str, agent: &'static str) -> Self {
+        Self { merge: "", plan, agent }
+    }
+
     pub fn plan(&self, root: &Path) -> String {
         let merge = if self.merge.is_empty() { String::new() } else { format!("merge = \"{}\"\n", self.merge) };
         merge + &self.plan.replace("ROOT", &root.to_string_lossy())

@@ -1,5 +1,6 @@
 //! A repository, its plan and its agents, in a scratch directory and a pinned environment.
 
+use std::ffi::OsString;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use lanewright_store::{RunDirectory, StateDirectory, run_log};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plans::PlanText;
-use crate::support::{Running, wait_until};
+use crate::support::{Ended, Running, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_lanewright");
 
@@ -138,6 +139,13 @@ impl World {
     /// Starts the program with these variables of the environment.
     pub fn spawn_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
         self.spawn_program(PROGRAM, arguments, variables)
+    }
+
+    /// Runs another program to its end.
+    pub fn run_program(&self, words: &[OsString]) -> Ended {
+        let mut command = self.pinned("sh");
+        command.args(["-c", "exec \"$@\"", "sh"]).args(words);
+        Running::start(command).wait()
     }
 
     fn spawn_program(&self, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Running {

@@ -4,6 +4,7 @@ mod ended;
 mod lanes;
 mod running;
 mod terminal;
+pub(crate) mod trace;
 mod users;
 
 use std::fs;

@@ -1,0 +1,141 @@
+//! Power cuts: a run is recorded, and resumed on what a cut at any moment may leave of its disk.
+//!
+//! `LANEWRIGHT_CUTS=FIRST..END` tries these states; each number stands for a moment of the recorded run and what is lost
+//! then.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod disk;
+mod kept;
+mod scenario;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use disk::Disk;
+use kept::{Kept, splitmix};
+use scenario::Scenario;
+
+use crate::support::trace::{self, Call};
+
+/// A run whose system calls are known.
+struct Recording {
+    scenario: Scenario,
+    before: Disk,
+    calls: Vec<Call>,
+    /// The calls that changed the disk, and how much a cut could take after each.
+    moments: Vec<(usize, usize)>,
+}
+
+impl Recording {
+    fn new() -> Self {
+        let scenario = Scenario::new();
+        let root = &scenario.world.root;
+        let before = Disk::of(root);
+        let calls = scenario.record();
+        let (mut disk, mut moments, mut changes) = (before.clone(), Vec::new(), 0);
+        replay(&mut disk, &calls, |at, disk| {
+            if disk.changes > changes {
+                changes = disk.changes;
+                moments.push((at, disk.at_risk()));
+            }
+        });
+        let differences = disk.differences(root);
+        assert!(differences.is_empty(), "the replayed disk is another than the real one: {differences:#?}");
+        Self { scenario, before, calls, moments }
+    }
+
+    fn state(&self, number: u64) -> (usize, Kept) {
+        let (moment, choice) = (splitmix(number), splitmix(number ^ u64::MAX));
+        let (at, at_risk) = self.moments[usize::try_from(moment % self.moments.len() as u64).unwrap()];
+        let kept = match choice % 8 {
+            0 => Kept::Nothing,
+            1 => Kept::Names,
+            2 => Kept::Sizes,
+            3 => Kept::Contents,
+            4 | 5 if at_risk > 0 => Kept::AllBut(usize::try_from((choice >> 8) % at_risk as u64).unwrap()),
+            _ => Kept::Some(choice),
+        };
+        (at, kept)
+    }
+
+    /// What is wrong with the states of `numbers`.
+    fn failures(&self, numbers: impl Iterator<Item = u64>) -> Vec<String> {
+        let mut states: Vec<(usize, Kept, u64)> =
+            numbers.map(|number| (self.state(number), number)).map(|((at, kept), number)| (at, kept, number)).collect();
+        states.sort_by_key(|(at, ..)| *at);
+        let (mut failures, mut states) = (Vec::new(), states.into_iter().peekable());
+        replay(&mut self.before.clone(), &self.calls, |at, disk| {
+            while let Some((_, kept, number)) = states.next_if(|(moment, ..)| *moment == at) {
+                if let Err(failure) = self.check(disk, kept) {
+                    let call = &self.calls[at];
+                    let moment = format!("state {number}: {kept:?} after call {at}, {} of {}", call.name, call.pid);
+                    failures.push(format!("{moment}\n{failure}"));
+                }
+            }
+        });
+        failures
+    }
+
+    fn check(&self, disk: &Disk, kept: Kept) -> Result<(), String> {
+        let edit = |path: &Path, bytes| self.scenario.in_another_boot(path, bytes);
+        let lost = disk.restore(&self.scenario.world.root, kept, &edit);
+        let resumed = catch_unwind(AssertUnwindSafe(|| self.scenario.resume_and_check()));
+        resumed.map_err(|panic| {
+            let said = panic.downcast::<String>().map_or_else(|_| "a panic".to_owned(), |said| *said);
+            format!("lost: {lost:#?}\n{said}")
+        })
+    }
+}
+
+/// Applies the calls, and shows the disk after each.
+fn replay(disk: &mut Disk, calls: &[Call], mut after: impl FnMut(usize, &Disk)) {
+    let mut starts: Vec<(usize, u32, u32, bool)> = calls
+        .iter()
+        .filter(|call| matches!(call.name.as_str(), "clone" | "clone3" | "vfork" | "fork") && call.result > 0)
+        .map(|call| {
+            let shares = call.arguments.iter().any(|word| format!("{word:?}").contains("CLONE_FILES"));
+            (call.began, call.pid, u32::try_from(call.result).unwrap(), shares)
+        })
+        .collect();
+    starts.sort_unstable();
+    let mut starts = starts.into_iter().peekable();
+    let mut syncs: Vec<&Call> = calls.iter().filter(|call| call.name.ends_with("sync")).collect();
+    syncs.sort_by_key(|call| call.began);
+    let mut syncs = syncs.into_iter().peekable();
+    for (at, call) in calls.iter().enumerate() {
+        while let Some((_, parent, child, shares)) = starts.next_if(|(began, ..)| *began <= call.began) {
+            disk.start(parent, child, shares);
+        }
+        while let Some(sync) = syncs.next_if(|sync| sync.began <= call.began) {
+            disk.begin(sync);
+        }
+        disk.apply(call);
+        after(at, disk);
+    }
+}
+
+fn numbers() -> Range<u64> {
+    let Ok(wanted) = std::env::var("LANEWRIGHT_CUTS") else { return 0..12 };
+    let (first, end) = wanted.split_once("..").expect("LANEWRIGHT_CUTS=FIRST..END");
+    first.parse().unwrap()..end.parse().unwrap()
+}
+
+#[test]
+fn resume_after_power_cut_loses_no_accepted_work() {
+    if !trace::can_trace() {
+        eprintln!("strace is missing, or may not trace here: skipped");
+        return;
+    }
+    let recordings = 2;
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let each = |own: u64| {
+            scope.spawn(move || Recording::new().failures(numbers().filter(move |number| number % recordings == own)))
+        };
+        let started: Vec<_> = (0..recordings).map(each).collect();
+        started.into_iter().flat_map(|recording| recording.join().unwrap()).collect()
+    });
+    let tried = numbers().end - numbers().start;
+    assert!(failures.is_empty(), "{} of {tried} states fail:\n{}", failures.len(), failures.join("\n\n"));
+}
