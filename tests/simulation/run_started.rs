@@ -8,7 +8,7 @@ use lanewright_model::{CommitId, MustHavesRule, Plan, ProcessId, RunId};
 
 pub const BACKOFF: Duration = Duration::from_millis(10);
 
-/// Who works on a run after the machine was started so often again.
+/// The process that works on a run in this boot of the machine.
 pub fn owner(boot: u32) -> Owner {
     let process = ProcessId { pid: 1, started: 1 };
     Owner { session_id: "s".into(), process, host: "h".into(), boot: boot.to_string() }

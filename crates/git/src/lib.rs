@@ -52,7 +52,7 @@ pub use recovery::lost_objects::{
     LostObject, lost_objects, restore_lost_objects, set_damaged_objects_aside, store_objects_again,
 };
 pub use recovery::missing_worktrees::Lost;
-pub use recovery::power_cut::{AfterBoot, restore_published_files};
+pub use recovery::power_cut::{AfterBoot, Outage, restore_published_files};
 pub use recovery::unreadable_commits::damaged;
 pub use repo::repository::{Repository, branch_reference};
 pub use snapshot::index::present_tree;

@@ -9,15 +9,20 @@ mod disk;
 mod kept;
 mod scenario;
 
+use std::fs;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use disk::Disk;
 use kept::{Kept, splitmix};
-use scenario::Scenario;
+use lanewright_programs::process::{Observation, observe};
+use scenario::{Scenario, in_another_boot};
 
+use crate::crash::plans::PlanText;
+use crate::crash::world::{PLAN, World, files_below};
 use crate::support::trace::{self, Call};
+use crate::support::wait_until;
 
 /// A run whose system calls are known.
 struct Recording {
@@ -79,8 +84,8 @@ impl Recording {
     }
 
     fn check(&self, disk: &Disk, kept: Kept) -> Result<(), String> {
-        let edit = |path: &Path, bytes| self.scenario.in_another_boot(path, bytes);
-        let lost = disk.restore(&self.scenario.world.root, kept, &edit);
+        let lost = disk.restore(&self.scenario.world.root, kept, &in_another_boot);
+        self.scenario.date_files();
         let resumed = catch_unwind(AssertUnwindSafe(|| self.scenario.resume_and_check()));
         resumed.map_err(|panic| {
             let said = panic.downcast::<String>().map_or_else(|_| "a panic".to_owned(), |said| *said);
@@ -138,4 +143,67 @@ fn resume_after_power_cut_loses_no_accepted_work() {
     });
     let tried = numbers().end - numbers().start;
     assert!(failures.is_empty(), "{} of {tried} states fail:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// A lane of one agent, which works once it is allowed to end.
+const HELD_AGENT: PlanText = PlanText::new(
+    r#"
+phase = "P1"
+[[lane]]
+id = "alpha"
+command = ["sh", "ROOT/agent.sh"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    "until_true 'test -e ROOT/agents-may-end'\nwrite\n",
+);
+
+#[test]
+fn emptied_work_of_an_unrecorded_attempt_is_not_merged() {
+    let world = World::new(&HELD_AGENT);
+    let mut run = world.spawn(&["execute-phase", PLAN], None);
+    world.until_agents_began(1);
+    run.kill();
+    run.wait();
+    world.release("agents-may-end");
+    let job = world.jobs().remove(0);
+    wait_until("the end of the agent", || matches!(observe(&job), Ok(Observation::Exited(_))));
+    // What a power cut leaves: the exit is synced, what the agent wrote is not.
+    let slots = world.path("disk/work.lanes/slots");
+    for file in files_below(&slots, &[]).iter().filter(|file| file.ends_with("alpha/maker-1.txt")) {
+        fs::write(slots.join(file), "").unwrap();
+    }
+    restart_machine(&world);
+    let ended = world.go_on(None).wait();
+    assert_eq!(ended.code, 0, "{ended:?}\n{}", world.story());
+    assert!(ended.stderr.contains("ended with the machine, which was started again"), "{ended:?}");
+    assert_eq!(world.git(&["cat-file", "blob", "main:alpha/maker-1.txt"]), "maker 1\n", "{}", world.story());
+    assert_eq!(world.lines_of_agents("begin"), ["alpha maker 1 1", "alpha maker 1 2"]);
+}
+
+fn restart_machine(world: &World) {
+    let log = world.run().unwrap().1.log();
+    fs::write(&log, in_another_boot(&log, fs::read(&log).unwrap())).unwrap();
+}
+
+#[test]
+fn published_file_is_restored_unless_the_user_changed_it() {
+    let world = World::new(&HELD_AGENT);
+    world.release("agents-may-end");
+    world.finish();
+    restart_machine(&world);
+    let file = world.work().join("alpha/maker-1.txt");
+    let published = fs::read_to_string(&file).unwrap();
+    let stopped = UNIX_EPOCH + Duration::from_millis(world.records().pop().unwrap().at.unix_millis().unsigned_abs());
+    for (later, expected) in [(Duration::from_secs(600), ""), (Duration::ZERO, published.as_str())] {
+        fs::write(&file, "").unwrap();
+        fs::File::open(&file).unwrap().set_modified(stopped + later).unwrap();
+        let (code, said) = world.output(&["resume", world.run().unwrap().0.as_str()]);
+        assert_eq!(code, Some(7), "{said}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), expected, "{said}");
+        assert_eq!(said.contains("restored alpha/maker-1.txt"), !expected.is_empty(), "{said}");
+    }
 }

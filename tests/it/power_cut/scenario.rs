@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lanewright_model::event::Event;
 
@@ -106,16 +107,11 @@ impl Scenario {
         calls
     }
 
-    /// The contents of a file of a run as they are after another start of the machine.
-    pub(super) fn in_another_boot(&self, path: &Path, bytes: Vec<u8>) -> Vec<u8> {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-        let (Ok(text), Some("json" | "jsonl")) =
-            (std::str::from_utf8(&bytes), path.extension().and_then(|extension| extension.to_str()))
-        else {
-            return bytes;
-        };
-        let other = "00000000-0000-4000-8000-000000000000";
-        text.split_inclusive('\n').map(|line| sealed_again(line, boot.trim(), other)).collect::<String>().into_bytes()
+    /// Gives the files the time of the cut, shortly after the last record.
+    pub(super) fn date_files(&self) {
+        let Some(last) = self.world.records().pop() else { return };
+        let at = UNIX_EPOCH + Duration::from_millis(last.at.unix_millis().unsigned_abs());
+        date_files_below(&self.world.path("disk"), at);
     }
 
     /// Brings what a cut left to its end, and panics where something is lost or done twice.
@@ -210,6 +206,30 @@ impl Scenario {
         }
         assert!(self.world.is_done(), "{said}\n{}", self.world.story());
     }
+}
+
+pub(super) fn date_files_below(place: &Path, at: SystemTime) {
+    for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            date_files_below(&entry.path(), at);
+        } else if kind.is_file() {
+            fs::File::open(entry.path()).unwrap().set_modified(at).unwrap();
+        }
+    }
+    fs::File::open(place).unwrap().set_modified(at).unwrap();
+}
+
+/// The contents of a file of a run as they are after another start of the machine.
+pub(super) fn in_another_boot(path: &Path, bytes: Vec<u8>) -> Vec<u8> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let (Ok(text), Some("json" | "jsonl")) =
+        (std::str::from_utf8(&bytes), path.extension().and_then(|extension| extension.to_str()))
+    else {
+        return bytes;
+    };
+    let other = "00000000-0000-4000-8000-000000000000";
+    text.split_inclusive('\n').map(|line| sealed_again(line, boot.trim(), other)).collect::<String>().into_bytes()
 }
 
 /// The line with another boot in it, under a checksum that fits if one did before.

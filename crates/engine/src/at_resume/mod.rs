@@ -13,7 +13,7 @@ use std::sync::Arc;
 use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
-use lanewright_model::{CommitId, JobId, LaneId, Plan, RunId};
+use lanewright_model::{CommitId, JobId, LaneId, Plan, RunId, Timestamp};
 use lanewright_programs::process::{self, Observation, ProcessError};
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::RunDirectory;
@@ -118,21 +118,24 @@ pub fn close_jobs_of_earlier_boot(state: &RunState, directory: &RunDirectory) ->
     state.running_jobs().try_for_each(|job| process::close_unsynced(&directory.job(job)))
 }
 
-/// Where the integration branch was, or was about to be moved to, since the run started.
-pub fn published_commits(records: &[Record]) -> Vec<CommitId> {
+/// Where the integration branch was, or was about to be moved to, since the run started, and when.
+pub fn published_commits(records: &[Record]) -> Vec<(Timestamp, CommitId)> {
     let commit = |record: &Record| match &record.event {
-        Event::RunStarted(started) => Some(started.base_commit.clone()),
-        Event::MergeStaged { commit, .. } | Event::LaneMerged { commit, .. } => Some(commit.clone()),
-        Event::LaneRolledBack { integration, .. } => integration.clone(),
+        Event::RunStarted(started) => Some((record.at, started.base_commit.clone())),
+        Event::MergeStaged { commit, .. } | Event::LaneMerged { commit, .. } => Some((record.at, commit.clone())),
+        Event::LaneRolledBack { integration, .. } => Some((record.at, integration.clone()?)),
         _ => None,
     };
-    let mut known = HashSet::new();
-    records.iter().filter_map(commit).filter(|commit| known.insert(commit.clone())).collect()
+    records.iter().filter_map(commit).collect()
 }
 
-/// What happens to a job that runs according to the log, as [`process::observe`] sees it. One line for the user.
-pub fn job_forecast(job: &JobId, seen: &Observation) -> String {
+/// What happens to a job that runs according to the log, as [`process::observe`] sees it, and whether the machine was
+/// started again since. One line for the user.
+pub fn job_forecast(job: &JobId, seen: &Observation, is_in_another_boot: bool) -> String {
     match seen {
+        Observation::Exited(_) if is_in_another_boot => {
+            format!("{job} ended with the machine, which was started again; its work is saved and it runs again")
+        }
         Observation::Absent | Observation::Planned => format!("{job} had not begun"),
         Observation::Running(supervisor) => {
             format!("{job} still runs (supervisor {}); it is not disturbed", supervisor.pid)

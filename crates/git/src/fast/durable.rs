@@ -12,8 +12,8 @@ use crate::command::{GitError, Result};
 use crate::fast::libgit2::{change, oid};
 use crate::repo::{Repository, loose};
 
-/// Makes the ref `name` durable, or that it is gone. Git syncs the file, but not the directory entry; a directory that has
-/// no ref any more goes with the last one.
+/// Makes the ref `name`, or its deletion, durable. Git syncs the file, but not the directory entry, and removes a directory
+/// with its last ref.
 pub(crate) fn reference(repository: &Repository, name: &str) -> Result<()> {
     let file = repository.common_dir().join(name);
     Ok(file.ancestors().skip(1).find(|directory| directory.is_dir()).map_or(Ok(()), sync_if_there)?)

@@ -52,7 +52,7 @@ impl Pool {
         }
     }
 
-    /// The same whatever is there.
+    /// Moves aside what is in the slot, whatever it is.
     pub(crate) fn move_aside(&self, holder: &Holder, path: &Path, at: Timestamp) -> Result<Option<Lost>> {
         let held = self.own_claims()?.into_iter().find(|(number, _)| self.slot(*number) == path);
         if held.is_none_or(|(_, claim)| claim.holder != *holder || claim.progress == Progress::Claimed) {

@@ -1,9 +1,14 @@
-//! What a machine that was started again may have left of worktrees: git syncs neither the files that it checks out nor
-//! its records of worktrees.
+//! What a power cut may leave of worktrees: git syncs neither the files that it checks out nor its records of worktrees.
+//! Called when a run is resumed after its machine was started again.
+//!
+//! A shutdown looks the same, so a file is touched only where its times say that it was written when the machine stopped,
+//! and where nothing of it is left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lanewright_files::directory::free_name;
 use lanewright_files::{atomic, directory, regular_file};
@@ -12,75 +17,102 @@ use lanewright_model::{CommitId, RunId, Timestamp};
 
 use crate::command::{Git, Result};
 use crate::recovery::missing_worktrees::Lost;
-use crate::repo::{Guarded, Repository, read_line, registered_place};
-use crate::worktree::{ASIDE, Claim, Holder, Pool, Progress, clear_half_made, forget, is_untouched};
+use crate::repo::{Guarded, Repository, branch_reference, read_line, registered_place};
+use crate::worktree::{ASIDE, Claim, Holder, Pool, Progress, forget, is_untouched};
 
-/// What a machine that was started again left of a worktree.
+/// When the machine may have stopped: about when the run log ends. What was written earlier had reached the disk; what was
+/// written later was written by others.
+#[derive(Debug, Clone, Copy)]
+pub struct Outage {
+    last_record: Timestamp,
+}
+
+impl Outage {
+    /// Kernels write everything within half a minute, and a run at work records something as often.
+    const MARGIN: Duration = Duration::from_secs(60);
+
+    pub fn after(last_record: Timestamp) -> Self {
+        Self { last_record }
+    }
+
+    /// Whether something that was written at `at` may have been lost.
+    pub fn concerns(self, at: Timestamp) -> bool {
+        at.plus(Self::MARGIN) >= self.last_record && at <= self.last_record.plus(Self::MARGIN)
+    }
+
+    /// Whether `place` was changed after it.
+    fn is_before(self, place: &Path) -> bool {
+        changed_at(place).is_none_or(|at| at > self.last_record.plus(Self::MARGIN))
+    }
+}
+
+/// When the file was changed or, if it is gone, the directory in which it was.
+fn changed_at(file: &Path) -> Option<Timestamp> {
+    let metadata = file.ancestors().find_map(|place| place.symlink_metadata().ok())?;
+    let since: SystemTime = metadata.modified().ok()?;
+    Some(Timestamp::from_unix_millis(since.duration_since(UNIX_EPOCH).ok()?.as_millis().try_into().ok()?))
+}
+
+/// What is found of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AfterBoot {
     /// Git can read it, and it is on its branch.
     Sound,
-    /// What was in its place is there now.
+    /// Git cannot; it was moved there.
     SetAside(PathBuf),
-    /// It is not there, or not a worktree.
-    Gone,
+    /// It is missing.
+    Missing,
 }
 
 impl Pool {
-    /// Removes git's records of worktrees that lost the place that they are for, as `git worktree prune` does: git adds no
-    /// worktree beside them. Claims of `run` on other slots than `held` that are torn are dropped. Slots without a holder that git cannot
-    /// read are moved aside; of the others the files are restored.
-    pub fn recover_unheld(&self, run: &RunId, held: &[u32], at: Timestamp) -> Result<()> {
+    /// Repairs git's records of worktrees: those without the path of a worktree are removed, as `git worktree prune` does,
+    /// because git adds no worktree beside them. Slots without a holder that git cannot read are moved aside, and claims
+    /// of `run` on other slots than `held` are removed if git cannot read the slot.
+    pub fn recover_unheld(&self, run: &RunId, held: &[u32], (outage, at): (Outage, Timestamp)) -> Result<()> {
         let repository = self.repository();
         let is_sound = |path: &Path| repository.own_entry(path).is_some_and(|entry| is_readable(path, &entry));
-        for (number, claim) in self.own_claims()? {
-            if claim.holder.run == *run && !held.contains(&number) && !is_sound(&self.slot(number)) {
-                repository.holding(Guarded::Pool, |_| self.remove_claim(number))?;
-            }
-        }
-        repository.holding(Guarded::Admin, |_| {
-            for entry in directory::directories(&repository.entries_directory())? {
-                let is_blank =
-                    |name| read_line(&entry.join(name)).is_none_or(|line| line.bytes().all(|byte| byte == 0));
-                let place = registered_place(&entry).filter(|place| place.parent() == Some(&self.slots()));
-                let is_slot = place.is_some();
-                let is_torn = match place {
-                    Some(place) => is_blank("commondir") || (!place.exists() && !self.is_claimed(&place)),
-                    // Git locks what it is making.
-                    None => is_blank("gitdir") && is_blank("locked"),
-                };
-                if is_torn {
-                    forget(repository, &entry)?;
-                } else if is_slot {
-                    remove_dead_locks(&entry)?;
+        repository.holding(Guarded::Pool, |_| {
+            for (number, claim) in self.own_claims()? {
+                if claim.holder.run == *run && !held.contains(&number) && !is_sound(&self.slot(number)) {
+                    self.remove_claim(number)?;
                 }
             }
-            Ok(())
-        })?;
-        for number in self.numbers()? {
-            let (path, claim) = (self.slot(number), Claim::read(&self.claim_file(number)));
-            if matches!(claim, Ok(Some(_))) || !path.is_dir() {
-                continue;
-            }
-            if is_sound(&path) {
-                repository.restore_torn_files(&path, &[], &HashSet::new())?;
-            } else {
-                repository.holding(Guarded::Admin, |_| {
-                    atomic::rename(&path, &free_name(&path, &format!("{ASIDE}{}", at.compact())))?;
-                    clear_half_made(repository, &path)
-                })?;
-            }
-        }
-        Ok(())
+            repository.holding(Guarded::Admin, |_| {
+                for entry in directory::directories(&repository.entries_directory())? {
+                    let is_blank =
+                        |name| read_line(&entry.join(name)).is_none_or(|line| line.bytes().all(|byte| byte == 0));
+                    let Some(path) = registered_place(&entry).filter(|path| path.parent() == Some(&self.slots()))
+                    else {
+                        // A git that adds a worktree locks its record first.
+                        if is_blank("gitdir") && is_blank("locked") && !outage.is_before(&entry) {
+                            forget(repository, &entry)?;
+                        }
+                        continue;
+                    };
+                    remove_dead_locks(&entry, outage)?;
+                    let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+                    let claim = number.map(|number| Claim::read(&self.claim_file(number)));
+                    let is_unheld = matches!(claim, Some(Ok(None)));
+                    let locked = entry.join("locked");
+                    if is_unheld && !outage.is_before(&locked) {
+                        atomic::remove(&locked)?;
+                    }
+                    if is_unheld && is_sound(&path) {
+                        repository.restore_torn_files(&path, outage)?;
+                    } else if is_unheld || is_blank("commondir") {
+                        if is_unheld && path.exists() {
+                            atomic::rename(&path, &free_name(&path, &format!("{ASIDE}{}", at.compact())))?;
+                        }
+                        forget(repository, &entry)?;
+                    }
+                }
+                Ok(())
+            })
+        })
     }
 
-    fn is_claimed(&self, slot: &Path) -> bool {
-        let number = slot.file_name().and_then(|name| name.to_str()?.parse().ok());
-        number.is_some_and(|number| self.claim_file(number).exists())
-    }
-
-    /// Makes room in the slot of `holder` where git cannot read the worktree, or where its head or its claim are those of
-    /// before it was opened: what is there is moved aside.
+    /// Moves the worktree of `holder` aside if git cannot read it, or if its head or its claim are older than the record
+    /// that it was opened.
     pub fn after_boot(&self, holder: &Holder, worktree: &Worktree, at: Timestamp) -> Result<AfterBoot> {
         let claim = Claim::read(&self.claim_file(worktree.slot));
         let is_half_checked_out =
@@ -94,15 +126,16 @@ impl Pool {
             return Ok(AfterBoot::Sound);
         }
         let lost = self.move_aside(holder, &worktree.path, at)?;
-        Ok(lost.and_then(|Lost { aside, .. }| aside).map_or(AfterBoot::Gone, AfterBoot::SetAside))
+        Ok(lost.and_then(|Lost { aside, .. }| aside).map_or(AfterBoot::Missing, AfterBoot::SetAside))
     }
 }
 
-/// Removes the locks of gits that were at work in a worktree when the machine stopped; our own is a lock of the kernel's.
-fn remove_dead_locks(entry: &Path) -> Result<()> {
+/// Removes the locks of gits that worked in a worktree when the machine stopped.
+fn remove_dead_locks(entry: &Path, outage: Outage) -> Result<()> {
     let mut locks = directory::entries(entry)?;
+    // The kernel releases Lanewright's own.
     locks.retain(|path| path.extension().is_some_and(|it| it == "lock") && !path.ends_with("lanewright.lock"));
-    Ok(locks.iter().try_for_each(|path| atomic::remove(path))?)
+    Ok(locks.iter().filter(|lock| !outage.is_before(lock)).try_for_each(|path| atomic::remove(path))?)
 }
 
 /// Whether git can read the head and the index of a worktree, and has an index if it was checked out.
@@ -119,49 +152,62 @@ fn is_sound(worktree: &Worktree, entry: &Path) -> bool {
         && is_readable(&worktree.path, entry)
 }
 
-/// Restores the files, of every checkout of `branch`, that a power cut left empty, gone, or as one of `commits` has them, the
-/// places where the branch was or was about to be moved to. Only files that changed between these are looked at; of those
-/// that the branch does not have nothing stays. Returns what was restored where.
+/// Restores the files, in every checkout of `branch`, that changed between `commits`, where the branch was when the machine
+/// stopped or was about to be moved to, and that are missing, empty, all zeros, or as in one of `commits`. Files that the
+/// branch does not have are removed, if it `is_where_left`. Returns what was restored or removed where.
 pub fn restore_published_files(
     repository: &Repository,
     branch: &str,
     commits: &[CommitId],
+    (is_where_left, outage): (impl Fn(&CommitId) -> bool, Outage),
 ) -> Result<Vec<(PathBuf, Vec<String>)>> {
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(Vec::new()) };
-    let (mut known, mut changed) = (Vec::new(), HashSet::new());
+    let (mut before, mut changed) = (Vec::new(), HashSet::new());
     for commit in commits {
-        if repository.has_commit(commit)? {
+        if *commit != tip && repository.has_commit(commit)? {
             changed.extend(repository.changed_paths(commit, &tip)?);
-            known.push(commit.clone());
+            before.push(commit.clone());
         }
     }
     let checkouts = if changed.is_empty() { Vec::new() } else { repository.all_checked_out(branch)? };
     let restore = |checkout: PathBuf| {
-        let untracked = Git::new(&checkout).reading_only().args(["ls-files", "--others", "-z"]).paths()?;
-        for path in untracked.iter().filter(|path| changed.contains(*path)) {
+        let staged = Git::new(&checkout).reading_only().args(["diff", "--cached", "--name-only", "-z"]).paths()?;
+        let mut torn = Vec::new();
+        for path in &changed {
             let file = checkout.join(path);
-            if is_torn(&file) || repository.is_as_before(&checkout, path, &known)? {
-                atomic::remove(&file)?;
+            // In a checkout that the branch left behind all of it looks staged.
+            let is_staged = staged.contains(path);
+            let is_torn = match is_lost(&file) {
+                true => !is_staged || file.exists(),
+                false => !is_staged && repository.is_as_in(&checkout, path, &before)?,
+            };
+            if is_torn && !outage.is_before(&file) {
+                torn.push(path.clone());
             }
         }
-        let restored = repository.restore_torn_files(&checkout, &known, &changed)?;
+        let restored = repository.rewrite(&checkout, torn, is_where_left(&tip))?;
         Ok((checkout, restored))
     };
-    checkouts.into_iter().map(restore).collect()
+    repository.holding(Guarded::Publish, |_| checkouts.into_iter().map(restore).collect())
 }
 
 impl Repository {
-    /// Removes loose objects that are empty or full of zeros: git writes no object whose file exists.
+    /// Removes the lock of `branch`, one of Lanewright's, that was held when the machine stopped.
+    pub fn remove_dead_branch_lock(&self, branch: &str, outage: Outage) -> Result<()> {
+        let lock = self.common_dir().join(format!("{}.lock", branch_reference(branch)));
+        if lock.exists() && !outage.is_before(&lock) {
+            atomic::remove(&lock)?;
+        }
+        Ok(())
+    }
+
+    /// Removes loose objects that are empty or all zeros: git writes no object whose file exists.
     pub fn remove_torn_objects(&self) -> Result<()> {
         for place in directory::directories(&self.common_dir().join("objects"))? {
             let is_fan_out = place.file_name().is_some_and(|name| name.len() == 2);
             for object in if is_fan_out { directory::entries(&place)? } else { Vec::new() } {
                 // The first byte of a deflated object is never zero.
-                let first = regular_file::open(&object).map(|mut file| {
-                    let mut first = [0];
-                    file.read(&mut first).map(|read| first[..read].to_vec())
-                });
-                if matches!(first, Ok(Ok(byte)) if byte.iter().all(|byte| *byte == 0)) {
+                if regular_file::open(&object).is_ok_and(|mut file| first_byte(&mut file) == Some(0)) {
                     atomic::remove(&object)?;
                 }
             }
@@ -169,35 +215,47 @@ impl Repository {
         Ok(())
     }
 
-    /// Writes the files of a worktree again that are empty, full of zeros, gone, or as one of the commits `before` has them,
-    /// and that its head has otherwise: a power cut leaves such of what was checked out just before. Of files that are
-    /// staged otherwise than the head has them nothing is changed. `among`: the only paths to look at; empty: all.
-    pub fn restore_torn_files(
-        &self,
-        worktree: &Path,
-        before: &[CommitId],
-        among: &HashSet<String>,
-    ) -> Result<Vec<String>> {
-        let listed =
-            |kind: &[&str]| Git::new(worktree).reading_only().args(["diff", "--name-only", "-z"]).args(kind).paths();
-        let staged: HashSet<String> = listed(&["--cached"])?.into_iter().collect();
-        let mut torn = Vec::new();
-        for path in listed(&[])? {
-            let is_wanted = !staged.contains(&path) && (among.is_empty() || among.contains(&path));
-            if is_wanted && (is_torn(&worktree.join(&path)) || self.is_as_before(worktree, &path, before)?) {
-                torn.push(path);
-            }
-        }
-        if !torn.is_empty() {
-            let paths = torn.iter().map(String::as_str);
-            Git::new(worktree).args(["checkout-index", "--force", "--quiet", "--"]).args(paths).run()?;
-        }
-        Ok(torn)
+    /// Restores the files of a worktree that git has in its index and that were lost in the outage: missing, empty, or all
+    /// zeros. Returns which.
+    pub fn restore_torn_files(&self, worktree: &Path, outage: Outage) -> Result<Vec<String>> {
+        let listed = Git::new(worktree).reading_only().args(["ls-files", "-z"]).paths()?;
+        let is_torn = |path: &String| {
+            let file = worktree.join(path);
+            changed_at(&file).is_some_and(|at| outage.concerns(at)) && is_lost(&file)
+        };
+        self.rewrite(worktree, listed.into_iter().filter(is_torn).collect(), false)
     }
 
-    fn is_as_before(&self, worktree: &Path, path: &str, before: &[CommitId]) -> Result<bool> {
+    /// Writes `paths` as the index has them; with `removes` what it does not have is removed. Returns those that differed.
+    fn rewrite(&self, worktree: &Path, mut paths: Vec<String>, removes: bool) -> Result<Vec<String>> {
+        if paths.is_empty() {
+            return Ok(paths);
+        }
+        let objects = staged_objects(worktree)?;
+        // Of a file that is rightly empty, or rightly gone, nothing is lost.
+        paths.retain(|path| match objects.get(path) {
+            Some(object) => *object != EMPTY_BLOB,
+            None => removes && worktree.join(path).symlink_metadata().is_ok(),
+        });
+        for path in &paths {
+            // Git leaves a file whose size and times are those of the index.
+            atomic::remove(&worktree.join(path))?;
+        }
+        for some in paths.chunks(PATHS_AT_ONCE) {
+            let known = some.iter().filter(|path| objects.contains_key(*path)).map(String::as_str);
+            Git::new(worktree).args(["checkout-index", "--force", "--quiet", "--"]).args(known).run()?;
+        }
+        Ok(paths)
+    }
+
+    /// Whether one of `commits` has the file as it is.
+    fn is_as_in(&self, worktree: &Path, path: &str, commits: &[CommitId]) -> Result<bool> {
+        let file = worktree.join(path);
+        if !file.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Ok(false);
+        }
         let object = Git::new(worktree).reading_only().args(["hash-object", "--", path]).line_if_any()?;
-        for commit in before {
+        for commit in commits {
             let name = format!("{commit}:{path}");
             if object.is_some()
                 && object == self.git().args(["rev-parse", "--verify", "--quiet", &name]).line_if_any()?
@@ -209,12 +267,34 @@ impl Repository {
     }
 }
 
-/// Whether nothing of the file is there.
-fn is_torn(file: &Path) -> bool {
-    match file.symlink_metadata() {
-        Ok(metadata) => {
-            metadata.is_file() && regular_file::read(file).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0))
-        }
-        Err(_) => true,
-    }
+/// The object of a file without contents, in repositories of SHA-1.
+const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+/// How many paths one command gets.
+const PATHS_AT_ONCE: usize = 200;
+
+/// The objects of the regular files in the index.
+fn staged_objects(worktree: &Path) -> Result<HashMap<String, String>> {
+    let listed = Git::new(worktree).reading_only().args(["ls-files", "--stage", "-z"]).paths()?;
+    let objects = listed.iter().filter_map(|line| {
+        let (entry, path) = line.split_once('\t')?;
+        let object = entry.strip_prefix("100")?.split(' ').nth(1)?;
+        // A name that is no text is not the one on the disk.
+        (!path.contains('\u{fffd}')).then(|| (path.to_owned(), object.to_owned()))
+    });
+    Ok(objects.collect())
+}
+
+/// Whether the file is missing, empty or all zeros.
+fn is_lost(file: &Path) -> bool {
+    let Ok(metadata) = file.symlink_metadata() else { return true };
+    let is_zero = || regular_file::open(file).is_ok_and(|mut open| first_byte(&mut open) == Some(0));
+    let all_zero = || regular_file::read(file).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+    metadata.is_file() && (metadata.len() == 0 || (is_zero() && all_zero()))
+}
+
+/// The first byte of a file; zero: of an empty one.
+fn first_byte(file: &mut fs::File) -> Option<u8> {
+    let mut first = [0];
+    file.read(&mut first).ok().map(|_| first[0])
 }

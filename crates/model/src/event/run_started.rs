@@ -135,15 +135,16 @@ pub struct Owner {
     pub process: ProcessId,
     /// The machine.
     pub host: String,
-    /// The boot of that machine, by a name that only it has; empty: not known.
+    /// The boot ID of that machine; empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
 }
 
 impl Owner {
-    /// Whether the machine was started again since `earlier` worked on the run: files that were not synced may be as they
-    /// were before, empty or gone.
+    /// Whether this machine was started again since `earlier` worked on the run: files that were not synced may be as they
+    /// were before, empty or gone. Another machine has other boots.
     pub fn is_in_another_boot(&self, earlier: &Self) -> bool {
-        !self.boot.is_empty() && !earlier.boot.is_empty() && self.boot != earlier.boot
+        let are_known = !self.boot.is_empty() && !earlier.boot.is_empty();
+        are_known && self.host == earlier.host && self.boot != earlier.boot
     }
 }

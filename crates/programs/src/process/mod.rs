@@ -45,7 +45,7 @@ pub fn ignores(signal: i32) -> bool {
     platform::ignored_signals() >> (signal - 1) & 1 != 0
 }
 
-/// Names the time since this machine was started; empty where the system does not say.
+/// The boot ID of this machine; empty: unknown.
 pub fn boot() -> String {
     platform::boot()
 }

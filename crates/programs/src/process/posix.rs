@@ -80,7 +80,7 @@ pub(super) fn uptime() -> Duration {
     FIRST.get_or_init(Instant::now).elapsed()
 }
 
-/// Names the time since the machine was started; empty where the system does not say.
+/// The boot ID; empty: unknown.
 pub(super) fn boot() -> String {
     static BOOT: OnceLock<String> = OnceLock::new();
     let ask = || Command::new("sysctl").args(["-n", "kern.bootsessionuuid"]).output();

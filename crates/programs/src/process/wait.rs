@@ -91,7 +91,7 @@ pub fn close_unsynced(job_directory: &Path) -> Result<(), ProcessError> {
     files.create()?;
     match files.try_own()? {
         Some(_lock) => {
-            let notes = "the machine was started again before its end was recorded".to_owned();
+            let notes = "the machine was started again before its exit was recorded".to_owned();
             files.write_exit(&JobExit { notes, ..stopped_before_start() })
         }
         None => Ok(()),

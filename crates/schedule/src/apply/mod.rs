@@ -143,9 +143,6 @@ impl RunState {
         started.options.budget = budget.unwrap_or(started.options.budget);
     }
 
-    /// Failed and blocked lanes get another chance: a resume says that something has changed. Of the `retried` ones the
-    /// agents start before a gate that failed runs again.
-    /// Before the lanes are revived: what gave up stays as it was left.
     fn change_owner(&mut self, owner: &Owner) {
         let is_in_another_boot = self.owner.as_ref().is_some_and(|earlier| owner.is_in_another_boot(earlier));
         self.owner = Some(owner.clone());
@@ -157,6 +154,8 @@ impl RunState {
         }
     }
 
+    /// Failed and blocked lanes get another chance: a resume says that something has changed. Of the `retried` ones the
+    /// agents start before a gate that failed runs again.
     fn run_resumed(&mut self, number: u32, (lanes, retried): (&[LaneId], &[LaneId]), at: Timestamp) {
         self.resumes = number;
         self.alive_since = Some(at);

@@ -27,7 +27,12 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         AgentStep::Committing => deciding.want(Action::CommitWork(lane, agent)),
         AgentStep::Verifying(gate) => verify(deciding, lane, agent, gate),
         AgentStep::Snapshotting => deciding.want(Action::Snapshot { lane, agent, reason: SnapshotReason::Task }),
-        AgentStep::Salvaging(..) if worker.unkept.is_some() => {}
+        AgentStep::Salvaging(..) if worker.unkept.is_some() => {
+            // It may have run when the machine was started again; the lane ends when no job runs.
+            if let Gate::Running(job) = &worker.setup {
+                deciding.want(Action::RunJob(job.clone()));
+            }
+        }
         AgentStep::Salvaging(reason, _) => deciding.want(Action::Snapshot { lane, agent, reason: *reason }),
         AgentStep::Merging => merge(deciding, lane, agent),
         AgentStep::Gating(gate) => checkpoint_gate(deciding, lane, agent, gate),

@@ -343,7 +343,7 @@ impl AgentState {
     }
 
     /// The machine was started again: what was not recorded may be empty or gone, also of an attempt that had ended. What is
-    /// there is saved, and its next attempt starts from what is recorded. Where a person has the word, the worktree stays.
+    /// there is saved, and its next attempt starts from the last recorded state. Where the user must act, nothing changes.
     pub(crate) fn lose_unsynced(&mut self) {
         let save = |failure| AgentStep::Salvaging(SnapshotReason::Stop, failure);
         match &self.step {
@@ -352,7 +352,7 @@ impl AgentState {
                 self.step = save(None);
                 self.phase = AgentPhase::Executing;
             }
-            // What it has not begun to change is as it was checked out.
+            // It has changed nothing yet.
             AgentStep::Ready if self.attempt == 0 => return,
             AgentStep::Ready | AgentStep::Retrying(_) => self.step = save(None),
             AgentStep::Failed(failure) => self.step = save(Some(failure.clone())),

@@ -1,6 +1,7 @@
 //! What a resume does about changes that were made while the run was at rest (SPEC §9; seed 001, US-3.3), and about
 //! worktrees, branches and claims that were removed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lanewright_engine::at_resume::external_changes::{
@@ -8,10 +9,10 @@ use lanewright_engine::at_resume::external_changes::{
 };
 use lanewright_engine::at_resume::{published_commits, replay};
 use lanewright_engine::executor::{Executor, ExecutorError, SnapshotTarget};
-use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
+use lanewright_git::{self as git, GitError, Outage, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
-use lanewright_model::{LaneId, Plan, RunId};
+use lanewright_model::{CommitId, LaneId, Plan, RunId};
 use lanewright_plan::settings::{Layer, OnConflict};
 use lanewright_schedule::RunState;
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
@@ -48,7 +49,8 @@ pub(crate) fn reconcile(
     let executor = within.executor(&locked.started, &locked.plan)?;
     let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
     // Before anything is compared: what is damaged cannot be, and what is repaired is no change by the user.
-    let recovered = if is_in_another_boot { executor.recover_after_boot(&locked.state)? } else { Vec::new() };
+    let recovered =
+        if is_in_another_boot { executor.recover_after_boot(&locked.state, outage(locked)) } else { Vec::new() };
     let mut restored = executor.restore_lanes(&locked.state, goes_on);
     restored.events.splice(..0, recovered);
     let (state, history) = after(locked, history, &restored.events)?;
@@ -180,23 +182,34 @@ pub(crate) fn sync_after_switches(within: &RepositoryContext, branch: &str) {
     warn_of_checkouts(within, branch, git::sync_after_switches(&within.repository, branch));
 }
 
-/// Writes files of checkouts of the integration branch again that a power cut left as they were before the run published
-/// them, empty, or not at all.
+/// Restores files in checkouts of the integration branch that a power cut took just after the run had published them.
 pub(super) fn restore_checkouts(within: &RepositoryContext, locked: &LockedRun) {
     let branch = &locked.started.base_branch;
-    match git::restore_published_files(&within.repository, branch, &published_commits(&locked.records)) {
+    let (outage, published) = (outage(locked), published_commits(&locked.records));
+    let first = published.iter().position(|(at, _)| outage.concerns(*at)).unwrap_or(published.len());
+    let at_risk: Vec<_> = published.iter().skip(first.saturating_sub(1)).map(|(_, commit)| commit.clone()).collect();
+    let is_ours = |tip: &CommitId| published.iter().any(|(_, commit)| commit == tip);
+    let restored = match first < published.len() {
+        true => git::restore_published_files(&within.repository, branch, &at_risk, (is_ours, outage)),
+        false => return,
+    };
+    let warnings = match restored {
         Ok(restored) => {
-            for (checkout, paths) in restored.into_iter().filter(|(_, paths)| !paths.is_empty()) {
-                let (paths, place) = (listed(&paths, NAMED), checkout.display());
-                let message = format!("the machine was started again: {paths} of {place} were restored from {branch}");
-                within.context.printer.warning(&message, &[]);
-            }
+            let restored = restored.into_iter().filter(|(_, paths)| !paths.is_empty());
+            restored.map(|(place, paths)| restored_message(&paths, &place)).collect()
         }
-        Err(error) => {
-            let message = format!("whether files of {branch} were lost with the machine is unknown: {error}");
-            within.context.printer.warning(&message, &[]);
-        }
-    }
+        Err(error) => vec![format!("cannot check {branch} for files that a power cut took: {}", error.with_remedy())],
+    };
+    warnings.iter().for_each(|warning| within.context.printer.warning(warning, &[]));
+}
+
+fn restored_message(paths: &[String], place: &Path) -> String {
+    format!("restored {} in {} after a restart of the machine", listed(paths, NAMED), place.display())
+}
+
+/// When the machine stopped, as far as the run log shows.
+pub(super) fn outage(locked: &LockedRun) -> Outage {
+    Outage::after(locked.records.last().map_or_else(now, |record| record.at))
 }
 
 fn warn_of_checkouts(within: &RepositoryContext, branch: &str, settled: Result<Option<Publication>, git::GitError>) {

@@ -24,7 +24,7 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use super::execution::execute;
-use super::external_changes::{reconcile, restore_checkouts, sync_after_switches, sync_checkouts};
+use super::external_changes::{outage, reconcile, restore_checkouts, sync_after_switches, sync_checkouts};
 use super::forge;
 use super::preflight;
 use super::replacement;
@@ -69,7 +69,7 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
             if is_in_another_boot {
-                within.executor(&locked.started, &locked.plan)?.recover_after_boot(&locked.state)?;
+                within.executor(&locked.started, &locked.plan)?.recover_after_boot(&locked.state, outage(&locked));
             }
             complete_files(within, &locked)?;
             sync_after_switches(within, &locked.started.base_branch);
@@ -94,7 +94,7 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     }
     record_answers(run, &mut locked)?;
     let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
-    present(within, &locked, &view);
+    present(within, &locked, &view, is_in_another_boot);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
     let found = reconcile(within, &locked, &view, adoption, (&lanes, is_in_another_boot))?;
     let resumed = resumed(within, &locked, adoption, lanes.clone());
@@ -337,7 +337,7 @@ fn from_elsewhere(records: &[Record]) -> Option<String> {
 }
 
 /// What is printed on every resume (seed 004): the stage, the checkpoints, what comes next, how to roll back.
-fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory) {
+fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory, is_in_another_boot: bool) {
     let state = &within.state;
     let run = &locked.started.run_id;
     let mut lines =
@@ -358,7 +358,7 @@ fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory) {
     jobs.sort();
     for job in &jobs {
         if let Ok(seen) = process::observe(&locked.directory.job(job)) {
-            lines.push(format!("  {}", job_forecast(job, &seen)));
+            lines.push(format!("  {}", job_forecast(job, &seen, is_in_another_boot)));
         }
     }
     let back = Commands { program: &state.program(), run }.rollback(None);

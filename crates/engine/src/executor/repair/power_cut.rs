@@ -1,67 +1,84 @@
-//! What a machine that was started again may have left: everything that the run log does not name may be empty, as it was
-//! before, or gone.
+//! Repairs what a power cut may have left of the worktrees of a run (decision 50).
 
-use std::collections::HashSet;
-
-use lanewright_git::AfterBoot;
+use lanewright_git::{AfterBoot, Outage};
+use lanewright_model::event::Event;
 use lanewright_model::text::listed;
+use lanewright_programs::process::{self, Observation};
 use lanewright_schedule::RunState;
 
 use crate::executor::held_worktrees::HeldWorktree;
 use crate::executor::{Answer, Executor, LaneContext};
 
-/// How many files are named.
+/// How many files a message names.
 const NAMED: usize = 10;
 
 impl Executor {
-    /// Brings what the lanes that are left hold to what the run log says.
-    pub fn recover_after_boot(&self, state: &RunState) -> Answer {
-        self.repository.remove_torn_objects()?;
+    /// Repairs the worktrees and branches of all lanes, except where a job is alive. What cannot be repaired is noted; the
+    /// job that needs it says why it cannot run.
+    pub fn recover_after_boot(&self, state: &RunState, outage: Outage) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut note = |answer: Answer| match answer {
+            Ok(found) => events.extend(found),
+            Err(error) => events.push(Event::Noted {
+                lane: None,
+                message: format!("not all is repaired after a restart of the machine: {error}"),
+            }),
+        };
         let contexts: Vec<LaneContext> = self.plan.indices().map(|lane| self.lane_context(lane, state)).collect();
         let holdings = || contexts.iter().flat_map(|context| context.holdings.iter().map(move |held| (context, held)));
         let slots = holdings().map(|(_, holding)| holding.worktree.slot);
         let held: Vec<u32> = slots.chain(state.final_worktree().map(|worktree| worktree.slot)).collect();
-        self.pool.recover_unheld(&self.facts.run_id, &held, self.clock.now())?;
-        let mut events = Vec::new();
-        for (context, holding) in holdings() {
+        note(self.repository.remove_torn_objects().map(|()| Vec::new()).map_err(Into::into));
+        let unheld = self.pool.recover_unheld(&self.facts.run_id, &held, (outage, self.clock.now()));
+        note(unheld.map(|()| Vec::new()).map_err(Into::into));
+        for (context, holding) in holdings().filter(|(context, _)| !self.has_live_job(context, state)) {
+            if let Some((branch, _)) = &holding.branch {
+                note(self.repository.remove_dead_branch_lock(branch, outage).map(|()| Vec::new()).map_err(Into::into));
+            }
             // The branches of a merged lane are deleted one after the other.
             if state.lane(context.lane).is_left_to_do() {
-                events.extend(self.recover_branch(holding, context)?);
+                note(self.recover_branch(holding, context));
             }
-            events.extend(self.recover_worktree(holding, context)?);
+            note(self.recover_worktree(holding, context, outage));
         }
-        Ok(events)
+        events
     }
 
-    /// Sets a branch that is gone, garbled or behind to the recorded head.
+    fn has_live_job(&self, context: &LaneContext, state: &RunState) -> bool {
+        let lane = self.id(context.lane);
+        let mut jobs = state.running_jobs().filter(|job| job.lane.as_ref() == Some(&lane));
+        let is_alive = |seen| matches!(seen, Observation::Starting | Observation::Running(_));
+        jobs.any(|job| process::observe(&self.run.job(job)).is_ok_and(is_alive))
+    }
+
+    /// Makes a branch again, at the recorded head, that is gone or cannot be read.
     fn recover_branch(&self, holding: &HeldWorktree, context: &LaneContext) -> Answer {
         let Some((branch, recorded)) = &holding.branch else { return Ok(Vec::new()) };
-        let is_behind = match self.repository.branch_commit(branch) {
-            Ok(Some(tip)) => tip != *recorded && self.repository.is_ancestor(&tip, recorded)?,
-            Ok(None) | Err(_) => true,
-        };
-        if !is_behind || !self.repository.has_commit(recorded)? {
+        if matches!(self.repository.branch_commit(branch), Ok(Some(_))) || !self.repository.has_commit(recorded)? {
             return Ok(Vec::new());
         }
         self.repository.make_branch(branch, recorded)?;
-        Ok(vec![self.note(context.lane, format!("branch {branch} was set to {} again", recorded.short()))])
+        Ok(vec![self.note(context.lane, format!("made branch {branch} again at {}", recorded.short()))])
     }
 
-    fn recover_worktree(&self, holding: &HeldWorktree, context: &LaneContext) -> Answer {
+    fn recover_worktree(&self, holding: &HeldWorktree, context: &LaneContext, outage: Outage) -> Answer {
         let HeldWorktree { holder, worktree, .. } = holding;
         let place = self.pool.shown(holder, &worktree.path);
         let place = place.display();
         let found = match self.pool.after_boot(holder, worktree, context.at)? {
+            // What an attempt left is saved as it is, and the next one starts from a commit.
+            AfterBoot::Sound if holding.busy || holding.unsaved => None,
             AfterBoot::Sound => {
-                let torn = self.repository.restore_torn_files(&worktree.path, &[], &HashSet::new())?;
-                (!torn.is_empty()).then(|| format!("{} of {place} were restored", listed(&torn, NAMED)))
+                let torn = self.repository.restore_torn_files(&worktree.path, outage)?;
+                let names = listed(&torn, NAMED);
+                (!torn.is_empty()).then(|| format!("restored {names} in {place} after a restart of the machine"))
             }
             AfterBoot::SetAside(aside) => {
-                Some(format!("{place} cannot be read; what was there is now {}", aside.display()))
+                let aside = aside.display();
+                Some(format!("git cannot read {place} after a restart of the machine; moved what was there to {aside}"))
             }
-            AfterBoot::Gone => None,
+            AfterBoot::Missing => None,
         };
-        let note = |found| self.note(context.lane, format!("the machine was started again: {found}"));
-        Ok(found.map(note).into_iter().collect())
+        Ok(found.map(|message| self.note(context.lane, message)).into_iter().collect())
     }
 }
