@@ -118,15 +118,17 @@ pub fn close_jobs_of_earlier_boot(state: &RunState, directory: &RunDirectory) ->
     state.running_jobs().try_for_each(|job| process::close_unsynced(&directory.job(job)))
 }
 
-/// Where the integration branch was, or was about to be moved to, since the run started, and when.
-pub fn published_commits(records: &[Record]) -> Vec<(Timestamp, CommitId)> {
-    let commit = |record: &Record| match &record.event {
-        Event::RunStarted(started) => Some((record.at, started.base_commit.clone())),
-        Event::MergeStaged { commit, .. } | Event::LaneMerged { commit, .. } => Some((record.at, commit.clone())),
-        Event::LaneRolledBack { integration, .. } => Some((record.at, integration.clone()?)),
+/// The moves of the integration branch that the run made or was about to make since `since`: from where to where. Of a
+/// rollback it is known only where to.
+pub fn publications(records: &[Record], since: impl Fn(Timestamp) -> bool) -> Vec<(Option<CommitId>, CommitId)> {
+    let publication = |record: &Record| match &record.event {
+        Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {
+            Some((Some(onto.clone()), commit.clone()))
+        }
+        Event::LaneRolledBack { integration, .. } => Some((None, integration.clone()?)),
         _ => None,
     };
-    records.iter().filter_map(commit).collect()
+    records.iter().filter(|record| since(record.at)).filter_map(publication).collect()
 }
 
 /// What happens to a job that runs according to the log, as [`process::observe`] sees it, and whether the machine was

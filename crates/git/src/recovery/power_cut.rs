@@ -17,7 +17,7 @@ use lanewright_model::{CommitId, RunId, Timestamp};
 
 use crate::command::{Git, Result};
 use crate::recovery::missing_worktrees::Lost;
-use crate::repo::{Guarded, Repository, branch_reference, read_line, registered_place};
+use crate::repo::{Guarded, Repository, branch_reference, commit_id, read_line, registered_place};
 use crate::worktree::{ASIDE, Claim, Holder, Pool, Progress, forget, is_untouched};
 
 /// When the machine may have stopped: about when the run log ends. What was written earlier had reached the disk; what was
@@ -152,43 +152,77 @@ fn is_sound(worktree: &Worktree, entry: &Path) -> bool {
         && is_readable(&worktree.path, entry)
 }
 
-/// Restores the files, in every checkout of `branch`, that changed between `commits`, where the branch was when the machine
-/// stopped or was about to be moved to, and that are missing, empty, all zeros, or as in one of `commits`. Files that the
-/// branch does not have are removed, if it `is_where_left`. Returns what was restored or removed where.
+/// Restores the files, in every checkout of `branch`, that `moves` of it changed, made or about to be made when the machine
+/// stopped, and that are missing, empty, all zeros, or as before or after such a move although the branch is not there.
+/// Files that a move deleted, or that one adds to which the branch did not come, are removed. Of a move without its start
+/// that is the first parent. Returns what was restored or removed where.
 pub fn restore_published_files(
     repository: &Repository,
     branch: &str,
-    commits: &[CommitId],
-    (is_where_left, outage): (impl Fn(&CommitId) -> bool, Outage),
+    moves: &[(Option<CommitId>, CommitId)],
+    outage: Outage,
 ) -> Result<Vec<(PathBuf, Vec<String>)>> {
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(Vec::new()) };
-    let (mut before, mut changed) = (Vec::new(), HashSet::new());
-    for commit in commits {
-        if *commit != tip && repository.has_commit(commit)? {
-            changed.extend(repository.changed_paths(commit, &tip)?);
-            before.push(commit.clone());
+    let (mut known, mut changed) = (Vec::new(), HashSet::new());
+    for (from, to) in moves {
+        if !repository.has_commit(to)? {
+            continue;
         }
+        let parent = || commit_id(repository.git().args(["rev-parse", &format!("{to}^")]).line()?.as_bytes());
+        let from = from.clone().map_or_else(parent, Ok)?;
+        changed.extend(repository.changed_paths(&from, to)?);
+        known.push((from, to.clone()));
     }
     let checkouts = if changed.is_empty() { Vec::new() } else { repository.all_checked_out(branch)? };
     let restore = |checkout: PathBuf| {
         let staged = Git::new(&checkout).reading_only().args(["diff", "--cached", "--name-only", "-z"]).paths()?;
-        let mut torn = Vec::new();
-        for path in &changed {
+        let (mut torn, mut surplus) = (Vec::new(), Vec::new());
+        for path in changed.iter().filter(|path| is_below_directories(&checkout, path)) {
             let file = checkout.join(path);
+            if outage.is_before(&file) {
+                continue;
+            }
+            let expected = repository.object_at(&tip, path)?;
             // In a checkout that the branch left behind all of it looks staged.
             let is_staged = staged.contains(path);
             let is_torn = match is_lost(&file) {
                 true => !is_staged || file.exists(),
-                false => !is_staged && repository.is_as_in(&checkout, path, &before)?,
+                false if is_staged => false,
+                false => {
+                    let now = Git::new(&checkout).reading_only().args(["hash-object", "--", path]).line_if_any()?;
+                    now != expected && repository.is_in_any_move(&known, path, now.as_ref())?
+                }
             };
-            if is_torn && !outage.is_before(&file) {
-                torn.push(path.clone());
+            let was_removed = || -> Result<bool> {
+                for (from, to) in &known {
+                    let is_deleted = repository.object_at(to, path)?.is_none();
+                    if is_deleted || (*from == tip && *to != tip) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            };
+            match expected {
+                Some(_) if is_torn => torn.push(path.clone()),
+                None if is_torn && file.exists() && was_removed()? => surplus.push(path.clone()),
+                _ => {}
             }
         }
-        let restored = repository.rewrite(&checkout, torn, is_where_left(&tip))?;
-        Ok((checkout, restored))
+        for path in &surplus {
+            atomic::remove(&checkout.join(path))?;
+        }
+        let restored = repository.rewrite(&checkout, torn)?;
+        Ok((checkout, [restored, surplus].concat()))
     };
     repository.holding(Guarded::Publish, |_| checkouts.into_iter().map(restore).collect())
+}
+
+/// Whether the directories of `path` are in the worktree, not behind a link, and nothing else is in their place.
+fn is_below_directories(worktree: &Path, path: &str) -> bool {
+    let parents = Path::new(path).ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+    let is_real = |parent: &Path| worktree.join(parent).symlink_metadata().map_or(true, |found| found.is_dir());
+    let is_file = worktree.join(path).symlink_metadata().map_or(true, |found| found.is_file());
+    is_file && parents.into_iter().all(is_real)
 }
 
 impl Repository {
@@ -221,45 +255,46 @@ impl Repository {
         let listed = Git::new(worktree).reading_only().args(["ls-files", "-z"]).paths()?;
         let is_torn = |path: &String| {
             let file = worktree.join(path);
-            changed_at(&file).is_some_and(|at| outage.concerns(at)) && is_lost(&file)
+            is_lost(&file)
+                && changed_at(&file).is_some_and(|at| outage.concerns(at))
+                && is_below_directories(worktree, path)
         };
-        self.rewrite(worktree, listed.into_iter().filter(is_torn).collect(), false)
+        self.rewrite(worktree, listed.into_iter().filter(is_torn).collect())
     }
 
-    /// Writes `paths` as the index has them; with `removes` what it does not have is removed. Returns those that differed.
-    fn rewrite(&self, worktree: &Path, mut paths: Vec<String>, removes: bool) -> Result<Vec<String>> {
+    /// Writes `paths` as the index has them. Returns those that it has, and that are not empty there.
+    fn rewrite(&self, worktree: &Path, mut paths: Vec<String>) -> Result<Vec<String>> {
         if paths.is_empty() {
             return Ok(paths);
         }
         let objects = staged_objects(worktree)?;
-        // Of a file that is rightly empty, or rightly gone, nothing is lost.
-        paths.retain(|path| match objects.get(path) {
-            Some(object) => *object != EMPTY_BLOB,
-            None => removes && worktree.join(path).symlink_metadata().is_ok(),
-        });
+        // Where the branch left the checkout behind, the index does not have new files; they are in its way.
+        let (known, new): (Vec<_>, Vec<_>) = paths.drain(..).partition(|path| objects.contains_key(path));
+        for file in new.iter().map(|path| worktree.join(path)).filter(|file| file.exists() && is_lost(file)) {
+            atomic::remove(&file)?;
+        }
+        paths = known.into_iter().filter(|path| objects[path] != EMPTY_BLOB).collect();
         for path in &paths {
             // Git leaves a file whose size and times are those of the index.
             atomic::remove(&worktree.join(path))?;
         }
         for some in paths.chunks(PATHS_AT_ONCE) {
-            let known = some.iter().filter(|path| objects.contains_key(*path)).map(String::as_str);
-            Git::new(worktree).args(["checkout-index", "--force", "--quiet", "--"]).args(known).run()?;
+            let some = some.iter().map(String::as_str);
+            Git::new(worktree).args(["checkout-index", "--force", "--quiet", "--"]).args(some).run()?;
         }
         Ok(paths)
     }
 
-    /// Whether one of `commits` has the file as it is.
-    fn is_as_in(&self, worktree: &Path, path: &str, commits: &[CommitId]) -> Result<bool> {
-        let file = worktree.join(path);
-        if !file.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return Ok(false);
-        }
-        let object = Git::new(worktree).reading_only().args(["hash-object", "--", path]).line_if_any()?;
-        for commit in commits {
-            let name = format!("{commit}:{path}");
-            if object.is_some()
-                && object == self.git().args(["rev-parse", "--verify", "--quiet", &name]).line_if_any()?
-            {
+    /// The object of `path` in `commit`.
+    fn object_at(&self, commit: &CommitId, path: &str) -> Result<Option<String>> {
+        let name = format!("{commit}:{path}");
+        Ok(self.git().args(["rev-parse", "--verify", "--quiet", &name]).line_if_any()?)
+    }
+
+    /// Whether `path` was `object` before or after one of the moves.
+    fn is_in_any_move(&self, moves: &[(CommitId, CommitId)], path: &str, object: Option<&String>) -> Result<bool> {
+        for commit in moves.iter().flat_map(|(from, to)| [from, to]) {
+            if object.is_some() && self.object_at(commit, path)?.as_ref() == object {
                 return Ok(true);
             }
         }

@@ -356,6 +356,8 @@ impl AgentState {
             AgentStep::Ready if self.attempt == 0 => return,
             AgentStep::Ready | AgentStep::Retrying(_) => self.step = save(None),
             AgentStep::Failed(failure) => self.step = save(Some(failure.clone())),
+            // What is committed stays, and its files are checked out again before the next attempt.
+            AgentStep::Verifying(_) | AgentStep::Snapshotting => {}
             AgentStep::Running(_) | AgentStep::Judging(_) | AgentStep::Salvaging(..) => {}
             _ => return,
         }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use lanewright_engine::at_resume::external_changes::{
     ExternalChange, Moved, UndoneMerge, external_changes, undone_merges,
 };
-use lanewright_engine::at_resume::{published_commits, replay};
+use lanewright_engine::at_resume::{publications, replay};
 use lanewright_engine::executor::{Executor, ExecutorError, SnapshotTarget};
 use lanewright_git::{self as git, GitError, Outage, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
-use lanewright_model::{CommitId, LaneId, Plan, RunId};
+use lanewright_model::{LaneId, Plan, RunId};
 use lanewright_plan::settings::{Layer, OnConflict};
 use lanewright_schedule::RunState;
 use lanewright_store::{RunDirectory, StateDirectory, run_log};
@@ -185,14 +185,9 @@ pub(crate) fn sync_after_switches(within: &RepositoryContext, branch: &str) {
 /// Restores files in checkouts of the integration branch that a power cut took just after the run had published them.
 pub(super) fn restore_checkouts(within: &RepositoryContext, locked: &LockedRun) {
     let branch = &locked.started.base_branch;
-    let (outage, published) = (outage(locked), published_commits(&locked.records));
-    let first = published.iter().position(|(at, _)| outage.concerns(*at)).unwrap_or(published.len());
-    let at_risk: Vec<_> = published.iter().skip(first.saturating_sub(1)).map(|(_, commit)| commit.clone()).collect();
-    let is_ours = |tip: &CommitId| published.iter().any(|(_, commit)| commit == tip);
-    let restored = match first < published.len() {
-        true => git::restore_published_files(&within.repository, branch, &at_risk, (is_ours, outage)),
-        false => return,
-    };
+    let outage = outage(locked);
+    let moves = publications(&locked.records, |at| outage.concerns(at));
+    let restored = git::restore_published_files(&within.repository, branch, &moves, outage);
     let warnings = match restored {
         Ok(restored) => {
             let restored = restored.into_iter().filter(|(_, paths)| !paths.is_empty());

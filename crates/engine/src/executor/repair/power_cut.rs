@@ -66,8 +66,8 @@ impl Executor {
         let place = self.pool.shown(holder, &worktree.path);
         let place = place.display();
         let found = match self.pool.after_boot(holder, worktree, context.at)? {
-            // What an attempt left is saved as it is, and the next one starts from a commit.
-            AfterBoot::Sound if holding.busy || holding.unsaved => None,
+            // What an agent left may be meant so; its next attempt starts from a commit.
+            AfterBoot::Sound if holding.busy || holding.is_worked_on => None,
             AfterBoot::Sound => {
                 let torn = self.repository.restore_torn_files(&worktree.path, outage)?;
                 let names = listed(&torn, NAMED);
