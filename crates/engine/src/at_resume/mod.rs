@@ -114,13 +114,16 @@ pub fn close_removed_jobs(
 
 /// Closes the jobs that run according to the log and that ended with the machine: what they wrote may be empty or gone,
 /// also where they say that they have ended.
+///
+/// # Errors
+/// An exit cannot be written.
 pub fn close_jobs_of_earlier_boot(state: &RunState, directory: &RunDirectory) -> Result<(), ProcessError> {
     state.running_jobs().try_for_each(|job| process::close_unsynced(&directory.job(job)))
 }
 
-/// The moves of the integration branch that the run made or was about to make since `since`: from where to where. Of a
-/// rollback it is known only where to.
-pub fn publications(records: &[Record], since: impl Fn(Timestamp) -> bool) -> Vec<(Option<CommitId>, CommitId)> {
+/// The moves of the integration branch that the run recorded, or was about to make, at a time that is `wanted`: from where
+/// to where. Of a rollback only the end is known.
+pub fn publications(records: &[Record], wanted: impl Fn(Timestamp) -> bool) -> Vec<(Option<CommitId>, CommitId)> {
     let publication = |record: &Record| match &record.event {
         Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {
             Some((Some(onto.clone()), commit.clone()))
@@ -128,7 +131,7 @@ pub fn publications(records: &[Record], since: impl Fn(Timestamp) -> bool) -> Ve
         Event::LaneRolledBack { integration, .. } => Some((None, integration.clone()?)),
         _ => None,
     };
-    records.iter().filter(|record| since(record.at)).filter_map(publication).collect()
+    records.iter().filter(|record| wanted(record.at)).filter_map(publication).collect()
 }
 
 /// What happens to a job that runs according to the log, as [`process::observe`] sees it, and whether the machine was

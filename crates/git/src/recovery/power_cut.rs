@@ -68,6 +68,9 @@ impl Pool {
     /// Repairs git's records of worktrees: those without the path of a worktree are removed, as `git worktree prune` does,
     /// because git adds no worktree beside them. Slots without a holder that git cannot read are moved aside, and claims
     /// of `run` on other slots than `held` are removed if git cannot read the slot.
+    ///
+    /// # Errors
+    /// A record, a claim or a slot cannot be read, moved or removed.
     pub fn recover_unheld(&self, run: &RunId, held: &[u32], (outage, at): (Outage, Timestamp)) -> Result<()> {
         let repository = self.repository();
         let is_sound = |path: &Path| repository.own_entry(path).is_some_and(|entry| is_readable(path, &entry));
@@ -113,6 +116,9 @@ impl Pool {
 
     /// Moves the worktree of `holder` aside if git cannot read it, or if its head or its claim are older than the record
     /// that it was opened.
+    ///
+    /// # Errors
+    /// [`GitError::NotOurs`](crate::GitError::NotOurs) if another holder claims the slot; it cannot be moved.
     pub fn after_boot(&self, holder: &Holder, worktree: &Worktree, at: Timestamp) -> Result<AfterBoot> {
         let claim = Claim::read(&self.claim_file(worktree.slot));
         let is_half_checked_out =
@@ -154,8 +160,11 @@ fn is_sound(worktree: &Worktree, entry: &Path) -> bool {
 
 /// Restores the files, in every checkout of `branch`, that `moves` of it changed, made or about to be made when the machine
 /// stopped, and that are missing, empty, all zeros, or as before or after such a move although the branch is not there.
-/// Files that a move deleted, or that one adds to which the branch did not come, are removed. Of a move without its start
-/// that is the first parent. Returns what was restored or removed where.
+/// Files that a move deleted, or that one adds to which the branch did not come, are removed. A move without a start began
+/// at the first parent of its end. Returns what was restored or removed where.
+///
+/// # Errors
+/// Git cannot compare the commits, or a file cannot be removed or written.
 pub fn restore_published_files(
     repository: &Repository,
     branch: &str,
@@ -227,6 +236,9 @@ fn is_below_directories(worktree: &Path, path: &str) -> bool {
 
 impl Repository {
     /// Removes the lock of `branch`, one of Lanewright's, that was held when the machine stopped.
+    ///
+    /// # Errors
+    /// It cannot be removed.
     pub fn remove_dead_branch_lock(&self, branch: &str, outage: Outage) -> Result<()> {
         let lock = self.common_dir().join(format!("{}.lock", branch_reference(branch)));
         if lock.exists() && !outage.is_before(&lock) {
@@ -236,6 +248,9 @@ impl Repository {
     }
 
     /// Removes loose objects that are empty or all zeros: git writes no object whose file exists.
+    ///
+    /// # Errors
+    /// A directory of objects cannot be listed, or an object cannot be removed.
     pub fn remove_torn_objects(&self) -> Result<()> {
         for place in directory::directories(&self.common_dir().join("objects"))? {
             let is_fan_out = place.file_name().is_some_and(|name| name.len() == 2);
@@ -251,6 +266,9 @@ impl Repository {
 
     /// Restores the files of a worktree that git has in its index and that were lost in the outage: missing, empty, or all
     /// zeros. Returns which.
+    ///
+    /// # Errors
+    /// Git cannot list them, or a file cannot be written.
     pub fn restore_torn_files(&self, worktree: &Path, outage: Outage) -> Result<Vec<String>> {
         let listed = Git::new(worktree).reading_only().args(["ls-files", "-z"]).paths()?;
         let is_torn = |path: &String| {
@@ -308,12 +326,12 @@ const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 /// How many paths one command gets.
 const PATHS_AT_ONCE: usize = 200;
 
-/// The objects of the regular files in the index.
+/// The objects of the regular files in the index, without those that a sparse checkout leaves out.
 fn staged_objects(worktree: &Path) -> Result<HashMap<String, String>> {
-    let listed = Git::new(worktree).reading_only().args(["ls-files", "--stage", "-z"]).paths()?;
+    let listed = Git::new(worktree).reading_only().args(["ls-files", "-t", "--stage", "-z"]).paths()?;
     let objects = listed.iter().filter_map(|line| {
         let (entry, path) = line.split_once('\t')?;
-        let object = entry.strip_prefix("100")?.split(' ').nth(1)?;
+        let object = entry.strip_prefix("H 100")?.split(' ').nth(1)?;
         // A name that is no text is not the one on the disk.
         (!path.contains('\u{fffd}')).then(|| (path.to_owned(), object.to_owned()))
     });
