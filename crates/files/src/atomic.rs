@@ -10,10 +10,9 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::directory::{enter_all, sync_directory, sync_names};
-use super::error::{FileError, if_there, open_error};
+use super::directory::{enter_all, sync_directory};
+use super::error::{FileError, if_there};
 use super::fault::change;
-use super::regular_file::open_directory;
 use super::staged::{ORDINARY, PRIVATE, Staged, temporary_beside};
 
 /// Replaces the file at `path`, whose directory exists, by one that holds `contents`; mode 0600.
@@ -33,22 +32,6 @@ pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), 
     put_durably(staged_below(root, relative)?, |file| file.write(contents))
 }
 
-/// The same for files of one directory, which exists, with one wait for all their names: nothing may count on any of
-/// them before this returns.
-///
-/// # Errors
-/// [`FileError`]; some of the files may then be new.
-pub fn write_together<'a>(
-    directory: &Path,
-    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-) -> Result<(), FileError> {
-    let opened = open_directory(directory).map_err(|source| open_error("open", directory, source))?;
-    for (name, contents) in files {
-        put_synced(&mut Staged::create_in(&opened, &directory.join(name))?, |file| file.write(contents))?;
-    }
-    sync_names(directory, &opened).map_err(FileError::io("sync", directory))
-}
-
 /// The same as [`write_below`] with half the waiting, for what is not worth more: after a power cut the old file may be
 /// there again.
 pub fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
@@ -62,18 +45,18 @@ pub fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     staged.put()
 }
 
-/// The same as [`write()`] where nothing may be. `false`: something is.
+/// The same as [`replace()`] where nothing may be. `false`: something is.
 pub fn create(path: &Path, contents: &[u8]) -> Result<bool, FileError> {
-    put_new(Staged::create(path, PRIVATE)?, contents)
+    let mut staged = Staged::create(path, PRIVATE)?;
+    staged.write(contents)?;
+    staged.put_new()
 }
 
-/// The same for a file that others read, by way of `temporary` beside it, whose removal does not depend on its name.
+/// The same, durably, for a file that others read, by way of `temporary` beside it, whose removal does not depend on its
+/// name.
 pub fn create_by_way_of(temporary: &Path, path: &Path, contents: &[u8]) -> Result<bool, FileError> {
     remove(temporary)?;
-    put_new(Staged::create_as(temporary.file_name().unwrap_or_default().to_owned(), path, ORDINARY)?, contents)
-}
-
-fn put_new(mut staged: Staged, contents: &[u8]) -> Result<bool, FileError> {
+    let mut staged = Staged::create_as(temporary.file_name().unwrap_or_default().to_owned(), path, ORDINARY)?;
     staged.write(contents)?;
     staged.sync()?;
     Ok(staged.put_new()? && staged.sync_name().map(|()| true)?)
@@ -151,7 +134,7 @@ pub fn remove_if_there(path: &Path) -> Result<bool, FileError> {
 fn staged_below(root: &Path, relative: &Path) -> Result<Staged, FileError> {
     let path = root.join(relative);
     match relative.parent() {
-        Some(parent) if relative.file_name().is_some() => Staged::create_in(&enter_all(root, parent)?, &path),
+        Some(parent) if relative.file_name().is_some() => Staged::create_in(&enter_all(root, parent, true)?, &path),
         _ => Err(FileError::Outside { path }),
     }
 }
@@ -226,19 +209,6 @@ mod tests {
             let error = write_below(root.path(), Path::new(relative), b"1").unwrap_err();
             assert!(matches!(error, FileError::Outside { .. }), "{relative}: {error}");
         }
-    }
-
-    #[test]
-    fn write_together_names_the_failed_file() {
-        let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("a"), "old").unwrap();
-        write_together(root.path(), [("a", &b"1"[..]), ("b", b"2")]).unwrap();
-        let text = |name: &str| fs::read_to_string(root.path().join(name)).unwrap();
-        assert_eq!((text("a"), text("b"), mode(&root.path().join("a"))), ("1".to_owned(), "2".to_owned(), 0o600));
-        fs::create_dir(root.path().join("taken")).unwrap();
-        let error = write_together(root.path(), [("taken", &b"3"[..])]).unwrap_err().to_string();
-        assert!(error.contains("taken"), "{error}");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
     }
 
     #[test]

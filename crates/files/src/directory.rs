@@ -18,13 +18,19 @@ use super::regular_file::{open, open_directory};
 
 /// Makes `relative` below `root`, which exists, and every directory on the way; mode 0700, durable.
 pub fn create_directories(root: &Path, relative: &Path) -> Result<(), FileError> {
-    enter_all(root, relative).map(drop)
+    enter_all(root, relative, true).map(drop)
 }
 
 /// Makes the directory `path` and what is missing above it; what exists may be a link of the user's.
 pub fn create_directory(path: &Path) -> Result<(), FileError> {
     let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     create_directories(existing, path.strip_prefix(existing).unwrap_or(path))
+}
+
+/// The same without waiting for the disk: after a power cut it may be missing.
+pub fn create_directory_unsynced(path: &Path) -> Result<(), FileError> {
+    let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
+    enter_all(existing, path.strip_prefix(existing).unwrap_or(path), false).map(drop)
 }
 
 /// Makes the directory `path`, whose parent exists, with the mode that the umask leaves. `false`: it exists.
@@ -112,8 +118,9 @@ pub(super) fn sync_names(path: &Path, directory: &File) -> io::Result<()> {
     }
 }
 
-/// Opens the directory `relative` below `root`; directories on the way are made, links on the way are refused.
-pub(super) fn enter_all(root: &Path, relative: &Path) -> Result<File, FileError> {
+/// Opens the directory `relative` below `root`; directories on the way are made, with `durable` also on disk, and links on
+/// the way are refused.
+pub(super) fn enter_all(root: &Path, relative: &Path, durable: bool) -> Result<File, FileError> {
     let mut directory = open_directory(root).map_err(|source| open_error("open", root, source))?;
     let mut path = root.to_owned();
     for component in relative.components() {
@@ -121,16 +128,17 @@ pub(super) fn enter_all(root: &Path, relative: &Path) -> Result<File, FileError>
         let Component::Normal(name) = component else {
             return Err(FileError::Outside { path });
         };
-        directory = enter(&directory, name, &path).map_err(|source| open_error("make the directory", &path, source))?;
+        directory = enter(&directory, name, &path, durable)
+            .map_err(|source| open_error("make the directory", &path, source))?;
     }
     Ok(directory)
 }
 
-fn enter(parent: &File, name: &OsStr, path: &Path) -> io::Result<File> {
+fn enter(parent: &File, name: &OsStr, path: &Path, durable: bool) -> io::Result<File> {
     let exists = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     match create(path, exists, || rustix::fs::mkdirat(parent, name, Mode::RWXU)) {
-        Ok(()) => sync_names(path, parent)?,
-        Err(Errno::EXIST) => {}
+        Ok(()) if durable => sync_names(path, parent)?,
+        Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -35,7 +35,7 @@ impl Staged {
 
     /// The same with a temporary name that its directory knows.
     pub(crate) fn create_as(temporary: OsString, path: &Path, mode: Mode) -> Result<Self, FileError> {
-        let directory = enter_all(path.parent().unwrap_or(Path::new("/")), Path::new(""))?;
+        let directory = enter_all(path.parent().unwrap_or(Path::new("/")), Path::new(""), true)?;
         Self::open(directory, temporary, path, mode)
     }
 

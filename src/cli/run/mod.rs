@@ -7,6 +7,7 @@ mod execute;
 mod intent;
 mod lock;
 mod phase;
+mod power_cut;
 mod rollback;
 
 pub(super) use execute::external_changes::{refuse_unjudged, sync_after_switches};

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::intent::{Adoption, Consent};
 use super::lock::{LockedRun, Reach, adopt};
+use super::power_cut::{is_in_another_boot, recover};
 use crate::cli::args::Rollback;
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_states;
@@ -57,6 +58,9 @@ pub(super) fn roll_back(
     if !is_agreed(within, &started, lanes, &undone, consent)? {
         context.printer.out("Nothing was changed.\n")?;
         return Ok(ExitStatus::Done);
+    }
+    if is_in_another_boot(within, &locked) {
+        recover(within, &locked, &executor)?;
     }
     present(within, &locked, &rollback);
     let was_placed = |it: &&LaneToRollBack| locked.state.lane(it.lane).placement().number() > 0;

@@ -120,7 +120,7 @@ impl<'a> Git<'a> {
 
     /// Does not make each object durable: the caller does that for all of them at once.
     pub(crate) fn unsynced(self) -> Self {
-        self.configured("core.fsync=none,pack,pack-metadata")
+        self.configured("core.fsync=pack,pack-metadata")
     }
 
     /// Keeps the variables that configure how git reaches other machines, and never asks the user.

@@ -1,7 +1,7 @@
 //! Refs and the objects behind a commit, which must survive a power failure, and those that a prune must not take.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Tree};
 use lanewright_files::directory::sync_if_there;
@@ -79,9 +79,18 @@ impl Repository {
 fn sync_objects(repository: &Repository, names: &[String]) -> Result<()> {
     refuse_lost(repository, names)?;
     let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository.common_dir(), name)).collect();
-    let directories: BTreeSet<PathBuf> = paths.iter().filter_map(|file| Some(file.parent()?.to_owned())).collect();
-    paths.extend(directories);
+    if !syncs_names_with_files(repository.common_dir()) {
+        let directories: BTreeSet<PathBuf> = paths.iter().filter_map(|file| Some(file.parent()?.to_owned())).collect();
+        paths.extend(directories);
+    }
     sync_paths(&paths)
+}
+
+/// Whether the file system makes the name of a file durable with the file, so that the directory needs no sync: true of
+/// ext4, XFS, Btrfs and tmpfs. Git relies on it everywhere.
+fn syncs_names_with_files(place: &Path) -> bool {
+    const KNOWN: [u64; 4] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994];
+    rustix::fs::statfs(place).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KNOWN.contains(&kind)))
 }
 
 /// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.

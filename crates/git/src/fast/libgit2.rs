@@ -222,25 +222,33 @@ pub(crate) struct RefUpdate<'a> {
     pub(crate) why: &'a str,
 }
 
+/// Sets a ref of the user's, durably.
 pub(crate) fn set_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Option<()> {
+    change(repository, worktree, |git| set(git, update))
+}
+
+/// Sets a ref of Lanewright's. After a power cut it may be as before, or empty: the run log says where it belongs.
+pub(crate) fn set_own_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Option<()> {
+    change_own(repository, worktree, |git| set(git, update))
+}
+
+fn set(git: &git2::Repository, update: &RefUpdate<'_>) -> Result<(), git2::Error> {
     let RefUpdate { name, old, to, why } = *update;
-    change(repository, worktree, |git| {
-        let set = match old {
-            Some(old) => git.reference_matching(name, oid(to)?, true, oid(old)?, why),
-            None => git.reference(name, oid(to)?, false, why),
-        };
-        set.map(drop)
-    })
+    let set = match old {
+        Some(old) => git.reference_matching(name, oid(to)?, true, oid(old)?, why),
+        None => git.reference(name, oid(to)?, false, why),
+    };
+    set.map(drop)
 }
 
-/// Puts the head of `worktree` on no branch, at `commit`.
+/// Puts the head of `worktree`, one of Lanewright's, on no branch, at `commit`.
 pub(crate) fn detach(repository: &Repository, worktree: &Path, commit: &CommitId, why: &str) -> Option<()> {
-    change(repository, worktree, |git| git.reference("HEAD", oid(commit)?, true, why).map(drop))
+    change_own(repository, worktree, |git| git.reference("HEAD", oid(commit)?, true, why).map(drop))
 }
 
-/// Deletes a ref that is at `expected` and not packed; `None`: it did not.
+/// Deletes a ref of Lanewright's that is at `expected` and not packed, not yet durably; `None`: it did not.
 pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Option<()> {
-    let deleted = change(repository, repository.main_worktree(), |git| {
+    let deleted = change_own(repository, repository.main_worktree(), |git| {
         let mut reference = git.find_reference(name)?;
         let as_expected = reference.target() == Some(oid(expected)?);
         if as_expected { reference.delete().map(|()| true) } else { Ok(false) }
@@ -333,6 +341,19 @@ pub(super) fn change<T>(
     }
     // Not kept: a worktree may be made again.
     opened().and_then(|git| act(&git)).ok()
+}
+
+/// The same without waiting for the disk.
+fn change_own<T>(
+    repository: &Repository,
+    place: &Path,
+    act: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
+) -> Option<T> {
+    if place == repository.main_worktree() {
+        return repository.write_in_process(act);
+    }
+    // Not kept: a worktree may be made again.
+    repository.may_write_in_process().then(|| open(place).and_then(|git| act(&git)).ok()).flatten()
 }
 
 fn open_durable(place: &Path, settings: &Path) -> Result<git2::Repository, git2::Error> {

@@ -17,8 +17,8 @@ use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{Result, path_text};
+use crate::fast::libgit2;
 use crate::fast::libgit2::RefUpdate;
-use crate::fast::{durable, libgit2};
 use crate::history::stale_checkouts;
 use crate::history::{Blockers, Ready, blockers, in_the_way, reference_lock, set_reference};
 use crate::query::{Head, operation_in};
@@ -241,7 +241,7 @@ impl<'a> Checkout<'a> {
         let (old, to) = (Some(&advance.onto), &advance.commit);
         let update = RefUpdate { name, old, to, why: "lanewright: publish" };
         if libgit2::set_reference(self.repository, self.worktree, &update).is_some() {
-            return durable::reference(self.repository, name).map(|()| None);
+            return Ok(None);
         }
         let moved = set_reference(self.repository, self.worktree, &update)?;
         Ok((!moved).then_some(SyncOutcome::Superseded))

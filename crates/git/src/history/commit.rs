@@ -120,7 +120,6 @@ fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: Comm
         let found = repository.target_of(&name)?;
         return Err(GitError::ReferenceMoved { reference: name, expected: old, found });
     }
-    durable::reference(repository, &name)?;
     Ok(commit)
 }
 

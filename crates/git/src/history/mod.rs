@@ -24,6 +24,7 @@ pub(crate) use checkout_sync::{Advance, Checkout, MAX_PUBLICATION_TIME, SyncOutc
 pub(crate) use commit::{add_everything, embedded_in, message};
 pub(crate) use identity::{Author, make_commit, make_commit_of, run_identified};
 pub(crate) use references::{
-    detach_head, index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference, set_reference,
+    SNAPSHOTS, detach_head, index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference,
+    set_reference,
 };
 pub(crate) use reserved::{Reserved, with_reserved};

@@ -1,4 +1,5 @@
-//! Refs change by compare-and-set only, without hooks, and are durable before that is reported.
+//! Refs change by compare-and-set only and without hooks. Those of the user's are durable before that is reported; those of
+//! Lanewright's are not, since the run log says where they belong (decision 54).
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -26,7 +27,7 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
         return Ok(());
     }
     match repository.target_of(&name)? {
-        Some(now) if now == *to => durable::reference(repository, &name),
+        Some(now) if now == *to => Ok(()),
         found => Err(GitError::ReferenceMoved { reference: branch.to_owned(), expected: from.clone(), found }),
     }
 }
@@ -36,9 +37,11 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
 /// Without a process where possible: one that dies in the middle leaves a lock on the ref, which the next to change it
 /// recognizes, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
 pub(crate) fn set_own_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Result<bool> {
-    with_reference_locked(repository, update.name, |lock| match libgit2::set_reference(repository, worktree, update) {
-        Some(()) => Ok(true),
-        None => set_by(Git::new(worktree).stdin(lock), repository, update),
+    with_reference_locked(repository, update.name, |lock| {
+        match libgit2::set_own_reference(repository, worktree, update) {
+            Some(()) => Ok(true),
+            None => set_by(Git::new(worktree).unsynced().stdin(lock), repository, update),
+        }
     })
 }
 
@@ -147,7 +150,7 @@ pub(crate) fn detach_head(
 
 /// Sets a ref of the user's, in `worktree`. `false`: it is not where it must be.
 pub(crate) fn set_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Result<bool> {
-    set_by(Git::new(worktree), repository, update)
+    Ok(set_by(Git::new(worktree), repository, update)? && durable::reference(repository, update.name).map(|()| true)?)
 }
 
 fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Result<bool> {
@@ -155,7 +158,7 @@ fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Resu
     let git = git.without_hooks().args(["update-ref", "-m", why, name, to.as_str(), old.map_or("", CommitId::as_str)]);
     let output = git.attempt()?;
     if output.status.success() {
-        return durable::reference(repository, name).map(|()| true);
+        return Ok(true);
     }
     if repository.target_of(name)?.as_ref() == old {
         return Err(git.failure(&output).into());

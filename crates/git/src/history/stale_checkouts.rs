@@ -119,7 +119,7 @@ fn read(repository: &Repository) -> Result<Published> {
 fn write(repository: &Repository, published: &Published) -> Result<()> {
     let file = file(repository);
     if published.is_empty() {
-        return Ok(atomic::remove_durably(&file)?);
+        return Ok(atomic::remove(&file)?);
     }
     let own = repository.own_directory()?;
     let text = serde_json::to_vec(published).map_err(|error| io_error("write", &file)(error.into()))?;

@@ -126,7 +126,7 @@ impl Pool {
 }
 
 /// Whether the file of a ref names an object or another ref.
-fn names_something(held: &[u8]) -> bool {
+pub(super) fn names_something(held: &[u8]) -> bool {
     let held = held.trim_ascii();
     held.starts_with(b"ref: ") || held.len() >= 40 && held.iter().all(u8::is_ascii_hexdigit)
 }

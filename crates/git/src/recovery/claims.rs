@@ -60,11 +60,7 @@ impl Pool {
     pub fn reclaim(&self, holder: &Holder, worktree: &Worktree) -> Result<()> {
         create_directory(&self.slots())?;
         let file = self.claim_file(worktree.slot);
-        let claim = Claim {
-            repository: self.repository.common_dir().to_owned(),
-            holder: holder.clone(),
-            progress: Progress::Opened { branch: branch_of(worktree), head: worktree.head.clone() },
-        };
+        let claim = self.opened_claim(holder, worktree);
         self.repository.holding(Guarded::Pool, |_| match Claim::read(&file) {
             Ok(Some(known)) if known.holder == *holder => Ok(()),
             Ok(Some(_)) => Err(GitError::NotOurs { path: file.clone() }),
@@ -75,6 +71,15 @@ impl Pool {
             }
         })?;
         self.link(holder, &worktree.path)
+    }
+
+    /// What the claim of `holder` says once `worktree` is open.
+    pub(crate) fn opened_claim(&self, holder: &Holder, worktree: &Worktree) -> Claim {
+        Claim {
+            repository: self.repository.common_dir().to_owned(),
+            holder: holder.clone(),
+            progress: Progress::Opened { branch: branch_of(worktree), head: worktree.head.clone() },
+        }
     }
 
     /// Sets a claim aside that cannot be read and that belongs to no run; the slot stays as it is. Returns its new path.

@@ -16,9 +16,11 @@ use lanewright_model::event::Worktree;
 use lanewright_model::{CommitId, RunId, Timestamp};
 
 use crate::command::{Git, Result};
+use crate::history::{SNAPSHOTS, detach_head, move_branch};
+use crate::recovery::branches::names_something;
 use crate::recovery::missing_worktrees::Lost;
 use crate::repo::{Guarded, Repository, branch_reference, commit_id, read_line, registered_place};
-use crate::worktree::{ASIDE, Claim, Holder, Pool, Progress, forget, is_untouched};
+use crate::worktree::{ASIDE, Claim, Holder, Pool, Progress, RELEASED, forget, is_untouched};
 
 /// When the machine may have stopped: about when the run log ends. What was written earlier had reached the disk; what was
 /// written later was written by others.
@@ -66,21 +68,33 @@ pub enum AfterBoot {
 
 impl Pool {
     /// Repairs git's records of worktrees: those without the path of a worktree are removed, as `git worktree prune` does,
-    /// because git adds no worktree beside them. Slots without a holder that git cannot read are moved aside, and claims
-    /// of `run` on other slots than `held` are removed if git cannot read the slot.
+    /// because git adds no worktree beside them. Claims of `run` on other slots than `held` are removed, and so are those
+    /// that cannot be read: no work is done in a slot before the run log says who holds it. Slots without a holder leave
+    /// `branches`, those of the run; those that git cannot read are moved aside.
     ///
     /// # Errors
     /// A record, a claim or a slot cannot be read, moved or removed.
-    pub fn recover_unheld(&self, run: &RunId, held: &[u32], (outage, at): (Outage, Timestamp)) -> Result<()> {
+    pub fn recover_unheld(
+        &self,
+        run: &RunId,
+        held: &[u32],
+        branches: &[String],
+        (outage, at): (Outage, Timestamp),
+    ) -> Result<()> {
         let repository = self.repository();
         let is_sound = |path: &Path| repository.own_entry(path).is_some_and(|entry| is_readable(path, &entry));
         repository.holding(Guarded::Pool, |_| {
-            for (number, claim) in self.own_claims()? {
-                if claim.holder.run == *run && !held.contains(&number) && !is_sound(&self.slot(number)) {
+            for number in self.numbers()?.into_iter().filter(|number| !held.contains(number)) {
+                let file = self.claim_file(number);
+                let is_stale = match Claim::read(&file) {
+                    Ok(claim) => claim.is_some_and(|claim| self.owns(&claim) && claim.holder.run == *run),
+                    Err(_) => !outage.is_before(&file),
+                };
+                if is_stale {
                     self.remove_claim(number)?;
                 }
             }
-            repository.holding(Guarded::Admin, |_| {
+            repository.holding(Guarded::Admin, |lock| {
                 for entry in directory::directories(&repository.entries_directory())? {
                     let is_blank =
                         |name| read_line(&entry.join(name)).is_none_or(|line| line.bytes().all(|byte| byte == 0));
@@ -101,6 +115,11 @@ impl Pool {
                         atomic::remove(&locked)?;
                     }
                     if is_unheld && is_sound(&path) {
+                        let head = repository.head_at(&path)?;
+                        let was_left = head.branch.is_some_and(|branch| branches.contains(&branch));
+                        if was_left && !outage.is_before(&entry.join("HEAD")) {
+                            detach_head(repository, &path, &head.commit, RELEASED, lock)?;
+                        }
                         repository.restore_torn_files(&path, outage)?;
                     } else if is_unheld || is_blank("commondir") {
                         if is_unheld && path.exists() {
@@ -120,13 +139,17 @@ impl Pool {
     /// # Errors
     /// [`GitError::NotOurs`](crate::GitError::NotOurs) if another holder claims the slot; it cannot be moved.
     pub fn after_boot(&self, holder: &Holder, worktree: &Worktree, at: Timestamp) -> Result<AfterBoot> {
-        let claim = Claim::read(&self.claim_file(worktree.slot));
+        let file = self.claim_file(worktree.slot);
+        let claim = Claim::read(&file);
         let is_half_checked_out =
             matches!(&claim, Ok(Some(claim)) if matches!(claim.progress, Progress::Started { .. }));
-        if !matches!(&claim, Ok(Some(claim)) if claim.holder == *holder) {
-            // According to the run log the slot is held.
-            self.reclaim(holder, worktree)?;
+        // According to the run log the slot is held: an earlier claim may have come back.
+        match &claim {
+            Ok(Some(claim)) if claim.holder == *holder && claim.progress != Progress::Claimed => {}
+            Ok(Some(claim)) if claim.holder.run == holder.run => self.opened_claim(holder, worktree).replace(&file)?,
+            _ => self.reclaim(holder, worktree)?,
         }
+        self.link(holder, &worktree.path)?;
         let is_sound = || self.repository().own_entry(&worktree.path).is_some_and(|entry| is_sound(worktree, &entry));
         if !is_half_checked_out && is_sound() {
             return Ok(AfterBoot::Sound);
@@ -245,6 +268,46 @@ impl Repository {
             atomic::remove(&lock)?;
         }
         Ok(())
+    }
+
+    /// Removes what the outage left of those of Lanewright's refs that name nothing any more, `branches` and snapshots: git
+    /// changes no ref that it cannot read.
+    ///
+    /// # Errors
+    /// A ref cannot be listed or removed.
+    pub fn remove_torn_references(&self, branches: &[String]) -> Result<()> {
+        let mut files: Vec<PathBuf> =
+            branches.iter().map(|branch| self.common_dir().join(branch_reference(branch))).collect();
+        let mut places: Vec<PathBuf> = SNAPSHOTS.iter().map(|name| self.common_dir().join(name)).collect();
+        while let Some(place) = places.pop() {
+            let (inner, here) = directory::entries(&place)?.into_iter().partition(|path| path.is_dir());
+            places.extend::<Vec<PathBuf>>(inner);
+            files.extend::<Vec<PathBuf>>(here);
+        }
+        let is_torn = |file: &&PathBuf| regular_file::read(file).is_ok_and(|held| !names_something(&held));
+        Ok(files.iter().filter(is_torn).try_for_each(|file| atomic::remove(file))?)
+    }
+
+    /// Moves `branch`, one of Lanewright's, to the `recorded` head if the outage took it back to an earlier commit or, with
+    /// `make`, took it away. Returns whether it did.
+    ///
+    /// # Errors
+    /// Git cannot read the branch or set it.
+    pub fn recover_branch(&self, branch: &str, recorded: &CommitId, make: bool, outage: Outage) -> Result<bool> {
+        let file = self.common_dir().join(branch_reference(branch));
+        let tip = self.branch_commit(branch).ok().flatten();
+        let is_current = match &tip {
+            Some(tip) => outage.is_before(&file) || self.is_ancestor(recorded, tip)?,
+            None => !make,
+        };
+        if is_current || !self.has_commit(recorded)? {
+            return Ok(false);
+        }
+        match tip {
+            Some(tip) => move_branch(self, branch, &tip, recorded)?,
+            None => self.make_branch(branch, recorded)?,
+        }
+        Ok(true)
     }
 
     /// Removes loose objects that are empty or all zeros: git writes no object whose file exists.

@@ -122,7 +122,6 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
         if let Ok(Some(known)) = repository.commit_at(&name)
             && repository.show(CONTENT, &known)? == repository.show(CONTENT, &commit)?
         {
-            durable::reference(repository, &name)?;
             return Ok(Snapshot { commit: known, reference: name });
         }
         number += 1;

@@ -1,4 +1,6 @@
 //! Who holds a slot: a file beside it, so that two runs, or a run and its successor, never share one.
+//!
+//! After a power cut a claim may be missing, empty or an earlier one; then the run log says who holds the slot.
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +76,7 @@ impl Claim {
 
     /// Writes it in place of the one that is there.
     pub(crate) fn replace(&self, path: &Path) -> Result<()> {
-        Ok(atomic::write(path, &self.bytes())?)
+        Ok(atomic::replace(path, &self.bytes())?)
     }
 
     fn bytes(&self) -> Vec<u8> {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::directory::create_directory;
+use lanewright_files::directory::create_directory_unsynced;
 use lanewright_files::{atomic, directory};
 use lanewright_model::{LaneId, RunId};
 
@@ -16,7 +16,7 @@ impl Pool {
     pub fn link(&self, holder: &Holder, slot: &Path) -> Result<()> {
         let Some(directory) = self.holder_directory(holder) else { return Ok(()) };
         self.refuse_links_above(&directory)?;
-        create_directory(&directory)?;
+        create_directory_unsynced(&directory)?;
         let link = directory.join("code");
         refuse_other_than_link(&link)?;
         Ok(atomic::link(slot, &link)?)

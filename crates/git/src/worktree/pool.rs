@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lanewright_files::directory::create_directory;
+use lanewright_files::directory::create_directory_unsynced;
 use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
@@ -170,7 +170,7 @@ impl Pool {
     fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], create: bool) -> Result<Option<u32>> {
         self.repository.holding(Guarded::Pool, |_| {
             // Within the lock: another run that ends removes what is empty.
-            create_directory(&self.slots())?;
+            create_directory_unsynced(&self.slots())?;
             let mut held = 0;
             for (number, claim) in self.own_claims()? {
                 if claim.holder == *holder && unfit.contains(&number) {
@@ -244,7 +244,7 @@ impl Pool {
 
     pub(crate) fn remove_claim(&self, number: u32) -> Result<()> {
         self.known().remove(&number);
-        Ok(atomic::remove_durably(&self.claim_file(number))?)
+        Ok(atomic::remove(&self.claim_file(number))?)
     }
 
     fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<()> {

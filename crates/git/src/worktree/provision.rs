@@ -8,7 +8,6 @@ use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
 
 use crate::command::{Git, GitError, Result};
-use crate::fast::durable;
 use crate::history::{reference_lock, remove_dead_locks};
 use crate::query::{
     clear_flags, forget_generated, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
@@ -120,9 +119,6 @@ impl Pool {
         if let Some(failure) = run_post_checkout(&self.repository, &path, &before, &head, lock)? {
             self.note_hook_failure(failure);
         }
-        if let Some(branch) = &want.branch {
-            durable::reference(&self.repository, &branch_reference(branch))?;
-        }
         claim.progress = Progress::Opened { branch: want.branch.clone(), head: head.clone() };
         self.record(number, &claim)?;
         Ok(head)
@@ -149,7 +145,8 @@ impl Pool {
     fn write_files(&self, path: &Path, before: &CommitId, arguments: &[String], lock: &File) -> Result<CommitId> {
         // Git's own check of other worktrees trusts entries whose worktree is gone; `checkout_arguments` has done a better
         // one. With a hook git's exit code would not be that of the checkout.
-        let checkout = || Git::new(path).without_hooks().stdin(lock).args(["checkout", "--quiet", "--force"]);
+        let checkout =
+            || Git::new(path).without_hooks().unsynced().stdin(lock).args(["checkout", "--quiet", "--force"]);
         checkout().arg("--ignore-other-worktrees").args(arguments).run()?;
         let head = self.repository.head_at(path)?.commit;
         if self.repository.changed_paths(before, &head)?.iter().any(|path| path.ends_with(".gitattributes")) {

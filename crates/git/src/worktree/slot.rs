@@ -136,7 +136,8 @@ pub(crate) fn make(repository: &Repository, path: &Path, start: &CommitId, lock:
     let mut tries = 1;
     loop {
         clear_half_made(repository, path)?;
-        let git = repository.git().stdin(lock).args(["worktree", "add", "--quiet", "--no-checkout", "--detach"]);
+        let git =
+            repository.git().unsynced().stdin(lock).args(["worktree", "add", "--quiet", "--no-checkout", "--detach"]);
         match git.arg(path).arg(start.as_str()).run() {
             Ok(_) => return Ok(()),
             Err(_) if tries < TRIES => tries += 1,

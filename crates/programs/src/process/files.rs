@@ -1,7 +1,8 @@
 //! The files of a job directory, through which a supervisor and Lanewright communicate.
 //!
-//! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
-//! is synced: a reader sees all of it or nothing, also after a power cut.
+//! A file is written beside its place and renamed there: a reader sees all of it or nothing, whichever process is killed.
+//! After a power cut none of them counts: a job whose end is not in the run log is lost then (decision 50), so nothing here
+//! waits for the disk.
 
 use std::fs::File;
 use std::io;
@@ -81,9 +82,7 @@ impl JobFiles {
     }
 
     pub(super) fn create(&self) -> Result<(), ProcessError> {
-        directory::create_directory(&self.directory)?;
-        // Also if it exists: the process that created it may have died before this.
-        self.directory.parent().map_or(Ok(()), |parent| Ok(directory::sync_directory(parent)?))
+        Ok(directory::create_directory_unsynced(&self.directory)?)
     }
 
     pub(super) fn spec(&self) -> Result<Option<JobSpec>, ProcessError> {
@@ -91,7 +90,7 @@ impl JobFiles {
     }
 
     pub(super) fn write_spec(&self, spec: &JobSpec) -> Result<(), ProcessError> {
-        self.write_durably("spec.json", spec)
+        self.write("spec.json", spec)
     }
 
     pub(super) fn marker(&self) -> Result<Option<Marker>, ProcessError> {
@@ -99,7 +98,7 @@ impl JobFiles {
     }
 
     pub(super) fn write_marker(&self, marker: &Marker) -> Result<(), ProcessError> {
-        self.write_durably("supervisor.json", marker)
+        self.write("supervisor.json", marker)
     }
 
     pub(super) fn exit(&self) -> Result<Option<JobExit>, ProcessError> {
@@ -107,7 +106,7 @@ impl JobFiles {
     }
 
     pub(super) fn write_exit(&self, exit: &JobExit) -> Result<(), ProcessError> {
-        self.write_durably("exit.json", exit)
+        self.write("exit.json", exit)
     }
 
     /// Whether a stop was requested, also before the job began.
@@ -116,10 +115,9 @@ impl JobFiles {
     }
 
     pub(super) fn write_stop(&self) -> Result<(), ProcessError> {
-        self.write_durably("stop", &StopRequested { updated_at: now() })
+        self.write("stop", &StopRequested { updated_at: now() })
     }
 
-    /// Written often and worth nothing after a power cut, so not synced.
     pub(super) fn write_heartbeat(&self, heartbeat: &Heartbeat) -> io::Result<()> {
         Ok(atomic::replace(&self.path("heartbeat"), &text_of(heartbeat)?)?)
     }
@@ -167,10 +165,10 @@ impl JobFiles {
         }
     }
 
-    fn write_durably(&self, name: &str, value: &impl Serialize) -> Result<(), ProcessError> {
+    fn write(&self, name: &str, value: &impl Serialize) -> Result<(), ProcessError> {
         let path = self.path(name);
         let text = text_of(value).map_err(ProcessError::file("write", &path))?;
-        Ok(atomic::write(&path, &text)?)
+        Ok(atomic::replace(&path, &text)?)
     }
 }
 

@@ -1,15 +1,14 @@
 //! What a resume does about changes that were made while the run was at rest (SPEC §9; seed 001, US-3.3), and about
 //! worktrees, branches and claims that were removed.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use lanewright_engine::at_resume::external_changes::{
     ExternalChange, Moved, UndoneMerge, external_changes, undone_merges,
 };
-use lanewright_engine::at_resume::{publications, replay};
+use lanewright_engine::at_resume::replay;
 use lanewright_engine::executor::{Executor, ExecutorError, SnapshotTarget};
-use lanewright_git::{self as git, GitError, Outage, Publication, Repository, Snapshot};
+use lanewright_git::{self as git, GitError, Publication, Repository, Snapshot};
 use lanewright_model::event::{Event, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::text::{listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId};
@@ -20,6 +19,7 @@ use lanewright_view::RunHistory;
 
 use crate::cli::run::intent::Adoption;
 use crate::cli::run::lock::LockedRun;
+use crate::cli::run::power_cut::outage;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 
@@ -180,31 +180,6 @@ pub(super) fn sync_checkouts(within: &RepositoryContext, branch: &str) {
 /// The same once no `git switch` can be under way, so that no note about the last publication is left.
 pub(crate) fn sync_after_switches(within: &RepositoryContext, branch: &str) {
     warn_of_checkouts(within, branch, git::sync_after_switches(&within.repository, branch));
-}
-
-/// Restores files in checkouts of the integration branch that a power cut took just after the run had published them.
-pub(super) fn restore_checkouts(within: &RepositoryContext, locked: &LockedRun) {
-    let branch = &locked.started.base_branch;
-    let outage = outage(locked);
-    let moves = publications(&locked.records, |at| outage.concerns(at));
-    let restored = git::restore_published_files(&within.repository, branch, &moves, outage);
-    let warnings = match restored {
-        Ok(restored) => {
-            let restored = restored.into_iter().filter(|(_, paths)| !paths.is_empty());
-            restored.map(|(place, paths)| restored_message(&paths, &place)).collect()
-        }
-        Err(error) => vec![format!("cannot check {branch} for files that a power cut took: {}", error.with_remedy())],
-    };
-    warnings.iter().for_each(|warning| within.context.printer.warning(warning, &[]));
-}
-
-fn restored_message(paths: &[String], place: &Path) -> String {
-    format!("restored {} in {} after a restart of the machine", listed(paths, NAMED), place.display())
-}
-
-/// When the machine stopped, as far as the run log shows.
-pub(super) fn outage(locked: &LockedRun) -> Outage {
-    Outage::after(locked.records.last().map_or_else(now, |record| record.at))
 }
 
 fn warn_of_checkouts(within: &RepositoryContext, branch: &str, settled: Result<Option<Publication>, git::GitError>) {

@@ -24,12 +24,13 @@ use lanewright_view::answers::commands::Commands;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use super::execution::execute;
-use super::external_changes::{outage, reconcile, restore_checkouts, sync_after_switches, sync_checkouts};
+use super::external_changes::{reconcile, sync_after_switches, sync_checkouts};
 use super::forge;
 use super::preflight;
 use super::replacement;
 use crate::cli::run::intent::{Adoption, Pinned, Pinning, ResumeReach};
 use crate::cli::run::lock::{LockedRun, Reach, adopt, left_to_do};
+use crate::cli::run::power_cut::{is_in_another_boot, outage, restore_checkouts};
 use crate::cli::runs::{command, require_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 
@@ -116,11 +117,6 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
         started.options.next_phases = None;
     }
     Ok(Resumed { status, started })
-}
-
-/// Whether the machine was started again since a process worked on the run.
-fn is_in_another_boot(within: &RepositoryContext, locked: &LockedRun) -> bool {
-    locked.state.owner().is_some_and(|earlier| owner(&within.session_id).is_in_another_boot(earlier))
 }
 
 /// How the resume of `lanes` alone ended: by what became of them, as long as other lanes are left. Empty: all lanes.

@@ -175,10 +175,12 @@ impl Executor {
     fn write_files(&self, prepared: &PreparedJob) -> Result<()> {
         let Some((files, contents)) = &prepared.files else { return Ok(()) };
         for directory in [Some(files.directory.as_path()), files.status.parent()].into_iter().flatten() {
-            directory::create_directory(directory)?;
+            directory::create_directory_unsynced(directory)?;
         }
-        // What the job is to do is written after them: until then nothing counts on any of them.
-        atomic::write_together(&files.directory, contents.iter().map(|(name, text)| (*name, text.as_slice())))?;
+        // Worth nothing after a power cut: the job starts again then, under another name.
+        for (name, text) in contents {
+            atomic::replace(&files.directory.join(name), text)?;
+        }
         atomic::remove(&files.status)?;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use lanewright_git::{AfterBoot, Outage};
 use lanewright_model::event::Event;
 use lanewright_model::text::listed;
+use lanewright_model::{CommitId, LaneIndex};
 use lanewright_programs::process::{self, Observation};
 use lanewright_schedule::RunState;
 
@@ -25,23 +26,51 @@ impl Executor {
             }),
         };
         let contexts: Vec<LaneContext> = self.plan.indices().map(|lane| self.lane_context(lane, state)).collect();
-        let holdings = || contexts.iter().flat_map(|context| context.holdings.iter().map(move |held| (context, held)));
-        let slots = holdings().map(|(_, holding)| holding.worktree.slot);
+        let slots = contexts.iter().flat_map(|context| &context.holdings).map(|holding| holding.worktree.slot);
         let held: Vec<u32> = slots.chain(state.final_worktree().map(|worktree| worktree.slot)).collect();
         note(self.repository.remove_torn_objects().map(|()| Vec::new()).map_err(Into::into));
-        let unheld = self.pool.recover_unheld(&self.facts.run_id, &held, (outage, self.clock.now()));
+        let at_rest: Vec<&LaneContext> = contexts.iter().filter(|context| !self.has_live_job(context, state)).collect();
+        let heads: Vec<(LaneIndex, String, CommitId)> =
+            at_rest.iter().flat_map(|context| self.recorded_heads(context.lane, state)).collect();
+        let branches: Vec<String> = self.plan.indices().flat_map(|lane| self.branches(lane, state)).collect();
+        note(self.repository.remove_torn_references(&branches).map(|()| Vec::new()).map_err(Into::into));
+        let unheld = self.pool.recover_unheld(&self.facts.run_id, &held, &branches, (outage, self.clock.now()));
         note(unheld.map(|()| Vec::new()).map_err(Into::into));
-        for (context, holding) in holdings().filter(|(context, _)| !self.has_live_job(context, state)) {
+        let at_rest: Vec<(&LaneContext, &HeldWorktree)> =
+            at_rest.iter().flat_map(|context| context.holdings.iter().map(move |held| (*context, held))).collect();
+        for (_, holding) in &at_rest {
             if let Some((branch, _)) = &holding.branch {
                 note(self.repository.remove_dead_branch_lock(branch, outage).map(|()| Vec::new()).map_err(Into::into));
             }
+        }
+        for (lane, branch, head) in &heads {
             // The branches of a merged lane are deleted one after the other.
-            if state.lane(context.lane).is_left_to_do() {
-                note(self.recover_branch(holding, context));
-            }
+            let make = state.lane(*lane).is_left_to_do();
+            note(self.recover_branch((*lane, branch, head), make, outage));
+        }
+        for (context, holding) in at_rest {
             note(self.recover_worktree(holding, context, outage));
         }
         events
+    }
+
+    /// The branches that a lane and its agents have or will have here.
+    fn branches(&self, lane: LaneIndex, state: &RunState) -> Vec<String> {
+        let here = (!state.lane(lane).is_elsewhere()).then(|| self.lane_branch(lane));
+        let agents = (0..self.plan.lane(lane).agents.len()).map(|agent| self.agent_branch(lane, agent));
+        here.into_iter().flat_map(|own| std::iter::once(own).chain(agents.clone())).collect()
+    }
+
+    /// The same that exist, each with its last recorded head.
+    fn recorded_heads(&self, lane: LaneIndex, state: &RunState) -> Vec<(LaneIndex, String, CommitId)> {
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let of_agents = lane_state.agents().iter().enumerate().map(|(at, agent)| {
+            let head = agent.head.as_ref().or(agent.start.as_ref());
+            head.filter(|_| !plan.shares_worktree(at))
+        });
+        let heads = std::iter::once(lane_state.head()).chain(of_agents);
+        let named = self.branches(lane, state).into_iter().zip(heads);
+        named.filter_map(|(branch, head)| Some((lane, branch, head?.clone()))).collect()
     }
 
     fn has_live_job(&self, context: &LaneContext, state: &RunState) -> bool {
@@ -51,14 +80,10 @@ impl Executor {
         jobs.any(|job| process::observe(&self.run.job(job)).is_ok_and(is_alive))
     }
 
-    /// Makes a branch again, at the recorded head, that is gone or cannot be read.
-    fn recover_branch(&self, holding: &HeldWorktree, context: &LaneContext) -> Answer {
-        let Some((branch, recorded)) = &holding.branch else { return Ok(Vec::new()) };
-        if matches!(self.repository.branch_commit(branch), Ok(Some(_))) || !self.repository.has_commit(recorded)? {
-            return Ok(Vec::new());
-        }
-        self.repository.make_branch(branch, recorded)?;
-        Ok(vec![self.note(context.lane, format!("made branch {branch} again at {}", recorded.short()))])
+    fn recover_branch(&self, (lane, branch, head): (LaneIndex, &str, &CommitId), make: bool, outage: Outage) -> Answer {
+        let recovered = self.repository.recover_branch(branch, head, make, outage)?;
+        let message = || format!("set branch {branch} to {} again after a restart of the machine", head.short());
+        Ok(recovered.then(|| self.note(lane, message())).into_iter().collect())
     }
 
     fn recover_worktree(&self, holding: &HeldWorktree, context: &LaneContext, outage: Outage) -> Answer {
