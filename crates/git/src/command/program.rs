@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use lanewright_files::time_limit::output_within;
@@ -12,6 +13,7 @@ use lanewright_files::timing::{TARGET, outside};
 use lanewright_model::text::shell_line;
 use lanewright_model::time::exact;
 use lanewright_model::{is_display_variable, is_foreign_git_variable, is_transport_variable};
+use rustix::fs::{Access, access};
 
 use crate::command::GitError;
 
@@ -238,7 +240,7 @@ impl<'a> Git<'a> {
     }
 
     fn command(&self) -> io::Result<Command> {
-        let mut command = Command::new("git");
+        let mut command = Command::new(program());
         for (name, _) in std::env::vars_os().filter(|(name, _)| self.is_kept_out(name)) {
             command.env_remove(name);
         }
@@ -259,6 +261,17 @@ impl<'a> Git<'a> {
         });
         Ok(command)
     }
+}
+
+/// The git program of `PATH`, looked up once: else each start asks the kernel about every directory before it.
+fn program() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut candidates = std::env::split_paths(&path).filter(|it| it.is_absolute()).map(|it| it.join("git"));
+        let is_program = |file: &PathBuf| access(file, Access::EXEC_OK).is_ok() && file.is_file();
+        candidates.find(is_program).unwrap_or_else(|| PathBuf::from("git"))
+    })
 }
 
 /// Runs git for the user: with their settings, their pager and their terminal. The exit code; `None`: a signal ended it.
