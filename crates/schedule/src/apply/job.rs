@@ -71,8 +71,13 @@ impl Worker<'_> {
             JobRole::Attempt { .. } => {
                 self.advance(AgentPhase::Planned)?;
                 self.advance(AgentPhase::Executing)?;
-                self.agent().step = AgentStep::Running(job.clone());
-                self.agent().attempt = job.number;
+                // One that shares the lane's worktree has none opened.
+                let lane_head = self.state.head().or(self.state.base()).filter(|_| self.lane.shares_worktree(self.at));
+                let lane_head = lane_head.cloned();
+                let worker = self.agent();
+                worker.start = worker.start.take().or(lane_head);
+                worker.step = AgentStep::Running(job.clone());
+                worker.attempt = job.number;
             }
             JobRole::Verify { .. } => self.agent().step = AgentStep::Verifying(running),
             JobRole::Checkpoint { .. } => self.agent().step = AgentStep::Gating(running),
