@@ -32,7 +32,7 @@ pub use history::publish::{
 };
 pub use history::references::{
     delete_branch_if_merged, delete_references, force_reference, forget_branch, forget_reference, move_branch,
-    remove_dead_locks_on, remove_dead_reference_locks,
+    remove_dead_locks_on, remove_dead_reference_locks, sync_deleted,
 };
 pub use history::remote::{PushRequest, Remote};
 pub use history::reserved::Reserved;

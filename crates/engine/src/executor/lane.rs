@@ -132,6 +132,31 @@ impl Executor {
         }))
     }
 
+    /// The refs that were deleted because the lane is merged.
+    fn deleted_references(&self, lane: LaneIndex, state: &RunState) -> Vec<String> {
+        let lane_state = state.lane(lane);
+        if lane_state.merged().is_none() {
+            return Vec::new();
+        }
+        let branches = self.branches(lane, state).into_iter().map(|branch| git::branch_reference(&branch));
+        branches.chain(lane_state.snapshots().iter().map(|(reference, _)| reference.clone())).collect()
+    }
+
+    /// Deletes those again that a power cut brought back.
+    pub(super) fn delete_references_again(&self, lane: LaneIndex, state: &RunState) -> Result<()> {
+        let lane_state = state.lane(lane);
+        let is_local = self.facts.options.merge == MergeMode::Local;
+        let Some(merged) = lane_state.merged().filter(|_| is_local && lane_state.worktree().is_none()) else {
+            return Ok(());
+        };
+        let kept_by: Vec<CommitId> = [Some(merged), lane_state.head()].into_iter().flatten().cloned().collect();
+        for branch in self.branches(lane, state) {
+            self.delete_branch(&branch, &kept_by, &mut Vec::new());
+        }
+        git::delete_references(&self.repository, lane_state.snapshots())?;
+        Ok(())
+    }
+
     fn delete_branch(&self, branch: &str, kept_by: &[CommitId], kept: &mut Vec<String>) {
         if let Err(error) = git::delete_branch_if_merged(&self.repository, branch, kept_by) {
             kept.push(format!("branch {branch}: {}", error.with_remedy()));
@@ -203,9 +228,13 @@ impl Executor {
     pub(super) fn empty_pool(self: &Arc<Self>, state: &RunState) -> Task {
         let executor = self.clone();
         let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
+        let deleted: Vec<String> = self.plan.indices().flat_map(|lane| self.deleted_references(lane, state)).collect();
         Box::new(move |emit| {
             executor.restore_recent(None).into_iter().for_each(emit);
             let mut kept = Vec::new();
+            if let Err(error) = git::sync_deleted(&executor.repository, &deleted) {
+                kept.push(error.with_remedy());
+            }
             match last.map(|worktree| executor.release_final_worktree(&worktree, integration.as_slice())) {
                 Some(Ok(left)) => kept.extend(
                     left.into_iter().map(|left| format!("{}: what the final gate left uncommitted", left.reference)),

@@ -48,7 +48,8 @@ pub(super) fn existing(executor: &Executor, kept: &[SnapshotView]) -> Result<Vec
 }
 
 pub(super) fn delete_branches(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
-    for (_, branch) in branches(executor, lane) {
+    let branches: Vec<String> = branches(executor, lane).into_iter().map(|(_, branch)| branch).collect();
+    for branch in branches.iter().cloned() {
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
             return Err(RollbackError::BranchInUse { branch, place });
         }
@@ -59,7 +60,9 @@ pub(super) fn delete_branches(executor: &Executor, lane: &LaneToRollBack) -> Res
             None => git::forget_branch(&executor.repository, &branch)?,
         }
     }
-    Ok(())
+    // The lane may begin again at once, and must not find them.
+    let names: Vec<String> = branches.iter().map(|branch| git::branch_reference(branch)).collect();
+    Ok(git::sync_deleted(&executor.repository, &names)?)
 }
 
 /// The names of the lane's branches, each with its agent.

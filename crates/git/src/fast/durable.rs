@@ -12,11 +12,18 @@ use crate::command::{GitError, Result};
 use crate::fast::libgit2::{change, oid};
 use crate::repo::{Repository, loose};
 
-/// Makes the ref `name`, or its deletion, durable. Git syncs the file, but not the directory entry, and removes a directory
-/// with its last ref.
+/// Makes the ref `name` durable: git syncs the file, but not the directory entry.
 pub(crate) fn reference(repository: &Repository, name: &str) -> Result<()> {
     let file = repository.common_dir().join(name);
-    Ok(file.ancestors().skip(1).find(|directory| directory.is_dir()).map_or(Ok(()), sync_if_there)?)
+    Ok(file.parent().map_or(Ok(()), sync_if_there)?)
+}
+
+/// Makes the deletion of refs durable. Git removes a directory with its last ref.
+pub(crate) fn deleted_references(repository: &Repository, names: &[String]) -> Result<()> {
+    let files = names.iter().map(|name| repository.common_dir().join(name));
+    let nearest = |file: PathBuf| file.ancestors().skip(1).find(|place| place.is_dir()).map(Path::to_owned);
+    let directories: BTreeSet<PathBuf> = files.filter_map(nearest).collect();
+    Ok(directories.iter().try_for_each(|directory| sync_if_there(directory))?)
 }
 
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,

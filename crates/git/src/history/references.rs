@@ -186,7 +186,8 @@ pub fn forget_reference(repository: &Repository, name: &str) -> Result<()> {
     repository.target_of(name)?.map_or(Ok(()), |commit| delete_reference(repository, name, &commit))
 }
 
-/// Deletes refs that still are where they are expected. Returns those that are not, which stay.
+/// Deletes refs that still are where they are expected. Returns those that are not, which stay. After a power cut deleted
+/// ones may be back, until [`sync_deleted`].
 pub fn delete_references(repository: &Repository, references: &[(String, CommitId)]) -> Result<Vec<String>> {
     let mut kept = Vec::new();
     for (name, expected) in references {
@@ -196,6 +197,11 @@ pub fn delete_references(repository: &Repository, references: &[(String, CommitI
         }
     }
     Ok(kept)
+}
+
+/// Makes the deletion of refs durable.
+pub fn sync_deleted(repository: &Repository, names: &[String]) -> Result<()> {
+    durable::deleted_references(repository, names)
 }
 
 /// Deletes `branch`, one of Lanewright's, if it is at a commit that one of `into` holds, and no worktree has it checked out;
@@ -217,12 +223,12 @@ pub fn delete_branch_if_merged(repository: &Repository, branch: &str, into: &[Co
 pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Result<()> {
     with_reference_locked(repository, name, |lock| {
         if delete_loose(repository, name, expected) && !is_packed_meanwhile(repository, name) {
-            return durable::reference(repository, name);
+            return Ok(());
         }
         let git = repository.git().without_hooks().stdin(lock).args(["update-ref", "-d", name, expected.as_str()]);
         let output = git.attempt()?;
         if output.status.success() {
-            return durable::reference(repository, name);
+            return Ok(());
         }
         match repository.target_of(name)? {
             None => Ok(()),

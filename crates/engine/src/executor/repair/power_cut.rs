@@ -48,6 +48,9 @@ impl Executor {
             let make = state.lane(*lane).is_left_to_do();
             note(self.recover_branch((*lane, branch, head), make, outage));
         }
+        for lane in self.plan.indices() {
+            note(self.delete_references_again(lane, state).map(|()| Vec::new()));
+        }
         for (context, holding) in at_rest {
             note(self.recover_worktree(holding, context, outage));
         }
@@ -55,7 +58,7 @@ impl Executor {
     }
 
     /// The branches that a lane and its agents have or will have here.
-    fn branches(&self, lane: LaneIndex, state: &RunState) -> Vec<String> {
+    pub(in crate::executor) fn branches(&self, lane: LaneIndex, state: &RunState) -> Vec<String> {
         let here = (!state.lane(lane).is_elsewhere()).then(|| self.lane_branch(lane));
         let agents = (0..self.plan.lane(lane).agents.len()).map(|agent| self.agent_branch(lane, agent));
         here.into_iter().flat_map(|own| std::iter::once(own).chain(agents.clone())).collect()
