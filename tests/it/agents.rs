@@ -68,11 +68,8 @@ fn a_merge_left_in_progress_fails_the_attempt() {
 #[test]
 fn switching_to_orphan_branch_fails_attempt() {
     let strays = "git switch --quiet --orphan elsewhere; mkdir -p src; echo b > src/b.txt; git add --all; git commit --quiet -m b";
-    let env = mistaken(
-        strays,
-        "elsewhere",
-        &format!("git switch --quiet \"lane-agent/P1/L/agent\"; git branch -D elsewhere; {GOOD}"),
-    );
+    let env =
+        mistaken(strays, "elsewhere", &format!("git switch --quiet \"lane/P1/L\"; git branch -D elsewhere; {GOOD}"));
     assert!(env.holds("main", "README.md"));
 }
 

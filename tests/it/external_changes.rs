@@ -12,7 +12,7 @@ fn stopped() -> TestEnv {
              echo \"half of {name}\" > {name}.txt; echo \"last words of {name}\"; touch \"$SCRATCH/{name}\"; wait-for go\n'''\n"
         )
     };
-    env.plan(&format!("[[lane]]\nid = \"L\"\n{}{}", agent("a"), agent("b")));
+    env.plan(&format!("[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\n{}{}", agent("a"), agent("b")));
     let run = env.start(&["--max-parallel", "2"]);
     wait_until("both agents", || env.path("scratch/a").exists() && env.path("scratch/b").exists());
     env.lanewright(&["stop", "r1"]).exits(0);

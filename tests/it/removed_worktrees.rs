@@ -15,6 +15,7 @@ fn at_work(deed: &str) -> TestEnv {
         r#"
 [[lane]]
 id = "A"
+agent_worktrees = "on"
 tests = "test -s one.txt && test -s own.txt && test -s two.txt"
 command = '''
 echo "$LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT" >> "$SCRATCH/ran"
@@ -126,7 +127,7 @@ fn toggling_autocrlf_during_run_changes_nothing() {
 #[test]
 fn line_endings_in_the_checkout_do_not_block_a_merge() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = 'echo a > a.txt'\n");
     env.write("repo/README.md", "A project.\r\n");
     env.execute(&[]).exits(0);
     assert_eq!((env.read("repo/README.md").as_str(), env.read("repo/a.txt").as_str()), ("A project.\r\n", "a\n"));
@@ -135,12 +136,16 @@ fn line_endings_in_the_checkout_do_not_block_a_merge() {
         env.plan(plan);
         env.execute(&["--new-run", &format!("--run-id={run}")])
     };
-    change("r2", "[[lane]]\nid = \"B\"\ncommand = 'echo b > README.md'\n").exits(3).says(&["README.md"]);
+    change("r2", "[[lane]]\nid = \"B\"\nagent_worktrees = \"on\"\ncommand = 'echo b > README.md'\n")
+        .exits(3)
+        .says(&["README.md"]);
     assert_eq!(env.read("repo/README.md"), "A project.\r\n");
     env.write("repo/README.md", "Another project.\r\n");
-    change("r3", "[[lane]]\nid = \"C\"\ncommand = 'echo c > README.md'\n").exits(3).says(&["README.md"]);
+    change("r3", "[[lane]]\nid = \"C\"\nagent_worktrees = \"on\"\ncommand = 'echo c > README.md'\n")
+        .exits(3)
+        .says(&["README.md"]);
     // It is in the way of lanes that change the same file only.
-    change("r4", "[[lane]]\nid = \"D\"\ncommand = 'echo d > d.txt'\n").exits(0);
+    change("r4", "[[lane]]\nid = \"D\"\nagent_worktrees = \"on\"\ncommand = 'echo d > d.txt'\n").exits(0);
     assert_eq!(env.read("repo/README.md"), "Another project.\r\n");
 }
 
@@ -274,7 +279,7 @@ fn pruned_branch_is_restored_from_the_recorded_head() {
 #[test]
 fn the_newest_snapshot_of_a_lane_is_set_again() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo half > half.txt; [ -e \"$SCRATCH/fixed\" ]'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 0\ncommand = 'echo half > half.txt; [ -e \"$SCRATCH/fixed\" ]'\n");
     env.execute(&[]).exits(1);
     let kept = env.events("snapshot_taken")[0]["reference"].as_str().expect("a ref").to_owned();
     env.git(&["update-ref", "-d", &kept]);
@@ -290,6 +295,7 @@ fn branch_deleted_during_merge_tests_is_restored() {
         r#"
 [[lane]]
 id = "A"
+agent_worktrees = "on"
 tests = 'git symbolic-ref -q HEAD || git -C "$SCRATCH/../repo" update-ref -d refs/heads/lane/P1/A; test -s a.txt'
 command = 'git -C "$SCRATCH/../repo" commit --quiet --allow-empty -m meanwhile; echo a > a.txt'
 "#,
@@ -326,6 +332,7 @@ fn pruned_new_objects_are_stored_again() {
         r#"
 [[lane]]
 id = "A"
+agent_worktrees = "on"
 tests = """
 for name in HEAD HEAD^{tree}; do
   object=$(git rev-parse $name); rm -f "$SCRATCH/../repo/.git/objects/$(echo $object | cut -c1-2)/$(echo $object | cut -c3-)"
@@ -347,8 +354,8 @@ command = 'echo a >> a.txt; echo ran >> "$SCRATCH/ran"'
 fn unrepairable_lane_does_not_block_other_merges() {
     let env = TestEnv::new();
     env.plan(
-        "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
-         [[lane]]\nid = \"B\"\napproval = [\"changes\"]\ncommand = 'echo b > b.txt'\n",
+        "[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\nagent_worktrees = \"on\"\napproval = [\"changes\"]\ncommand = 'echo b > b.txt'\n",
     );
     env.execute(&[]).exits(3);
     delete_refs(&env, "refs/heads/lane/P1/A");

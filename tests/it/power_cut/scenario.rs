@@ -21,7 +21,7 @@ phase = "P1"
 max_parallel = 8
 [defaults]
 command = ["sh", "ROOT/agent.sh"]
-timeout = "20s"
+timeout = "120s"
 
 [[lane]]
 id = "alpha"
@@ -37,6 +37,7 @@ prompt = "two"
 
 [[lane]]
 id = "beta"
+agent_worktrees = "on"
 [[lane.agent]]
 name = "maker"
 [[lane.task]]

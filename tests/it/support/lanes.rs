@@ -15,7 +15,7 @@ impl TestEnv {
             // A run that takes the place of one whose log was lost finds the work done.
             let owned = if line.contains("README.md") { "README.md" } else { id };
             format!(
-                "[[lane]]\nid = \"{id}\"\nowns = [\"{id}/**\", \"{owned}\"]\ndepends_on = {depends_on:?}\nretries = 0\n\
+                "[[lane]]\nid = \"{id}\"\nagent_worktrees = \"on\"\nowns = [\"{id}/**\", \"{owned}\"]\ndepends_on = {depends_on:?}\nretries = 0\n\
                  [[lane.agent]]\nname = \"engineer\"\nround = \"implementation\"\nallow_empty = true\ncommand = [\"sh\", \"-c\", {line:?}]\n\n"
             )
         };

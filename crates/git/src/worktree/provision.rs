@@ -14,7 +14,9 @@ use crate::query::{
     run_post_checkout,
 };
 use crate::repo::{Guarded, branch_reference, git_directory, holding_worktree};
-use crate::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
+use crate::worktree::{
+    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_ignored, make, occupant,
+};
 
 impl Pool {
     /// Checks out `want` in slot `number`, which is claimed. `None`: the slot cannot be used.
@@ -106,6 +108,9 @@ impl Pool {
             Progress::Opened { .. } => true,
         };
         let interrupted = matches!(claim.progress, Progress::Started { .. });
+        if !claim.progress.is_opened() {
+            forget_ignored(&path)?;
+        }
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
@@ -145,8 +150,13 @@ impl Pool {
     fn write_files(&self, path: &Path, before: &CommitId, arguments: &[String], lock: &File) -> Result<CommitId> {
         // Git's own check of other worktrees trusts entries whose worktree is gone; `checkout_arguments` has done a better
         // one. With a hook git's exit code would not be that of the checkout.
-        let checkout =
-            || Git::new(path).without_hooks().unsynced().stdin(lock).args(["checkout", "--quiet", "--force"]);
+        let users_own = self.repository.configuration()?.get("checkout.workers").is_some();
+        let checkout = || {
+            let git = Git::new(path).without_hooks().unsynced().stdin(lock);
+            // As many as there are cores: never slower, and several times faster where the kernel is slow to make files.
+            let git = if users_own { git } else { git.configured("checkout.workers=0") };
+            git.args(["checkout", "--quiet", "--force"])
+        };
         checkout().arg("--ignore-other-worktrees").args(arguments).run()?;
         let head = self.repository.head_at(path)?.commit;
         if self.repository.changed_paths(before, &head)?.iter().any(|path| path.ends_with(".gitattributes")) {

@@ -51,7 +51,7 @@ pub(super) fn lane(
         env: env(&lane.env),
         merge_style: value(&lane.merge).and_then(MergeChoice::style),
         resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
-        agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::On),
+        agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::Auto),
         executor,
         resources: Resources {
             cpus: value(&lane.cpus).and_then(NonZeroU32::new),

@@ -12,6 +12,7 @@ use crate::support::TestEnv;
 const WORKS: &str = r#"
 [[lane]]
 id = "L"
+agent_worktrees = "on"
 retries = 0
 command = '''
 echo x >> $SCRATCH/ran; n=$(wc -l < $SCRATCH/ran)
@@ -25,6 +26,7 @@ echo x >> $SCRATCH/ran; n=$(wc -l < $SCRATCH/ran)
 const MERGED: &str = r#"
 [[lane]]
 id = "L"
+agent_worktrees = "on"
 retries = 0
 [[lane.agent]]
 name = "one"
@@ -200,7 +202,7 @@ fn snapshot_that_stays_lost_is_not_found_again() {
 #[test]
 fn emptied_object_is_written_by_the_next_attempt() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo precious > l.txt'\n");
+    env.plan("[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\ncommand = 'echo precious > l.txt'\n");
     env.write("precious", "precious\n");
     let id = env.git(&["hash-object", env.path("precious").to_str().unwrap()]);
     env.write(&format!("repo/.git/objects/{}/{}", &id[..2], &id[2..]), "");

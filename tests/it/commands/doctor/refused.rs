@@ -174,7 +174,7 @@ fn a_runner_without_its_key() {
     let runner =
         format!("[runners.mine]\ncommand = [\"sh\", \"-c\", {script:?}]\nkey = {{ variables = [\"MINE_KEY\"] }}\n");
     scratch.write("repo/lanewright.toml", &runner);
-    let lane = "[[lane]]\nid = \"SL-1\"\nretries = 0\nrunner = \"mine\"\nprompt = \"one\"\n";
+    let lane = "[[lane]]\nid = \"SL-1\"\nagent_worktrees = \"on\"\nretries = 0\nrunner = \"mine\"\nprompt = \"one\"\n";
     scratch.write("plan.toml", format!("phase = \"P1\"\nbase_branch = \"main\"\n{lane}"));
     let key = [("MINE_KEY", "secret")];
     let start = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"];

@@ -9,6 +9,7 @@ use crate::support::TestEnv;
 const PLAN: &str = r#"
 [[lane]]
 id = "A"
+agent_worktrees = "on"
 retries = 0
 owns = ["a/**"]
 [[lane.agent]]

@@ -198,7 +198,7 @@ impl Executor {
         let values = Values {
             base: base.as_str(),
             head: head.as_str(),
-            branch: worker.worktree.as_ref().map_or("", |worktree| worktree.branch.as_str()),
+            branch: lane_state.workplace(plan, agent).map_or("", |worktree| worktree.branch.as_str()),
             reports: &reports,
             remarks: &remarks,
             done: who.tasks[..worker.task].iter().map(Task::title).collect(),

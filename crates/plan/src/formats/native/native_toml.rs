@@ -118,7 +118,7 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
         "copy": lane.copy,
         "merge": lane.merge_style,
         "resume": unless_default(lane.resume, RetryFrom::Continue),
-        "agent_worktrees": unless_default(lane.agent_worktrees, AgentWorktrees::On),
+        "agent_worktrees": unless_default(lane.agent_worktrees, AgentWorktrees::Auto),
         "executor": lane.executor,
         "cpus": lane.resources.cpus,
         "memory_mib": lane.resources.memory_mib,
