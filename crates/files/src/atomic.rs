@@ -45,6 +45,13 @@ pub fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     staged.put()
 }
 
+/// The same below `root`, as [`write_below`] does it.
+pub fn replace_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let mut staged = staged_below(root, relative)?;
+    staged.write(contents)?;
+    staged.put()
+}
+
 /// The same as [`replace()`] where nothing may be. `false`: something is.
 pub fn create(path: &Path, contents: &[u8]) -> Result<bool, FileError> {
     let mut staged = Staged::create(path, PRIVATE)?;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use lanewright_files::FileError;
-use lanewright_files::atomic::{exchange_below, rename, write_below};
+use lanewright_files::atomic::{exchange_below, rename, replace_below};
 use lanewright_files::directory::create_directories;
 use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::read_foreign;
@@ -37,9 +37,11 @@ pub fn read_task(path: &Path) -> Result<Option<TaskFile>, LaneFileError> {
 ///
 /// Fields of others, and interruptions that hooks added, stay. A file that is no JSON object is set aside as
 /// `task.json.bad`: the run log has all that was in it.
+///
+/// Without waiting for the disk: a resume writes what a power cut takes.
 pub fn write_task(lane: &LaneDirectory, task: &TaskFile) -> Result<(), LaneFileError> {
     let new = to_object(task).map_err(|error| not_written(lane.task_file(), error))?;
-    edit_task(lane, write_below, |old| {
+    edit_task(lane, replace_below, |old| {
         let mut merged = old.unwrap_or_default();
         merge(&mut merged, new);
         Some(merged)
@@ -68,6 +70,8 @@ fn edit_task(
     exclusively(&path.with_extension("json.lock"), |_| {
         // What cannot be read as text is no JSON either.
         let text = read_foreign(&path).unwrap_or_else(Some);
+        // A power cut may have emptied it.
+        let text = text.filter(|text| !text.is_empty());
         let old = text.as_deref().map(serde_json::from_str::<Map<String, Value>>).transpose();
         if old.is_err() {
             rename(&path, &path.with_extension("json.bad"))?;
