@@ -114,7 +114,7 @@ impl RepositoryContext {
     pub(super) fn projections(
         &self,
         started: &RunStarted,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         history: Arc<Vec<Record>>,
     ) -> Result<ProjectionWriter, ProjectionError> {
         let pool = self.pool(&started.options.worktree_root, started.options.keep_caches);

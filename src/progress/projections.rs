@@ -1,25 +1,28 @@
 //! Writes the files for other programs: `checkpoints.json`, each lane's `task.json`, and `errors.jsonl` (SPEC §4, §5, §10).
 //!
-//! A thread folds durable records and writes the newest state, never a queue. After a write it rests ten times as long as
-//! the write took, so the files cost a run at most a tenth of one core, however many lanes share them. What cannot be
-//! written is reported, tried again with the next record and at the end, and stops nothing: the run log holds it all.
+//! A thread folds durable records and writes the newest state, never a queue, with a rest between two writes (`pace`).
+//! What cannot be written is reported, tried again with the next record and at the end, and stops nothing: the run log
+//! holds it all.
+
+mod pace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lanewright_files::timing::TARGET;
 use lanewright_git::{Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted};
-use lanewright_model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
+use lanewright_model::{AgentName, CheckpointStatus, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
 use lanewright_store::error_log::{self, ErrorEntry, ErrorType};
 use lanewright_store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
 use lanewright_view::RunHistory;
 use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
 use lanewright_view::contract::tasks::task_file;
+use pace::{News, Pace};
 
 /// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +50,7 @@ impl ProjectionWriter {
         repository: &Repository,
         pool: &Pool,
         run: &RunStarted,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         history: Arc<Vec<Record>>,
     ) -> Result<Self, ProjectionError> {
         let directory = state.run(&run.run_id);
@@ -64,7 +67,7 @@ impl ProjectionWriter {
         files: RunFiles,
         errors: PathBuf,
         remove_lane: RemoveLane,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         history: Arc<Vec<Record>>,
     ) -> Result<Self, ProjectionError> {
         let checkpoints = files.checkpoint_path.clone();
@@ -78,8 +81,10 @@ impl ProjectionWriter {
             history.iter().for_each(|record| pending.apply(record));
             drop(history);
             pending.closed.retain(|lane| !rolled_back.contains(lane));
-            disk.write(&mut pending);
-            follow(&records, &mut pending, |pending| disk.write(pending));
+            let mut pace = Pace::new(Instant::now());
+            disk.write_all(&mut pending, &mut pace);
+            follow(&records, &mut pending, &mut pace, |pending, due, pace| disk.write(pending, due, pace));
+            disk.write_all(&mut pending, &mut pace);
             disk.fault.map_or(Ok(()), Err)
         };
         let thread = std::thread::Builder::new().name("projections".to_owned()).spawn(work);
@@ -145,43 +150,29 @@ fn remover(pool: &Pool, run: &RunId) -> RemoveLane {
     })
 }
 
-/// Applies what arrives and calls `write`, for everything before this returns.
-fn follow(inbox: &Receiver<Vec<Record>>, pending: &mut Pending, mut write: impl FnMut(&mut Pending)) {
-    let mut due = Instant::now();
-    while let Ok(records) = inbox.recv() {
-        records.iter().for_each(|record| pending.apply(record));
-        let open = gather_until(due, inbox, pending);
-        let began = Instant::now();
-        write(pending);
-        if !open {
-            return;
-        }
-        due = Instant::now() + rest_after(began.elapsed());
-    }
-    write(pending);
-}
-
-/// Applies what arrives until `due`, and what has arrived then. Whether more may come.
-fn gather_until(due: Instant, inbox: &Receiver<Vec<Record>>, pending: &mut Pending) -> bool {
+/// Applies what arrives, and calls `write` with what is due, until no more can come. What is not due then is left.
+fn follow(
+    inbox: &Receiver<Vec<Record>>,
+    pending: &mut Pending,
+    pace: &mut Pace,
+    mut write: impl FnMut(&mut Pending, News, &mut Pace),
+) {
     loop {
-        match inbox.recv_timeout(due.saturating_duration_since(Instant::now())) {
+        let arrived = match pace.next(pending.news) {
+            Some(due) => inbox.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match arrived {
             Ok(records) => records.iter().for_each(|record| pending.apply(record)),
-            Err(RecvTimeoutError::Timeout) => return true,
-            Err(RecvTimeoutError::Disconnected) => return false,
+            Err(RecvTimeoutError::Timeout) => write(pending, pace.due(pending.news, Instant::now()), pace),
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
-}
-
-/// The shortest rest between two writes: the run log waits for their syncs, and no reader polls faster.
-const SHORTEST_REST: Duration = Duration::from_millis(20);
-
-fn rest_after(write: Duration) -> Duration {
-    (write * 10).max(SHORTEST_REST)
 }
 
 /// The run as its records describe it, and what of that is not written yet.
 struct Pending {
-    plan: Plan,
+    plan: Arc<Plan>,
     fold: CheckpointFold,
     /// The stages whose newest record is not written.
     checkpoints: BTreeSet<(Option<LaneId>, Stage)>,
@@ -191,10 +182,12 @@ struct Pending {
     tasks: BTreeSet<LaneId>,
     closed: BTreeSet<LaneId>,
     errors: Vec<ErrorEntry>,
+    /// What to write next. What could not be written is news again with the next record.
+    news: News,
 }
 
 impl Pending {
-    fn new(files: RunFiles, plan: &Plan) -> Self {
+    fn new(files: RunFiles, plan: &Arc<Plan>) -> Self {
         Self {
             plan: plan.clone(),
             fold: CheckpointFold::new(files, RunHistory::for_plan(plan)),
@@ -203,11 +196,14 @@ impl Pending {
             tasks: BTreeSet::new(),
             closed: BTreeSet::new(),
             errors: Vec::new(),
+            news: News::default(),
         }
     }
 
     fn apply(&mut self, record: &Record) {
         let written = self.fold.apply(record);
+        let is_urgent = |status| matches!(status, CheckpointStatus::Failed | CheckpointStatus::Blocked);
+        self.news.is_urgent |= written.iter().any(|record| is_urgent(record.status));
         self.checkpoints.extend(written.into_iter().map(|record| (record.lane, record.stage)));
         match &record.event {
             Event::WorktreeOpened { lane, .. } => {
@@ -225,6 +221,8 @@ impl Pending {
         }
         self.tasks.extend(record.event.lane().filter(|lane| self.open.contains_key(lane)).cloned());
         self.errors.extend(self.fold.history.run.start.as_ref().and_then(|run| error_entry(run, record)));
+        self.news.checkpoints = !self.checkpoints.is_empty();
+        self.news.small_files = !(self.tasks.is_empty() && self.closed.is_empty() && self.errors.is_empty());
     }
 
     /// The `task.json` of lanes for which it has changed.
@@ -291,14 +289,31 @@ struct Disk {
 
 impl Disk {
     /// Writes everything that is behind; what cannot be written stays behind.
-    fn write(&mut self, pending: &mut Pending) {
-        let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
+    fn write_all(&mut self, pending: &mut Pending, pace: &mut Pace) {
         self.fault = None;
+        self.write(pending, News { checkpoints: true, small_files: true, is_urgent: false }, pace);
+    }
+
+    /// Writes what is `due`, and notes in `pace` that it did.
+    fn write(&mut self, pending: &mut Pending, due: News, pace: &mut Pace) {
+        let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
+        if due.small_files {
+            pending.news.small_files = false;
+            self.write_small_files(pending);
+            pace.wrote_small_files(Instant::now());
+        }
+        if due.checkpoints && !pending.checkpoints.is_empty() {
+            (pending.news.checkpoints, pending.news.is_urgent) = (false, false);
+            let written = write_checkpoints(&self.checkpoints, pending);
+            pace.wrote_checkpoints(*written.as_ref().unwrap_or(&0), Instant::now());
+            self.note(written);
+        }
+    }
+
+    fn write_small_files(&mut self, pending: &mut Pending) {
         while let Some(lane) = pending.closed.pop_first() {
             (self.remove_lane)(&lane);
         }
-        let written = write_checkpoints(&self.checkpoints, pending);
-        self.note(written);
         let written = write_errors(&self.errors, &mut pending.errors);
         self.note(written);
         self.write_tasks(pending);
@@ -311,14 +326,14 @@ impl Disk {
             match lane_files::write_task(&directory, &task) {
                 Ok(()) => drop(pending.open.insert(lane, Some(task))),
                 Err(error) => {
-                    self.note(Err(behind(error)));
+                    self.note::<()>(Err(behind(error)));
                     pending.tasks.insert(lane);
                 }
             }
         }
     }
 
-    fn note(&mut self, written: Result<(), ProjectionError>) {
+    fn note<T>(&mut self, written: Result<T, ProjectionError>) {
         let Err(error) = written else { return };
         if !std::mem::replace(&mut self.reported, true) {
             tracing::warn!("{error}; the run continues, its log holds everything");
@@ -327,16 +342,14 @@ impl Disk {
     }
 }
 
-fn write_checkpoints(path: &Path, pending: &mut Pending) -> Result<(), ProjectionError> {
-    if pending.checkpoints.is_empty() {
-        return Ok(());
-    }
+/// Returns how many bytes the file has.
+fn write_checkpoints(path: &Path, pending: &mut Pending) -> Result<usize, ProjectionError> {
     let newest = |(lane, stage): &(Option<LaneId>, Stage)| pending.fold.record(lane.as_ref(), *stage);
     let mut records: Vec<_> = pending.checkpoints.iter().filter_map(newest).collect();
     records.sort_by_key(|record| record.timestamp);
-    checkpoints::update(path, &records).map_err(behind)?;
+    let bytes = checkpoints::update(path, &records).map_err(behind)?;
     pending.checkpoints.clear();
-    Ok(())
+    Ok(bytes)
 }
 
 fn write_errors(path: &Path, entries: &mut Vec<ErrorEntry>) -> Result<(), ProjectionError> {

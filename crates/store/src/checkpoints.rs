@@ -59,11 +59,12 @@ impl CheckpointEntry {
 /// Puts `records` into the file at `path`, which is made if there is none. Any number of processes may do so at once.
 ///
 /// Each replaces the last record with its run, phase, lane and stage and keeps the fields there that are not of the
-/// contract; without such a record it is appended. Everything else keeps its order and its text.
+/// contract; without such a record it is appended. Everything else keeps its order and its text. Returns how many bytes
+/// the file then has.
 ///
 /// # Errors
 /// [`CheckpointsError`]; the file is then as it was.
-pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result<(), CheckpointsError> {
+pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result<usize, CheckpointsError> {
     if let Some(parent) = path.parent() {
         directory::create_directory(parent)?;
     }
@@ -73,7 +74,7 @@ pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result
         if new != old {
             atomic::write(path, new.as_bytes())?;
         }
-        Ok(())
+        Ok(new.len())
     })?
 }
 

@@ -40,7 +40,7 @@ impl Scene {
             program: vec!["lanewright".to_owned()],
             repository: self.root.path().to_owned(),
         };
-        let plan = plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]);
+        let plan = Arc::new(plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]));
         ProjectionWriter::begin(files, self.path("errors.jsonl"), remove, &plan, Arc::new(history.to_vec())).unwrap()
     }
 
@@ -81,7 +81,7 @@ const OPENED: [&str; 2] = ["SL-1 before_lane_start ready", "SL-1 after_lane_star
 fn records_during_one_write_are_batched_into_one() {
     let (news, inbox) = mpsc::channel();
     let scene = Scene::new();
-    let records = scene.told(&opened());
+    let records = scene.told(&opened().blocked("SL-1", "main is dirty"));
     let mut state = Pending::new(
         RunFiles {
             log_path: "/log".into(),
@@ -89,26 +89,25 @@ fn records_during_one_write_are_batched_into_one() {
             program: vec!["lanewright".to_owned()],
             repository: "/repo".into(),
         },
-        &plan(&[("SL-1", &[], &[])]),
+        &Arc::new(plan(&[("SL-1", &[], &[])])),
     );
-    news.send(records[..1].to_vec()).unwrap();
+    news.send(records.clone()).unwrap();
     let mut news = Some(news);
     let mut written = Vec::new();
-    follow(&inbox, &mut state, |state| {
+    follow(&inbox, &mut state, &mut Pace::new(Instant::now()), |state, due, pace| {
         if let Some(news) = news.take() {
-            for _ in 0..1000 / records.len() {
-                records.iter().for_each(|record| news.send(vec![record.clone()]).unwrap());
+            for record in records.iter().cycle().take(1000) {
+                news.send(vec![record.clone()]).unwrap();
             }
         }
-        written.push(state.checkpoints.len());
+        written.push((due, state.checkpoints.len()));
+        state.news = News::default();
+        pace.wrote_checkpoints(1, Instant::now());
+        pace.wrote_small_files(Instant::now());
     });
-    assert_eq!(written, [0, 2]);
-}
-
-#[test]
-fn a_write_is_followed_by_ten_times_as_long_a_rest() {
-    assert_eq!(rest_after(Duration::from_millis(90)), Duration::from_millis(900));
-    assert_eq!(rest_after(Duration::from_micros(1)), SHORTEST_REST);
+    // What comes during the write waits, and the end leaves it to the last write.
+    assert_eq!(written, [(News { checkpoints: true, is_urgent: true, small_files: true }, 2)]);
+    assert!(state.news.checkpoints && state.news.is_urgent);
 }
 
 #[test]
