@@ -36,6 +36,8 @@ pub struct RunHistory {
     lanes: Vec<LaneHistory>,
     positions: HashMap<LaneId, usize>,
     active: BTreeSet<usize>,
+    /// Lanes that the end of another lane blocks: every merge looks at them.
+    blocked_by_lanes: BTreeSet<usize>,
     done: usize,
 }
 
@@ -182,10 +184,11 @@ impl RunHistory {
     /// Lanes that were blocked by the end of another lane, and are not any more, wait again: none that they depend on
     /// `blocks` them.
     fn unblock_dependants(&mut self, blocks: impl Fn(&LaneHistory) -> bool) {
-        let is_free = |history: &Self, lane: &LaneHistory| {
+        let is_free = |history: &Self, index: &usize| {
+            let lane = &history.lanes[*index];
             lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(&blocks)
         };
-        while let Some(index) = self.lanes.iter().position(|lane| is_free(self, lane)) {
+        while let Some(index) = self.blocked_by_lanes.iter().copied().find(|index| is_free(self, index)) {
             (self.lanes[index].ending, self.lanes[index].finished) = (None, None);
             self.refresh(index);
         }
@@ -227,6 +230,11 @@ impl RunHistory {
             self.active.insert(index);
         } else {
             self.active.remove(&index);
+        }
+        if self.lanes[index].is_blocked_by_lanes() {
+            self.blocked_by_lanes.insert(index);
+        } else {
+            self.blocked_by_lanes.remove(&index);
         }
     }
 }
