@@ -19,13 +19,16 @@ impl RunState {
     /// path first.
     pub(crate) fn upcoming(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
         let coming = self.coming();
-        let dependants = coming.iter().flat_map(|&lane| self.plan.dag().dependants(lane));
+        // Once each: those of a layer have the same dependencies.
+        let dependants: BTreeSet<LaneIndex> =
+            coming.iter().flat_map(|&lane| self.plan.dag().dependants(lane)).copied().collect();
         let waits_for_these = |lane: &&LaneIndex| {
             let dependencies = self.plan.dag().dependencies(**lane);
             self.lane(**lane).missing == dependencies.iter().filter(|on| coming.contains(on)).count()
         };
-        let can_begin = |lane: &&LaneIndex| self.lane(**lane).is_waiting();
+        let can_begin = |lane: &&LaneIndex| self.lane(**lane).is_waiting() && self.lane(**lane).missing <= coming.len();
         dependants
+            .iter()
             .filter(can_begin)
             .filter(waits_for_these)
             .map(|&lane| (Reverse(self.indexes.path(lane)), lane))
