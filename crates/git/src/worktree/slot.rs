@@ -32,7 +32,7 @@ pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
     if !kind.is_dir() {
         return Occupant::Foreign;
     }
-    let names = names_in(path);
+    let names = first_names(path);
     if names.is_empty() {
         return Occupant::Nothing;
     }
@@ -74,12 +74,12 @@ pub fn is_untouched(path: &Path, entry: &Path) -> bool {
 
 /// Whether nothing but `.git` is in the directory.
 pub(crate) fn has_only_link(path: &Path) -> bool {
-    names_in(path) == [OsStr::new(".git")]
+    first_names(path) == [OsStr::new(".git")]
 }
 
-fn names_in(path: &Path) -> Vec<OsString> {
-    let paths = directory::entries(path).unwrap_or_default();
-    paths.iter().filter_map(|path| path.file_name().map(OsStr::to_owned)).collect()
+/// At most two names in a directory: every lane looks at all slots several times, whose files may be many.
+fn first_names(path: &Path) -> Vec<OsString> {
+    fs::read_dir(path).into_iter().flatten().flatten().take(2).map(|entry| entry.file_name()).collect()
 }
 
 /// Whether the user locked the worktree (`git worktree lock`).
@@ -112,10 +112,13 @@ pub(crate) const SET_ASIDE: &str = "was in the place of a worktree that an agent
 /// The note in the reflog of a slot that was given back: its head was in something that is kept.
 pub(crate) const RELEASED: &str = "lanewright: release";
 
+/// How many bytes of a slot's reflog, which gets longer with every lane, certainly hold that note if it is the last.
+const LAST_ENTRY: u64 = 4_096;
+
 /// Whether nothing happened in a worktree since it was given back with `head`: what held that commit then, such as the
 /// snapshots of a merged lane, was removed on purpose.
 pub(crate) fn unchanged_since_release(entry: &Path, head: &CommitId) -> bool {
-    let log = head_log(entry, None).unwrap_or_default();
+    let log = head_log(entry, Some(LAST_ENTRY)).unwrap_or_default();
     log.first().is_some_and(|(commit, message)| message == RELEASED && commit == head)
 }
 
