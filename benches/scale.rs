@@ -18,6 +18,8 @@ mod lanes;
 mod plans;
 #[path = "../tests/simulation/run_started.rs"]
 mod run_started;
+#[path = "scale/runs.rs"]
+mod runs;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -35,6 +37,8 @@ fn main() {
         ["run", lanes, place] => lanes::run(lanes.parse().unwrap(), Path::new(place), false),
         ["cut", lanes, place] => lanes::run(lanes.parse().unwrap(), Path::new(place), true),
         ["resume", lanes, place] => lanes::resume(lanes.parse().unwrap(), Path::new(place)),
+        ["runs"] => runs::measure(&[10, 100, 300, 1_000]),
+        ["runs", sizes @ ..] => runs::measure(&sizes.iter().map(|lanes| lanes.parse().unwrap()).collect::<Vec<_>>()),
         _ => compare(),
     }
 }
