@@ -124,11 +124,26 @@ pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) ->
 /// The priority of a place for objects before which no other comes.
 const FIRST: i32 = 1000;
 
-/// Not libgit2's own comparison, which reads the directories that are the same in both, too.
+/// What two trees hold at a path that they hold differently: an object and its mode each; `None`: nothing.
+#[derive(Debug)]
+pub(super) struct ChangedEntry {
+    pub(super) path: Vec<u8>,
+    pub(super) from: Option<(Oid, u32)>,
+    pub(super) to: Option<(Oid, u32)>,
+}
+
 fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Vec<Difference>, git2::Error> {
+    let changed = changed_entries(git, git.find_commit(oid(from)?)?.tree_id(), to)?;
+    let mode = |entry: Option<(Oid, u32)>| entry.map_or(0, |(_, mode)| mode);
+    let difference = |it: ChangedEntry| Difference { path: it.path, from: mode(it.from), to: mode(it.to) };
+    Ok(changed.into_iter().map(difference).collect())
+}
+
+/// Not libgit2's own comparison, which reads the directories that are the same in both, too.
+pub(super) fn changed_entries(git: &git2::Repository, from: Oid, to: Oid) -> Result<Vec<ChangedEntry>, git2::Error> {
     let mut found = Vec::new();
-    compare(git, [Some(git.find_commit(oid(from)?)?.tree_id()), Some(to)], b"", &mut found)?;
-    found.sort_unstable();
+    compare(git, [Some(from), Some(to)], b"", &mut found)?;
+    found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 
@@ -137,7 +152,7 @@ fn compare(
     git: &git2::Repository,
     [from, to]: [Option<Oid>; 2],
     prefix: &[u8],
-    found: &mut Vec<Difference>,
+    found: &mut Vec<ChangedEntry>,
 ) -> Result<(), git2::Error> {
     let (mut before, after) = (entries(git, from)?, entries(git, to)?);
     let mut pairs: Vec<_> = after.into_iter().map(|(name, new)| (before.remove(&name), Some(new), name)).collect();
@@ -145,13 +160,13 @@ fn compare(
     for (old, new, name) in pairs.into_iter().filter(|(old, new, _)| old != new) {
         let path = [prefix, &name].concat();
         let tree = |entry: Option<(Oid, u32)>| entry.filter(|(_, mode)| *mode == TREE).map(|(tree, _)| tree);
-        let mode = |entry: Option<(Oid, u32)>| entry.map_or(0, |(_, mode)| if mode == TREE { 0 } else { mode });
         if tree(old).is_some() || tree(new).is_some() {
             compare(git, [tree(old), tree(new)], &[&path, &b"/"[..]].concat(), found)?;
         }
-        let (from, to) = (mode(old), mode(new));
-        if from != 0 || to != 0 {
-            found.push(Difference { path, from, to });
+        let other = |entry: Option<(Oid, u32)>| entry.filter(|(_, mode)| *mode != TREE);
+        let (from, to) = (other(old), other(new));
+        if from.is_some() || to.is_some() {
+            found.push(ChangedEntry { path, from, to });
         }
     }
     Ok(())

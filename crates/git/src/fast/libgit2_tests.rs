@@ -10,6 +10,7 @@ use lanewright_files::temporary_beside;
 
 use super::*;
 use crate::command::program::Git;
+use crate::fast::patch::FILES;
 use crate::repo::repository::commit_id;
 
 struct Place {
@@ -187,6 +188,30 @@ fn patches_equal_git_diff_up_to_limit() {
     assert_eq!(text(room + 3), git[..room], "the first line that does not fit is left out whole");
     let whole = |limit| shown(limit).iter().map(|file| file.whole).collect::<Vec<_>>();
     assert_eq!((whole(9999), whole(room)), (vec![true; 3], vec![false, true, false]));
+}
+
+/// Every kind of change, in a tree with directories that are the same in both.
+#[test]
+fn patches_of_odd_entries_equal_git_diff() {
+    let place = Place::new();
+    for path in ["same/deep/file", "d/x", "d/same/file", "e", "gone/file"] {
+        place.write(path, "1\n");
+    }
+    let from = place.commit();
+    for directory in ["d", "gone"] {
+        fs::remove_dir_all(place.root.join(directory)).unwrap();
+    }
+    fs::remove_file(place.root.join("e")).unwrap();
+    place.write("d", "1\n");
+    std::os::unix::fs::symlink("d", place.root.join("e")).unwrap();
+    (0..FILES).for_each(|number| place.write(&format!("many/{number:03}"), "1\n"));
+    let to = place.commit();
+    let patches = place.repository().patches(&from, &to, 1 << 20).unwrap();
+    let text = String::from_utf8(patches.files.iter().flat_map(|file| file.text.clone()).collect()).unwrap();
+    let git = place.git(&["diff", "--no-ext-diff", "--no-renames", from.as_str(), to.as_str()]);
+    // Five other paths are changed, one of which is another kind of file, for which there are two texts.
+    assert_eq!((patches.files.len(), patches.others), (FILES + 1, 5));
+    assert!(git.starts_with(text.trim_end()), "{text}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What a change looks like, file by file, up to a limit.
 
-use git2::{DiffOptions, Patch};
+use git2::{DiffOptions, Index, IndexEntry, IndexTime, Oid, Patch};
 use lanewright_model::CommitId;
 
-use super::libgit2::oid;
+use super::libgit2::{ChangedEntry, changed_entries, oid};
 use crate::repo::Repository;
 
 /// A file that two commits hold differently.
@@ -28,21 +28,50 @@ pub struct Patches {
 /// Larger files are not compared.
 const LARGEST: i64 = 512 * 1024;
 
-const FILES: usize = 100;
+pub(super) const FILES: usize = 100;
 
 impl Repository {
     /// What `to` changed since `from`, with texts of at most `limit` bytes together; `None`: only git can show it.
     pub fn patches(&self, from: &CommitId, to: &CommitId, limit: usize) -> Option<Patches> {
         self.in_process(|git| {
-            let tree = |commit| git.find_commit(oid(commit)?)?.tree();
+            let tree = |commit| Ok::<_, git2::Error>(git.find_commit(oid(commit)?)?.tree_id());
+            let changed = changed_entries(git, tree(from)?, tree(to)?)?;
+            let shown = &changed[..changed.len().min(FILES)];
+            let (old, new) = (index_of(shown, |entry| entry.from)?, index_of(shown, |entry| entry.to)?);
             let mut options = DiffOptions::new();
             options.max_size(LARGEST);
-            let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
-            let (all, mut room) = (diff.deltas().len(), limit);
-            let files = (0..all.min(FILES)).map(|index| file(&diff, index, &mut room));
-            Ok(Patches { files: files.collect::<Result<_, _>>()?, others: all.saturating_sub(FILES) })
+            let diff = git.diff_index_to_index(&old, &new, Some(&mut options))?;
+            let mut room = limit;
+            let files = (0..diff.deltas().len()).map(|index| file(&diff, index, &mut room));
+            Ok(Patches { files: files.collect::<Result<_, _>>()?, others: changed.len() - shown.len() })
         })
     }
+}
+
+/// An index in memory with one side of what was changed, so that libgit2 looks at nothing else.
+fn index_of(
+    changed: &[ChangedEntry],
+    side: impl Fn(&ChangedEntry) -> Option<(Oid, u32)>,
+) -> Result<Index, git2::Error> {
+    let mut index = Index::new()?;
+    let zero = IndexTime::new(0, 0);
+    for (entry, (id, mode)) in changed.iter().filter_map(|entry| Some((entry, side(entry)?))) {
+        index.add(&IndexEntry {
+            ctime: zero,
+            mtime: zero,
+            dev: 0,
+            ino: 0,
+            mode,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id,
+            flags: 0,
+            flags_extended: 0,
+            path: entry.path.clone(),
+        })?;
+    }
+    Ok(index)
 }
 
 fn file(diff: &git2::Diff<'_>, index: usize, room: &mut usize) -> Result<FilePatch, git2::Error> {
