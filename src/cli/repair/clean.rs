@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lanewright_engine::clean::{
-    CleanScope, Item, Leftover, begun_lanes, has_begun, is_finished, remove, remove_run, scan,
+    CleanScope, Item, Leftover, MergedCommits, begun_lanes, has_begun, is_finished, remove, remove_run, scan,
 };
 use lanewright_engine::doctor::Expected;
 use lanewright_model::RunId;
@@ -44,7 +44,8 @@ pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
     };
     let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
     let left_alone = unreadable.map(|(run, reason)| Cleaned { run, found: Err(reason) });
-    let runs = KnownRuns { within, known };
+    let merged = MergedCommits::find(&within.repository, chosen.iter().filter_map(|run| known.get(run)))?;
+    let runs = KnownRuns { within, known, merged };
     let checking = runs.within.counted_activity("Checking runs", chosen.len());
     let inspected = chosen.into_iter().map(|run| inspect(&runs, run, arguments).inspect(|_| checking.advance()));
     let mut cleaned: Vec<Cleaned> = inspected.collect::<Result<_, _>>()?;
@@ -90,6 +91,7 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
 struct KnownRuns {
     within: RepositoryContext,
     known: BTreeMap<RunId, Expected>,
+    merged: MergedCommits,
 }
 
 impl KnownRuns {
@@ -98,7 +100,8 @@ impl KnownRuns {
         let (repository, options) = (&self.within.repository, &logged.started.options);
         let pool = self.within.pool(&options.worktree_root, options.keep_caches);
         let (force, logs) = (arguments.force, arguments.logs);
-        work(&CleanScope { repository, pool: &pool, directory: &directory, force, logs }, logged)
+        let merged = &self.merged;
+        work(&CleanScope { repository, pool: &pool, directory: &directory, merged, force, logs }, logged)
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`scan()`] changes nothing and judges everything that it finds; [`remove`] removes no more than that. Unmerged work
 //! stays unless `--force` is given, and is listed either way.
 
+mod merged;
 mod remove;
 mod scan;
 
@@ -15,6 +16,7 @@ use lanewright_view::history::LaneHistory;
 
 use crate::doctor::Expected;
 
+pub use merged::MergedCommits;
 pub use remove::{remove, remove_run};
 pub use scan::{CleanScope, scan};
 

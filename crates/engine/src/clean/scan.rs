@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lanewright_git::{self as git, GitError, HeldSlot, Pool, Repository};
-use lanewright_model::CommitId;
+use lanewright_model::{CommitId, LaneId};
 use lanewright_store::{LaneDirectory, RunDirectory};
 use lanewright_view::history::LaneHistory;
 
-use super::{Item, Leftover, Verdict, begun_lanes};
+use super::{Item, Leftover, MergedCommits, Verdict, begun_lanes};
 use crate::doctor::Expected;
 
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct CleanScope<'a> {
     pub repository: &'a Repository,
     pub pool: &'a Pool,
     pub directory: &'a RunDirectory,
+    /// What is known to be merged, for what is asked about most commits.
+    pub merged: &'a MergedCommits,
     /// Whether work that is not merged goes too.
     pub force: bool,
     /// Whether the run's log and directory go too.
@@ -24,18 +26,16 @@ pub struct CleanScope<'a> {
 /// Everything that the run left, in the order in which it can be removed.
 pub fn scan(around: &CleanScope<'_>, run: &Expected) -> Result<Vec<Leftover>, GitError> {
     let base = around.repository.branch_commit(&run.started.base_branch)?;
-    let judge = Judge { around, run, base };
+    let judge = Judge { around, run, base, held: around.pool.held_by(&run.started.run_id)? };
     let mut found = judge.worktrees()?;
+    let kept: BTreeSet<LaneId> = found.iter().filter(|it| !it.goes()).filter_map(lane_of).collect();
     for lane in begun_lanes(run) {
         let id = &lane.id;
         found.extend(judge.branches(lane)?);
         found.extend(judge.snapshots(lane)?);
         let path = LaneDirectory::new(around.pool.root(), &run.started.run_id, id).path();
-        let holds = |leftover: &Leftover| {
-            !leftover.goes() && matches!(&leftover.item, Item::Held(slot) if slot.holder.lane.as_ref() == Some(id))
-        };
         if std::fs::symlink_metadata(&path).is_ok() {
-            let verdict = match found.iter().any(holds) {
+            let verdict = match kept.contains(id) {
                 true => Verdict::Keep("leads to a worktree that is kept".to_owned()),
                 false => Verdict::Remove("the run is finished".to_owned()),
             };
@@ -55,19 +55,27 @@ pub fn scan(around: &CleanScope<'_>, run: &Expected) -> Result<Vec<Leftover>, Gi
     Ok(found)
 }
 
+/// The lane whose worktree it is.
+fn lane_of(leftover: &Leftover) -> Option<LaneId> {
+    match &leftover.item {
+        Item::Held(slot) => slot.holder.lane.clone(),
+        _ => None,
+    }
+}
+
 struct Judge<'a> {
     around: &'a CleanScope<'a>,
     run: &'a Expected,
     /// The integration branch; `None`: it is gone, so nothing counts as merged.
     base: Option<CommitId>,
+    held: Vec<HeldSlot>,
 }
 
 impl Judge<'_> {
     fn worktrees(&self) -> Result<Vec<Leftover>, GitError> {
         let mut found = Vec::new();
-        for slot in self.around.pool.held_by(&self.run.started.run_id)? {
-            let verdict = self.held(&slot)?;
-            found.push(Leftover { item: Item::Held(slot), verdict });
+        for slot in &self.held {
+            found.push(Leftover { item: Item::Held(slot.clone()), verdict: self.held(slot)? });
         }
         for (path, blocker) in self.around.pool.unheld()? {
             let verdict = blocker.map_or_else(|| Verdict::Remove("it is not in use".to_owned()), Verdict::Keep);
@@ -90,11 +98,10 @@ impl Judge<'_> {
 
     fn branches(&self, lane: &LaneHistory) -> Result<Vec<Leftover>, GitError> {
         let mut found = Vec::new();
-        let held = self.around.pool.held_by(&self.run.started.run_id)?;
         for name in self.branches_of(lane) {
             let Some(at) = self.around.repository.target_of(&git::branch_reference(name))? else { continue };
             let places = self.around.repository.all_checked_out(name)?;
-            let elsewhere = places.iter().find(|place| held.iter().all(|slot| slot.path != **place));
+            let elsewhere = places.iter().find(|place| self.held.iter().all(|slot| slot.path != **place));
             let verdict = match elsewhere {
                 Some(place) => Verdict::Keep(format!("checked out in {}", place.display())),
                 None if !self.around.repository.has_commit(&at)? => self.unless_forced("cannot be read".to_owned()),
@@ -161,7 +168,10 @@ impl Judge<'_> {
 
     fn is_merged(&self, commit: &CommitId) -> Result<bool, GitError> {
         match &self.base {
-            Some(base) => self.around.repository.is_ancestor(commit, base),
+            Some(base) => match self.around.merged.contains(base, commit) {
+                Some(merged) => Ok(merged),
+                None => self.around.repository.is_ancestor(commit, base),
+            },
             None => Ok(false),
         }
     }

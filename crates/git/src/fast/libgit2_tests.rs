@@ -215,6 +215,21 @@ fn patches_of_odd_entries_equal_git_diff() {
 }
 
 #[test]
+fn commits_held_by_tip_are_found_at_once() {
+    let place = Place::new();
+    let (base, one) = (place.commit(), place.commit());
+    place.git(&["checkout", "--quiet", "--detach", base.as_str()]);
+    fs::write(place.root.join("other"), "").unwrap();
+    let other = place.commit();
+    let missing = CommitId::new(&"0123456789".repeat(4)).unwrap();
+    let asked = BTreeSet::from([&base, &one, &other, &missing].map(Clone::clone));
+    let held = |tip: &CommitId| place.repository().held_by(tip, &asked).unwrap();
+    assert_eq!(held(&one), BTreeSet::from([base.clone(), one.clone()]));
+    assert_eq!(held(&other), BTreeSet::from([base.clone(), other.clone()]));
+    assert_eq!(held(&base), BTreeSet::from([base.clone()]));
+}
+
+#[test]
 fn merge_base_equals_git() {
     let place = Place::new();
     let (base, one) = (place.commit(), place.commit());

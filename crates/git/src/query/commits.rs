@@ -1,5 +1,7 @@
 //! Refs, commits, what is in them, and what the user's settings say of branches and remotes.
 
+use std::collections::BTreeSet;
+
 use lanewright_model::{CommitId, LaneId, RunId, Timestamp, TreeEntry, TreeEntryKind};
 
 use crate::command::{GitError, Result, nul_separated, path_text};
@@ -44,6 +46,20 @@ impl Repository {
         }
         let git = || self.git().args(["merge-base", "--is-ancestor", ancestor.as_str(), descendant.as_str()]);
         libgit2::is_ancestor(self, ancestor, descendant).map_or_else(|| Ok(git().yes()?), Ok)
+    }
+
+    /// Those of `commits` that `tip` holds, found in one walk of the history. A commit that is not in the repository is in
+    /// no history.
+    pub fn held_by(&self, tip: &CommitId, commits: &BTreeSet<CommitId>) -> Result<BTreeSet<CommitId>> {
+        let mut held: BTreeSet<CommitId> = self.existing_commits(commits.iter().cloned())?.into_iter().collect();
+        if held.is_empty() {
+            return Ok(held);
+        }
+        let asked: String = held.iter().map(|commit| format!("{commit}\n")).chain([format!("^{tip}\n")]).collect();
+        for other in commit_ids(&self.git().args(["rev-list", "--stdin"]).input(asked.into_bytes()).run()?)? {
+            held.remove(&other);
+        }
+        Ok(held)
     }
 
     pub(crate) fn is_in_any(&self, commit: &CommitId, holders: &[CommitId]) -> Result<bool> {
