@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use lanewright_engine::at_resume::has_begun;
-use lanewright_files::regular_file;
+use lanewright_files::{FileError, regular_file};
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
-use lanewright_model::{JobId, LaneId, LaneIndex, Plan, RunId};
+use lanewright_model::{JobId, LaneId, LaneIndex, PhaseId, Plan, RunId, Timestamp};
 use lanewright_plan::settings::{Layer, Settings, nearest};
-use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::checkpoints;
 use lanewright_store::lock::is_held;
 use lanewright_store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
@@ -52,7 +52,7 @@ pub(super) fn unfinished_of(state: &StateDirectory, logs: &Logs) -> Vec<(RunId, 
 }
 
 /// Which of a log's events [`is_unfinished`] has to see: one checkpoint of thousands is enough.
-fn decides_whether_unfinished() -> impl FnMut(&str) -> bool {
+pub(super) fn decides_whether_unfinished() -> impl FnMut(&str) -> bool {
     let mut reached = false;
     move |word| match word {
         "checkpoint_reached" => !std::mem::replace(&mut reached, true),
@@ -69,62 +69,94 @@ pub(super) fn is_unfinished(records: &[Record]) -> bool {
 
 /// The lanes of a plan that the last run which had them began and did not merge.
 pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<String>> {
-    let began = |records: &[Record]| started(records).filter(|it| it.phase == plan.phase).map(|_| records[0].at);
-    let mut logs: Vec<_> =
-        logs(state)?.into_iter().filter_map(|log| Some((began(&log.records)?, log.records))).collect();
-    logs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    let stopped = |lane: &LaneId| {
-        let about = |record: &&Record| record.event.lane() == Some(lane);
-        let last = logs.iter().find(|(_, records)| records.iter().any(|record| about(&record)));
-        let merged = |record: &Record| matches!(record.event, Event::LaneMerged { .. });
-        last.is_some_and(|(_, records)| !records.iter().filter(about).any(merged))
-    };
-    Ok(plan.lanes.iter().filter(|lane| stopped(&lane.id)).map(|lane| lane.id.to_string()).collect())
+    let mut unknown: BTreeSet<&LaneId> = plan.lanes.iter().map(|lane| &lane.id).collect();
+    let mut stopped = BTreeSet::new();
+    for run in runs_of(state, &plan.phase)? {
+        if unknown.is_empty() {
+            break;
+        }
+        let about_lane = |record: &Record| Some((record.event.lane()?.clone(), is_merge(record)));
+        let mut merged: BTreeMap<LaneId, bool> = BTreeMap::new();
+        for (lane, merges) in run.records(|_| true).iter().flatten().filter_map(about_lane) {
+            *merged.entry(lane).or_default() |= merges;
+        }
+        unknown.retain(|lane| match merged.get(*lane) {
+            Some(merged) => {
+                stopped.extend((!merged).then_some(*lane));
+                false
+            }
+            None => true,
+        });
+    }
+    Ok(plan.lanes.iter().filter(|lane| stopped.contains(&lane.id)).map(|lane| lane.id.to_string()).collect())
 }
 
-/// What is known of a run.
-pub(super) struct LogOfRun {
+fn is_merge(record: &Record) -> bool {
+    matches!(record.event, Event::LaneMerged { .. })
+}
+
+/// A run of a phase, of whose log the first line was read.
+pub(super) struct RunOfPhase {
+    run: RunId,
+    began: Timestamp,
+    state: StateDirectory,
+}
+
+impl RunOfPhase {
     /// The words that call Lanewright for it.
-    pub(crate) program: Vec<String>,
-    /// Whether a live process had it just before its log was read.
-    pub(crate) held: bool,
-    pub(crate) records: Vec<Record>,
+    pub(crate) fn program(&self) -> Vec<String> {
+        self.state.program()
+    }
+
+    pub(crate) fn directory(&self) -> RunDirectory {
+        self.state.run(&self.run)
+    }
+
+    /// The records whose event's word is `wanted`, the first one among them; `None`: the log cannot be read, or does not
+    /// begin with the start of its run.
+    pub(crate) fn records(&self, wanted: impl FnMut(&str) -> bool) -> Option<Vec<Record>> {
+        let records = run_log::read_some(&self.directory().log(), wanted).ok()?;
+        started(&records).is_some().then_some(records)
+    }
 }
 
-/// The logs of all runs, those that are kept elsewhere included. Logs that cannot be read are passed over.
-pub(crate) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
-    let look = |(run, state): (RunId, StateDirectory)| {
-        let directory = state.run(&run);
-        let held = is_held(&directory.lock());
-        let records = run_log::read(&directory.log()).ok()?.records;
-        Some(LogOfRun { program: state.program(), held, records })
-    };
-    Ok(all_runs(state)?.into_iter().filter_map(look).collect())
+/// Every run of `phase`, those whose logs are kept elsewhere included, the newest first.
+pub(super) fn runs_of(state: &StateDirectory, phase: &PhaseId) -> Result<Vec<RunOfPhase>> {
+    let begun = |place: &StateDirectory| place.runs_of(phase);
+    let mut runs: Vec<RunOfPhase> = in_all_places(state, begun)?
+        .into_iter()
+        .map(|((began, run), state)| RunOfPhase { run, began, state })
+        .collect();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.began));
+    Ok(runs)
 }
 
 /// Every run and where its log is, those that are kept elsewhere included; the newest first, but for those.
 pub(super) fn all_runs(state: &StateDirectory) -> Result<Vec<(RunId, StateDirectory)>> {
+    let begun = |place: &StateDirectory| Ok(place.runs()?.into_iter().map(|run| ((), run)).collect());
+    Ok(in_all_places(state, begun)?.into_iter().map(|((_, run), state)| (run, state)).collect())
+}
+
+/// The runs that `begun` finds, each once, in the usual place, then in those that checkpoints name.
+fn in_all_places<T>(
+    state: &StateDirectory,
+    begun: impl Fn(&StateDirectory) -> Result<Vec<(T, RunId)>, FileError>,
+) -> Result<Vec<((T, RunId), StateDirectory)>> {
     let usual = state.clone().with_usual_logs();
-    let mut runs: Vec<(RunId, StateDirectory)> = usual.runs()?.into_iter().map(|run| (run, usual.clone())).collect();
-    for place in elsewhere(&usual).into_iter().chain([state.clone()]) {
-        let unknown: Vec<RunId> =
-            place.runs()?.into_iter().filter(|run| runs.iter().all(|(it, _)| it != run)).collect();
-        runs.extend(unknown.into_iter().map(|run| (run, place.clone())));
+    let (mut known, mut runs) = (BTreeSet::new(), Vec::new());
+    let own = Some(state.clone()).filter(|state| state.has_own_log());
+    for place in [usual.clone()].into_iter().chain(elsewhere(&usual)).chain(own) {
+        let unknown = begun(&place)?.into_iter().filter(|(_, run)| known.insert(run.clone()));
+        runs.extend(unknown.map(|run| (run, place.clone())));
     }
     Ok(runs)
 }
 
 /// Where runs have their logs that are not in the usual place, according to their checkpoints.
 fn elsewhere(usual: &StateDirectory) -> Vec<StateDirectory> {
-    let entries = checkpoints::read(&usual.checkpoints()).unwrap_or_default();
-    let places = entries.iter().filter_map(CheckpointEntry::record);
-    let places = places.filter(|record| *record.log_path != usual.run(&record.run_id).log());
-    places
-        .map(|record| record.log_path.to_path_buf())
-        .collect::<BTreeSet<PathBuf>>()
-        .into_iter()
-        .map(|log| usual.clone().with_log(log))
-        .collect()
+    let places = checkpoints::log_paths(&usual.checkpoints()).unwrap_or_default().into_iter();
+    let places = places.filter(|(run, log)| *log != usual.run(run).log()).map(|(_, log)| log);
+    places.collect::<BTreeSet<PathBuf>>().into_iter().map(|log| usual.clone().with_log(log)).collect()
 }
 
 /// A command about a run that can be pasted, wherever the run's files are.

@@ -3,13 +3,13 @@
 
 use std::borrow::{Borrow, Cow};
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::{LARGE, Links, read_with};
 use lanewright_files::{FileError, atomic, directory, if_there, open_error};
-use lanewright_model::{CheckpointRecord, LaneId};
+use lanewright_model::{CheckpointRecord, LaneId, RunId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -94,6 +94,42 @@ pub fn read(path: &Path) -> Result<Vec<CheckpointEntry>, CheckpointsError> {
         Err(error) => CheckpointEntry::Foreign { index, reason: error.to_string() },
     };
     Ok(elements(path, &text)?.into_iter().enumerate().map(entry).collect())
+}
+
+/// The records of the file at `path` that are `wanted`; the others are not kept in memory.
+///
+/// # Errors
+/// [`CheckpointsError`]
+pub fn records(
+    path: &Path,
+    wanted: impl Fn(&CheckpointRecord) -> bool,
+) -> Result<Vec<CheckpointRecord>, CheckpointsError> {
+    let text = read_text(path)?.unwrap_or_default();
+    let records = elements(path, &text)?.into_iter().filter_map(|element| serde_json::from_str(element.get()).ok());
+    Ok(records.filter(wanted).collect())
+}
+
+/// The places of logs that the records of the file at `path` name, each with its run; the rest of a record is not looked
+/// at.
+///
+/// # Errors
+/// [`CheckpointsError`]
+pub fn log_paths(path: &Path) -> Result<BTreeSet<(RunId, PathBuf)>, CheckpointsError> {
+    let text = read_text(path)?.unwrap_or_default();
+    let named = elements(path, &text)?.into_iter().filter_map(|it| serde_json::from_str::<LogPath<'_>>(it.get()).ok());
+    let named: HashSet<LogPath<'_>> = named.collect();
+    Ok(named
+        .into_iter()
+        .filter_map(|it| Some((RunId::new(&it.run_id).ok()?, it.log_path.into_owned().into())))
+        .collect())
+}
+
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct LogPath<'a> {
+    #[serde(borrow)]
+    run_id: Cow<'a, str>,
+    #[serde(borrow)]
+    log_path: Cow<'a, str>,
 }
 
 pub(super) fn lock_of(path: &Path) -> PathBuf {

@@ -228,3 +228,19 @@ fn checkpoint_documentation_covers_every_field() {
         assert!(docs.contains(&format!("\n| `{field}` | ")), "{field} is not explained");
     }
 }
+
+#[test]
+fn log_paths_are_those_of_records_once_each() {
+    let records = [
+        record("r1", Some("A"), Stage::PrePr),
+        record("r1", Some("B"), Stage::PrePr),
+        record("r2", None, Stage::PrePr),
+    ];
+    let odd =
+        r#"{"run_id": "r3"}, 7, {"run_id": "not a run", "log_path": "/l"}, {"run_id": "r4", "log_path": "/a\"b"}"#;
+    let (_directory, path) = file(&edit(&format!("[{odd}]"), &records));
+    let found = log_paths(&path).unwrap().into_iter();
+    let found: Vec<_> = found.map(|(run, log)| (run.to_string(), log.to_string_lossy().into_owned())).collect();
+    let expected = [("r1", "/l"), ("r2", "/l"), ("r4", "/a\"b")].map(|(run, log)| (run.to_owned(), log.to_owned()));
+    assert_eq!(found, expected);
+}

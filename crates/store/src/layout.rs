@@ -55,6 +55,11 @@ impl StateDirectory {
         Self { log: None, ..self }
     }
 
+    /// Whether it is about one run whose log has another place.
+    pub fn has_own_log(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// The words that call Lanewright for these runs: its name, and flags for what is elsewhere than usual.
     pub fn program(&self) -> Vec<String> {
         let flag = |name: &str, path: &Option<PathBuf>| {
@@ -115,23 +120,35 @@ impl StateDirectory {
     /// Every run that has a log here, the newest first. A log that cannot be read counts from its last change. With
     /// `StateDirectory::with_log` it is the one run whose log that is.
     pub fn runs(&self) -> Result<Vec<RunId>, FileError> {
+        Ok(self.begun(|_| true)?.into_iter().map(|(_, run)| run).collect())
+    }
+
+    /// The runs of `phase`, by the first lines of their logs, each with when it began, the newest first. Nothing more is
+    /// read of any log.
+    pub fn runs_of(&self, phase: &PhaseId) -> Result<Vec<(Timestamp, RunId)>, FileError> {
+        self.begun(|first| first.is_some_and(|first| first.phase == *phase))
+    }
+
+    fn begun(&self, wanted: impl Fn(Option<&FirstLine>) -> bool) -> Result<Vec<(Timestamp, RunId)>, FileError> {
         if let Some(log) = &self.log {
-            return Ok(first_line(log).map(|first| first.run_id).into_iter().collect());
+            let first = Head::of(log).first.filter(|first| wanted(Some(first)));
+            return Ok(first.map(|first| (first.ts, first.run_id)).into_iter().collect());
         }
-        let mut runs: Vec<(Timestamp, RunId)> = entries(&self.path())?
-            .into_iter()
-            .filter_map(|path| Some((run_of(&path)?, path)))
-            .filter(|(_, path)| !is_foreign(path))
-            .map(|(run, path)| (began(&path), run))
-            .collect();
+        let begun = |path: PathBuf| {
+            let (run, head) = (run_of(&path)?, Head::of(&path));
+            let is_wanted = !head.is_foreign && wanted(head.first.as_ref());
+            is_wanted.then(|| (head.began(&path), run))
+        };
+        let mut runs: Vec<_> = entries(&self.path())?.into_iter().filter_map(begun).collect();
         runs.sort_unstable_by(|one, other| other.cmp(one));
-        Ok(runs.into_iter().map(|(_, run)| run).collect())
+        Ok(runs)
     }
 
     pub fn has(&self, run: &RunId) -> bool {
-        let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
         let log = self.run(run).log();
-        log.exists() && !self.log.as_ref().is_some_and(of_another) && !is_foreign(&log)
+        let is_another = |first: FirstLine| self.log.is_some() && first.run_id != *run;
+        let is_its = |head: Head| !head.is_foreign && !head.first.is_some_and(is_another);
+        log.exists() && is_its(Head::of(&log))
     }
 
     pub fn run(&self, run: &RunId) -> RunDirectory {
@@ -253,22 +270,48 @@ pub(super) fn run_of(path: &Path) -> Option<RunId> {
 
 /// When a run began according to its log, else when the log was changed last.
 pub(super) fn began(log: &Path) -> Timestamp {
-    let first = first_line(log).map(|first| first.ts);
-    first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
+    Head::of(log).began(log)
 }
 
 fn changed(log: &Path) -> Option<Timestamp> {
     moment(fs::metadata(log).ok()?.modified().ok()?)
 }
 
-/// Whether another program wrote the log at `path`: it names events, and its lines have neither a number nor a checksum.
-/// A damaged log of Lanewright's has either.
-fn is_foreign(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let read = regular_file::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
-    read.is_ok() && !head.starts_with(b"{\"seq\":") && has(b"\"event\"") && !has(b",\"crc\":\"")
+/// What the beginning of a log tells.
+#[derive(Default)]
+struct Head {
+    first: Option<FirstLine>,
+    /// Whether another program wrote it: it names events, and its lines have neither a number nor a checksum. A damaged log
+    /// of Lanewright's has either.
+    is_foreign: bool,
 }
+
+impl Head {
+    /// Nothing is known of a log that cannot be read.
+    fn of(log: &Path) -> Self {
+        let mut bytes = Vec::new();
+        let read = regular_file::open(log).and_then(|file| {
+            let mut file = BufReader::with_capacity(FIRST_LINE, file.take(HEAD));
+            file.read_until(b'\n', &mut bytes)?;
+            let first = serde_json::from_slice(&bytes).ok();
+            if !bytes.starts_with(b"{\"seq\":") {
+                file.read_to_end(&mut bytes)?;
+            }
+            Ok(first)
+        });
+        let has = |part: &[u8]| bytes.windows(part.len()).any(|found| found == part);
+        let is_foreign = || !bytes.starts_with(b"{\"seq\":") && has(b"\"event\"") && !has(b",\"crc\":\"");
+        read.map(|first| Self { first, is_foreign: is_foreign() }).unwrap_or_default()
+    }
+
+    fn began(&self, log: &Path) -> Timestamp {
+        let first = self.first.as_ref().map(|first| first.ts);
+        first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
+    }
+}
+
+/// The first line of a log is rarely longer, in bytes.
+const FIRST_LINE: usize = 2048;
 
 /// How many bytes of a log show which program wrote it.
 const HEAD: u64 = 1 << 16;
@@ -283,13 +326,7 @@ pub(super) fn moment(time: SystemTime) -> Option<Timestamp> {
 struct FirstLine {
     ts: Timestamp,
     run_id: RunId,
-}
-
-fn first_line(log: &Path) -> Option<FirstLine> {
-    let mut line = Vec::new();
-    let file = regular_file::open(log).ok()?;
-    BufReader::new(file.take(HEAD)).read_until(b'\n', &mut line).ok()?;
-    serde_json::from_slice(&line).ok()
+    phase: PhaseId,
 }
 
 #[cfg(test)]
@@ -374,6 +411,29 @@ mod tests {
         }
         let runs: Vec<String> = state.runs().unwrap().into_iter().map(String::from).collect();
         assert_eq!(runs, ["new", "middle", "old", "empty"]);
+    }
+
+    #[test]
+    fn runs_of_phase_are_found_by_first_lines() {
+        let (_root, state) = state();
+        state.create().unwrap();
+        let other = PhaseId::new("P2").unwrap();
+        for (name, phase, millis) in [("old", &phase(), 1), ("other", &other, 2), ("new", &phase(), 3)] {
+            let run = RunId::new(name).unwrap();
+            let mut journal = Journal::create(&state.run(&run).log(), &run, phase).unwrap();
+            journal.append(at(millis), &noted(None, "x")).unwrap();
+            journal.sync().unwrap();
+        }
+        // What follows the first line does not matter.
+        let old = state.run(&RunId::new("old").unwrap()).log();
+        let line = fs::read_to_string(&old).unwrap();
+        fs::write(&old, format!("{line}damaged\n")).unwrap();
+        fs::write(state.path().join("empty.jsonl"), "").unwrap();
+        fs::write(state.path().join("foreign.jsonl"), line.replace("\"seq\":1,", "").replace("crc", "x")).unwrap();
+        let runs = state.runs_of(&phase()).unwrap();
+        let names: Vec<_> = runs.iter().map(|(began, run)| (*began, run.as_str())).collect();
+        assert_eq!(names, [(at(3), "new"), (at(1), "old")]);
+        assert_eq!(state.with_log(old).runs_of(&other).unwrap(), []);
     }
 
     #[test]

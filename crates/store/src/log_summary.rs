@@ -14,7 +14,7 @@ use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::{LaneId, RunId, Timestamp};
 use serde::Deserialize;
 
-use super::layout::{LaneDirectory, StateDirectory, began, moment, run_of};
+use super::layout::{LaneDirectory, RunDirectory, StateDirectory, began, moment, run_of};
 use super::record;
 
 /// How many logs are looked at, those that changed last.
@@ -110,6 +110,13 @@ impl StateDirectory {
             }
         }
         Ok(newest.map(|(_, run)| run))
+    }
+}
+
+impl RunDirectory {
+    /// Whether the log ends with saying that its run is done or rolled back.
+    pub fn is_over(&self) -> bool {
+        log_end(&self.log()).is_ok_and(|end| end.outcome.is_some_and(RunOutcome::is_over))
     }
 }
 
@@ -340,6 +347,8 @@ mod tests {
         let kind_of = |name: &str| name.trim_start_matches('r').parse::<usize>().unwrap() % 4;
         assert_eq!(logs.open.len(), 52);
         assert!(logs.open.iter().all(|run| kind_of(run.as_str()) == 1));
+        let is_over = |number: usize| state.run(&RunId::new(&format!("r{number}")).unwrap()).is_over();
+        assert!(is_over(0) && !is_over(1) && is_over(2) && !is_over(ALONE * 3), "the last one has no log");
     }
 
     #[test]

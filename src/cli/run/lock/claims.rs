@@ -8,14 +8,14 @@ use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
 use lanewright_schedule::{Blocker, Claim, NextLane};
-use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::checkpoints;
 use lanewright_store::lock::{Holder, is_held, named, read_holder};
 use lanewright_store::{LockScope, StateDirectory};
 
 use super::locks::held_lanes;
 use super::refusal::{WAIT, held, in_words};
 use crate::cli::run::intent::PlanFile;
-use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes, started};
+use crate::cli::runs::{decides_whether_unfinished, is_unfinished, newest_of_lanes, runs_of, started};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
 /// An unfinished run without a live process.
@@ -59,10 +59,15 @@ impl LaneClaims {
         }
         let mut known = BTreeSet::new();
         // Locks are looked at before the log that they guard: what a process that has ended wrote is in the log by then.
-        for LogOfRun { program, held, records } in logs(state)? {
-            let Some(started) = started(&records).filter(|it| it.phase == plan.phase && it.base_branch == base) else {
+        for run in runs_of(state, &plan.phase)? {
+            let directory = run.directory();
+            let held = is_held(&directory.lock());
+            // What a finished run merged is all that its log can add.
+            if claims.has_merged_all(plan) && directory.is_over() {
                 continue;
-            };
+            }
+            let Some(records) = run.records(decides_claims()) else { continue };
+            let Some(started) = started(&records).filter(|it| it.base_branch == base) else { continue };
             known.insert(started.run_id.clone());
             claims.merged.extend(merged_in(started, &records));
             claims.merged.extend(merged_by_users(within, base, started, &records)?);
@@ -70,11 +75,18 @@ impl LaneClaims {
                 claims.note_live(state, plan, started);
             } else if is_unfinished(&records) {
                 let owner = last_owner(started, &records);
-                claims.interrupted.push(InterruptedRun { started: started.clone(), owner, program });
+                claims.interrupted.push(InterruptedRun { started: started.clone(), owner, program: run.program() });
             }
         }
-        claims.merged.extend(merged_by_cleaned(within, plan, base, &known)?);
+        if !claims.has_merged_all(plan) {
+            claims.merged.extend(merged_by_cleaned(within, plan, base, &known)?);
+        }
         Ok(claims)
+    }
+
+    /// Whether all lanes are merged that the plan has, or that live sessions have.
+    fn has_merged_all(&self, plan: &Plan) -> bool {
+        plan.lanes.iter().map(|lane| &lane.id).chain(self.live.keys()).all(|lane| self.merged.contains(lane))
     }
 
     fn note_live(&mut self, state: &StateDirectory, plan: &Plan, started: &RunStarted) {
@@ -187,14 +199,23 @@ fn last_owner(started: &RunStarted, records: &[Record]) -> Owner {
 pub(crate) fn merged_before(state: &StateDirectory, plan: &PlanFile, base: &str) -> Result<BTreeSet<LaneId>> {
     let same_place = |other: &Path| other.starts_with(&plan.path) || plan.path.starts_with(other);
     let mut merged = BTreeSet::new();
-    for LogOfRun { records, .. } in logs(state)? {
-        let of_plan =
-            |it: &&RunStarted| it.phase == plan.plan.phase && it.base_branch == base && same_place(&it.plan_path);
+    for run in runs_of(state, &plan.plan.phase)? {
+        if plan.plan.lanes.iter().all(|lane| merged.contains(&lane.id)) {
+            break;
+        }
+        let of_plan = |it: &&RunStarted| it.base_branch == base && same_place(&it.plan_path);
+        let Some(records) = run.records(decides_claims()) else { continue };
         if let Some(started) = started(&records).filter(of_plan) {
             merged.extend(merged_in(started, &records));
         }
     }
     Ok(merged)
+}
+
+/// Which of a log's events have to be seen for what a run merged and whether it is unfinished.
+fn decides_claims() -> impl FnMut(&str) -> bool {
+    let mut decides = decides_whether_unfinished();
+    move |word| decides(word) || ["lane_merged", "pull_request_opened"].contains(&word)
 }
 
 /// The lanes that a run merged into its base and did not roll back.
@@ -230,18 +251,21 @@ fn merged_by_cleaned(
     plan: &Plan,
     base: &str,
     known: &BTreeSet<RunId>,
-) -> Result<Vec<LaneId>> {
-    let Some(tip) = within.repository.branch_commit(base)? else { return Ok(Vec::new()) };
-    let mut merged = Vec::new();
-    for entry in checkpoints::read(&within.state.checkpoints())? {
-        let CheckpointEntry::Record(record) = entry else { continue };
+) -> Result<BTreeSet<LaneId>> {
+    let Some(tip) = within.repository.branch_commit(base)? else { return Ok(BTreeSet::new()) };
+    let records = checkpoints::records(&within.state.checkpoints(), |record| {
         let ours = record.phase == plan.phase && *record.base_branch == *base && !known.contains(&record.run_id);
-        let done = record.stage == Stage::PrePr && record.status == CheckpointStatus::Complete;
-        if let (true, Some(lane), Some(head)) = (ours && done, record.lane, record.head_sha)
-            && (within.repository.is_ancestor(&head, &tip).unwrap_or(false)
-                || within.repository.names_lane(&tip, &record.run_id, &lane)?)
+        ours && record.stage == Stage::PrePr && record.status == CheckpointStatus::Complete
+    })?;
+    let heads = records.iter().filter_map(|record| record.head_sha.clone()).collect();
+    let held = within.repository.held_by(&tip, &heads).unwrap_or_default();
+    let mut merged = BTreeSet::new();
+    for record in records {
+        let (Some(lane), Some(head)) = (record.lane, record.head_sha) else { continue };
+        if !merged.contains(&lane)
+            && (held.contains(&head) || within.repository.names_lane(&tip, &record.run_id, &lane)?)
         {
-            merged.push(lane);
+            merged.insert(lane);
         }
     }
     Ok(merged)

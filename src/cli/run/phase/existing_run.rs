@@ -33,11 +33,13 @@ pub(super) fn latest_run(
     if request.intent == Intent::Rollback {
         return Ok(None);
     }
+    let decides = |word: &str| word.starts_with("run_") || ["lane_rolled_back", "rollback_begun"].contains(&word);
     let is_same = |run: &RunId| {
-        let Ok(log) = run_log::read(&state.run(run).log()) else { return false };
-        started(&log.records).is_some_and(same) && last_outcome(&log.records) != Some(RunOutcome::RolledBack)
+        let Ok(records) = run_log::read_some(&state.run(run).log(), decides) else { return false };
+        started(&records).is_some_and(same) && last_outcome(&records) != Some(RunOutcome::RolledBack)
     };
-    Ok(state.runs()?.into_iter().find(is_same).map(|run| (run, Progress::Complete)))
+    let mut runs = state.runs_of(&plan.phase)?.into_iter().map(|(_, run)| run);
+    Ok(runs.find(is_same).map(|run| (run, Progress::Complete)))
 }
 
 pub(crate) fn no_run(within: &RepositoryContext, plan: &PlanFile, intent: Intent) -> Result<anyhow::Error> {
