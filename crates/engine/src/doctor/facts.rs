@@ -66,6 +66,7 @@ pub enum LogSeen {
     Unreadable(String),
     /// Every line before the end is a record.
     Whole {
+        /// Of a run that is done, only those of its resumes.
         records: Vec<Record>,
         /// Whether the log ends with something that is not a record.
         torn: bool,
@@ -173,7 +174,7 @@ pub struct SharedFacts {
     pub held: Vec<RunId>,
     /// The same by their phase, where they work on its branches.
     pub held_phases: BTreeMap<PhaseId, RunId>,
-    /// The records that it should hold, of every run whose log can be read.
+    /// The records that it should hold, of every run whose log can be read, if it cannot be read itself.
     pub known_records: Vec<CheckpointRecord>,
     pub held_slots: BTreeSet<PathBuf>,
     /// Whether every run's log is complete.

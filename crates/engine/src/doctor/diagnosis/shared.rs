@@ -1,8 +1,10 @@
 //! What all runs share: checkpoints, slots, locks of git's, refs, supervisors, disks.
 
+use std::collections::BTreeMap;
+
 use lanewright_git::Slot;
 use lanewright_model::text::{counted, shell_line};
-use lanewright_model::{CheckpointRecord, RunId};
+use lanewright_model::{CheckpointRecord, LaneId, PhaseId, RunId, Stage};
 
 use crate::doctor::{Facts, Finding, IndexTrouble, Kind, Repair, RunFacts, Severity, is_same_record};
 
@@ -59,7 +61,11 @@ fn checkpoints(facts: &Facts) -> Vec<Finding> {
                 }
             }]
         }
-        Some(Ok(records)) => facts.runs.iter().filter_map(|run| outdated_checkpoints(facts, run, records)).collect(),
+        Some(Ok(records)) => {
+            // Of two records of a stage the last one counts.
+            let found: CurrentRecords<'_> = records.iter().map(|record| (key(record), record)).collect();
+            facts.runs.iter().filter_map(|run| outdated_checkpoints(facts, run, &found)).collect()
+        }
         None => Vec::new(),
     }
 }
@@ -68,17 +74,18 @@ fn while_held(run: &RunId) -> String {
     format!("a live session writes it too; stop it first: {}", shell_line(["lanewright", "stop", run.as_str()]))
 }
 
-fn outdated_checkpoints(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<Finding> {
-    let key = |record: &CheckpointRecord| (record.run_id.clone(), record.lane.clone(), record.stage);
-    let current = |record: &CheckpointRecord| {
-        let mut known = found.iter().filter(|known| key(known) == key(record) && known.phase == record.phase);
-        known.next_back()
-    };
-    let behind = run
-        .checkpoints
-        .records
-        .iter()
-        .filter(|record| current(record).is_none_or(|known| !is_same_record(known, record)));
+type Key<'r> = (&'r RunId, &'r PhaseId, Option<&'r LaneId>, Stage);
+
+type CurrentRecords<'r> = BTreeMap<Key<'r>, &'r CheckpointRecord>;
+
+fn key(record: &CheckpointRecord) -> Key<'_> {
+    (&record.run_id, &record.phase, record.lane.as_ref(), record.stage)
+}
+
+fn outdated_checkpoints(facts: &Facts, run: &RunFacts, found: &CurrentRecords<'_>) -> Option<Finding> {
+    let current = |record: &CheckpointRecord| found.get(&key(record)).copied();
+    let records = run.checkpoints.records.iter();
+    let behind = records.filter(|record| current(record).is_none_or(|known| !is_same_record(known, record)));
     let behind: Vec<CheckpointRecord> = behind.cloned().collect();
     if behind.is_empty() {
         return None;

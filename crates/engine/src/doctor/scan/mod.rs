@@ -1,9 +1,10 @@
 //! Collects the facts about runs from the store, from git and from the processes. Nothing here writes a byte.
 
+mod checkpoints;
 mod shared;
 mod traces;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +16,10 @@ use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use lanewright_programs::process;
 use lanewright_schedule::{Fault, RunState};
-use lanewright_store::checkpoints::{self, CheckpointEntry};
+use lanewright_store::checkpoints::records;
 use lanewright_store::recovery::run_log::salvage;
 use lanewright_store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
 use lanewright_view::RunHistory;
-use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
 use lanewright_view::contract::tasks::task_file;
 
 use crate::at_resume::agent_names::with_recorded_names;
@@ -45,21 +45,26 @@ pub struct Scope<'a> {
 }
 
 pub fn scan(scope: &Scope<'_>) -> Result<Facts> {
-    let checkpoints = checkpoints::read(&scope.state.checkpoints());
-    let records: Vec<CheckpointRecord> =
-        checkpoints.iter().flatten().filter_map(CheckpointEntry::record).cloned().collect();
-    let all = traces::known_runs(scope, &records)?;
-    let every = all.into_iter().map(|run| run_facts(scope, run, &records)).collect::<Result<Vec<_>, _>>()?;
-    let checkpoints = checkpoints.map(|_| records).map_err(|error| error.to_string());
+    let checkpoints = records(&scope.state.checkpoints(), |_| true).map_err(|error| error.to_string());
+    let records = checkpoints.as_deref().unwrap_or_default();
+    let all = traces::known_runs(scope, records)?;
+    let mut by_run: BTreeMap<&RunId, Vec<&CheckpointRecord>> = BTreeMap::new();
+    records.iter().for_each(|record| by_run.entry(&record.run_id).or_default().push(record));
+    let facts = |run: RunId| {
+        let own = by_run.get(&run).map(Vec::as_slice).unwrap_or_default();
+        run_facts(scope, run, own).map(RunFacts::without_details)
+    };
+    let every = all.into_iter().map(facts).collect::<Result<Vec<_>, _>>()?;
     let shared = shared::shared_facts(scope, &every, checkpoints)?;
     let asked = |run: &RunFacts| scope.only.is_none_or(|only| *only == run.run);
     Ok(Facts { runs: every.into_iter().filter(asked).collect(), shared })
 }
 
-fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts> {
+/// `own`: what `checkpoints.json` holds of the run.
+fn run_facts(scope: &Scope<'_>, run: RunId, own: &[&CheckpointRecord]) -> Result<RunFacts> {
     let directory = scope.state.run(&run);
     let held = !scope.ours.contains(&run) && lock::is_held(&directory.lock());
-    let log_path = traces::log_path(&directory, &run, records);
+    let log_path = traces::log_path(&directory, own);
     let log = log_seen(&log_path, &run, held);
     let mut facts = RunFacts {
         log_path,
@@ -85,11 +90,10 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
     if held {
         return Ok(facts);
     }
-    let own: Vec<&CheckpointRecord> = records.iter().filter(|record| record.run_id == facts.run).collect();
     if let Some(mut expected) = facts.expected.take() {
         inspect_plan(scope, &mut facts, &mut expected, written);
         let events = facts.log.certain().unwrap_or_default();
-        facts.checkpoints = expected_checkpoints(scope, &facts.log_path, events, &own);
+        facts.checkpoints = checkpoints::expected(scope, &facts.log_path, events, own);
         facts.jobs = jobs(&directory, &expected);
         let base = scope.repository.target_of(&branch_reference(&expected.started.base_branch))?;
         facts.base_missing =
@@ -101,7 +105,7 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         facts.tasks = tasks(&expected, lanes, events);
         facts.expected = Some(expected);
     } else {
-        facts.traces = Some(traces::find(scope, &facts, records)?);
+        facts.traces = Some(traces::find(scope, &facts, own)?);
     }
     Ok(facts)
 }
@@ -137,6 +141,21 @@ fn inspect_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected
     }
     if let (None, Some(source)) = (&expected.state, &facts.plan.source) {
         let _ = expected.replay(source, events);
+    }
+}
+
+impl RunFacts {
+    /// Without what no finding about a run that is done needs: there may be thousands of them.
+    fn without_details(mut self) -> Self {
+        if let (Some(expected), LogSeen::Whole { records, torn: false }) = (&mut self.expected, &mut self.log)
+            && expected.done()
+        {
+            expected.state = None;
+            // Those name what the pinned plan alone has.
+            records.retain(|record| matches!(record.event, Event::RunResumed { .. }));
+            records.shrink_to_fit();
+        }
+        self
     }
 }
 
@@ -181,34 +200,6 @@ fn run_of_log(records: &[Record]) -> Option<&RunId> {
 fn pinned(directory: &RunDirectory, log: &LogSeen) -> Option<Result<Vec<u8>, String>> {
     fs::symlink_metadata(directory.plan()).ok()?;
     Some(pinned_text(directory, log.certain().unwrap_or_default()).map_err(|error| error.to_string()))
-}
-
-fn expected_checkpoints(
-    scope: &Scope<'_>,
-    log_path: &Path,
-    events: &[Record],
-    found: &[&CheckpointRecord],
-) -> NewestCheckpoints {
-    let files = RunFiles {
-        log_path: log_path.to_owned(),
-        checkpoint_path: scope.state.checkpoints(),
-        program: vec!["lanewright".to_owned()],
-        repository: scope.repository.main_worktree().to_owned(),
-    };
-    let mut fold = CheckpointFold::new(files, RunHistory::default());
-    let mut checkpoints = NewestCheckpoints { late: !has_ended(events), ..NewestCheckpoints::default() };
-    for record in events.iter().flat_map(|record| fold.apply(record)) {
-        checkpoints.records.retain(|known| (&known.lane, known.stage) != (&record.lane, record.stage));
-        checkpoints.records.push(record);
-        checkpoints.late = checkpoints.late || are_found(&checkpoints.records, found);
-    }
-    checkpoints
-}
-
-/// Whether the checkpoints are those that were `found`, in any order.
-fn are_found(checkpoints: &[CheckpointRecord], found: &[&CheckpointRecord]) -> bool {
-    let is_there = |record: &CheckpointRecord| found.iter().any(|known| is_same_record(record, known));
-    checkpoints.len() == found.len() && checkpoints.iter().all(is_there)
 }
 
 /// Whether the last process of a run ended normally, and so wrote the files that follow from its log.

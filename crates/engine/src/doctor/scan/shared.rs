@@ -17,12 +17,16 @@ pub(super) fn shared_facts(
     checkpoints: Result<Vec<CheckpointRecord>, String>,
 ) -> Result<SharedFacts> {
     let pools = pools(scope, runs);
+    let known_records = match &checkpoints {
+        Ok(_) => Vec::new(),
+        Err(_) => runs.iter().flat_map(|run| run.checkpoints.records.clone()).collect(),
+    };
     let mut shared = SharedFacts {
         checkpoints_path: scope.state.checkpoints(),
         checkpoints: Some(checkpoints),
         held: runs.iter().filter(|run| run.held).map(|run| run.run.clone()).collect(),
         held_phases: held_phases(runs),
-        known_records: runs.iter().flat_map(|run| run.checkpoints.records.clone()).collect(),
+        known_records,
         held_slots: runs.iter().flat_map(|run| &run.holdings).map(|it| it.holding.worktree.path.clone()).collect(),
         all_known: runs.iter().all(is_known),
         ..SharedFacts::default()

@@ -45,16 +45,20 @@ pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> Res
     Ok(runs.into_iter().collect())
 }
 
-pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[CheckpointRecord]) -> PathBuf {
+/// `own`: what `checkpoints.json` holds of the run.
+pub(super) fn log_path(directory: &RunDirectory, own: &[&CheckpointRecord]) -> PathBuf {
     let usual = directory.log();
-    let named = records.iter().filter(|record| record.run_id == *run).map(|record| &record.log_path);
-    let mut elsewhere = named.filter(|path| !usual.exists() && path.is_absolute() && path.exists());
+    if usual.exists() {
+        return usual;
+    }
+    let named = own.iter().map(|record| &record.log_path);
+    let mut elsewhere = named.filter(|path| path.is_absolute() && path.exists());
     elsewhere.next_back().map_or(usual, |path| path.to_path_buf())
 }
 
 /// Finds everything that has the names of the run's lanes and agents.
-pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<RunTraces> {
-    let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
+pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, own: &[&CheckpointRecord]) -> Result<RunTraces> {
+    let own: Vec<CheckpointRecord> = own.iter().map(|&record| record.clone()).collect();
     let slots = pool(scope.repository, scope.worktree_root).inspect_slots()?;
     let holds = |holder: &Option<lanewright_git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
     let slots = slots.into_iter().filter(|slot| slot.holder.as_ref().is_ok_and(holds)).collect();
