@@ -38,15 +38,27 @@ const LARGEST: usize = 9_500_000;
 /// The page. Where it gets too large, texts, outputs and changes are cut, with a note.
 pub(super) fn html(report: &ExecutionReport<'_>) -> io::Result<String> {
     let environment = environment().map_err(io::Error::other)?;
-    let mut limits = Limits::for_lanes(report.lanes.len());
-    loop {
-        let text = render(&environment, report, limits).map_err(io::Error::other)?;
-        match limits.halved().filter(|_| text.len() > LARGEST) {
-            Some(less) => limits = less,
-            None => return Ok(text),
+    let render = |limits| render(&environment, report, limits).map_err(io::Error::other);
+    let all = Limits::for_lanes(report.lanes.len());
+    // Of thousands of lanes even the smallest page is too large, and all others would be made in vain.
+    if let Some(least) = all.last().filter(|_| report.lanes.len() * LANE > LARGEST) {
+        let text = render(*least)?;
+        if text.len() > LARGEST {
+            return Ok(text);
         }
     }
+    let mut text = String::new();
+    for limits in all {
+        text = render(limits)?;
+        if text.len() <= LARGEST {
+            break;
+        }
+    }
+    Ok(text)
 }
+
+/// About what a merged lane takes of a page at least, in bytes.
+const LANE: usize = 3200;
 
 fn render(environment: &Environment<'_>, report: &ExecutionReport<'_>, limits: Limits) -> Result<String, Error> {
     let page = page(report, limits);

@@ -26,12 +26,14 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn for_lanes(lanes: usize) -> Self {
-        Self { text: 4000, lines: 40, changes: (2_000_000 / lanes.max(1)).min(100_000) }
+    /// From those that show most to those that show least.
+    pub(super) fn for_lanes(lanes: usize) -> Vec<Self> {
+        let most = Self { text: 4000, lines: 40, changes: (2_000_000 / lanes.max(1)).min(100_000) };
+        std::iter::successors(Some(most), |limits| limits.halved()).collect()
     }
 
     /// `None`: less would say nothing.
-    pub(super) fn halved(self) -> Option<Self> {
+    fn halved(self) -> Option<Self> {
         let Self { text, lines, changes } = self;
         (text > 60).then_some(Self { text: text / 2, lines: lines.div_ceil(2), changes: changes / 2 })
     }
