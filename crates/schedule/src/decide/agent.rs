@@ -170,7 +170,7 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
             let asked = outage.retry_after.unwrap_or_default().min(LONGEST_BACKOFF);
             backoff(first, &format!("{key}/wait"), outage.waits + 1).max(asked)
         }
-        _ => backoff(first, &key, count + u32::from(level == RetryLevel::Rollback)),
+        _ => backoff(first, &key, used + u32::from(level != RetryLevel::Wait)),
     };
     let not_before = deciding.now.plus(delay);
     deciding.note(Event::RetryPlanned { lane: plan.id.clone(), agent: name.clone(), level, not_before, checkpoint });
@@ -189,5 +189,48 @@ pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize
             let failure = Failure::new(FailureKind::Rejected, reason);
             deciding.note_failure(lane, Some(agent), Some(&task.id), failure);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use lanewright_model::testing::run_started;
+
+    use super::*;
+    use crate::decide::Decisions;
+    use crate::sample_plans::{lane, moment, plan};
+    use crate::state::RunState;
+    use crate::state::agent::PastFailure;
+
+    /// The level and the delay of the retry after the agent failed `failures` times in the same way.
+    fn planned_after(failures: u32, retries: u32) -> (RetryLevel, Duration) {
+        let mut state = RunState::new(Arc::new(plan(vec![Lane { retries, ..lane("A", &[], 1, &[]) }], &[])));
+        state.started = Some(Box::new(run_started()));
+        let failure = Failure::new(FailureKind::Crash, "why");
+        let task = Some(state.plan.lanes[0].agents[0].tasks[0].id.clone());
+        let worker = &mut state.lanes[0].attempts.agents_mut()[0];
+        worker.past = (1..=failures)
+            .map(|attempt| PastFailure { task: task.clone(), attempt, failure: failure.clone(), signature: "x".into() })
+            .collect();
+        worker.retries = failures - 1;
+        let mut deciding = Deciding { state: &state, now: moment(0), out: Decisions::default(), places: 1 };
+        retry(&mut deciding, LaneIndex(0), 0, &failure);
+        match &deciding.out.events[..] {
+            [Event::RetryPlanned { level, not_before, .. }] => (*level, not_before.since(moment(0))),
+            events => panic!("{events:?}"),
+        }
+    }
+
+    #[test]
+    fn delay_before_last_attempt_follows_attempts_made() {
+        let first = run_started().options.backoff;
+        let (level, delay) = planned_after(3, 30);
+        assert_eq!(level, RetryLevel::Rollback, "the same failure again and again");
+        assert!(delay <= 4 * first, "{delay:?}");
+        assert_eq!(planned_after(3, 2), (level, delay));
+        assert_eq!(planned_after(1, 30).0, RetryLevel::Retry);
     }
 }
