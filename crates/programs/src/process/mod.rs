@@ -29,7 +29,7 @@ pub use launch::{
 };
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, make_room, observe};
-pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
+pub use output::{NewLines, both_ends, each_line, last_line, last_lines_start, lines_since, same_line, tail};
 pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
 pub use sweep::sweep;

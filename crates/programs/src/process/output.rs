@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::safe_text::last_shown;
+
 /// How much of the end of the output is looked at for its last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
 
@@ -15,8 +17,11 @@ const LAST_LINE_BYTES: u64 = 4 * 1024;
 /// The longest piece of output that is looked at as one line.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// How much output one call of [`lines_since`] reads at most.
+/// How much output one call of [`lines_since`] reads at most, and so the longest piece of a line that is shown as one.
 const CHUNK_BYTES: u64 = 256 * 1024;
+
+/// How much is looked at in one step to find the ends of lines.
+const BLOCK_BYTES: usize = 64 * 1024;
 
 /// The last `count` lines that are not blank, oldest first, without escape sequences and control characters.
 /// Looks at the last 64 KiB; output that does not exist has no lines.
@@ -61,8 +66,9 @@ pub struct NewLines {
     pub next: u64,
 }
 
-/// The lines written since byte `offset`, at most 256 KiB of them. A last line without its end is left for the next
-/// call, unless `ended` says that no more will be written. Output that does not exist has no lines.
+/// The lines written since byte `offset`, at most 256 KiB of them. A longer line comes in pieces. A last line without its
+/// end is left for the next call, unless `ended` says that no more will be written. Output that does not exist has no
+/// lines.
 pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLines> {
     let Some(mut file) = open(output)? else { return Ok(NewLines { lines: Vec::new(), next: offset }) };
     file.seek(SeekFrom::Start(offset))?;
@@ -71,11 +77,85 @@ pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLin
     let full = bytes.len() as u64 == CHUNK_BYTES;
     match bytes.iter().rposition(|&byte| byte == b'\n') {
         Some(end) if full || !ended => bytes.truncate(end + 1),
-        None if !full && !ended => bytes.clear(),
+        None if full => bytes.truncate(whole_characters(&bytes)),
+        None if !ended => bytes.clear(),
         _ => {}
     }
     let text = String::from_utf8_lossy(&bytes);
     Ok(NewLines { lines: text.lines().map(last_shown).collect(), next: offset + bytes.len() as u64 })
+}
+
+/// The length of `bytes` without a character that is cut off at the end.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let is_first = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
+    let last = bytes.iter().rposition(is_first).unwrap_or_default();
+    let is_cut = bytes.get(last).is_some_and(|first| first.leading_ones() as usize > bytes.len() - last);
+    if is_cut { last } else { bytes.len() }
+}
+
+/// Where the last `count` lines of `output` begin, in bytes from the start, for [`lines_since`]; reads only these lines. A
+/// line without an end is one, and so is each piece of a line longer than 256 KiB.
+pub fn last_lines_start(output: &Path, count: usize) -> io::Result<u64> {
+    let Some(file) = open(output)? else { return Ok(0) };
+    let length = file.metadata()?.len();
+    let longest = u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(CHUNK_BYTES);
+    let nearest = length.saturating_sub(longest);
+    let mut block = vec![0; BLOCK_BYTES];
+    // The end of the last line is the end of the file.
+    let (mut start, mut left) = (length.saturating_sub(1), count);
+    while start > nearest {
+        let size = usize::try_from(start - nearest).map_or(BLOCK_BYTES, |rest| rest.min(BLOCK_BYTES));
+        start -= size as u64;
+        file.read_exact_at(&mut block[..size], start)?;
+        let ends = ends_of_lines(&block[..size]);
+        if ends >= left {
+            let end = nth_end(&block[..size], ends - left);
+            return Ok(start + end as u64 + 1);
+        }
+        left -= ends;
+    }
+    Ok(nearest)
+}
+
+/// Where the line begins in the file at `copy` that begins at `offset` in `original`: a copy has the same lines with other
+/// contents, such as one without secrets.
+pub fn same_line(original: &File, offset: u64, copy: &Path) -> io::Result<u64> {
+    let mut block = vec![0; BLOCK_BYTES];
+    let (mut position, mut left) = (0, 0);
+    while position < offset {
+        let size = usize::try_from(offset - position).map_or(BLOCK_BYTES, |rest| rest.min(BLOCK_BYTES));
+        let read = original.read_at(&mut block[..size], position)?;
+        if read == 0 {
+            break;
+        }
+        left += ends_of_lines(&block[..read]);
+        position += read as u64;
+    }
+    let Some(copy) = open(copy)? else { return Ok(0) };
+    let mut position = 0;
+    while left > 0 {
+        let read = copy.read_at(&mut block, position)?;
+        let ends = ends_of_lines(&block[..read]);
+        if ends >= left {
+            return Ok(position + nth_end(&block[..read], left - 1) as u64 + 1);
+        }
+        if read == 0 {
+            break;
+        }
+        left -= ends;
+        position += read as u64;
+    }
+    Ok(position)
+}
+
+fn ends_of_lines(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// Where the end of a line is that `number` others come before.
+fn nth_end(bytes: &[u8], number: usize) -> usize {
+    let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    ends.nth(number).map_or(bytes.len(), |(at, _)| at)
 }
 
 /// Hands over line after line, each with its end, for as long as `act` says that it wants more. A line of more than
@@ -157,6 +237,40 @@ mod tests {
         assert_eq!(tail(missing, 3).unwrap(), [""; 0]);
         assert_eq!(last_line(missing).unwrap(), None);
         assert_eq!(lines_since(missing, 7, true).unwrap(), NewLines { lines: vec![], next: 7 });
+    }
+
+    #[test]
+    fn a_long_line_comes_in_pieces_of_whole_characters() {
+        let piece = |text: &str| {
+            let bytes = text.repeat(1 << 18);
+            let new = with_output(bytes.as_bytes(), |path| lines_since(path, 0, true).unwrap());
+            assert_eq!(new.lines.iter().map(|line| line.len() as u64).collect::<Vec<_>>(), [new.next]);
+            (1 << 18) - new.next
+        };
+        assert_eq!([piece("x"), piece("ä"), piece("€"), piece("😀")], [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn the_last_lines_are_found_from_the_end() {
+        let start = |bytes: &[u8], count| with_output(bytes, |path| last_lines_start(path, count).unwrap());
+        let bytes = b"one\n\nthree\nfour";
+        assert_eq!([1, 2, 3, 4, 5].map(|count| start(bytes, count)), [11, 5, 4, 0, 0]);
+        assert_eq!([1, 2].map(|count| start(b"one\ntwo\n", count)), [4, 0]);
+        assert_eq!(start(b"", 3), 0);
+        let long = [&b"one\n"[..], &vec![b'x'; 5 << 18]].concat();
+        assert_eq!([1, 2, 6].map(|count| start(&long, count)), [(4 << 18) + 4, (3 << 18) + 4, 0]);
+        assert_eq!(last_lines_start(Path::new("/nonexistent/output.log"), 3).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_line_is_found_again_in_a_copy() {
+        let original = tempfile::NamedTempFile::new().unwrap();
+        fs::write(original.path(), "secret\n\ntwo\nthree").unwrap();
+        let again = |offset, copy: &str| {
+            with_output(copy.as_bytes(), |path| same_line(original.as_file(), offset, path).unwrap())
+        };
+        assert_eq!([0, 7, 8, 12].map(|offset| again(offset, "[redacted]\n\ntwo\nthree\n")), [0, 11, 12, 16]);
+        assert_eq!(again(12, "short\n"), 6);
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl<'a> Elsewhere<'a> {
         }
     }
 
+    /// Whether a job of an engine has the lane.
+    pub(super) fn has(&self, lane: Option<&LaneId>) -> bool {
+        lane.is_some_and(|lane| self.placed.contains_key(lane))
+    }
+
     /// What was printed since it was asked for last.
     pub(crate) fn news(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();

@@ -1,6 +1,7 @@
 //! How lines of output are shown: below headers of their jobs, or, of several lanes, each with its lane.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 use anyhow::Result;
 use chrono::FixedOffset;
@@ -25,7 +26,7 @@ pub(super) struct Job {
 
 impl Job {
     /// The lane, or the run for its own gates.
-    fn label(&self) -> &str {
+    pub(super) fn label(&self) -> &str {
         self.id.lane.as_ref().map_or("run", LaneId::as_str)
     }
 }
@@ -37,6 +38,12 @@ pub(crate) enum Entry {
     Ended,
 }
 
+impl Entry {
+    fn is_line(&self) -> bool {
+        matches!(self, Self::Line(..))
+    }
+}
+
 pub(crate) struct Lines<'a> {
     context: &'a Context,
     /// The lanes whose names begin the lines, each in its colour; `None`: jobs have headers.
@@ -46,7 +53,7 @@ pub(crate) struct Lines<'a> {
     /// The job that the last line was of, in each lane.
     last: HashMap<String, JobId>,
     /// Entries that are not printed yet because only the last ones of each lane are wanted.
-    held: Option<(usize, Vec<(Job, Entry)>)>,
+    held: Option<Held>,
     /// What is to be printed next.
     text: String,
 }
@@ -58,23 +65,19 @@ impl<'a> Lines<'a> {
 
     /// Holds everything back until [`Lines::release`], and then prints the last `tail` lines of each lane.
     pub(crate) fn hold(&mut self, tail: usize) {
-        self.held = Some((tail, Vec::new()));
+        self.held = Some(Held { tail, added: 0, lanes: HashMap::new() });
     }
 
-    pub(crate) fn add(&mut self, job: &Job, entry: Entry) {
-        let Some((tail, held)) = &mut self.held else { return self.format(job, &entry) };
-        held.push((job.clone(), entry));
-        // Memory is bounded by what may be printed, not by what was written.
-        if held.len() > LARGE.max(2 * *tail * held_lanes(held)) {
-            keep_last(held, *tail);
+    pub(crate) fn add(&mut self, job: &Rc<Job>, entry: Entry) {
+        match &mut self.held {
+            Some(held) => held.add(job, entry),
+            None => self.format(job, &entry),
         }
     }
 
     pub(crate) fn release(&mut self) -> Result<()> {
-        if let Some((tail, mut held)) = self.held.take() {
-            keep_last(&mut held, tail);
-            held.iter().for_each(|(job, entry)| self.format(job, entry));
-        }
+        let held = self.held.take().map(Held::into_entries).unwrap_or_default();
+        held.iter().for_each(|(job, entry)| self.format(job, entry));
         self.print()
     }
 
@@ -146,33 +149,50 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// How many entries are held before those are dropped that will not be printed.
-const LARGE: usize = 10_000;
-
 /// The cells of the longest name.
 pub(crate) const NAME: usize = 24;
 
 /// Those of lanes, in turn.
 const COLOURS: [Tone; 6] = [Tone::Busy, Tone::Good, Tone::Warn, Tone::Blue, Tone::Magenta, Tone::Strong];
 
-fn held_lanes(held: &[(Job, Entry)]) -> usize {
-    held.iter().map(|(job, _)| job.label()).collect::<std::collections::HashSet<_>>().len()
+/// The last lines of each lane, and what says of which jobs they are.
+struct Held {
+    tail: usize,
+    /// How many entries were added: their order.
+    added: usize,
+    lanes: HashMap<String, LastOfLane>,
 }
 
-/// Keeps the last `tail` lines of each lane, and what says of which jobs they are.
-fn keep_last(held: &mut Vec<(Job, Entry)>, tail: usize) {
-    let mut left: HashMap<String, usize> = HashMap::new();
-    let mut kept: Vec<(Job, Entry)> = Vec::new();
-    for (job, entry) in std::mem::take(held).into_iter().rev() {
-        let room = left.entry(job.label().to_owned()).or_insert(tail);
-        let is_line = matches!(entry, Entry::Line(..));
-        if *room > 0 {
-            *room -= usize::from(is_line);
-            kept.push((job, entry));
+#[derive(Default)]
+struct LastOfLane {
+    entries: VecDeque<(usize, Rc<Job>, Entry)>,
+    lines: usize,
+}
+
+impl Held {
+    fn add(&mut self, job: &Rc<Job>, entry: Entry) {
+        let last = match self.lanes.get_mut(job.label()) {
+            Some(last) => last,
+            None => self.lanes.entry(job.label().to_owned()).or_default(),
+        };
+        last.lines += usize::from(entry.is_line());
+        last.entries.push_back((self.added, Rc::clone(job), entry));
+        self.added += 1;
+        while let Some((_, _, oldest)) = last.entries.front() {
+            let is_line = oldest.is_line();
+            if last.lines < self.tail || last.lines == self.tail && is_line {
+                break;
+            }
+            last.lines -= usize::from(is_line);
+            last.entries.pop_front();
         }
     }
-    kept.reverse();
-    *held = kept;
+
+    fn into_entries(self) -> Vec<(Rc<Job>, Entry)> {
+        let mut all: Vec<_> = self.lanes.into_values().flat_map(|last| last.entries).collect();
+        all.sort_by_key(|(number, ..)| *number);
+        all.into_iter().map(|(_, job, entry)| (job, entry)).collect()
+    }
 }
 
 fn named(job: &Job) -> String {

@@ -2,10 +2,13 @@
 
 mod elsewhere;
 mod lines;
+mod tail;
 mod working;
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -18,6 +21,7 @@ use crate::cli::{Context, ExitStatus, now};
 use crate::progress::styles_for;
 use elsewhere::Elsewhere;
 use lanewright_agents::runner::Stream;
+use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{AgentName, JobId, LaneId, Plan, Redactor, Timestamp};
 use lanewright_programs::process::{self, NewLines};
@@ -37,18 +41,17 @@ pub(crate) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
     let selection = Selection { lanes, agent, since: arguments.since.map(|since| moment(since, now())) };
     let lanes = selection.named_lanes(plan.as_ref(), &records);
     let offset = Local::now().offset().fix();
-    let mut lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset);
-    arguments.tail.into_iter().for_each(|tail| lines.hold(tail));
+    let lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset);
     let runners = plan.as_ref().filter(|_| !arguments.raw);
     let mut printed = Printed::new(selection, &directory, runners, lines);
     // What jobs elsewhere print is in words.
     printed.elsewhere = runners.map(|plan| Elsewhere::new(context, &run, plan));
+    printed.tail = arguments.tail;
     if arguments.follow {
         follow(&mut printed)?;
     } else {
         printed.learn(&records);
         printed.print(true)?;
-        printed.lines.release()?;
     }
     context.printer.note(match (printed.jobs.as_slice(), printed.left_out) {
         ([], 0) => "Nothing was written yet.".to_owned(),
@@ -116,7 +119,6 @@ fn follow(printed: &mut Printed<'_>) -> Result<()> {
         ended = last.map_or(ended, |outcome| outcome.is_some());
         printed.learn(&news);
         printed.print(ended || !held)?;
-        printed.lines.release()?;
         if ended || !held {
             return Ok(());
         }
@@ -127,18 +129,35 @@ fn follow(printed: &mut Printed<'_>) -> Result<()> {
 
 /// A job's output, as far as it was printed.
 struct Output<'p> {
-    pub job: Job,
+    pub job: Rc<Job>,
     /// Interprets output that is an event stream.
     stream: Option<Stream<'p>>,
     pub path: PathBuf,
-    /// Its inode: the file is replaced by one without secrets, or by a newer copy of what is elsewhere.
-    file: Option<u64>,
+    /// The file that was read last, until all of it was: it is replaced by one without secrets, or by a newer copy of what
+    /// is elsewhere.
+    file: Option<File>,
     offset: u64,
     /// How many lines of it were read from the file, and how many were printed, which may come from elsewhere.
     read: usize,
     printed: usize,
     begun: bool,
     done: bool,
+}
+
+impl Output<'_> {
+    /// Where to read on, also when the file was replaced.
+    fn find_place(&mut self) -> std::io::Result<u64> {
+        let inode = std::fs::metadata(&self.path).ok().map(|file| file.ino());
+        let known = self.file.as_ref().map(|file| file.metadata().map(|file| file.ino())).transpose()?;
+        if inode.is_none() || inode == known {
+            return Ok(self.offset);
+        }
+        let file = open_with(&self.path, Links::Refuse)?;
+        match self.file.replace(file) {
+            Some(before) => process::same_line(&before, self.offset, &self.path),
+            None => Ok(self.offset),
+        }
+    }
 }
 
 struct Printed<'a> {
@@ -151,6 +170,8 @@ struct Printed<'a> {
     elsewhere: Option<Elsewhere<'a>>,
     /// Takes secrets out of output that was not cleaned yet.
     redactor: Option<Redactor>,
+    /// How many lines of each lane are wanted of what is there at first; `None`: all.
+    tail: Option<usize>,
     lines: Lines<'a>,
     /// Whether lines are read soon after they are written.
     is_news: bool,
@@ -160,20 +181,20 @@ struct Printed<'a> {
 
 impl<'a> Printed<'a> {
     fn new(selection: Selection, directory: &'a RunDirectory, plan: Option<&'a Plan>, lines: Lines<'a>) -> Self {
-        let (jobs, is_news, left_out) = (Vec::new(), false, 0);
-        Self { selection, directory, plan, jobs, elsewhere: None, redactor: None, lines, is_news, left_out }
+        let (jobs, elsewhere, redactor, tail, is_news, left_out) = (Vec::new(), None, None, None, false, 0);
+        Self { selection, directory, plan, jobs, elsewhere, redactor, tail, lines, is_news, left_out }
     }
 
     fn learn(&mut self, records: &[Record]) {
         for record in records {
             if let Some(job) = planned(record).filter(|job| self.selection.wants(&job.id)) {
                 let at = self.place_of(&job);
-                self.jobs[at].job.began = job.began;
+                Rc::make_mut(&mut self.jobs[at].job).began = job.began;
             }
             if let Event::JobExited { job, exit, .. } = &record.event
                 && let Some(output) = self.jobs.iter_mut().rev().find(|output| output.job.id == *job)
             {
-                output.job.exit = Some(exit.clone());
+                Rc::make_mut(&mut output.job).exit = Some(exit.clone());
             }
             if let Some(elsewhere) = &mut self.elsewhere {
                 elsewhere.learn(record);
@@ -192,7 +213,7 @@ impl<'a> Printed<'a> {
             return at;
         }
         let path = process::output_log(&self.directory.job(&job.id));
-        let (job, stream) = (job.clone(), self.stream(&job.id));
+        let (job, stream) = (Rc::new(job.clone()), self.stream(&job.id));
         let (file, offset, read, printed, begun, done) = (None, 0, 0, 0, false, false);
         self.jobs.push(Output { job, stream, path, file, offset, read, printed, begun, done });
         self.jobs.len() - 1
@@ -205,9 +226,16 @@ impl<'a> Printed<'a> {
 
     /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs without output.
     fn print(&mut self, all: bool) -> Result<()> {
+        if let Some(tail) = self.tail.take() {
+            self.lines.hold(tail);
+            self.skip_to_last(tail)?;
+        }
         self.print_files(false)?;
         self.print_elsewhere()?;
-        if all { self.print_files(true) } else { Ok(()) }
+        if all {
+            self.print_files(true)?;
+        }
+        self.lines.release()
     }
 
     fn print_files(&mut self, all: bool) -> Result<()> {
@@ -215,7 +243,9 @@ impl<'a> Printed<'a> {
             if !self.jobs[at].done {
                 let ended = all || self.jobs[at].job.exit.is_some();
                 self.write_new(at, ended)?;
-                self.jobs[at].done = ended;
+                if ended {
+                    (self.jobs[at].done, self.jobs[at].file) = (true, None);
+                }
             }
         }
         Ok(())
@@ -243,18 +273,16 @@ impl<'a> Printed<'a> {
     }
 
     fn write_new(&mut self, at: usize, ended: bool) -> Result<()> {
-        let stream = self.stream(&self.jobs[at].job.id);
         let output = &mut self.jobs[at];
         if !std::mem::replace(&mut output.begun, true) {
             self.lines.add(&output.job, Entry::Began);
         }
-        let file = std::fs::metadata(&output.path).ok().map(|file| file.ino());
-        if std::mem::replace(&mut output.file, file) != file {
-            (output.offset, output.read, output.stream) = (0, 0, stream);
-        }
+        let path = output.path.clone();
+        let unreadable = || format!("cannot read {}", path.display());
+        output.offset = output.find_place().with_context(unreadable)?;
         loop {
-            let NewLines { lines, next } = process::lines_since(&output.path, output.offset, ended)
-                .with_context(|| format!("cannot read {}", output.path.display()))?;
+            let NewLines { lines, next } =
+                process::lines_since(&path, output.offset, ended).with_context(unreadable)?;
             let progress = next != output.offset;
             output.offset = next;
             let lines: Vec<String> = match &mut output.stream {
