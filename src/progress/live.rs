@@ -36,7 +36,7 @@ pub(crate) struct Live<'a, W> {
     emptying_since: Option<Timestamp>,
 }
 
-const REDRAW: Duration = Duration::from_millis(200);
+pub(super) const REDRAW: Duration = Duration::from_millis(200);
 
 /// The rows that are no lanes: the blank line above, the header, the counts, and the last row, which stays free.
 const OTHER_ROWS: usize = 4;
@@ -114,6 +114,10 @@ impl<W: Write> Reporter for Live<'_, W> {
             }
         }
         self.draw(history, record.at)
+    }
+
+    fn shows_time(&self) -> bool {
+        true
     }
 
     fn emptying_pool(&mut self, since: Timestamp) {

@@ -5,9 +5,11 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+use lanewright_files::awake::TICK;
 use lanewright_model::event::Record;
 use lanewright_model::{Progress, Timestamp};
 use lanewright_plan::settings::Environment;
@@ -37,7 +39,12 @@ pub(crate) trait Reporter {
     /// The worktree pool is being emptied `since` then, until the record that says so.
     fn emptying_pool(&mut self, _since: Timestamp) {}
 
-    /// Called often, between records.
+    /// Whether it shows time passing, so that ticks are to come often.
+    fn shows_time(&self) -> bool {
+        false
+    }
+
+    /// Called between records.
     fn tick(&mut self, _history: &RunHistory, _now: Timestamp) -> io::Result<()> {
         Ok(())
     }
@@ -78,6 +85,11 @@ impl<'a> FanOut<'a> {
 
     pub(crate) fn emptying_pool(&mut self, since: Timestamp) {
         self.reporters.iter_mut().for_each(|(_, reporter)| reporter.emptying_pool(since));
+    }
+
+    /// How often [`FanOut::tick`] is to be called at least.
+    pub(crate) fn tick_interval(&self) -> Duration {
+        if self.reporters.iter().any(|(_, reporter)| reporter.shows_time()) { live::REDRAW } else { TICK }
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp) {

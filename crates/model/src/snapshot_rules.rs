@@ -85,7 +85,13 @@ impl SnapshotRules {
         if round(progress.counted) < round(after) {
             return Some(SnapshotTrigger::ToolCalls);
         }
-        self.every.is_some_and(|every| now.since(progress.kept_at) >= every).then_some(SnapshotTrigger::Interval)
+        let is_due = self.due_in(progress.kept_at, now).is_some_and(|rest| rest.is_zero());
+        is_due.then_some(SnapshotTrigger::Interval)
+    }
+
+    /// How long after `now` time alone is a reason to keep a worktree that was last kept at `kept_at`; `None`: never.
+    pub fn due_in(&self, kept_at: Timestamp, now: Timestamp) -> Option<Duration> {
+        Some(self.every?.saturating_sub(now.since(kept_at)))
     }
 
     fn is_risky(&self, call: &ToolCall) -> bool {

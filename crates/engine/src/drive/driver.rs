@@ -16,6 +16,7 @@ use lanewright_files::awake::asleep;
 use lanewright_files::timing::TARGET;
 use lanewright_model::event::{Event, Incoming, Log, Record, RunStarted, StopReason};
 use lanewright_model::{OnOrphan, Timestamp};
+use lanewright_programs::process::{Changes, Watch};
 use lanewright_schedule::{Action, Finish, RunLoop, RunLoopError, RunState, Step};
 use lanewright_store::{Journal, LogError, requests};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -27,8 +28,8 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::placements::Answer;
 use crate::executor::timed::sync_log;
 
-/// How often requests are looked for and time is shown.
-const TICK: Duration = Duration::from_millis(200);
+/// How often requests are looked for where their directory cannot be watched.
+const UNWATCHED_TICK: Duration = Duration::from_millis(200);
 
 /// What the driver reports to its observer, once it is durable.
 pub enum Update<'a> {
@@ -81,7 +82,8 @@ enum Message {
 }
 
 /// Runs a run to its end: `first` are the events that this life of the run begins with. With `awaits_answers` it does not
-/// end while a lane waits for the user.
+/// end while a lane waits for the user. `watch` gets an [`Update::Tick`] about once in a `tick`, which is the longest time
+/// between two looks at the clock.
 ///
 /// # Errors
 /// [`DriverError`]; running jobs continue under their supervisors, and a resume finds them.
@@ -90,6 +92,7 @@ pub fn drive(
     journal: Journal,
     state: RunState,
     (first, awaits_answers): (Vec<Event>, bool),
+    tick: Duration,
     watch: &mut dyn FnMut(Update<'_>),
 ) -> Result<Finish, DriverError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
@@ -98,13 +101,24 @@ pub fn drive(
         let log = RunLog { journal, executor: executor.clone() };
         let run_loop = RunLoop::new(log, state).awaiting_answers(awaits_answers);
         let signals = Signals::new()?;
+        let requests = watch_requests(&executor, sender.clone());
+        let tick = if requests.is_some() { tick } else { tick.min(UNWATCHED_TICK) };
         let (now, taken) = (executor.clock.now(), Vec::new());
-        let mut driver = Driver { run_loop, executor, sender, inbox, signals, now, wake_at: None, taken, ended: None };
+        let mut driver =
+            Driver { run_loop, executor, sender, inbox, signals, tick, now, wake_at: None, taken, ended: None };
         driver.run(first, watch).await
     });
     // After an error tasks may still wait for jobs that run for hours.
     runtime.shutdown_background();
     ended
+}
+
+/// Wakes the driver when another process leaves a request; `None`: they are to be looked for.
+fn watch_requests(executor: &Executor, sender: UnboundedSender<Message>) -> Option<(Changes, Watch)> {
+    let changes = Changes::start(Duration::ZERO)?;
+    let look = move || drop(sender.send(Message::Events(Vec::new())));
+    let watch = changes.watch(&executor.run.requests(), None, look)?;
+    Some((changes, watch))
 }
 
 struct Driver {
@@ -113,6 +127,7 @@ struct Driver {
     sender: UnboundedSender<Message>,
     inbox: UnboundedReceiver<Message>,
     signals: Signals,
+    tick: Duration,
     /// The last look at the clock.
     now: Timestamp,
     wake_at: Option<Timestamp>,
@@ -187,7 +202,7 @@ impl Driver {
     async fn wait(&mut self, watch: &mut dyn FnMut(Update<'_>)) -> (Vec<Incoming>, Vec<Action>) {
         let (mut events, mut finished) = (Vec::new(), Vec::new());
         loop {
-            let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now).min(TICK));
+            let alarm = self.wake_at.map_or(self.tick, |moment| moment.since(self.now).min(self.tick));
             tokio::select! {
                 biased;
                 request = self.signals.next() => events.push(self.handle_signal(request).into()),
@@ -256,7 +271,7 @@ impl Driver {
     /// Looks at the clock; what is to be noted if the process was asleep since the last time.
     fn read_clock(&mut self) -> Option<Event> {
         let before = std::mem::replace(&mut self.now, self.executor.clock.now());
-        let duration = asleep(self.now.since(before), TICK);
+        let duration = asleep(self.now.since(before), self.tick);
         (!duration.is_zero()).then_some(Event::Slept { duration })
     }
 }

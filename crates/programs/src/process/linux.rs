@@ -79,6 +79,12 @@ pub(super) fn sleep_until_end(process: ProcessId, at_most: Duration) {
     let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], limit.as_ref());
 }
 
+/// A descriptor that is readable once this very process has ended; `None`: there is none, and whether it lives is to be
+/// looked at.
+pub(super) fn end_of(process: ProcessId) -> Option<OwnedFd> {
+    open(process).ok().flatten()
+}
+
 /// A descriptor of this very process; `None` when it has ended.
 fn open(process: ProcessId) -> io::Result<Option<OwnedFd>> {
     match rustix::process::pidfd_open(pid_of(process)?, PidfdFlags::empty()) {

@@ -4,6 +4,8 @@
 //! the two say to each other goes through the files of the job directory and two signals, so a Lanewright that was
 //! killed loses nothing: the next one reads the same files. `docs/supervision.md` describes the protocol.
 
+#[cfg_attr(not(target_os = "linux"), path = "no_changes.rs")]
+mod changes;
 mod error;
 mod files;
 mod identity;
@@ -21,6 +23,7 @@ mod sweep;
 mod tree;
 mod wait;
 
+pub use changes::{Changes, Watch};
 pub use error::ProcessError;
 pub use files::{Heartbeat, heartbeat, output_log};
 pub use identity::LiveProcess;

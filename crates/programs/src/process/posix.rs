@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use chrono::NaiveDateTime;
 use lanewright_model::ProcessId;
+use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal};
 
 use super::identity::Row;
@@ -73,6 +74,10 @@ pub(super) fn signal(process: ProcessId, signal: Signal) -> io::Result<bool> {
 
 pub(super) fn sleep_until_end(_process: ProcessId, at_most: Duration) {
     std::thread::sleep(at_most.min(super::wait::PAUSE));
+}
+
+pub(super) fn end_of(_process: ProcessId) -> Option<OwnedFd> {
+    None
 }
 
 pub(super) fn uptime() -> Duration {

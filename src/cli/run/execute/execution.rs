@@ -68,7 +68,8 @@ pub(crate) fn execute(
     let fan_out = reporters(context, &within.settings, view, run.plan.clone(), &directory);
     let mut fan_out = notify::reporter(within, &directory, fan_out);
     let mut is_forced = false;
-    let ended = drive(executor, run.journal, run.state, first, &mut |update| match update {
+    let tick = fan_out.tick_interval();
+    let ended = drive(executor, run.journal, run.state, first, tick, &mut |update| match update {
         Update::Records(records) => {
             is_forced |= records.iter().any(|record| record.event.is_forced_stop());
             projections.send(records);

@@ -7,19 +7,42 @@
 //! watched, none is taken during a rollback.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::LazyLock;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
 use lanewright_model::{AgentName, JobExit, LaneIndex, Timestamp};
-use lanewright_programs::process::{self, Launched, ProcessError};
+use lanewright_programs::process::{self, Changes, Launched, ProcessError};
 
 use super::output::CallSource;
 use crate::executor::{Executor, Result, SnapshotTarget};
 
+/// How often an agent that works is looked at, and one whose files cannot be watched.
 const INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often an agent is looked at that reports nothing: the wait for the next snapshot stands still while the machine sleeps.
+const QUIET_INTERVAL: Duration = Duration::from_secs(60);
+
+/// For all attempts of this process: there may be many.
+static CHANGES: LazyLock<Option<Changes>> = LazyLock::new(|| Changes::start(INTERVAL));
+
+enum Wake {
+    Changed,
+    Ended,
+}
+
+/// Reports the end when it is dropped, also by a panic.
+struct Waiting(Sender<Wake>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Nothing waits for it where the watch panicked.
+        let _ = self.0.send(Wake::Ended);
+    }
+}
 
 pub(super) struct Watched {
     pub(super) lane: LaneIndex,
@@ -53,22 +76,37 @@ impl Executor {
         let kept_at = if launched.is_some() { self.clock.now() } else { Timestamp::from_unix_millis(0) };
         let mut watch = Watch { executor: self, watched, kept_at, counted: 0, offset: 0 };
         thread::scope(|scope| {
-            let (living, ended) = mpsc::channel::<()>();
+            let (sender, wakes) = mpsc::channel();
+            let of_wait = Waiting(sender.clone());
             let waiting = scope.spawn(move || -> Result<JobExit, ProcessError> {
-                let _living = living;
+                let _of_wait = of_wait;
                 process::wait_without_secrets(directory, launched, &self.redactor)
             });
-            watch.poll_until_end(&ended, emit);
+            watch.look_until_end(sender, &wakes, emit);
             Ok(waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
         })
     }
 }
 
 impl Watch<'_> {
-    fn poll_until_end(&mut self, ended: &Receiver<()>, emit: &dyn Fn(Event)) {
-        while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+    fn look_until_end(&mut self, sender: Sender<Wake>, wakes: &Receiver<Wake>, emit: &dyn Fn(Event)) {
+        let path = self.watched.tool_calls.path();
+        let changed = move || drop(sender.send(Wake::Changed));
+        let directory = path.parent().zip(CHANGES.as_ref());
+        let watch = directory.and_then(|(directory, changes)| changes.watch(directory, path.file_name(), changed));
+        // What was reported before the watch began reports no change.
+        let mut limit = INTERVAL;
+        while !matches!(wakes.recv_timeout(limit), Ok(Wake::Ended)) {
+            let before = self.offset;
             self.check(emit);
+            limit = if watch.is_some() && self.offset == before { self.quiet_until() } else { INTERVAL };
         }
+    }
+
+    /// For how long nothing but a change is a reason to look.
+    fn quiet_until(&self) -> Duration {
+        let due = self.executor.snapshots.due_in(self.kept_at, self.executor.clock.now());
+        due.unwrap_or(QUIET_INTERVAL).clamp(INTERVAL, QUIET_INTERVAL)
     }
 
     fn check(&mut self, emit: &dyn Fn(Event)) {

@@ -13,6 +13,7 @@ use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::text::counted;
 use lanewright_model::time::exact;
 use lanewright_model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
+use rustix::fd::OwnedFd;
 use rustix::process::{Signal as SystemSignal, WaitOptions, WaitStatus};
 
 use super::complain;
@@ -41,6 +42,9 @@ fn same_stop(code: i32) -> Duration {
     }
 }
 
+/// The longest time between two looks at the clock.
+const LONGEST_TICK: Duration = Duration::from_secs(10);
+
 /// The shortest time between two heartbeats.
 const SHORTEST_BEAT: Duration = Duration::from_millis(50);
 
@@ -51,8 +55,8 @@ pub(super) struct Runner<'a> {
     marker: Marker,
     output: File,
     status: Option<&'a mut StatusFile>,
-    /// The Lanewright whose death ends the job, if one does.
-    launcher: Option<ProcessId>,
+    /// The Lanewright whose death ends the job, if one does, and a pidfd of it where the system has them.
+    launcher: Option<(ProcessId, Option<OwnedFd>)>,
     /// When the job began, as the machine's uptime.
     began: Duration,
     termination: Termination,
@@ -83,7 +87,9 @@ impl<'a> Runner<'a> {
             marker,
             output,
             status,
-            launcher: launcher.filter(|_| spec.on_orphan == OnOrphan::Stop),
+            launcher: launcher
+                .filter(|_| spec.on_orphan == OnOrphan::Stop)
+                .map(|launcher| (launcher, platform::end_of(launcher))),
             began: platform::uptime(),
             termination: Termination::new(spec.timeout, spec.kill_after),
             awake: AwakeClock::start(),
@@ -227,9 +233,14 @@ impl<'a> Runner<'a> {
     /// Sleeps until something happens, but not longer than `at_most`, and does what it calls for.
     fn turn(&mut self, at_most: Duration) {
         let awake = self.awake.elapsed();
-        let due = self.termination.next().map_or(TICK, |due| due.saturating_sub(awake));
+        let due = self.termination.next().map_or(Duration::MAX, |due| due.saturating_sub(awake));
         let beat = self.next_beat.saturating_duration_since(Instant::now());
-        self.signals.sleep(due.min(beat).min(at_most).min(TICK));
+        let launcher = self.launcher.as_ref().map(|(_, end)| end.as_ref());
+        // A sleep of the machine takes at most a tenth of a limit's rest.
+        let tick = if matches!(launcher, Some(None)) { TICK } else { (due / 10).clamp(TICK, LONGEST_TICK) };
+        let pause = due.min(beat).min(at_most).min(tick);
+        self.awake.plan(pause);
+        self.signals.sleep(launcher.flatten(), pause);
         self.collect();
         self.due_signals().into_iter().for_each(|signal| self.send(signal));
         let now = Instant::now();
@@ -247,7 +258,7 @@ impl<'a> Runner<'a> {
             return Vec::new();
         }
         let mut requests = self.signals.requests();
-        if self.launcher.is_some_and(|launcher| !launcher.is_alive()) {
+        if self.launcher.as_ref().is_some_and(|(launcher, _)| !launcher.is_alive()) {
             self.launcher = None;
             self.notes.push("the Lanewright that started it died".into());
             requests.push(StopRequest::Stop);

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::termination::StopRequest;
@@ -24,12 +25,13 @@ impl Signals {
         Ok(Self { stop: arrival_of(SIGTERM)?, kill: arrival_of(SIGINT)?, child: arrival_of(SIGCHLD)? })
     }
 
-    /// Sleeps until a signal arrives, but not longer than `at_most`.
-    pub(super) fn sleep(&self, at_most: Duration) {
-        let arrivals = [&self.stop, &self.kill, &self.child];
+    /// Sleeps until a signal arrives or the process of the pidfd `launcher` ends, but not longer than `at_most`.
+    pub(super) fn sleep(&self, launcher: Option<&OwnedFd>, at_most: Duration) {
+        let arrivals = [&self.stop, &self.kill, &self.child].map(|arrival| PollFd::new(arrival, PollFlags::IN));
+        let launcher = launcher.map(|launcher| PollFd::new(launcher, PollFlags::IN));
         let limit = Timespec::try_from(at_most).ok();
         // An interrupted or failed poll only means that the caller looks again earlier.
-        let _ = poll(&mut arrivals.map(|arrival| PollFd::new(arrival, PollFlags::IN)), limit.as_ref());
+        let _ = poll(&mut arrivals.into_iter().chain(launcher).collect::<Vec<_>>(), limit.as_ref());
         drain(&self.child);
     }
 
