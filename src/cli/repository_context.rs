@@ -132,6 +132,7 @@ impl RepositoryContext {
             plan: plan.clone(),
             program,
             heartbeat: self.settings.heartbeat.value,
+            output_limit: self.settings.output_limit.value.map(|limit| limit.0),
             kill_after: self.settings.kill_after.value,
             redact: self.settings.redacted_patterns().to_vec(),
             redactor: redactor(&self.settings, plan),

@@ -40,6 +40,7 @@ impl Job {
             timeout: None,
             kill_after: Duration::from_secs(60),
             heartbeat: Duration::from_millis(50),
+            output_limit: None,
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),

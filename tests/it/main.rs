@@ -47,6 +47,8 @@ mod moved_branch;
 mod must_haves;
 mod notify;
 mod output;
+#[cfg(target_os = "linux")]
+mod output_limit;
 mod placement;
 mod placement_checks;
 mod plan_new;

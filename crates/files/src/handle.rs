@@ -2,8 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
+
+#[cfg(target_os = "linux")]
+use rustix::fs::FallocateFlags;
 
 use super::fault::{self, change, create};
 use super::regular_file::{Links, options};
@@ -15,6 +19,11 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 
 pub fn append(path: &Path, links: Links) -> io::Result<File> {
     open_or_create(path, options(links).append(true).create(true))
+}
+
+/// The same, to read it as well.
+pub fn append_and_read(path: &Path, links: Links) -> io::Result<File> {
+    open_or_create(path, options(links).read(true).append(true).create(true))
 }
 
 /// The same for a file that exists, to read it as well.
@@ -49,6 +58,22 @@ pub(crate) fn sync(path: &Path, file: &File) -> io::Result<()> {
 
 pub fn truncate(file: &File, length: u64) -> io::Result<()> {
     change(UNNAMED.as_ref(), || file.set_len(length))
+}
+
+/// Gives the disk space of `range` back to the system. It is read as zeros then; the length of the file stays.
+///
+/// # Errors
+/// The file system has no holes.
+#[cfg(target_os = "linux")]
+pub fn free(file: &File, range: &Range<u64>) -> io::Result<()> {
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(rustix::fs::fallocate(file, mode, range.start, range.end - range.start)?)
+}
+
+/// No other system is known to do it.
+#[cfg(not(target_os = "linux"))]
+pub fn free(_: &File, _: &Range<u64>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 pub fn set_modified(path: &Path, links: Links, to: SystemTime) -> io::Result<()> {

@@ -206,6 +206,9 @@ pub struct JobSpec {
     /// How often a sign of life is written.
     #[serde(with = "millis")]
     pub heartbeat: Duration,
+    /// How many bytes of the disk the output may take before its middle is left out; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_limit: Option<u64>,
     /// The agent's `status.json`, which is kept alive until the agent writes it itself; absent for gates.
     #[serde(default)]
     pub status: Option<StatusSpec>,

@@ -214,6 +214,7 @@ mod tests {
             Kind::Count | Kind::CountLimit => typed("17"),
             Kind::Dollars => typed("2.5"),
             Kind::Duration => typed("11m"),
+            Kind::Size => typed("3MiB"),
             Kind::Choice(words) => typed(words()[0]),
             Kind::Path => (vec![flag.to_owned(), "../x".to_owned()], "/repo/x".to_owned()),
             Kind::Boolean => (vec![flag.to_owned()], (flag != "--keep-going").to_string()),

@@ -66,6 +66,8 @@ pub struct Executor {
     pub kill_after: Duration,
     /// How often supervisors give a sign of life.
     pub heartbeat: Duration,
+    /// How many bytes of the disk the output of a job may take; `None`: no limit.
+    pub output_limit: Option<u64>,
     /// Patterns of secrets, besides the values of secret variables.
     pub redact: Vec<String>,
     /// Takes secrets out of what is written for agents.

@@ -41,6 +41,8 @@ pub enum Kind {
     Boolean,
     /// `90s`, `1h 30m`, or a number of seconds.
     Duration,
+    /// `512MiB`, `1GiB`, a number of bytes, or `none`.
+    Size,
     /// Strings; as a variable, one a line.
     List,
     Choice(fn() -> Vec<&'static str>),
@@ -51,7 +53,7 @@ impl Kind {
     pub(super) fn text_of<'v>(self, value: &'v DeValue<'_>) -> Option<Cow<'v, str>> {
         match (self, value) {
             (Self::Boolean, DeValue::Boolean(value)) => Some(value.to_string().into()),
-            (Self::Count | Self::CountLimit | Self::Dollars | Self::Duration, DeValue::Integer(value)) => {
+            (Self::Count | Self::CountLimit | Self::Dollars | Self::Duration | Self::Size, DeValue::Integer(value)) => {
                 i64::from_str_radix(value.as_str(), value.radix()).ok().map(|number| number.to_string().into())
             }
             (Self::Dollars, DeValue::Float(value)) => Some(value.as_str().into()),
@@ -82,6 +84,7 @@ impl fmt::Display for Kind {
             Self::Dollars => f.write_str("an amount of US dollars or none"),
             Self::Boolean => f.write_str("true or false"),
             Self::Duration => f.write_str("a duration"),
+            Self::Size => f.write_str("a size or none"),
             Self::List => f.write_str("a list of strings"),
             Self::Choice(words) => write!(f, "one of {}", words().join(", ")),
         }

@@ -16,7 +16,7 @@ use lanewright_model::{
 
 use super::key::Key;
 use super::render::Row;
-use super::value::{self, SettingValue, Webhook};
+use super::value::{self, SettingValue, Size, Webhook};
 use super::{Invocation, OnLockConflict, Origin, Progress, Setting};
 
 macro_rules! settings {
@@ -191,6 +191,8 @@ settings! {
     gsd_tracking: bool { value::boolean, default "false" = |_| false }
     /// Regular expressions of secrets, which are kept out of everything that is stored.
     redact: Option<Vec<String>> { some(value::patterns), default "none" = |_| None }
+    /// How much of the disk the output of one attempt or gate may take, or `none`; of more, the middle is left out.
+    output_limit: Option<Size> { value::size_limit, default "1GiB" = |_| Some(Size::GIB) }
     /// How often a supervisor writes a sign of life.
     heartbeat: Duration { value::positive_duration, default "5s" = |_| Duration::from_secs(5) }
     /// Whether keys that are not known, in native plans and in configuration files, are ignored with a warning.

@@ -34,7 +34,7 @@ const RUNNERS: &str = "
 /// The key with its default if that can be written, else with a placeholder.
 fn example(key: &Key) -> String {
     let mut scratch = Layer::default();
-    let is_word = matches!(key.kind, Kind::Count | Kind::Boolean | Kind::Duration | Kind::Choice(_));
+    let is_word = matches!(key.kind, Kind::Count | Kind::Boolean | Kind::Duration | Kind::Size | Kind::Choice(_));
     let is_value = is_word && scratch.set(key.name, key.default, Origin::Default).is_ok();
     let quoted = !matches!(key.kind, Kind::Count | Kind::Boolean);
     match (is_value, quoted) {

@@ -52,6 +52,7 @@ fn samples(key: &Key) -> [String; 4] {
         Kind::Count | Kind::CountLimit => (n + 11).to_string(),
         Kind::Dollars => format!("{}.5", n + 11),
         Kind::Duration => format!("{}m", n + 11),
+        Kind::Size => format!("{}MiB", n + 11),
         Kind::Boolean => (n % 2 == 0).to_string(),
         Kind::List => format!("pattern-{n}"),
         Kind::Choice(words) => words()[n % words().len()].to_owned(),
@@ -410,5 +411,20 @@ proptest! {
         let duration = std::time::Duration::from_millis(millis);
         let shown = value::SettingValue::to_json(&duration);
         prop_assert_eq!(value::duration(shown.as_str().unwrap()), Ok(duration));
+    }
+}
+
+#[test]
+fn sizes_are_read_with_their_units() {
+    let read = |text| super::value::size_limit(text).map(|size| size.map(|size| size.to_string()));
+    let reads = |text, shown: &str| assert_eq!(read(text), Ok(Some(shown.to_owned())));
+    reads("1GiB", "1GiB");
+    reads("2048 MiB", "2GiB");
+    reads("1536KiB", "1536KiB");
+    reads("1048577", "1048577");
+    assert_eq!(read("none"), Ok(None));
+    assert_eq!(read("1023KiB"), Err("`1023KiB` is less than 1MiB".to_owned()));
+    for text in ["1GB", "-1", "1.5GiB", "", "99999999TiB"] {
+        assert_eq!(read(text), Err(format!("`{text}` is none; write it as `512MiB` or `1GiB`")));
     }
 }

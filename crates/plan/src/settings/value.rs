@@ -189,6 +189,45 @@ pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
+/// An amount of data, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl Size {
+    pub const GIB: Self = Self(1 << 30);
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |(_, factor): &&(&str, u64)| self.0 > 0 && self.0.is_multiple_of(*factor);
+        match UNITS.iter().find(fits) {
+            Some((unit, factor)) => write!(f, "{}{unit}", self.0 / factor),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// The largest first.
+const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+/// The smallest limit of an output: less would leave too few lines to show what happened.
+const LEAST_OUTPUT: Size = Size(1 << 20);
+
+/// Reads the largest size of an output: `512MiB`, a number of bytes, or `none`.
+pub fn size_limit(text: &str) -> Result<Option<Size>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+    let (number, factor) = unit.unwrap_or((text, &1));
+    let size = number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(*factor)).map(Size);
+    match size {
+        Some(size) if size.0 >= LEAST_OUTPUT.0 => Ok(Some(size)),
+        Some(_) => Err(format!("`{text}` is less than {LEAST_OUTPUT}")),
+        None => Err(format!("`{text}` is none; write it as `512MiB` or `1GiB`")),
+    }
+}
+
 pub fn patterns(text: &str) -> Result<Vec<String>, String> {
     let patterns: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
     for pattern in &patterns {
@@ -234,6 +273,7 @@ setting_values! {
     NonZeroU32 = Kind::Count, |value| json!(value);
     u64 = Kind::CountLimit, |value| json!(value);
     Dollars = Kind::Dollars, |value| json!(value);
+    Size = Kind::Size, |value| value.to_string().into();
     Duration = Kind::Duration, |value| humantime::format_duration(*value).to_string().into();
     String = Kind::Text, |value| json!(value);
     Webhook = Kind::Text, |value| value.shown().into();

@@ -122,8 +122,11 @@ impl JobFiles {
         Ok(atomic::replace(&self.path("heartbeat"), &text_of(heartbeat)?)?)
     }
 
+    /// Opened to be read as well, for [`Limiter`](super::gap::Limiter).
     pub(super) fn open_output(&self) -> Result<File, ProcessError> {
-        append_to(&output_log(&self.directory))
+        let path = output_log(&self.directory);
+        let file = handle::append_and_read(&path, Links::Refuse).and_then(require_regular);
+        file.map_err(ProcessError::file("open", &path))
     }
 
     pub(super) fn open_log(&self) -> Result<File, ProcessError> {

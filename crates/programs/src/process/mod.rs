@@ -8,6 +8,7 @@
 mod changes;
 mod error;
 mod files;
+mod gap;
 mod identity;
 mod launch;
 mod nearby;

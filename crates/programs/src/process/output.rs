@@ -8,6 +8,8 @@ use std::path::Path;
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::safe_text::last_shown;
 
+use super::gap::{WithoutGaps, gap_after, left_out};
+
 /// How much of the end of the output is looked at for its last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
 
@@ -71,10 +73,16 @@ pub struct NewLines {
 /// lines.
 pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLines> {
     let Some(mut file) = open(output)? else { return Ok(NewLines { lines: Vec::new(), next: offset }) };
+    let gap = gap_after(&file, offset)?;
+    if let Some(gap) = gap.as_ref().filter(|gap| gap.start <= offset) {
+        return Ok(NewLines { lines: vec![left_out(gap)], next: gap.end });
+    }
+    let until_gap = gap.map_or(u64::MAX, |gap| gap.start - offset);
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
-    file.take(CHUNK_BYTES).read_to_end(&mut bytes)?;
-    let full = bytes.len() as u64 == CHUNK_BYTES;
+    let limit = CHUNK_BYTES.min(until_gap);
+    file.take(limit).read_to_end(&mut bytes)?;
+    let full = bytes.len() as u64 == limit;
     match bytes.iter().rposition(|&byte| byte == b'\n') {
         Some(end) if full || !ended => bytes.truncate(end + 1),
         None if full => bytes.truncate(whole_characters(&bytes)),
@@ -118,7 +126,7 @@ pub fn last_lines_start(output: &Path, count: usize) -> io::Result<u64> {
 }
 
 /// Where the line begins in the file at `copy` that begins at `offset` in `original`: a copy has the same lines with other
-/// contents, such as one without secrets.
+/// contents, such as one without secrets. A gap in the original is closed by a line in the copy.
 pub fn same_line(original: &File, offset: u64, copy: &Path) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     let (mut position, mut left) = (0, 0);
@@ -131,6 +139,7 @@ pub fn same_line(original: &File, offset: u64, copy: &Path) -> io::Result<u64> {
         left += ends_of_lines(&block[..read]);
         position += read as u64;
     }
+    left += usize::from(gap_after(original, 0)?.is_some_and(|gap| gap.end <= offset));
     let Some(copy) = open(copy)? else { return Ok(0) };
     let mut position = 0;
     while left > 0 {
@@ -161,7 +170,7 @@ fn nth_end(bytes: &[u8], number: usize) -> usize {
 /// Hands over line after line, each with its end, for as long as `act` says that it wants more. A line of more than
 /// 1 MiB comes in pieces.
 pub fn each_line(path: &Path, mut act: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
-    let mut input = BufReader::new(open_with(path, Links::Refuse)?);
+    let mut input = BufReader::new(WithoutGaps::new(open_with(path, Links::Refuse)?)?);
     let mut line = Vec::new();
     while input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 && act(&line)? {
         line.clear();

@@ -15,7 +15,8 @@ use lanewright_files::{atomic, regular_file};
 use lanewright_model::{JobExit, JobSpec, Redactor};
 use serde_json::Value;
 
-use super::files::JobFiles;
+use super::files::{JobFiles, output_log};
+use super::gap::gap_after;
 use super::output::each_line;
 
 /// What takes out the secrets of our environment, which every job inherits, those of the variables in `more`, and what
@@ -37,10 +38,15 @@ pub(super) fn clean_exit(exit: &mut JobExit, redactor: &Redactor) {
 }
 
 /// Takes the secrets out of everything that the job left in its directory, which is no longer written, and out of its
-/// status. A file without any is left as it is, and so is what is not a regular file.
+/// status, and closes the gap in its output. A file without any is left as it is, and so is what is not a regular file.
 pub(super) fn clean_files(files: &JobFiles, spec: &JobSpec, redactor: &Redactor) -> io::Result<()> {
     if redactor.is_idle() {
-        return Ok(());
+        let output = output_log(files.directory());
+        return if output.symlink_metadata().is_ok_and(|kind| kind.is_file()) {
+            clean_output(&output, redactor)
+        } else {
+            Ok(())
+        };
     }
     let left = std::fs::read_dir(files.directory())?.flatten().map(|entry| entry.path());
     let status = spec.status.iter().map(|status| status.path.clone());
@@ -81,7 +87,8 @@ pub fn clean_bytes(name: &str, bytes: &[u8], redactor: &Redactor) -> Option<Vec<
 }
 
 fn clean_output(path: &Path, redactor: &Redactor) -> io::Result<()> {
-    if !holds_secrets(path, redactor)? {
+    let has_gap = gap_after(&regular_file::open_with(path, Links::Refuse)?, 0)?.is_some();
+    if !has_gap && (redactor.is_idle() || !holds_secrets(path, redactor)?) {
         return Ok(());
     }
     let write = |clean: &File| {
@@ -114,7 +121,10 @@ fn without_secrets(line: &[u8], redactor: &Redactor) -> Option<Vec<u8>> {
 mod tests {
     use std::fs;
 
+    use lanewright_files::handle;
+
     use super::*;
+    use crate::process::gap::Limiter;
 
     fn cleaned(bytes: &[u8]) -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
@@ -140,6 +150,22 @@ mod tests {
         let before = fs::metadata(&path).unwrap().ino();
         clean_output(&path, &Redactor::new([("A_TOKEN", "abcdef")], &[])).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().ino(), before);
+    }
+
+    #[test]
+    fn gap_is_closed_also_without_secrets() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("output.log");
+        let lines: String = (0..200_000).map(|number| format!("{number:015}\n")).collect();
+        fs::write(&path, lines).unwrap();
+        let output = handle::append_and_read(&path, Links::Refuse).unwrap();
+        Limiter::new(1 << 20).enforce(&output).unwrap();
+        clean_output(&path, &Redactor::default()).unwrap();
+        let left = fs::read_to_string(&path).unwrap();
+        assert!(left.len() < 1 << 20 && left.starts_with("000000000000000\n"), "{}", left.len());
+        assert!(left.ends_with("\n000000000199999\n") && left.contains("were left out here"));
+        assert!(!left.contains('\0'));
+        assert_eq!(gap_after(&fs::File::open(&path).unwrap(), 0).unwrap(), None);
     }
 
     #[test]

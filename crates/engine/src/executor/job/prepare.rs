@@ -102,6 +102,7 @@ impl Executor {
             timeout: Some(self.plan.timeouts.gate),
             kill_after: self.kill_after,
             heartbeat: self.heartbeat,
+            output_limit: self.output_limit,
             status: None,
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),

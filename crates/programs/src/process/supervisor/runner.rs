@@ -22,6 +22,7 @@ use super::status::StatusFile;
 use super::termination::{Signal, StopRequest, Termination};
 use crate::process::LiveProcess;
 use crate::process::files::{Heartbeat, JobFiles, Marker, TOKEN_VARIABLE, now};
+use crate::process::gap::Limiter;
 use crate::process::launch::LAUNCHER_VARIABLE;
 use crate::process::{platform, tree};
 
@@ -45,6 +46,9 @@ fn same_stop(code: i32) -> Duration {
 /// The longest time between two looks at the clock.
 const LONGEST_TICK: Duration = Duration::from_secs(10);
 
+/// Between two looks at an output that grows fast.
+const FAST_OUTPUT_TICK: Duration = Duration::from_millis(100);
+
 /// The shortest time between two heartbeats.
 const SHORTEST_BEAT: Duration = Duration::from_millis(50);
 
@@ -54,6 +58,8 @@ pub(super) struct Runner<'a> {
     spec: &'a JobSpec,
     marker: Marker,
     output: File,
+    /// `None`: the output has no limit, or the file system cannot keep one.
+    limiter: Option<Limiter>,
     status: Option<&'a mut StatusFile>,
     /// The Lanewright whose death ends the job, if one does, and a pidfd of it where the system has them.
     launcher: Option<(ProcessId, Option<OwnedFd>)>,
@@ -86,6 +92,7 @@ impl<'a> Runner<'a> {
             spec,
             marker,
             output,
+            limiter: spec.output_limit.map(Limiter::new),
             status,
             launcher: launcher
                 .filter(|_| spec.on_orphan == OnOrphan::Stop)
@@ -238,11 +245,16 @@ impl<'a> Runner<'a> {
         let launcher = self.launcher.as_ref().map(|(_, end)| end.as_ref());
         // A sleep of the machine takes at most a tenth of a limit's rest.
         let tick = if matches!(launcher, Some(None)) { TICK } else { (due / 10).clamp(TICK, LONGEST_TICK) };
-        let pause = due.min(beat).min(at_most).min(tick);
+        let output = if self.limiter.as_ref().is_some_and(Limiter::is_busy) { FAST_OUTPUT_TICK } else { tick };
+        let pause = due.min(beat).min(at_most).min(tick).min(output);
         self.awake.plan(pause);
         self.signals.sleep(launcher.flatten(), pause);
         self.collect();
         self.due_signals().into_iter().for_each(|signal| self.send(signal));
+        if let Some(Err(error)) = self.limiter.as_mut().map(|limiter| limiter.enforce(&self.output)) {
+            complain(format!("the output is not limited: {error}"));
+            self.limiter = None;
+        }
         let now = Instant::now();
         if now >= self.next_beat {
             self.beat();

@@ -110,6 +110,7 @@ impl Run {
             timeout: None,
             kill_after: Default::default(),
             heartbeat: Default::default(),
+            output_limit: None,
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),
