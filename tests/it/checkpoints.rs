@@ -116,7 +116,8 @@ fn failures_are_in_the_error_log() {
 fn running_lane_shows_its_task_file_and_worktrees() {
     let env = TestEnv::new();
     env.plan(
-        "[[lane]]\nid = \"L\"\nallow_empty = true\ncommand = '''\ncd \"$SCRATCH/../repo.lanes/r1/L\"\n\
+        "[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\nallow_empty = true\ncommand = '''\n\
+         cd \"$SCRATCH/../repo.lanes/r1/L\"\n\
          while [ -d \"$SCRATCH\" ] && ! grep -q IMPLEMENTATION task.json 2>/dev/null; do sleep 0.02; done\n\
          cp task.json \"$SCRATCH\"; ls code/ agents/agent/code/ > \"$SCRATCH/seen\"\n'''\n",
     );

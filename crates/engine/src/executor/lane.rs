@@ -132,14 +132,12 @@ impl Executor {
         }))
     }
 
-    /// The refs that were deleted because the lane is merged.
-    fn deleted_references(&self, lane: LaneIndex, state: &RunState) -> Vec<String> {
-        let lane_state = state.lane(lane);
-        if lane_state.merged().is_none() {
+    /// The branches that were deleted because the lane is merged, as refs.
+    fn deleted_branches(&self, lane: LaneIndex, state: &RunState) -> Vec<String> {
+        if state.lane(lane).merged().is_none() {
             return Vec::new();
         }
-        let branches = self.branches(lane, state).into_iter().map(|branch| git::branch_reference(&branch));
-        branches.chain(lane_state.snapshots().iter().map(|(reference, _)| reference.clone())).collect()
+        self.branches(lane, state).iter().map(|branch| git::branch_reference(branch)).collect()
     }
 
     /// Deletes those again that a power cut brought back.
@@ -228,7 +226,7 @@ impl Executor {
     pub(super) fn empty_pool(self: &Arc<Self>, state: &RunState) -> Task {
         let executor = self.clone();
         let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
-        let deleted: Vec<String> = self.plan.indices().flat_map(|lane| self.deleted_references(lane, state)).collect();
+        let deleted: Vec<String> = self.plan.indices().flat_map(|lane| self.deleted_branches(lane, state)).collect();
         Box::new(move |emit| {
             executor.restore_recent(None).into_iter().for_each(emit);
             let mut kept = Vec::new();

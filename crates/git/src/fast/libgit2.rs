@@ -381,7 +381,7 @@ fn open_durable(place: &Path, settings: &Path) -> Result<git2::Repository, git2:
     }
 }
 
-fn open(place: &Path) -> Result<git2::Repository, git2::Error> {
+pub(super) fn open(place: &Path) -> Result<git2::Repository, git2::Error> {
     // What git has lost must not be believed to be there.
     static NO_CACHE: Once = Once::new();
     NO_CACHE.call_once(|| git2::opts::enable_caching(false));

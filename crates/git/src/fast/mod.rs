@@ -7,3 +7,4 @@ pub(crate) mod durable;
 pub(crate) mod libgit2;
 pub(crate) mod merge_by_name;
 pub(crate) mod patch;
+pub(crate) mod surely_clean;

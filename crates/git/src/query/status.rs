@@ -7,7 +7,9 @@ use lanewright_model::CommitId;
 use lanewright_model::text::headline;
 
 use crate::command::{Git, GitError, Result, io_error, nul_separated, path_text};
-use crate::query::{clear_flags_in, copy_index, has_flags, unchanged_hook_files};
+use crate::fast::surely_clean::is_surely_clean;
+use crate::query::{clear_flags_in, copy_index, has_flags, has_hook_files, unchanged_hook_files};
+use crate::repo::{Repository, git_directory};
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
 /// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
@@ -88,7 +90,13 @@ fn unreadable(said: &str) -> Option<(String, String)> {
 
 const LONGEST: usize = 120;
 
-pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<()> {
+pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Result<()> {
+    if !has_hook_files(worktree)? && is_surely_clean(worktree, &git_directory(worktree)?.join("index")) {
+        let head = repository.head_at(worktree)?.commit;
+        if repository.staged(worktree, None, &head)?.is_empty() {
+            return Ok(());
+        }
+    }
     let paths = uncommitted(worktree)?;
     if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
 }

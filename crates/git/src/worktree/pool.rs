@@ -249,7 +249,7 @@ impl Pool {
 
     fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<()> {
         refuse_operation(path)?;
-        refuse_uncommitted(path)?;
+        refuse_uncommitted(&self.repository, path)?;
         let head = self.repository.head_at(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;
         remove_dead_locks(path)?;

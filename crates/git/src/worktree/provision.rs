@@ -82,7 +82,7 @@ impl Pool {
             return Ok(Some(if head.branch.is_some() { opened.clone() } else { head.commit }));
         }
         refuse_operation(path)?;
-        refuse_uncommitted(path)?;
+        refuse_uncommitted(&self.repository, path)?;
         let mut kept_by = vec![opened.clone(), want.start.clone()];
         if let Some(branch) = &want.branch {
             kept_by.extend(self.repository.branch_commit(branch)?);
@@ -153,8 +153,13 @@ impl Pool {
         let users_own = self.repository.configuration()?.get("checkout.workers").is_some();
         let checkout = || {
             let git = Git::new(path).without_hooks().unsynced().stdin(lock);
-            // As many as there are cores: never slower, and several times faster where the kernel is slow to make files.
-            let git = if users_own { git } else { git.configured("checkout.workers=0") };
+            // As many as there are cores: several times faster where the kernel is slow to make files. They are processes,
+            // so only for what takes long.
+            let git = if users_own {
+                git
+            } else {
+                git.configured("checkout.workers=0").configured("checkout.thresholdForParallelism=1000")
+            };
             git.args(["checkout", "--quiet", "--force"])
         };
         checkout().arg("--ignore-other-worktrees").args(arguments).run()?;

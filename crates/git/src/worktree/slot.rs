@@ -101,7 +101,7 @@ pub(crate) fn blocker(repository: &Repository, path: &Path, entry: &Path, likely
         return None;
     }
     let checked = refuse_operation(path)
-        .and_then(|()| refuse_uncommitted(path))
+        .and_then(|()| refuse_uncommitted(repository, path))
         .and_then(|()| refuse_unreachable(repository, path, entry, likely));
     checked.err().map(|error| error.with_remedy())
 }

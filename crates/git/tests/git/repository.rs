@@ -1,6 +1,6 @@
 use std::fs;
 
-use lanewright_git::{GitError, Repository, delete_branch_if_merged, move_branch, remove_dead_reference_locks};
+use lanewright_git::{GitError, Repository, delete_branch_if_merged, move_branch, publish, remove_dead_reference_locks};
 
 use crate::support::*;
 
@@ -141,7 +141,7 @@ pinned_tests! {
         let repository = world.repository();
         repository.ensure_excluded(&["/.claude/"]).unwrap();
         git(&world.main, &["branch", "lane/P1/A"]);
-        move_branch(&repository, "lane/P1/A", &world.head(), &commit(&world.main, "second")).unwrap();
+        publish(&repository, "lane/P1/A", &world.head(), &commit(&world.main, "second")).unwrap();
         assert!(!halves.iter().any(|half| half.exists()));
     }
 
