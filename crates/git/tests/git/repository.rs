@@ -1,6 +1,8 @@
 use std::fs;
 
-use lanewright_git::{GitError, Repository, delete_branch_if_merged, move_branch, publish, remove_dead_reference_locks};
+use lanewright_git::{
+    GitError, Repository, delete_branch_if_merged, move_branch, publish, remove_dead_reference_locks,
+};
 
 use crate::support::*;
 
