@@ -4,6 +4,8 @@
 //! log (every step durable before the next) and the real writer of projections (`checkpoints.json`, `task.json`); only git and the
 //! agents are simulated. Each phase has a process of its own, because that is what peak memory is told of. One of the
 //! largest is killed half-way and taken up again.
+//!
+//! Then the real program reads what many lanes and many runs left: `-- readers` is that alone, `-- lanes` the other part.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints")]
 #![allow(missing_docs, dead_code, reason = "it shares the simulator of the tests")]
@@ -16,6 +18,8 @@ mod faultless;
 mod lanes;
 #[path = "../tests/simulation/plans.rs"]
 mod plans;
+#[path = "scale/readers.rs"]
+mod readers;
 #[path = "../tests/simulation/run_started.rs"]
 mod run_started;
 #[path = "scale/runs.rs"]
@@ -32,14 +36,20 @@ const SIZES: [u32; 4] = [10, 100, 1_000, 10_000];
 type Said = HashMap<String, f64>;
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["run", lanes, place] => lanes::run(lanes.parse().unwrap(), Path::new(place), false),
         ["cut", lanes, place] => lanes::run(lanes.parse().unwrap(), Path::new(place), true),
         ["resume", lanes, place] => lanes::resume(lanes.parse().unwrap(), Path::new(place)),
         ["runs"] => runs::measure(&[10, 100, 300, 1_000]),
         ["runs", sizes @ ..] => runs::measure(&sizes.iter().map(|lanes| lanes.parse().unwrap()).collect::<Vec<_>>()),
-        _ => compare(),
+        ["measure", words @ ..] => readers::measure(words),
+        ["lanes"] => compare(),
+        ["readers"] => readers::compare(),
+        _ => {
+            compare();
+            readers::compare();
+        }
     }
 }
 
