@@ -64,7 +64,6 @@ pub use worktree::claim::Holder;
 pub use worktree::copy_ignored::copy_ignored;
 pub use worktree::enclosing::EnclosingWorktree;
 pub use worktree::examine::{HeldSlot, Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
-pub use worktree::ignored_files::{move_ignored_aside, move_ignored_back, note_ignored};
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};
 pub use worktree::slot::is_untouched;
 pub use worktree::update::{adopt_head, head_that_continues, is_half_updated, set_worktree_to};

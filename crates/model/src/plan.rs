@@ -462,6 +462,14 @@ word_enum! {
     }
 }
 
+impl AgentWorktrees {
+    /// Where a plan does not say: the only agent of a lane works in the lane's worktree, unless gates of the lane judge its
+    /// work there, which must see what is committed and nothing else.
+    pub fn unless_said(agents: usize, is_judged: bool) -> Self {
+        if agents == 1 && !is_judged { Self::Auto } else { Self::On }
+    }
+}
+
 word_enum! {
     /// What a retry finds in its worktree.
     RetryFrom {

@@ -24,7 +24,7 @@ pub(super) fn recover(within: &RepositoryContext, locked: &LockedRun, executor: 
     restore_checkouts(within, locked);
     close_jobs_of_earlier_boot(&locked.state, &locked.directory)
         .map_err(|error| ExitStatus::Blocked.error(error.to_string()))?;
-    for event in executor.recover_after_boot(&locked.state, outage(locked)) {
+    for event in executor.recover_after_boot(&locked.state, &locked.records, outage(locked)) {
         if let Event::Noted { message, .. } = event {
             within.context.printer.note(message);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Snapshot};
+use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Snapshot};
 use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::{Rebuild, RunState};
@@ -141,15 +141,15 @@ impl Executor {
     }
 
     /// Deletes those again that a power cut brought back.
-    pub(super) fn delete_references_again(&self, lane: LaneIndex, state: &RunState) -> Result<()> {
+    pub(super) fn delete_references_again(&self, lane: LaneIndex, state: &RunState, outage: Outage) -> Result<()> {
         let lane_state = state.lane(lane);
         let is_local = self.facts.options.merge == MergeMode::Local;
         let Some(merged) = lane_state.merged().filter(|_| is_local && lane_state.worktree().is_none()) else {
             return Ok(());
         };
         let kept_by: Vec<CommitId> = [Some(merged), lane_state.head()].into_iter().flatten().cloned().collect();
-        for branch in self.branches(lane, state) {
-            self.delete_branch(&branch, &kept_by, &mut Vec::new());
+        for branch in self.branches(lane, state).iter().filter(|it| self.repository.is_of_before(it, outage)) {
+            self.delete_branch(branch, &kept_by, &mut Vec::new());
         }
         git::delete_references(&self.repository, lane_state.snapshots())?;
         Ok(())

@@ -77,6 +77,10 @@ fn unknown_names(worktree: &Path, tracked: &Tracked) -> Option<Vec<PathBuf>> {
             let is_known = if kind.is_dir() { directories.contains(path.as_path()) } else { files.contains(name) };
             let is_git = directory.as_os_str().is_empty() && name == ".git";
             if !is_known && !is_git {
+                // A pattern for directories is not for a link to one; libgit2 follows it.
+                if kind.is_symlink() {
+                    return None;
+                }
                 let end: &[u8] = if kind.is_dir() { b"/" } else { b"" };
                 unknown.push(PathBuf::from(OsString::from_vec([path.as_os_str().as_bytes(), end].concat())));
             }
@@ -89,6 +93,11 @@ fn unknown_names(worktree: &Path, tracked: &Tracked) -> Option<Vec<PathBuf>> {
 fn are_ignored(worktree: &Path, tracked: &Tracked, paths: &[PathBuf]) -> Option<bool> {
     let git = open(worktree).ok()?;
     let configuration = git.config().ok()?;
+    // Git then reads other files of settings, with other ignore files.
+    let elsewhere = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+    if elsewhere.iter().any(|name| std::env::var_os(name).is_some()) {
+        return None;
+    }
     if configuration.get_bool("core.ignorecase").unwrap_or(false) {
         return None;
     }
@@ -96,11 +105,12 @@ fn are_ignored(worktree: &Path, tracked: &Tracked, paths: &[PathBuf]) -> Option<
     let default = own("XDG_CONFIG_HOME").or_else(|| Some(own("HOME")?.join(".config"))).map(|it| it.join("git/ignore"));
     let of_user = configuration.get_path("core.excludesfile").ok().or(default);
     let in_tree = tracked.keys().map(|directory| worktree.join(directory).join(".gitignore"));
-    let has_exceptions = |file: PathBuf| {
+    let is_doubtful = |file: PathBuf| {
         let text = regular_file::read(file).unwrap_or_default();
-        text.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"!"))
+        // Libgit2 strips a tab from the end of a pattern.
+        text.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"!") || line.ends_with(b"\t"))
     };
-    if in_tree.chain(of_user).chain([git.commondir().join("info/exclude")]).any(has_exceptions) {
+    if in_tree.chain(of_user).chain([git.commondir().join("info/exclude")]).any(is_doubtful) {
         return None;
     }
     Some(paths.iter().all(|path| git.is_path_ignored(path).unwrap_or(false)))
@@ -156,6 +166,7 @@ mod tests {
                 },
                 false,
             ),
+            ("link to a directory", |it| std::os::unix::fs::symlink("/tmp", it.join("out")).unwrap(), false),
             (
                 "exception",
                 |it| {

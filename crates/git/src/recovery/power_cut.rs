@@ -288,16 +288,27 @@ impl Repository {
         Ok(files.iter().filter(is_torn).try_for_each(|file| atomic::remove(file))?)
     }
 
-    /// Moves `branch`, one of Lanewright's, to the `recorded` head if the outage took it back to an earlier commit or, with
-    /// `make`, took it away. Returns whether it did.
+    /// Whether the ref of `branch` is there and was not set after the outage.
+    pub fn is_of_before(&self, branch: &str, outage: Outage) -> bool {
+        let file = self.common_dir().join(branch_reference(branch));
+        file.exists() && !outage.is_before(&file)
+    }
+
+    /// Moves `branch`, one of Lanewright's, to the `recorded` head if the outage took it back to one of the `earlier` ones or,
+    /// with `make`, took it away. Where it is at any other commit, the user or an agent moved it. Returns whether it did.
     ///
     /// # Errors
     /// Git cannot read the branch or set it.
-    pub fn recover_branch(&self, branch: &str, recorded: &CommitId, make: bool, outage: Outage) -> Result<bool> {
-        let file = self.common_dir().join(branch_reference(branch));
+    pub fn recover_branch(
+        &self,
+        branch: &str,
+        (recorded, earlier): (&CommitId, &HashSet<CommitId>),
+        make: bool,
+        outage: Outage,
+    ) -> Result<bool> {
         let tip = self.branch_commit(branch).ok().flatten();
         let is_current = match &tip {
-            Some(tip) => outage.is_before(&file) || self.is_ancestor(recorded, tip)?,
+            Some(tip) => tip == recorded || !earlier.contains(tip) || !self.is_of_before(branch, outage),
             None => !make,
         };
         if is_current || !self.has_commit(recorded)? {

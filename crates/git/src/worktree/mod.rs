@@ -5,7 +5,6 @@ pub(crate) mod copy_ignored;
 pub(crate) mod creation_queue;
 pub(crate) mod enclosing;
 pub(crate) mod examine;
-pub(crate) mod ignored_files;
 pub(crate) mod links;
 pub(crate) mod pool;
 pub(crate) mod provision;
@@ -16,7 +15,6 @@ pub(crate) mod update;
 pub(crate) use claim::{Claim, Holder, Progress};
 pub(crate) use creation_queue::{CreationQueue, Turn};
 pub(crate) use examine::{HeldSlot, WorktreeState};
-pub(crate) use ignored_files::forget_ignored;
 pub(crate) use pool::{Checkout, Kept, Mode, Pool, branch_of};
 pub(crate) use retire::ASIDE;
 pub(crate) use slot::{

@@ -14,9 +14,7 @@ use crate::query::{
     run_post_checkout,
 };
 use crate::repo::{Guarded, branch_reference, git_directory, holding_worktree};
-use crate::worktree::{
-    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_ignored, make, occupant,
-};
+use crate::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
 
 impl Pool {
     /// Checks out `want` in slot `number`, which is claimed. `None`: the slot cannot be used.
@@ -108,9 +106,6 @@ impl Pool {
             Progress::Opened { .. } => true,
         };
         let interrupted = matches!(claim.progress, Progress::Started { .. });
-        if !claim.progress.is_opened() {
-            forget_ignored(&path)?;
-        }
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;

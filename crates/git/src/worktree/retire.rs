@@ -13,7 +13,7 @@ use crate::command::{GitError, Result, io_error};
 use crate::repo::{Guarded, WorktreeEntry};
 use crate::worktree::{
     Checkout, Claim, HeldSlot, Holder, Kept, Mode, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget,
-    forget_ignored, is_locked, occupant,
+    is_locked, occupant,
 };
 
 /// What is between a slot's number and the time in the name of what was found in its place.
@@ -138,7 +138,6 @@ impl Pool {
     /// Moves the slot at `path` into the trash and forgets its entry. The caller holds the admin lock.
     pub(crate) fn discard(&self, path: &Path, entry: &Path) -> Result<()> {
         create_directory(&self.trash())?;
-        forget_ignored(path)?;
         atomic::rename(path, &self.trash().join(uuid::Uuid::now_v7().to_string()))?;
         forget(&self.repository, entry)
     }

@@ -34,6 +34,8 @@ pub(super) fn lane(
     lane.uses.iter().flatten().for_each(|pool| check_pool(pool, lane, plan, faults));
     let executor = executor(lane, context);
     check_image(lane, executor.as_deref(), context);
+    let has_tests = lane.tests.as_ref().is_some_and(|tests| !tests.is_empty());
+    let is_judged = has_tests || !plan.gates.checkpoint.is_empty();
     Some(Lane {
         id: id?,
         name: value(&lane.name),
@@ -51,7 +53,8 @@ pub(super) fn lane(
         env: env(&lane.env),
         merge_style: value(&lane.merge).and_then(MergeChoice::style),
         resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
-        agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::Auto),
+        agent_worktrees: value(&lane.agent_worktrees)
+            .unwrap_or_else(|| AgentWorktrees::unless_said(agents.len(), is_judged)),
         executor,
         resources: Resources {
             cpus: value(&lane.cpus).and_then(NonZeroU32::new),

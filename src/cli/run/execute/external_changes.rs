@@ -49,8 +49,11 @@ pub(crate) fn reconcile(
     let executor = within.executor(&locked.started, &locked.plan)?;
     let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
     // Before anything is compared: what is damaged cannot be, and what is repaired is no change by the user.
-    let recovered =
-        if is_in_another_boot { executor.recover_after_boot(&locked.state, outage(locked)) } else { Vec::new() };
+    let recovered = if is_in_another_boot {
+        executor.recover_after_boot(&locked.state, &locked.records, outage(locked))
+    } else {
+        Vec::new()
+    };
     let mut restored = executor.restore_lanes(&locked.state, goes_on);
     restored.events.splice(..0, recovered);
     let (state, history) = after(locked, history, &restored.events)?;

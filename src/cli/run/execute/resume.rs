@@ -70,7 +70,11 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
             if is_in_another_boot {
-                within.executor(&locked.started, &locked.plan)?.recover_after_boot(&locked.state, outage(&locked));
+                within.executor(&locked.started, &locked.plan)?.recover_after_boot(
+                    &locked.state,
+                    &locked.records,
+                    outage(&locked),
+                );
             }
             complete_files(within, &locked)?;
             sync_after_switches(within, &locked.started.base_branch);

@@ -1,12 +1,13 @@
 //! The plan that a run pinned when it began, and its source, the plan's file.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use lanewright_engine::at_resume::agent_names::with_recorded_names;
 use lanewright_engine::at_resume::{PlanOnRecord, pinned_text, replay};
 use lanewright_model::digest::sha256;
-use lanewright_model::event::{Record, RunStarted};
+use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::text::headline;
 use lanewright_model::{LaneId, Plan, PlanParts, RunId};
 use lanewright_plan::settings::Settings;
@@ -158,7 +159,7 @@ impl Pinning<'_> {
         }
         let reading = self.read_source(ids(pinned), false)?;
         let (changed, superseded) = match reading.plan {
-            Some(plan) => carried_over(pinned, plan).map(|(plan, superseded)| (Some(plan), superseded))?,
+            Some(plan) => carried_over(pinned, plan, &self.begun_lanes()).map(|(plan, superseded)| (Some(plan), superseded))?,
             None => (None, Vec::new()),
         };
         match changed {
@@ -180,6 +181,14 @@ impl Pinning<'_> {
                 Err(error.hint(format!("restore the plan, or continue with the new one: {accept}")))
             }
         }
+    }
+
+    fn begun_lanes(&self) -> BTreeSet<LaneId> {
+        let lane = |record: &Record| match &record.event {
+            Event::WorktreeOpened { lane, .. } => Some(lane.clone()),
+            _ => None,
+        };
+        self.records.iter().filter_map(lane).collect()
     }
 
     fn replaced(&self, plan: Plan, sha256: String) -> Result<Pinned> {

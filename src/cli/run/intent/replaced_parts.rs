@@ -1,16 +1,27 @@
 //! The runners and prompts that retries replaced in the plan of a run.
 
+use std::collections::BTreeSet;
+
 use lanewright_model::digest::sha256;
 use lanewright_model::{Agent, AgentName, AgentPart, Lane, LaneId, Plan, PlanParts, Replaced, TaskId};
 
 use crate::cli::{ExitStatus, Result};
 
 /// The `plan` of the plan file with what retries replaced in the `pinned` one, and what of that the plan file takes the
-/// place of, because it changed there.
-pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<String>)> {
+/// place of, because it changed there. Lanes that have `begun` keep their worktrees.
+pub(super) fn carried_over(
+    pinned: &Plan,
+    plan: Plan,
+    begun: &BTreeSet<LaneId>,
+) -> Result<(Plan, Vec<String>)> {
     let mut before = PlanParts::from(pinned.clone());
     let mut parts = PlanParts::from(plan);
     keep_names(&before.lanes, &mut parts.lanes);
+    for lane in parts.lanes.iter_mut().filter(|lane| begun.contains(&lane.id)) {
+        if let Some(old) = before.lanes.iter().find(|old| old.id == lane.id) {
+            lane.agent_worktrees = old.agent_worktrees;
+        }
+    }
     let mut superseded = Vec::new();
     for replaced in &pinned.replaced {
         let Replaced { lane, agent, part, planned_sha256 } = replaced;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lanewright_git::{self as git, GitError};
 use lanewright_model::event::Event;
-use lanewright_model::{CommitId, JobId, JobRole, LaneIndex};
+use lanewright_model::{CommitId, JobId, JobRole};
 
 use crate::executor::{Executor, ExecutorError, LaneContext, Result};
 
@@ -45,7 +45,7 @@ impl Executor {
     }
 
     /// A lane's gates and tests see committed work only (SPEC §3.1): what others changed in tracked files of its
-    /// worktree, an earlier gate perhaps, is saved and reset, and ignored files of an agent are moved aside.
+    /// worktree, an earlier gate perhaps, is saved and reset.
     pub(super) fn clear_for_gate(
         &self,
         job: &JobId,
@@ -54,9 +54,6 @@ impl Executor {
         emit: &dyn Fn(Event),
     ) -> Result<()> {
         if sees_committed_work_only(job) {
-            if self.shares_with_gates(context.lane) {
-                git::move_ignored_aside(worktree)?;
-            }
             self.refuse_other_head(worktree, context)?;
             if git::has_changes(worktree)? {
                 self.keep_worktree(&context.before_reset(None), worktree)?;
@@ -64,23 +61,6 @@ impl Executor {
             }
         }
         self.record_put_aside(job, Some(context), emit)
-    }
-
-    /// Makes sure that an agent finds the ignored files that it made in the lane's worktree, and that gates will know which
-    /// these are.
-    pub(super) fn show_ignored(&self, job: &JobId, worktree: &Path, context: &LaneContext) -> Result<()> {
-        if self.shares_with_gates(context.lane) && (job.is_attempt() || matches!(job.role, JobRole::Verify { .. })) {
-            git::move_ignored_back(worktree)?;
-            git::note_ignored(worktree)?;
-        }
-        Ok(())
-    }
-
-    /// Whether gates of the lane that see committed work only run where an agent works.
-    fn shares_with_gates(&self, lane: LaneIndex) -> bool {
-        let plan = self.plan.lane(lane);
-        let shares = (0..plan.agents.len()).any(|agent| plan.shares_worktree(agent));
-        shares && !(plan.tests.is_empty() && self.plan.gates.checkpoint.is_empty())
     }
 
     /// Refuses to have a gate judge another commit than the one that is merged; a resume takes it in.

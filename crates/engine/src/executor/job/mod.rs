@@ -147,7 +147,6 @@ impl Executor {
                 let message = format!("all files of {} were gone; they were checked out again", workplace.display());
                 emit(self.note(context.lane, message));
             }
-            self.show_ignored(job, workplace, context)?;
             self.clear_for_gate(job, workplace, context, emit)
         })
     }

@@ -1,7 +1,9 @@
 //! Repairs what a power cut may have left of the worktrees of a run (decision 50).
 
+use std::collections::HashSet;
+
 use lanewright_git::{AfterBoot, Outage};
-use lanewright_model::event::Event;
+use lanewright_model::event::{Event, Record};
 use lanewright_model::text::listed;
 use lanewright_model::{CommitId, LaneIndex};
 use lanewright_programs::process::{self, Observation};
@@ -14,9 +16,9 @@ use crate::executor::{Answer, Executor, LaneContext};
 const NAMED: usize = 10;
 
 impl Executor {
-    /// Repairs the worktrees and branches of all lanes, except where a job is alive. What cannot be repaired is noted; the
+    /// Repairs the worktrees and branches of all lanes of the run whose log is `records`, except where a job is alive. What cannot be repaired is noted; the
     /// job that needs it says why it cannot run.
-    pub fn recover_after_boot(&self, state: &RunState, outage: Outage) -> Vec<Event> {
+    pub fn recover_after_boot(&self, state: &RunState, records: &[Record], outage: Outage) -> Vec<Event> {
         let mut events = Vec::new();
         let mut note = |answer: Answer| match answer {
             Ok(found) => events.extend(found),
@@ -43,13 +45,14 @@ impl Executor {
                 note(self.repository.remove_dead_branch_lock(branch, outage).map(|()| Vec::new()).map_err(Into::into));
             }
         }
+        let known: HashSet<CommitId> = records.iter().filter_map(|record| head_in(&record.event)).collect();
         for (lane, branch, head) in &heads {
             // The branches of a merged lane are deleted one after the other.
             let make = state.lane(*lane).is_left_to_do();
-            note(self.recover_branch((*lane, branch, head), make, outage));
+            note(self.recover_branch(*lane, branch, (head, &known), (make, outage)));
         }
         for lane in self.plan.indices() {
-            note(self.delete_references_again(lane, state).map(|()| Vec::new()));
+            note(self.delete_references_again(lane, state, outage).map(|()| Vec::new()));
         }
         for (context, holding) in at_rest {
             note(self.recover_worktree(holding, context, outage));
@@ -83,8 +86,14 @@ impl Executor {
         jobs.any(|job| process::observe(&self.run.job(job)).is_ok_and(is_alive))
     }
 
-    fn recover_branch(&self, (lane, branch, head): (LaneIndex, &str, &CommitId), make: bool, outage: Outage) -> Answer {
-        let recovered = self.repository.recover_branch(branch, head, make, outage)?;
+    fn recover_branch(
+        &self,
+        lane: LaneIndex,
+        branch: &str,
+        (head, earlier): (&CommitId, &HashSet<CommitId>),
+        (make, outage): (bool, Outage),
+    ) -> Answer {
+        let recovered = self.repository.recover_branch(branch, (head, earlier), make, outage)?;
         let message = || format!("set branch {branch} to {} again after a restart of the machine", head.short());
         Ok(recovered.then(|| self.note(lane, message())).into_iter().collect())
     }
@@ -108,5 +117,17 @@ impl Executor {
             AfterBoot::Missing => None,
         };
         Ok(found.map(|message| self.note(context.lane, message)).into_iter().collect())
+    }
+}
+
+/// Where an event says that a branch of a lane or an agent stands.
+fn head_in(event: &Event) -> Option<CommitId> {
+    match event {
+        Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => Some(base.clone()),
+        Event::WorktreeOpened { worktree, .. } => Some(worktree.head.clone()),
+        Event::WorkCommitted { head, .. } | Event::AgentMerged { head, .. } | Event::AgentReset { head, .. } => {
+            Some(head.clone())
+        }
+        _ => None,
     }
 }

@@ -99,6 +99,7 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
     let id = |other: LaneIndex| &plan.lane(other).id;
     let excluded = plan.exclusions.iter().filter(|pair| pair.0 == index).map(|pair| id(pair.1));
     let lone = lone_agent(lane);
+    let is_judged = !(lane.tests.is_empty() && plan.gates.checkpoint.is_empty());
     let without_tasks = has_only_task(lane);
     let only_task = workers(lane).next().filter(|_| without_tasks).map(|agent| &agent.tasks[0]);
     let prompt = only_task.filter(|_| lone.is_some()).map(|task| task.prompt.as_str());
@@ -118,7 +119,7 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
         "copy": lane.copy,
         "merge": lane.merge_style,
         "resume": unless_default(lane.resume, RetryFrom::Continue),
-        "agent_worktrees": unless_default(lane.agent_worktrees, AgentWorktrees::Auto),
+        "agent_worktrees": unless_default(lane.agent_worktrees, AgentWorktrees::unless_said(lane.agents.len(), is_judged)),
         "executor": lane.executor,
         "cpus": lane.resources.cpus,
         "memory_mib": lane.resources.memory_mib,
