@@ -69,7 +69,10 @@ fn gate_and_setup_are_not_repeated_after_sighup() {
     // A setup runs in the lane's worktree and in the agent's.
     for (key, times) in [("tests", 1), ("setup", 2)] {
         let env = TestEnv::new();
-        env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n{key} = '{}'\n", once(key)));
+        env.plan(&format!(
+            "[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\ncommand = 'echo l > l.txt'\n{key} = '{}'\n",
+            once(key)
+        ));
         let run = start_and_wait_for(&env, key, &[]);
         run.signal(Signal::HUP);
         run.wait().exits(129);

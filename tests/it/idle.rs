@@ -165,7 +165,8 @@ fn own_commits_and_earlier_attempts_count_as_changes() {
 fn work_that_was_committed_before_a_crash_is_work() {
     for point in ["before_commit_work:1", "after_commit_work:1", "after_snapshot:1", "after_merge_agent:1"] {
         let env = TestEnv::new();
-        env.plan(&plan_of("echo a > a.txt", "retries = 0").replacen("retries = 1\n", "", 1));
+        let separate = "retries = 0\nagent_worktrees = \"on\"";
+        env.plan(&plan_of("echo a > a.txt", separate).replacen("retries = 1\n", "", 1));
         let plan = env.path("plan.toml");
         let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
         env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", point));

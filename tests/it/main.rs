@@ -12,6 +12,8 @@ mod commands;
 mod conflicts;
 mod corpus;
 #[cfg(target_os = "linux")]
+mod cost;
+#[cfg(target_os = "linux")]
 mod crash;
 mod dag;
 mod detach;

@@ -161,7 +161,10 @@ fn only_what_was_judged_is_approved() {
 #[test]
 fn next_attempt_sees_user_commit_in_agent_worktree() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'test -e fix.txt && echo a > a.txt'\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 0\n\
+         command = 'test -e fix.txt && echo a > a.txt'\n",
+    );
     env.execute(&[]).exits(1);
     let place = env.events("worktree_opened").into_iter().find(|event| event["agent"] == "agent").expect("one");
     let place = place["worktree"]["path"].as_str().expect("a path").to_owned();

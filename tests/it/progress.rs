@@ -175,7 +175,7 @@ fn slow_commands_show_what_they_do() {
     env.git(&["push", "--quiet", "origin", "main"]);
     env.lanewright(&["state", "push"]).exits(0);
     for text in ["two", "three"] {
-        env.write("repo.lanes/r1/L/agents/agent/code/more.txt", text);
+        env.write("repo.lanes/r1/L/code/more.txt", text);
         env.lanewright(&["checkpoints", "create", RUN, "L"]).exits(0);
     }
     env.git_at("", &["clone", "--quiet", "origin.git", "second"]);

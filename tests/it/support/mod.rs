@@ -37,7 +37,12 @@ pub(crate) struct TestEnv {
 impl TestEnv {
     /// With a repository at `repo`: a first commit on `main`, which is checked out.
     pub(crate) fn new() -> Self {
-        let env = Self::without_repository();
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    /// The same below `place`.
+    pub(crate) fn new_in(place: &Path) -> Self {
+        let env = Self::without_repository_in(place);
         env.git_at("", &["init", "--quiet", "repo"]);
         env.write("repo/README.md", "A project.\n");
         env.write("repo/.gitignore", ".env\n*.log\nignored/\n");
@@ -47,7 +52,12 @@ impl TestEnv {
 
     /// With a home, room for a plan, and an empty directory `repo`.
     pub(crate) fn without_repository() -> Self {
-        let directory = tempfile::Builder::new().prefix("lanewright-it").tempdir().expect("a temporary directory");
+        Self::without_repository_in(&std::env::temp_dir())
+    }
+
+    fn without_repository_in(place: &Path) -> Self {
+        let directory =
+            tempfile::Builder::new().prefix("lanewright-it").tempdir_in(place).expect("a temporary directory");
         let root = fs::canonicalize(directory.path()).expect("its real path");
         let env = Self { root, _directory: directory };
         for below in ["home", "config", "bin", "scratch", "repo"] {

@@ -159,7 +159,9 @@ impl Pinning<'_> {
         }
         let reading = self.read_source(ids(pinned), false)?;
         let (changed, superseded) = match reading.plan {
-            Some(plan) => carried_over(pinned, plan, &self.begun_lanes()).map(|(plan, superseded)| (Some(plan), superseded))?,
+            Some(plan) => {
+                carried_over(pinned, plan, &self.begun_lanes()).map(|(plan, superseded)| (Some(plan), superseded))?
+            }
             None => (None, Vec::new()),
         };
         match changed {

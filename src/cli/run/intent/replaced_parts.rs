@@ -9,11 +9,7 @@ use crate::cli::{ExitStatus, Result};
 
 /// The `plan` of the plan file with what retries replaced in the `pinned` one, and what of that the plan file takes the
 /// place of, because it changed there. Lanes that have `begun` keep their worktrees.
-pub(super) fn carried_over(
-    pinned: &Plan,
-    plan: Plan,
-    begun: &BTreeSet<LaneId>,
-) -> Result<(Plan, Vec<String>)> {
+pub(super) fn carried_over(pinned: &Plan, plan: Plan, begun: &BTreeSet<LaneId>) -> Result<(Plan, Vec<String>)> {
     let mut before = PlanParts::from(pinned.clone());
     let mut parts = PlanParts::from(plan);
     keep_names(&before.lanes, &mut parts.lanes);
