@@ -47,13 +47,13 @@ fn words(command: &str) -> Vec<String> {
     parts.flat_map(quoted).skip(1).collect()
 }
 
-const WORKS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n";
+const WORKS: &str = "[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\ncommand = 'echo l > l.txt'\n";
 
 /// A lane whose agent waits in its first attempt.
-const WAITS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt; touch \"$SCRATCH/began\"; wait-for go'\n";
+const WAITS: &str = "[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\ncommand = 'echo l > l.txt; touch \"$SCRATCH/began\"; wait-for go'\n";
 
 /// A lane that passes once the cause is fixed.
-const FAILS: &str = "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/fixed\" ] && echo l > l.txt'\n";
+const FAILS: &str = "[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/fixed\" ] && echo l > l.txt'\n";
 
 /// The worktree of L's agent.
 const PLACE: &str = "repo.lanes/r1/L/agents/agent/code";
@@ -150,7 +150,7 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         "changed-outside" => {
             let env = stopped().0;
             let opened = env.events("worktree_opened");
-            let place = opened.iter().find(|event| event["agent"] == "agent").expect("a worktree");
+            let place = opened.last().expect("a worktree");
             let place = place["worktree"]["path"].as_str().expect("a path");
             std::fs::write(format!("{place}/l.txt"), "by somebody else\n").expect("a file");
             then(env, &["resume", "r1"])

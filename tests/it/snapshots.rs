@@ -15,7 +15,7 @@ fn text<'v>(event: &'v Value, field: &str) -> &'v str {
 /// An agent that tells of tool calls and waits until the run log holds what they led to.
 fn agent(calls: &str, wait: &str) -> String {
     format!(
-        "[[lane]]\nid = \"A\"\ncommand = '''\necho half > half.txt; git add half.txt; echo more > more.txt\n{calls}\nwait-for {wait}\ngit rm -q --cached half.txt; rm half.txt; echo a > a.txt\n'''\n"
+        "[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = '''\necho half > half.txt; git add half.txt; echo more > more.txt\n{calls}\nwait-for {wait}\ngit rm -q --cached half.txt; rm half.txt; echo a > a.txt\n'''\n"
     )
 }
 
@@ -137,7 +137,7 @@ fn failed_snapshot_is_reported_and_fails_no_agent() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
     env.commit("settings");
-    env.plan("[[lane]]\nid = \"A\"\ncommand = '''\nmv .git ../was-git; wait-for told; mv ../was-git .git; echo a > a.txt\n'''\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = '''\nmv .git ../was-git; wait-for told; mv ../was-git .git; echo a > a.txt\n'''\n");
     let running = env.start(&["--merge", "none"]);
     wait_until("the failure", || {
         let log = env.path(&format!("repo/{STATE}/{RUN}.jsonl"));
@@ -159,7 +159,7 @@ fn interval_snapshot_is_not_a_passing_state() {
     // The second attempt starts from the last state that passed, not from what was kept of the first.
     env.plan(
         "[gates]\natomic = ['test -e good.txt']\n\
-         [[lane]]\nid = \"A\"\nretries = 1\nresume = \"fresh\"\ncommand = '''\n\
+         [[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 1\nresume = \"fresh\"\ncommand = '''\n\
          if [ \"$LANEWRIGHT_ATTEMPT\" = 1 ]; then echo bad > bad.txt; wait-for kept; exit 0; fi\n\
          ls > \"$SCRATCH/seen\"; echo good > good.txt\n'''\n",
     );
@@ -177,7 +177,7 @@ fn interval_snapshot_is_not_a_passing_state() {
 /// A lane whose agent failed and left something, and nobody at work.
 fn failed_run() -> TestEnv {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo one > one.txt; echo no luck; exit 3'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 0\ncommand = 'echo one > one.txt; echo no luck; exit 3'\n");
     env.execute(&[]).exits(1);
     env
 }
@@ -267,7 +267,7 @@ fn restore_to_directory_or_branch_never_overwrites() {
 #[test]
 fn active_run_can_create_but_not_restore_snapshots() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
     let running = env.start(&["--merge", "none"]);
     wait_until("the agent", || env.path("scratch/began").exists());
     let made = json(&env, &["checkpoints", "create", RUN, "A", "agent"]);
@@ -284,7 +284,7 @@ fn active_run_can_create_but_not_restore_snapshots() {
 #[test]
 fn restore_is_refused_while_an_orphan_agent_runs() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
     let running = env.start(&["--merge", "none"]);
     wait_until("the agent", || env.path("scratch/began").exists());
     let made = json(&env, &["checkpoints", "create", RUN, "A", "agent"]);
@@ -329,7 +329,7 @@ fn pruning_leaves_what_was_put_aside_and_the_newest() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\ncheckpoint_every_tool_calls = 0\n");
     env.commit("settings");
-    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo x > x.txt; wait-for kept; exit 3'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 0\ncommand = 'echo x > x.txt; wait-for kept; exit 3'\n");
     let running = env.start(&[]);
     wait_until("snapshots", || {
         env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists() && lines_with(&env, "interval").len() > 2
@@ -356,7 +356,7 @@ fn pruning_leaves_what_was_put_aside_and_the_newest() {
 #[test]
 fn lane_without_worktree_cannot_be_saved_or_restored() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = 'echo a > a.txt'\n");
     env.execute(&[]).exits(0);
     env.lanewright(&["checkpoints", "create", RUN, "A"]).exits(8).says(&["no worktree"]);
     assert_eq!(listed(&env), [] as [Value; 0]);
@@ -369,7 +369,7 @@ fn lane_without_worktree_cannot_be_saved_or_restored() {
 fn with_damage(more: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!(
-        "[gates]\natomic = ['test -e one.txt']\n[[lane]]\nid = \"A\"\nretries = 1\nresume = \"fresh\"\ncommand = '''\n\
+        "[gates]\natomic = ['test -e one.txt']\n[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 1\nresume = \"fresh\"\ncommand = '''\n\
          echo \"$LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT $(ls)\" | tr '\\n' ' ' >> \"$SCRATCH/done\"; echo >> \"$SCRATCH/done\"\n\
          if [ \"$LANEWRIGHT_TASK\" = 1 ]; then echo only here > one.txt; exit 0; fi\n\
          if [ \"$LANEWRIGHT_ATTEMPT\" = 1 ]; then\n\
@@ -410,7 +410,7 @@ fn with_overlapping_names() -> (TestEnv, [Vec<String>; 2]) {
         let command = format!("echo {run} $LANEWRIGHT_ATTEMPT > work.txt; exit 3");
         env.write(
             &format!("{run}.toml"),
-            format!("phase = \"{phase}\"\n[[lane]]\nid = \"{lane}\"\nretries = 2\ncommand = '{command}'\n"),
+            format!("phase = \"{phase}\"\n[[lane]]\nid = \"{lane}\"\nagent_worktrees = \"on\"\nretries = 2\ncommand = '{command}'\n"),
         );
         env.lanewright(&["execute-phase", &format!("../{run}.toml"), "--run-id", run]).exits(1);
     }

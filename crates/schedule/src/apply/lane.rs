@@ -228,6 +228,7 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
         Event::SnapshotDamaged { reference, .. } => state.work.forget_snapshots(|known| known == reference),
         Event::AgentMerged { head, .. } => state.work.set_head(head),
         Event::LaneReset { base, .. } => state.reset(base, plan),
+        Event::WorktreeLost { agent: None, .. } => state.lose_worktree(plan),
         Event::MergeStaged { onto, commit, moved, .. } => state.merge.stage(onto, commit, *moved),
         Event::MergeSuperseded { .. } => state.supersede(),
         Event::MergesBisected { culprit, .. } => {

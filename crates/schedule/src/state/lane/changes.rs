@@ -80,6 +80,15 @@ impl LaneState {
         }
     }
 
+    /// Its worktree was lost, and with it what agents that share it left: that is in snapshots only, which outlive the merge.
+    pub(crate) fn lose_worktree(&mut self, plan: &Lane) {
+        let Self { attempts, work, .. } = self;
+        for agent in (0..plan.agents.len()).filter(|&agent| plan.shares_worktree(agent)) {
+            attempts.agents_mut()[agent].session = None;
+            work.forget_snapshots(|reference| attempts.agents()[agent].salvaged.contains(reference));
+        }
+    }
+
     /// It is on another base; what did not merge is done again.
     pub(crate) fn reset(&mut self, base: &CommitId, plan: &Lane) {
         self.work.reset(base);
