@@ -90,7 +90,7 @@ fn unselected_lanes_stay_stopped_until_resumed() {
 fn interrupted_step_is_no_manual_change() {
     let env = TestEnv::new();
     env.plan(
-        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+        "[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = 'echo a > a.txt'\n\
          [[lane]]\nid = \"B\"\ncommand = 'wait-for go; echo b > b.txt'\n",
     );
     let plan = env.path("plan.toml");
