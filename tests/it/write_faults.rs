@@ -81,7 +81,7 @@ fn temporary(env: &TestEnv) -> Vec<PathBuf> {
     all_files(&env.path("")).into_iter().filter(is_temporary).collect()
 }
 
-/// The file itself, its text, a sync, its place, a sync of its name.
+/// The file itself, its text, its place; then those of the claim that follows it.
 #[test]
 fn unwritable_claim_blocks_the_lane_until_a_resume() {
     (1..=5).for_each(|number| assert_refused_and_done_later("/slots/01.claim", number));
@@ -103,5 +103,5 @@ fn unwritable_state_stops_the_run_until_a_resume() {
 
 #[test]
 fn unwritable_job_files_stop_the_run_until_a_resume() {
-    (1..=5).for_each(|number| assert_refused_and_done_later("/spec.json", number));
+    (1..=3).for_each(|number| assert_refused_and_done_later("/spec.json", number));
 }
