@@ -28,6 +28,9 @@ pub fn create_directory(path: &Path) -> Result<(), FileError> {
 }
 
 /// The same without waiting for the disk: after a power cut it may be missing.
+///
+/// # Errors
+/// [`FileError`]: a directory cannot be made or entered.
 pub fn create_directory_unsynced(path: &Path) -> Result<(), FileError> {
     let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     enter_all(existing, path.strip_prefix(existing).unwrap_or(path), false).map(drop)

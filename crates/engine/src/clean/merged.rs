@@ -20,6 +20,10 @@ struct Known {
 }
 
 impl MergedCommits {
+    /// Walks the history of each integration branch once, for all commits that the logs of `runs` name.
+    ///
+    /// # Errors
+    /// Git cannot read a branch or its history.
     pub fn find<'r>(repository: &Repository, runs: impl IntoIterator<Item = &'r Expected>) -> Result<Self, GitError> {
         let mut by_branch: BTreeMap<&str, BTreeSet<CommitId>> = BTreeMap::new();
         for run in runs {

@@ -199,7 +199,10 @@ pub fn delete_references(repository: &Repository, references: &[(String, CommitI
     Ok(kept)
 }
 
-/// Makes the deletion of refs durable.
+/// Makes the deletion of refs, by their full names, durable.
+///
+/// # Errors
+/// A directory of refs cannot be synced.
 pub fn sync_deleted(repository: &Repository, names: &[String]) -> Result<()> {
     durable::deleted_references(repository, names)
 }

@@ -170,7 +170,7 @@ struct Printed<'a> {
     elsewhere: Option<Elsewhere<'a>>,
     /// Takes secrets out of output that was not cleaned yet.
     redactor: Option<Redactor>,
-    /// How many lines of each lane are wanted of what is there at first; `None`: all.
+    /// How many of the lines that each lane has at first are wanted; `None`: all.
     tail: Option<usize>,
     lines: Lines<'a>,
     /// Whether lines are read soon after they are written.
