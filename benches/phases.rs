@@ -15,7 +15,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use lanewright_model::event::Event;
 use lanewright_store::run_log;
@@ -42,6 +42,12 @@ const CASES: &[Case] = &[
     Case { name: "fan-out", files: 9_000, lanes: 4, warm: false, first: 10, limit: 0.6 },
 ];
 
+/// Repositories in which the start of the first agent is timed beside `git worktree add`, with their files.
+const STARTS: &[(&str, usize)] = &[("start-20000", 20_000), ("start-50000", 50_000)];
+
+/// The largest ratio of these that we allow ourselves.
+const START_LIMIT: f64 = 1.3;
+
 const PARALLEL: usize = 4;
 
 /// What stands for an agent; `LANE` is set to the lane's name.
@@ -59,12 +65,17 @@ fn main() -> Result<()> {
             name => chosen.push(name.to_owned()),
         }
     }
-    if let Some(unknown) = chosen.iter().find(|name| CASES.iter().all(|case| case.name != name.as_str())) {
+    let names: Vec<&str> = CASES.iter().map(|case| case.name).chain(STARTS.iter().map(|start| start.0)).collect();
+    if let Some(unknown) = chosen.iter().find(|chosen| !names.contains(&chosen.as_str())) {
         return Err(format!("no case is called {unknown}").into());
     }
+    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
     println!("{:<12} {:>9} {:>9}   {:>6}  (smallest, largest)   limit", "case", "ours", "script", "ratio");
-    for case in CASES.iter().filter(|case| chosen.is_empty() || chosen.iter().any(|name| name == case.name)) {
+    for case in CASES.iter().filter(|case| is_chosen(case.name)) {
         measure(case, rounds, beside.as_deref())?;
+    }
+    for (name, files) in STARTS.iter().filter(|start| is_chosen(start.0)) {
+        measure_start(name, *files, rounds)?;
     }
     Ok(())
 }
@@ -108,6 +119,49 @@ fn measure(case: &Case, rounds: usize, beside: Option<&Path>) -> Result<()> {
     if !waits.is_empty() {
         println!("{:<12} the last of the next agents began {:.2?} after the first lane's merge", "", median(&waits));
     }
+    Ok(())
+}
+
+/// How long the agent of the only lane waits for its start, beside one `git worktree add` in another clone, and what
+/// follows its end.
+fn measure_start(name: &str, files: usize, rounds: usize) -> Result<()> {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let origin = scratch.path().join("origin");
+    make_repository(&origin, files)?;
+    let (mut ours, mut theirs, mut after) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        for by_git in [round % 2 == 0, round % 2 != 0] {
+            let place = scratch.path().join(format!("round-{round}-{by_git}"));
+            let repository = clone(&origin, &place)?;
+            if by_git {
+                let mut add = Command::new("git");
+                add.current_dir(&repository).args(["worktree", "add", "--quiet", "-b", "lane"]);
+                theirs.push(time(add.arg(place.join("worktree")))?);
+                continue;
+            }
+            let (plan, mark) = (place.join("plan.toml"), |word: &str| place.join(word));
+            let [begun, ended] = ["begun", "ended"].map(|word| format!(": > {}", mark(word).display()));
+            let text = format!("phase = \"P\"\n\n[[lane]]\nid = \"A\"\ncommand = '{begun}; {AGENT}; {ended}'\n");
+            fs::write(&plan, text.replace("$LANE", "$LANEWRIGHT_LANE"))?;
+            let mut run = Command::new(env!("CARGO_BIN_EXE_lanewright"));
+            let took = time(run.current_dir(&repository).arg("execute-phase").arg(&plan))?;
+            let end = SystemTime::now();
+            let start = end - took;
+            let at = |word: &str| -> Result<SystemTime> { Ok(fs::metadata(mark(word))?.modified()?) };
+            ours.push(at("begun")?.duration_since(start)?);
+            after.push(end.duration_since(at("ended")?)?);
+        }
+    }
+    let (ratio, low, high) = ratios(&ours, &theirs);
+    let verdict = if ratio > START_LIMIT { "  over the limit" } else { "" };
+    println!(
+        "{name:<12} {:>9.2?} {:>9.2?}   {ratio:>6.3}  ({low:.3}, {high:.3})        {START_LIMIT:>4}{verdict}\n\
+         {:<12} {:>9.2?} from the agent's end to the end of the run",
+        median(&ours),
+        median(&theirs),
+        "",
+        median(&after),
+    );
     Ok(())
 }
 
