@@ -15,6 +15,11 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == lanewright_programs::process::DETACHED) {
         lanewright_programs::process::leave_session();
         arguments.remove(1);
+        if let [_, command, root] = arguments.as_slice()
+            && command == lanewright_programs::process::DELETE_TRASH
+        {
+            return lanewright::cli::delete_trash(Path::new(root));
+        }
     }
     lanewright::cli::main(arguments)
 }

@@ -47,6 +47,8 @@ pub(crate) use this_process::{host, now, owner};
 use lanewright_files::timing::Timings;
 use lanewright_model::ReportFormat;
 
+pub use repair::clean::delete_trash;
+
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     // A shell that completes sets a variable; then candidates are printed, and the program ends.

@@ -55,6 +55,17 @@ fn the_status_names_the_links_to_the_worktrees_by_lane() {
 }
 
 #[test]
+fn trash_is_deleted_by_a_process_of_its_own() {
+    let env = TestEnv::new();
+    env.write("repo.lanes/trash/0190/src/file", "of a worktree");
+    env.write("elsewhere/file", "of the user");
+    std::os::unix::fs::symlink(env.path("elsewhere"), env.path("repo.lanes/trash/0190/link")).unwrap();
+    let root = env.path("repo.lanes");
+    env.lanewright(&["detached", "delete-trash", root.to_str().unwrap()]).exits(0);
+    assert!(!root.exists() && env.read("elsewhere/file") == "of the user");
+}
+
+#[test]
 fn single_agent_of_a_round_uses_the_lane_worktree() {
     let places = places("auto");
     assert_eq!(places, [places[0].clone(), places[0].clone(), places[0].clone()]);

@@ -1,11 +1,14 @@
 //! `clean`: removes what finished runs left, and reports what is kept.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
 
 use lanewright_engine::clean::{
     CleanScope, Item, Leftover, MergedCommits, begun_lanes, has_begun, is_finished, remove, remove_run, scan,
 };
 use lanewright_engine::doctor::Expected;
+use lanewright_git::{Pool, Repository};
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
@@ -26,6 +29,17 @@ struct Cleaned {
     run: RunId,
     /// What it left; an error: why it was left alone.
     found: Result<Vec<Leftover>, String>,
+}
+
+/// Deletes what a run left in the trash of the pool at `root`, in the repository of the current directory.
+pub fn delete_trash(root: &Path) -> ExitCode {
+    let deleted = Repository::discover(Path::new(".")).and_then(|repository| {
+        let pool = Pool::new(repository, root, 0, false);
+        let kept = pool.delete_trash(None)?;
+        pool.remove_root();
+        Ok(kept)
+    });
+    if deleted.is_ok_and(|kept| kept.is_empty()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {

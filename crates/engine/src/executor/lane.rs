@@ -1,5 +1,6 @@
 //! Worktrees and branches of lanes: opened, reset to a new base, cleaned up.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Snapshot};
 use lanewright_model::event::{Event, Worktree};
 use lanewright_model::{CommitId, LaneIndex, MergeMode};
+use lanewright_programs::process::{DELETE_TRASH, Output, start_detached};
 use lanewright_schedule::{Rebuild, RunState};
 
 use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, Task, lane_head};
@@ -14,9 +16,8 @@ use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, Task
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
 
-/// How long the end of a run waits for its worktrees to be deleted, and before that for one that is being made; `clean`
-/// deletes the rest.
-const DELETING: Duration = Duration::from_secs(10);
+/// How long the end of a run waits for its worktrees to be deleted. A process of its own deletes the rest.
+const DELETING: Duration = Duration::from_millis(200);
 
 impl Executor {
     pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
@@ -248,12 +249,29 @@ impl Executor {
                     }
                     Err(error) => kept.push(error.with_remedy()),
                 }
+                kept.extend(executor.delete_trash_later());
             }
             // Before the end: a run that is done is not looked at again.
             let moved = executor.integration_moved().unwrap_or_else(|error| Some(error.to_string()));
             let blocked = moved.map(|reason| Event::PhaseBlocked { reason });
             blocked.into_iter().chain([Event::PoolEmptied { kept }]).collect()
         })
+    }
+
+    /// Starts a process that deletes what is left in the pool's trash. Returns why not.
+    fn delete_trash_later(&self) -> Option<String> {
+        if !self.pool.has_trash() {
+            return None;
+        }
+        let (repository, root) = (self.repository.main_worktree(), self.pool.root());
+        let started = start_detached(
+            &self.program,
+            &[OsStr::new(DELETE_TRASH), root.as_os_str()],
+            repository,
+            Output::Nowhere,
+            &[],
+        );
+        started.err().map(|error| format!("{}: `lanewright clean` deletes it: {error}", root.display()))
     }
 
     /// Gives the slot of the final gate back. What the gate left in it is no work, but is kept, named by the commit that

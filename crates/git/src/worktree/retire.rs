@@ -24,8 +24,7 @@ impl Pool {
     /// these, and the slots that `run` still holds, each with the reason.
     ///
     /// A slot with uncommitted work, with commits that no ref contains, or that the user locked is kept; so is whatever the
-    /// pool did not create. No symbolic link is followed. What takes longer than `limit` to delete stays in the trash, is
-    /// returned, and is deleted by the next call.
+    /// pool did not create. No symbolic link is followed. What takes longer than `limit` to delete stays in the trash.
     pub fn empty(&self, run: &RunId, limit: Option<Duration>) -> Result<Vec<Kept>> {
         let until = limit.map(|limit| Instant::now() + limit);
         let mut kept = Vec::new();
@@ -42,13 +41,35 @@ impl Pool {
             Ok(remove_unfinished(&self.slots())?)
         })?;
         kept.extend(self.set_aside().into_iter().map(|path| Kept { path, reason: SET_ASIDE.to_owned() }));
-        kept.extend(delete_trash(&self.trash(), until));
+        kept.extend(self.delete_trash(until)?);
+        self.remove_empty(run);
+        Ok(kept)
+    }
+
+    /// Whether slots wait in the trash for their deletion.
+    pub fn has_trash(&self) -> bool {
+        fs::symlink_metadata(self.trash()).is_ok()
+    }
+
+    /// Deletes what is in the trash, until a moment if one is given. Returns what cannot be deleted, each with the reason.
+    ///
+    /// # Errors
+    /// The lock of the worktrees cannot be had.
+    pub fn delete_trash(&self, until: Option<Instant>) -> Result<Vec<Kept>> {
+        let trash = self.trash();
+        if !fs::symlink_metadata(&trash).is_ok_and(|kind| kind.is_dir()) {
+            return Ok(Vec::new());
+        }
+        let kept = directory::directories(&trash).unwrap_or_default().into_iter().filter_map(|path| {
+            let error = delete(&path, until).err().filter(|error| error.kind() != io::ErrorKind::TimedOut)?;
+            Some(Kept { path, reason: format!("cannot be deleted: {error}") })
+        });
+        let kept = kept.collect();
         // Another run may be about to move something there.
         self.repository.holding(Guarded::Admin, |_| {
-            let _ = fs::remove_dir(self.trash());
+            let _ = fs::remove_dir(&trash);
             Ok(())
         })?;
-        self.remove_empty(run);
         Ok(kept)
     }
 
@@ -64,6 +85,11 @@ impl Pool {
 
     pub fn remove_empty(&self, run: &RunId) {
         remove_empty_directories(&self.root().join(run.as_str()));
+        self.remove_root();
+    }
+
+    /// Removes the pool's own directories if nothing is in them.
+    pub fn remove_root(&self) {
         let emptied = self.repository.holding(Guarded::Pool, |_| {
             for path in [self.slots(), self.root().to_owned()] {
                 let _ = fs::remove_dir(path);
@@ -159,23 +185,6 @@ fn held_by(holder: &Holder) -> String {
     let agent = holder.agent.as_ref().map(|agent| format!(" for agent {agent}")).unwrap_or_default();
     let lane = holder.lane.as_ref().map(|lane| format!(" by lane {lane}{agent}")).unwrap_or_default();
     format!("still held{lane}")
-}
-
-/// Deletes what is in the trash, until a moment if one is given; returns what could not be deleted.
-fn delete_trash(trash: &Path, until: Option<Instant>) -> Vec<Kept> {
-    if !fs::symlink_metadata(trash).is_ok_and(|kind| kind.is_dir()) {
-        return Vec::new();
-    }
-    let kept = directory::directories(trash).unwrap_or_default().into_iter().filter_map(|path| {
-        let reason = match delete(&path, until).err()? {
-            late if late.kind() == io::ErrorKind::TimedOut => {
-                "takes long to delete; `lanewright clean` does it".to_owned()
-            }
-            error => format!("cannot be deleted: {error}"),
-        };
-        Some(Kept { path, reason })
-    });
-    kept.collect()
 }
 
 /// Deletes a file, a link (not what it leads to) or a directory; gone already is as good.

@@ -290,11 +290,12 @@ pinned_tests! {
         let (base, pool) = (world.head(), world.pool(1));
         let slot = pool.open(&holder("A", None), &detached(&base)).unwrap();
         pool.release(&holder("A", None), std::slice::from_ref(&base)).unwrap();
-        let kept = pool.empty(&run_id("r1"), Some(std::time::Duration::ZERO)).unwrap();
-        assert!(kept.len() == 1 && kept[0].reason.contains("`lanewright clean`"), "{kept:?}");
-        assert!(kept[0].path.join("src/b.rs").exists() && !slot.path.exists());
+        assert_eq!(pool.empty(&run_id("r1"), Some(std::time::Duration::ZERO)).unwrap(), []);
+        assert!(pool.has_trash() && !slot.path.exists());
         assert_eq!(world.worktrees(), [""; 0], "git still knows the worktree");
-        assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
+        assert_eq!(pool.delete_trash(None).unwrap(), []);
+        assert!(!pool.has_trash());
+        pool.remove_root();
         assert!(!world.root().exists());
     }
 

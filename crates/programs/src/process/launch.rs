@@ -98,6 +98,9 @@ pub enum Output {
 /// The argument that has this program leave its parent's session before it carries out the rest.
 pub const DETACHED: &str = "detached";
 
+/// The word before the root of a pool of worktrees whose trash this program deletes, after [`DETACHED`].
+pub const DELETE_TRASH: &str = "delete-trash";
+
 /// Leaves the parent's session; for a process that was started as `lanewright detached`.
 pub fn leave_session() {
     // Fails only for the leader of a process group, which has no terminal's signals to fear either.

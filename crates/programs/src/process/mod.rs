@@ -29,7 +29,8 @@ pub use error::ProcessError;
 pub use files::{Heartbeat, heartbeat, output_log};
 pub use identity::LiveProcess;
 pub use launch::{
-    DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec, start_detached,
+    DELETE_TRASH, DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec,
+    start_detached,
 };
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, make_room, observe};
