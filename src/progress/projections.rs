@@ -54,12 +54,7 @@ impl ProjectionWriter {
         history: Arc<Vec<Record>>,
     ) -> Result<Self, ProjectionError> {
         let directory = state.run(&run.run_id);
-        let files = RunFiles {
-            log_path: directory.log(),
-            checkpoint_path: state.checkpoints(),
-            program: vec!["lanewright".to_owned()],
-            repository: repository.main_worktree().to_owned(),
-        };
+        let files = RunFiles::new(directory.log(), state.checkpoints(), repository.main_worktree().to_owned());
         Self::begin(files, directory.errors(), remover(pool, &run.run_id), plan, history)
     }
 

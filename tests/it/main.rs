@@ -70,6 +70,7 @@ mod retry_otherwise;
 mod review;
 mod run_log_lost;
 mod run_start;
+mod run_states;
 mod runners;
 mod schemas;
 mod secrets;

@@ -14,6 +14,7 @@ use super::disturbances::Disturbances;
 use super::run_started::run_started;
 use super::sleep::{LIMIT, Sleeps};
 use super::story::Story;
+use super::watch::checkpoints::Checkpoints;
 use super::world::World;
 
 /// What a run came to: for each lane one word, and the exit code.
@@ -127,7 +128,9 @@ impl Simulation {
     pub fn new(case: &Case, story: Story) -> Self {
         let (seed, plan, bug) = (case.seed, case.plan.clone(), case.bug);
         let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
+        let checkpoints = seed.is_multiple_of(4).then(|| Checkpoints::new(&plan));
         let mut world = World::new(plan, case.script.clone(), case.dice.clone(), bug);
+        world.watch.checkpoints = checkpoints;
         world.damages = case.disturbances.losses;
         Self {
             world,

@@ -1,6 +1,7 @@
 //! What must hold of the records of a run, in the order in which they become durable.
 
 mod approvals;
+pub mod checkpoints;
 mod finish;
 mod restarts;
 mod starts;
@@ -32,6 +33,8 @@ pub struct Watch {
     starts: starts::Starts,
     restarts: restarts::Restarts,
     approvals: approvals::Approvals,
+    /// Only of some runs: that takes twice as long as the run itself.
+    pub checkpoints: Option<checkpoints::Checkpoints>,
     pub finish: finish::Finish,
 }
 
@@ -39,6 +42,7 @@ impl Watch {
     pub fn new(plan: Arc<Plan>) -> Self {
         Self {
             plan,
+            checkpoints: None,
             fail_fast: false,
             failed: false,
             budget: Budget::default(),
@@ -64,6 +68,7 @@ impl Watch {
             self.restarts.see(&self.plan, event),
             self.approvals.see(&self.plan, event),
             self.finish.see(&self.plan, event),
+            self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.see(&self.plan, record)),
         ];
         parts.into_iter().flatten().collect()
     }

@@ -26,13 +26,13 @@ word_enum! {
     // seed 004, Checkpoint Schema.
     /// The status of a lane at a checkpoint.
     CheckpointStatus {
-        /// The stage can begin.
+        /// It can go on.
         Ready = "ready",
         /// The stage has begun.
         InProgress = "in_progress",
         /// The stage's work failed.
         Failed = "failed",
-        /// It waits for something outside of the run.
+        /// It waits for a person, for another lane, or for something outside of the run.
         Blocked = "blocked",
         /// The stage's work is done.
         Complete = "complete",

@@ -28,20 +28,21 @@ pub struct CheckpointRecord {
     /// The integration branch, without `refs/heads/`.
     #[serde(default)]
     pub base_branch: Arc<str>,
-    /// The lane's worktree; absolute.
+    /// The link to the lane's worktree, absolute; empty once the worktree is gone.
     #[serde(default = "nowhere")]
     pub worktree_path: Arc<Path>,
     /// The run log; absolute.
     #[serde(default = "nowhere")]
     pub log_path: Arc<Path>,
+    /// Later than those of the lane's other records if it says where the lane stands.
     pub timestamp: Timestamp,
-    /// The last command, or what the lane waits for.
+    /// Why the lane is in this state, or what runs: what it waits for, the last command, the merge commit.
     #[serde(default)]
     pub notes: String,
-    /// A command for a POSIX shell that resumes the run.
+    /// A command for a POSIX shell that resumes the run, in any directory.
     #[serde(default)]
     pub resume_hint: Arc<str>,
-    /// A command for a POSIX shell that rolls the lane back.
+    /// A command for a POSIX shell that rolls the lane back, in any directory.
     #[serde(default)]
     pub rollback_hint: Arc<str>,
     /// The retry that comes next, from 1.
@@ -89,6 +90,18 @@ pub struct GitState {
 }
 
 impl CheckpointRecord {
+    /// Whether it says that the lane's work was merged, or proposed in a pull request.
+    pub fn is_merged(&self) -> bool {
+        self.stage == Stage::PrePr && self.status == CheckpointStatus::Complete
+    }
+
+    /// Whether its lane has nothing left to do, if it is the newest of the lane's records.
+    pub fn is_over(&self) -> bool {
+        // Of a lane that an earlier run merged there is one record, of the first stage.
+        let merged_before = self.stage == Stage::BeforeLaneStart && self.status == CheckpointStatus::Complete;
+        self.is_merged() || merged_before || self.status == CheckpointStatus::RolledBack
+    }
+
     /// The fields that a record may have, in the order in which they are written.
     pub const FIELDS: [&str; 21] = [
         "run_id",

@@ -1,5 +1,6 @@
 //! The options shown to the user if nothing can be repaired for certain (seed 003, Recovery Escalation Policy).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lanewright_model::event::Event;
@@ -17,10 +18,14 @@ impl RunTraces {
 
     /// Whether a lane is neither complete nor rolled back.
     pub(super) fn is_unfinished(&self) -> bool {
-        let over =
-            |it: &&CheckpointRecord| matches!(it.status, CheckpointStatus::Complete | CheckpointStatus::RolledBack);
-        let done: Vec<_> = self.records.iter().filter(over).map(|it| &it.lane).collect();
-        self.records.iter().any(|it| it.lane.is_some() && !done.contains(&&it.lane))
+        let mut newest: BTreeMap<_, &CheckpointRecord> = BTreeMap::new();
+        for record in self.records.iter().filter(|record| record.lane.is_some()) {
+            let known = newest.entry(&record.lane).or_insert(record);
+            if known.timestamp < record.timestamp {
+                *known = record;
+            }
+        }
+        newest.values().any(|record| !record.is_over())
     }
 
     pub(super) fn branch_names(&self) -> String {
@@ -62,8 +67,8 @@ fn merged_lanes(facts: &RunFacts, traces: &RunTraces) -> Vec<String> {
             _ => None,
         }));
     }
-    let complete = |it: &&CheckpointRecord| it.status == CheckpointStatus::Complete;
-    merged.extend(traces.records.iter().filter(complete).filter_map(|it| Some(it.lane.as_ref()?.to_string())));
+    let records = traces.records.iter().filter(|record| record.is_merged());
+    merged.extend(records.filter_map(|it| Some(it.lane.as_ref()?.to_string())));
     merged.sort();
     merged.dedup();
     merged

@@ -3,10 +3,10 @@
 use lanewright_model::cells::clean;
 use lanewright_model::event::RunOutcome;
 use lanewright_model::text::{counted, listed, shell_line};
-use lanewright_model::{AgentName, Approval, HumanGate, TaskId};
+use lanewright_model::{AgentName, Approval, HumanGate, LaneId, TaskId};
 use serde::Serialize;
 
-use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of};
+use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of, word};
 use crate::answers::commands::Commands;
 use crate::answers::escalation;
 use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
@@ -243,4 +243,15 @@ const NAMED: usize = 3;
 pub(crate) fn names(lanes: &[&LaneHistory]) -> String {
     let names: Vec<String> = lanes.iter().map(|lane| lane.id.to_string()).collect();
     listed(&names, NAMED)
+}
+
+/// The lanes, those that ended without a merge with their state.
+pub(crate) fn with_ends(history: &RunHistory, lanes: &[LaneId]) -> String {
+    let ended =
+        |state| matches!(state, LaneState::Failed | LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack);
+    let named = lanes.iter().map(|id| match history.lane(id) {
+        Some(lane) if ended(lane.state) => format!("{id} ({})", word(history, lane)),
+        _ => id.to_string(),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }

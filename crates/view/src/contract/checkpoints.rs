@@ -1,27 +1,39 @@
 //! The records of `checkpoints.json` as they follow from events (SPEC §5; seed 004, Recovery Contract).
+//!
+//! The newest stage of a lane, and of the phase, says where it stands now; stages before it are passed. So a record changes
+//! whenever what it says is no longer true, not only when a stage is reached.
+
+mod phase;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::text::shell_line;
-use lanewright_model::{
-    Checkpoint, CheckpointRecord, CheckpointStatus, Failure, FailureKind, GitState, LaneId, Stage, Timestamp,
-};
+use lanewright_model::{Checkpoint, CheckpointRecord, CheckpointStatus, LaneId, Stage, Timestamp};
 
 use crate::answers::commands::Commands;
-use crate::history::{RunHistory, Workplace};
+use crate::history::{LaneHistory, LaneState, RunHistory, worktree_link};
 
 /// What the records name besides what events say. All paths are absolute.
 #[derive(Debug, Clone)]
 pub struct RunFiles {
     pub log_path: PathBuf,
     pub checkpoint_path: PathBuf,
-    /// The words before a command in a hint, normally `lanewright` alone.
+    /// The words before a command in a hint, so that it works from any directory: `lanewright -C REPOSITORY`.
     pub program: Vec<String>,
     pub repository: PathBuf,
+}
+
+impl RunFiles {
+    pub fn new(log_path: PathBuf, checkpoint_path: PathBuf, repository: PathBuf) -> Self {
+        let program = ["lanewright", "-C", &repository.to_string_lossy()].map(str::to_owned).to_vec();
+        Self { log_path, checkpoint_path, program, repository }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -30,7 +42,9 @@ pub struct CheckpointFold {
     files: RunFiles,
     shared: Option<SharedTexts>,
     /// Of each lane, and of the phase.
-    written: BTreeMap<Option<LaneId>, LaneRecords>,
+    written: BTreeMap<Option<LaneId>, Vec<StageRecord>>,
+    /// The lanes that depend on each lane.
+    dependants: BTreeMap<LaneId, Vec<LaneId>>,
 }
 
 /// Texts that are the same in every record of a run: there may be thousands of lanes.
@@ -44,87 +58,153 @@ struct SharedTexts {
     flags: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default)]
-struct LaneRecords {
-    retries: u32,
-    /// The newest record of each stage, the newest of all last.
-    records: Vec<CheckpointRecord>,
-    /// The record before the lane failed or was blocked, for a resume.
-    before_ending: Option<Box<CheckpointRecord>>,
+/// A stage that was reached, and its record as it was written last.
+#[derive(Debug, Clone)]
+struct StageRecord {
+    reached: Checkpoint,
+    /// Whether its lane was rolled back after it.
+    rolled_back: bool,
+    /// Whether `record` was not returned yet.
+    is_new: bool,
+    record: CheckpointRecord,
 }
 
 impl CheckpointFold {
     /// Before the first event of `history`.
     pub fn new(files: RunFiles, history: RunHistory) -> Self {
-        Self { history, files, shared: None, written: BTreeMap::new() }
+        let mut dependants: BTreeMap<LaneId, Vec<LaneId>> = BTreeMap::new();
+        for lane in history.lanes() {
+            for on in &lane.depends_on {
+                dependants.entry(on.clone()).or_default().push(lane.id.clone());
+            }
+        }
+        Self { history, files, shared: None, written: BTreeMap::new(), dependants }
     }
 
-    /// Applies a record of the run log and returns the checkpoint records that it writes: each replaces the one with the
+    /// Applies a record of the run log and returns the checkpoint records that it changes: each replaces the one with the
     /// same run, phase, lane and stage.
     pub fn apply(&mut self, record: &Record) -> Vec<CheckpointRecord> {
         self.history.apply(record);
-        let at = record.at;
-        match &record.event {
-            Event::RunStarted(started) => {
-                self.shared = Some(SharedTexts::of(started, &self.files));
-                Vec::new()
-            }
+        let (at, event) = (record.at, &record.event);
+        match event {
+            Event::RunStarted(started) => self.shared = Some(SharedTexts::of(started, &self.files)),
             Event::RunResumed { owner, .. } => {
                 self.shared.iter_mut().for_each(|shared| shared.session_id = owner.session_id.as_str().into());
-                self.undo_endings(at)
             }
             Event::CheckpointReached { lane, checkpoint } => self.reached(lane.as_ref(), checkpoint, at),
-            Event::RetryPlanned { lane, checkpoint, .. } => {
-                self.written(lane).retries += 1;
-                self.reached(Some(lane), checkpoint, at)
+            Event::RetryPlanned { lane, checkpoint, .. } => self.reached(Some(lane), checkpoint, at),
+            Event::LaneRolledBack { lane, .. } => {
+                let written = self.written.get_mut(&Some(lane.clone())).into_iter().flatten();
+                written.for_each(|stage| stage.rolled_back = true);
             }
-            Event::LaneMerged { lane, commit, .. } => {
-                let pull_request = self.history.lane(lane).and_then(|lane| lane.pull_request.as_ref());
-                let notes =
-                    pull_request.map_or_else(|| format!("merged as {commit}"), |it| format!("pull request {}", it.url));
-                let merged = self.written(lane).stage(Stage::PrePr);
-                let changed =
-                    self.end(lane, at, merged, |record| set_status(record, CheckpointStatus::Complete, &notes));
-                self.written(lane).before_ending = None;
-                changed
-            }
-            Event::LaneFailed { lane, failure } => self.failed(lane, failure, at),
-            Event::LaneBlocked { lane, reason } => {
-                self.end(lane, at, None, |record| set_status(record, CheckpointStatus::Blocked, reason))
-            }
-            Event::LaneRolledBack { lane, .. } => self.rolled_back(lane, at),
-            _ => Vec::new(),
+            _ => {}
         }
+        let mut changed = Vec::new();
+        match event.lane() {
+            Some(lane) => self.refresh_with_dependants(lane, at, &mut changed),
+            None if phase::concerns_all_lanes(event) => {
+                let lanes: Vec<LaneId> = self.history.lanes().iter().map(|lane| lane.id.clone()).collect();
+                lanes.iter().for_each(|lane| self.refresh_lane(lane, at, &mut changed));
+            }
+            None => {}
+        }
+        if let Some(checkpoint) = phase::checkpoint(&self.history, event) {
+            self.reached(None, &checkpoint, at);
+        }
+        if phase::may_change(event) {
+            self.refresh(None, at, &mut changed);
+        }
+        changed
     }
 
     /// The newest record of a stage of a lane, or of the phase.
     pub fn record(&self, lane: Option<&LaneId>, stage: Stage) -> Option<&CheckpointRecord> {
         let written = self.written.get(&lane.cloned())?;
-        written.stage(stage).map(|index| &written.records[index])
+        written.iter().find(|written| written.record.stage == stage).map(|written| &written.record)
     }
 
-    fn written(&mut self, lane: &LaneId) -> &mut LaneRecords {
-        self.written.entry(Some(lane.clone())).or_default()
+    /// Brings the records of a lane up to date, and those of the lanes that its state holds back.
+    fn refresh_with_dependants(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
+        let mut open = vec![lane.clone()];
+        while let Some(lane) = open.pop() {
+            let before = changed.len();
+            let state = self.history.lane(&lane).map(|lane| lane.state);
+            self.refresh_lane(&lane, at, changed);
+            // What an agent does concerns its lane alone.
+            if changed.len() > before && state.is_some_and(|state| !state.is_active()) {
+                open.extend(self.dependants.get(&lane).into_iter().flatten().cloned());
+            }
+        }
     }
 
-    fn reached(&mut self, lane: Option<&LaneId>, checkpoint: &Checkpoint, at: Timestamp) -> Vec<CheckpointRecord> {
-        let Some(record) = self.new_record(lane, checkpoint, at) else { return Vec::new() };
+    fn refresh_lane(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
+        if let Some(state) = self.history.lane(lane).map(|lane| lane.state) {
+            let newest = self.written.get(&Some(lane.clone())).and_then(|written| written.last());
+            let begins_again = || newest.is_some_and(|newest| newest.rolled_back) && state != LaneState::RolledBack;
+            if (newest.is_none() && state != LaneState::Skipped) || begins_again() {
+                self.reached(Some(lane), &Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready), at);
+            }
+            self.refresh(Some(lane), at, changed);
+        }
+    }
+
+    fn reached(&mut self, lane: Option<&LaneId>, checkpoint: &Checkpoint, at: Timestamp) {
+        let Some(record) = self.new_record(lane, checkpoint, at) else { return };
         let written = self.written.entry(lane.cloned()).or_default();
-        written.before_ending = None;
-        written.records.retain(|known| known.stage != record.stage);
+        written.retain(|known| known.record.stage != record.stage);
         // Most lanes have three, and there may be thousands of lanes.
-        written.records.reserve_exact(1);
-        written.records.push(record.clone());
-        vec![record]
+        written.reserve_exact(1);
+        written.push(StageRecord { reached: checkpoint.clone(), rolled_back: false, is_new: true, record });
+    }
+
+    /// Brings the records of a lane or of the phase up to date, and adds those that change.
+    fn refresh(&mut self, lane: Option<&LaneId>, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
+        let (Some(run), Some(shared)) = (self.history.run.start.as_deref(), self.shared.as_ref()) else { return };
+        let key = lane.cloned();
+        let Some(mut written) = self.written.remove(&key) else { return };
+        let standing = match lane.map(|lane| self.history.lane(lane)) {
+            Some(Some(lane)) => standing::of_lane(&self.history, lane, &commands(run, &self.files)),
+            Some(None) => return,
+            None => phase::standing(&self.history, &commands(run, &self.files)),
+        };
+        let path = worktree_path(run, &self.files, lane.and_then(|lane| self.history.lane(lane)));
+        let is_merged = lane.and_then(|lane| self.history.lane(lane)).is_none_or(|lane| lane.is_merged());
+        let current = standing.stage(&written);
+        let mut after = at;
+        for (_, stage) in written.iter_mut().enumerate().filter(|(index, _)| *index != current) {
+            let mut record = stage.record.clone();
+            standing::show_passed(&stage.reached, stage.rolled_back, is_merged, &mut record);
+            record.worktree_path = same_or(&record.worktree_path, &path);
+            after = after.max(record.timestamp.plus(Duration::from_millis(1)));
+            if std::mem::take(&mut stage.is_new) || record != stage.record {
+                stage.record = record.clone();
+                changed.push(record);
+            }
+        }
+        if let Some(stage) = written.get_mut(current) {
+            let mut record = stage.record.clone();
+            standing.show(&stage.reached, &mut record);
+            record.worktree_path = same_or(&record.worktree_path, &path);
+            if let Some(git) = standing.git {
+                (record.head_sha, record.git) = (git.head.clone().or(record.head_sha), Some(git));
+            }
+            if stage.is_new || record != stage.record {
+                // Later than all others, whatever the clock did: the newest record of a lane says where it stands.
+                (record.timestamp, record.session_id) = (after, Some(shared.session_id.clone()));
+                (stage.is_new, stage.record) = (false, record.clone());
+                changed.push(record);
+            }
+        }
+        self.written.insert(key, written);
     }
 
     fn new_record(&self, lane: Option<&LaneId>, checkpoint: &Checkpoint, at: Timestamp) -> Option<CheckpointRecord> {
         let (run, shared) = (self.history.run.start.as_deref()?, self.shared.as_ref()?);
-        let workplace = self.workplace(lane)?;
-        let before = self.written.get(&lane.cloned()).and_then(|written| written.records.last());
+        let of_lane = lane.map(|lane| self.history.lane(lane));
+        let workplace = of_lane.map_or(Some(&self.history.run.workplace), |lane| Some(&lane?.workplace))?;
+        let before = self.written.get(&lane.cloned()).and_then(|written| Some(&written.last()?.record));
         let rollback = || shared.hint(commands(run, &self.files).execute_phase_rollback(&run.plan_path, lane));
         let target = || checkpoint.target_branch.as_deref().map_or_else(|| shared.base_branch.clone(), Arc::from);
-        let path = worktree_path(run, &self.files, lane, workplace);
         Some(CheckpointRecord {
             run_id: run.run_id.clone(),
             phase: run.phase.clone(),
@@ -132,11 +212,7 @@ impl CheckpointFold {
             stage: checkpoint.stage,
             status: checkpoint.status,
             base_branch: shared.base_branch.clone(),
-            worktree_path: before
-                .map(|it| &it.worktree_path)
-                .filter(|it| ***it == *path)
-                .cloned()
-                .unwrap_or(path.into()),
+            worktree_path: before.map_or_else(|| Path::new("").into(), |before| before.worktree_path.clone()),
             log_path: shared.log_path.clone(),
             timestamp: at,
             notes: checkpoint.context.clone(),
@@ -147,94 +223,11 @@ impl CheckpointFold {
             failure_context: checkpoint.failure_context.clone(),
             command: checkpoint.command.clone(),
             exit_code: checkpoint.exit_code,
-            head_sha: workplace.checkpoint_head.clone(),
+            head_sha: checkpoint.head_sha.clone().or(workplace.checkpoint_head.clone()),
             target_branch: (checkpoint.stage == Stage::PrePr).then(target),
-            git: git(workplace),
+            git: standing::git_of(workplace),
             session_id: Some(shared.session_id.clone()),
         })
-    }
-
-    fn workplace(&self, lane: Option<&LaneId>) -> Option<&Workplace> {
-        match lane {
-            Some(lane) => self.history.lane(lane).map(|lane| &lane.workplace),
-            None => Some(&self.history.run.workplace),
-        }
-    }
-
-    /// Seed 004, Failure Scenarios: the stage's record fails; with no retry left the `retry_attempt` record does.
-    fn failed(&mut self, lane: &LaneId, failure: &Failure, at: Timestamp) -> Vec<CheckpointRecord> {
-        let written = self.written(lane);
-        let attempt = written.retries + 1;
-        let is_last = |retry: &usize| written.records[*retry].retry_attempt >= written.records[*retry].max_retries;
-        let retry = written.stage(Stage::RetryAttempt).filter(|_| failure.kind != FailureKind::State);
-        let exhausted = retry.filter(is_last);
-        self.end(lane, at, exhausted, |record| {
-            set_status(record, CheckpointStatus::Failed, &failure.message);
-            record.retry_attempt = record.retry_attempt.map(|retry| retry.min(record.max_retries.unwrap_or(retry)));
-            record.failure_context.extend(failure.context(attempt));
-            record.command = failure.command.clone().or(record.command.take());
-            record.exit_code = failure.exit_code.or(record.exit_code);
-        })
-    }
-
-    fn rolled_back(&mut self, lane: &LaneId, at: Timestamp) -> Vec<CheckpointRecord> {
-        let written = self.written(lane);
-        written.before_ending = None;
-        for record in &mut written.records {
-            record.status = CheckpointStatus::RolledBack;
-            record.timestamp = at;
-        }
-        written.records.clone()
-    }
-
-    /// Changes the `chosen` record, or the lane's newest one.
-    fn end(
-        &mut self,
-        lane: &LaneId,
-        at: Timestamp,
-        chosen: Option<usize>,
-        change: impl FnOnce(&mut CheckpointRecord),
-    ) -> Vec<CheckpointRecord> {
-        let session_id = self.shared.as_ref().map(|shared| shared.session_id.clone());
-        let workplace = self.workplace(Some(lane)).cloned().unwrap_or_default();
-        let written = self.written(lane);
-        let Some(chosen) = chosen.or(written.records.len().checked_sub(1)) else { return Vec::new() };
-        let mut record = written.records.remove(chosen);
-        written.before_ending.get_or_insert_with(|| Box::new(record.clone()));
-        change(&mut record);
-        record.timestamp = at;
-        record.session_id = session_id;
-        record.git = git(&workplace).or(record.git);
-        record.head_sha = workplace.checkpoint_head.or(record.head_sha);
-        written.records.push(record.clone());
-        vec![record]
-    }
-
-    /// A resume tries failed and blocked lanes again: their records are restored.
-    fn undo_endings(&mut self, at: Timestamp) -> Vec<CheckpointRecord> {
-        let session_id = self.shared.as_ref().map(|shared| shared.session_id.clone());
-        let mut changed = Vec::new();
-        for written in self.written.values_mut() {
-            if let Some(mut record) = written.before_ending.take().map(|record| *record) {
-                record.timestamp = at;
-                record.session_id.clone_from(&session_id);
-                written.records.retain(|known| known.stage != record.stage);
-                written.records.push(record.clone());
-                changed.push(record);
-            }
-        }
-        changed
-    }
-}
-
-fn set_status(record: &mut CheckpointRecord, status: CheckpointStatus, notes: &str) {
-    record.status = status;
-    notes.clone_into(&mut record.notes);
-}
-
-impl LaneRecords {
-    fn stage(&self, stage: Stage) -> Option<usize> {
-        self.records.iter().position(|record| record.stage == stage)
     }
 }
 
@@ -256,22 +249,22 @@ impl SharedTexts {
     }
 }
 
-/// Nothing is dirty at a checkpoint, since Lanewright commits first.
-fn git(workplace: &Workplace) -> Option<GitState> {
-    workplace.worktree.as_ref()?;
-    let (branch, head) = (workplace.branch().map(Arc::from), workplace.checkpoint_head.clone());
-    Some(GitState { branch, head, dirty_files: Vec::new() })
-}
-
 fn commands<'a>(run: &'a RunStarted, files: &'a RunFiles) -> Commands<'a> {
     Commands { program: &files.program, run: &run.run_id }
 }
 
-fn worktree_path(run: &RunStarted, files: &RunFiles, lane: Option<&LaneId>, workplace: &Workplace) -> PathBuf {
-    match (&workplace.worktree, lane) {
-        (Some(worktree), _) => worktree.path.clone(),
-        (None, Some(lane)) => run.options.worktree_root.join(run.run_id.as_str()).join(lane.as_str()).join("code"),
-        (None, None) => files.repository.clone(),
+/// The same path as before without another copy of it, if it is the same.
+fn same_or(before: &Arc<Path>, path: &Path) -> Arc<Path> {
+    if **before == *path { before.clone() } else { path.into() }
+}
+
+/// The link to the worktree of a lane, before it is there and while it is; empty afterwards. For the phase the user's
+/// checkout.
+fn worktree_path(run: &RunStarted, files: &RunFiles, lane: Option<&LaneHistory>) -> PathBuf {
+    match lane {
+        Some(lane) if standing::has_left_its_worktree(lane) => PathBuf::new(),
+        Some(lane) => worktree_link(run, &lane.id, None),
+        None => files.repository.clone(),
     }
 }
 

@@ -94,7 +94,8 @@ impl RunHistory {
         }
     }
 
-    fn missing_dependencies(&self, lane: &LaneHistory) -> WaitingFor {
+    /// The lanes that must be merged before `lane` begins; where all are, a place.
+    pub(crate) fn missing_dependencies(&self, lane: &LaneHistory) -> WaitingFor {
         let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state.is_done() || lane.left_out.is_some());
         let missing: Vec<LaneId> = lane.depends_on.iter().filter(|id| !merged(id)).cloned().collect();
         if missing.is_empty() { WaitingFor::Place } else { WaitingFor::Lanes(missing) }

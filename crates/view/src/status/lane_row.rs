@@ -9,6 +9,7 @@ use lanewright_model::time::short;
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
 use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of, word};
+use crate::answers::next_steps::with_ends;
 use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, StateGroup, WaitingFor};
 use crate::status::findings::in_short;
 use crate::status::styles::Tone;
@@ -198,13 +199,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
 }
 
 fn waits_for_lanes(history: &RunHistory, lanes: &[LaneId]) -> String {
-    let ended =
-        |state| matches!(state, LaneState::Failed | LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack);
-    let named = lanes.iter().map(|id| match history.lane(id) {
-        Some(lane) if ended(lane.state) => format!("{id} ({})", word(history, lane)),
-        _ => id.to_string(),
-    });
-    format!("after {}", named.collect::<Vec<_>>().join(", "))
+    format!("after {}", with_ends(history, lanes))
 }
 
 fn merged_note(history: &RunHistory, lane: &LaneHistory) -> String {

@@ -30,13 +30,9 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &ListCheckpoints) -> Re
 
 /// The newest record of each stage, in the order in which they were written, as the run log has them.
 fn stages(within: &RepositoryContext, run: &RunRecords) -> Vec<CheckpointRecord> {
-    let files = RunFiles {
-        log_path: run.directory.log(),
-        checkpoint_path: within.state.checkpoints(),
-        program: vec!["lanewright".to_owned()],
-        repository: within.repository.main_worktree().to_owned(),
-    };
-    let mut fold = CheckpointFold::new(files, RunHistory::default());
+    let files =
+        RunFiles::new(run.directory.log(), within.state.checkpoints(), within.repository.main_worktree().to_owned());
+    let mut fold = CheckpointFold::new(files, run.plan.as_ref().map_or_else(RunHistory::default, RunHistory::for_plan));
     let mut newest: BTreeMap<(Option<LaneId>, Stage), CheckpointRecord> = BTreeMap::new();
     for record in run.records.iter().flat_map(|record| fold.apply(record)) {
         newest.insert((record.lane.clone(), record.stage), record);

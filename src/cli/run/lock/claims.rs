@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
-use lanewright_model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
+use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use lanewright_schedule::{Blocker, Claim, NextLane};
 use lanewright_store::checkpoints;
 use lanewright_store::lock::{Holder, is_held, named, read_holder};
@@ -255,7 +255,7 @@ fn merged_by_cleaned(
     let Some(tip) = within.repository.branch_commit(base)? else { return Ok(BTreeSet::new()) };
     let records = checkpoints::records(&within.state.checkpoints(), |record| {
         let ours = record.phase == plan.phase && *record.base_branch == *base && !known.contains(&record.run_id);
-        ours && record.stage == Stage::PrePr && record.status == CheckpointStatus::Complete
+        ours && record.is_merged()
     })?;
     let heads = records.iter().filter_map(|record| record.head_sha.clone()).collect();
     let held = within.repository.held_by(&tip, &heads).unwrap_or_default();

@@ -6,6 +6,7 @@ use lanewright_git::Slot;
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CheckpointRecord, LaneId, PhaseId, RunId, Stage};
 
+use crate::at_resume::has_begun;
 use crate::doctor::{Facts, Finding, IndexTrouble, Kind, Repair, RunFacts, Severity, is_same_record};
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
@@ -87,7 +88,9 @@ fn outdated_checkpoints(facts: &Facts, run: &RunFacts, found: &CurrentRecords<'_
     let records = run.checkpoints.records.iter();
     let behind = records.filter(|record| current(record).is_none_or(|known| !is_same_record(known, record)));
     let behind: Vec<CheckpointRecord> = behind.cloned().collect();
-    if behind.is_empty() {
+    // A run that died before any lane began has a finding of its own.
+    let has_begun = run.log.certain().is_none_or(has_begun);
+    if behind.is_empty() || !has_begun {
         return None;
     }
     let missing = behind.iter().filter(|record| current(record).is_none()).count();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lanewright_model::event::Record;
-use lanewright_model::{CheckpointRecord, LaneId, Stage};
+use lanewright_model::{CheckpointRecord, LaneId, Plan, Stage};
 use lanewright_view::RunHistory;
 use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
 
@@ -15,16 +15,13 @@ use crate::doctor::facts::{NewestCheckpoints, is_same_record};
 pub(super) fn expected(
     scope: &Scope<'_>,
     log_path: &Path,
+    plan: Option<&Plan>,
     events: &[Record],
     found: &[&CheckpointRecord],
 ) -> NewestCheckpoints {
-    let files = RunFiles {
-        log_path: log_path.to_owned(),
-        checkpoint_path: scope.state.checkpoints(),
-        program: vec!["lanewright".to_owned()],
-        repository: scope.repository.main_worktree().to_owned(),
-    };
-    let mut fold = CheckpointFold::new(files, RunHistory::default());
+    let files =
+        RunFiles::new(log_path.to_owned(), scope.state.checkpoints(), scope.repository.main_worktree().to_owned());
+    let mut fold = CheckpointFold::new(files, plan.map_or_else(RunHistory::default, RunHistory::for_plan));
     let mut newest = NewestOfStages::among(found);
     let mut late = !has_ended(events);
     for record in events.iter().flat_map(|record| fold.apply(record)) {

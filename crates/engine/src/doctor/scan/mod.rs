@@ -93,7 +93,8 @@ fn run_facts(scope: &Scope<'_>, run: RunId, own: &[&CheckpointRecord]) -> Result
     if let Some(mut expected) = facts.expected.take() {
         inspect_plan(scope, &mut facts, &mut expected, written);
         let events = facts.log.certain().unwrap_or_default();
-        facts.checkpoints = checkpoints::expected(scope, &facts.log_path, events, own);
+        let plan = expected.state.as_ref().map(RunState::plan);
+        facts.checkpoints = checkpoints::expected(scope, &facts.log_path, plan.map(|plan| &**plan), events, own);
         facts.jobs = jobs(&directory, &expected);
         let base = scope.repository.target_of(&branch_reference(&expected.started.base_branch))?;
         facts.base_missing =

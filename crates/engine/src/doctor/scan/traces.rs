@@ -7,7 +7,7 @@ use lanewright_files::FileError;
 use lanewright_files::directory::entries;
 use lanewright_git::{self as git, GitError};
 use lanewright_model::event::Event;
-use lanewright_model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
+use lanewright_model::{CheckpointRecord, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
 
 use crate::doctor::error::Result;
@@ -33,9 +33,8 @@ pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> Res
     let phases: BTreeSet<_> =
         records.iter().filter(|it| runs.contains(&it.run_id)).map(|it| it.phase.clone()).collect();
     for record in records.iter().filter(|it| !phases.contains(&it.phase)) {
-        let over = matches!(record.status, CheckpointStatus::Complete | CheckpointStatus::RolledBack);
         let branch = record.git.as_ref().and_then(|git| git.branch.clone()).filter(|branch| branch.starts_with("lane"));
-        if !over
+        if !record.is_over()
             && let Some(branch) = branch
             && scope.repository.branch_commit(&branch)?.is_some()
         {

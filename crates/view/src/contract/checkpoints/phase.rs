@@ -1,0 +1,137 @@
+//! The records of the phase itself, those with lane `-`: from its base to the final gate and the end.
+
+use lanewright_model::event::{Event, RunOutcome};
+use lanewright_model::text::counted;
+use lanewright_model::{Checkpoint, CheckpointStatus, ExitCause, JobExit, JobRole, Stage};
+
+use super::standing::Standing;
+use crate::answers::commands::Commands;
+use crate::answers::next_steps::{NextStep, next_steps, questions};
+use crate::history::{LaneState, RunHistory, StateGroup};
+
+/// How many things to do are named.
+const NAMED: usize = 5;
+
+/// Whether an event about no lane may change where lanes stand.
+pub(super) fn concerns_all_lanes(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunFinished { .. } | Event::StopRequested { .. }
+    )
+}
+
+/// Whether an event may change where the phase stands.
+pub(super) fn may_change(event: &Event) -> bool {
+    event.lane().is_none()
+        || matches!(
+            event,
+            Event::LaneMerged { .. }
+                | Event::LaneFailed { .. }
+                | Event::LaneBlocked { .. }
+                | Event::LaneSkipped { .. }
+                | Event::LaneRolledBack { .. }
+                | Event::LaneMoved { .. }
+                | Event::PersonAsked { .. }
+                | Event::GateAnswered { .. }
+        )
+}
+
+/// The stage that the phase has reached by an event, which is part of `history`.
+pub(super) fn checkpoint(history: &RunHistory, event: &Event) -> Option<Checkpoint> {
+    use CheckpointStatus::{Complete, Failed, InProgress, Retrying};
+    let head_sha = history.run.integration.clone();
+    match event {
+        Event::RunStarted(_) => Some(Checkpoint { head_sha, ..Checkpoint::new(Stage::BeforeLaneStart, InProgress) }),
+        Event::JobPlanned { job } if job.role == JobRole::Final => {
+            let failed: Vec<&JobExit> = failed_gates(history).collect();
+            let number = u32::try_from(failed.len()).ok().filter(|number| *number > 0)?;
+            let context = |(at, exit): (usize, &&JobExit)| format!("Attempt {}: {}", at + 1, in_short(exit));
+            let failure_context = failed.iter().enumerate().map(context).collect();
+            let retry = Checkpoint::new(Stage::RetryAttempt, Retrying);
+            Some(Checkpoint { head_sha, retry_attempt: Some(number), failure_context, ..retry })
+        }
+        Event::JobExited { job, exit, .. } if job.role == JobRole::Final && is_verdict(exit) => {
+            let status = if exit.passed() { Complete } else { Failed };
+            let context = if exit.passed() { "the final gate passed".to_owned() } else { in_short(exit) };
+            let (command, exit_code) = (Some(exit.command.clone()), Some(exit.exit_code));
+            let tests = Checkpoint::new(Stage::AfterLaneTests, status);
+            Some(Checkpoint { head_sha, context, command, exit_code, ..tests })
+        }
+        Event::RunFinished { outcome: RunOutcome::Done, .. } => {
+            let target_branch = Some(history.run.base_branch().to_owned());
+            Some(Checkpoint { head_sha, target_branch, ..Checkpoint::new(Stage::PrePr, Complete) })
+        }
+        _ => None,
+    }
+}
+
+fn failed_gates(history: &RunHistory) -> impl Iterator<Item = &JobExit> {
+    let exits = history.run.jobs.ended.iter().filter(|job| job.job.role == JobRole::Final);
+    exits.filter_map(|job| job.exit.as_ref()).filter(|exit| is_verdict(exit) && !exit.passed())
+}
+
+/// Whether the gate ended by itself.
+fn is_verdict(exit: &JobExit) -> bool {
+    !matches!(exit.cause, ExitCause::Stopped | ExitCause::Lost | ExitCause::NotStarted)
+}
+
+fn in_short(exit: &JobExit) -> String {
+    format!("the final gate failed: {} (exit {})", exit.command, exit.exit_code)
+}
+
+pub(super) fn standing(history: &RunHistory, commands: &Commands<'_>) -> Standing {
+    let (status, notes) = match history.run.outcome {
+        None => running(history, commands),
+        Some(outcome) => {
+            let status = match outcome {
+                RunOutcome::Done => CheckpointStatus::Complete,
+                RunOutcome::Failed => CheckpointStatus::Failed,
+                RunOutcome::Blocked if history.run.failed_final_gate().is_some() => CheckpointStatus::Failed,
+                RunOutcome::Blocked => CheckpointStatus::Blocked,
+                RunOutcome::Stopped => CheckpointStatus::Ready,
+                RunOutcome::RolledBack => CheckpointStatus::RolledBack,
+            };
+            (Some(status), to_do(&next_steps(history, commands.program, false)))
+        }
+    };
+    Standing { status, notes, ..Standing::default() }
+}
+
+/// Of a run that goes on: how far it is, and what waits for a person. It is blocked where nothing else can go on.
+fn running(history: &RunHistory, commands: &Commands<'_>) -> (Option<CheckpointStatus>, String) {
+    let lanes = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped);
+    let (mut all, mut at_work, mut failed) = (0, false, 0);
+    for lane in lanes {
+        all += 1;
+        match lane.state.group() {
+            StateGroup::Working => at_work = true,
+            StateGroup::Waiting => at_work |= history.waiting_for(lane).is_some_and(|waits| waits.is_place()),
+            StateGroup::Failed => failed += 1,
+            _ => {}
+        }
+    }
+    let asked = questions(history, commands);
+    let mut notes = format!("{} of {} merged", history.done(), counted(all, "lane"));
+    if failed > 0 {
+        notes.push_str(&format!(", {failed} failed"));
+    }
+    if asked.is_empty() {
+        return (None, notes);
+    }
+    notes.push_str(&format!("; {}", to_do(&asked)));
+    ((!at_work).then_some(CheckpointStatus::Blocked), notes)
+}
+
+/// Each step with the commands for it, on one line.
+fn to_do(steps: &[NextStep]) -> String {
+    let step = |step: &NextStep| {
+        let reason = step.reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        let commands: Vec<String> = step.shell_lines().collect();
+        if commands.is_empty() { reason } else { format!("{reason} {}", commands.join(" | ")) }
+    };
+    let mut texts: Vec<String> = steps.iter().take(NAMED).map(step).collect();
+    if steps.len() > NAMED {
+        texts.push(format!("and {} more", steps.len() - NAMED));
+    }
+    texts.join("; ")
+}
