@@ -145,3 +145,31 @@ fn the_state_is_readable_by_its_owner_only() {
         assert_eq!(mode & 0o077, 0, "{} has mode {mode:o}", path.display());
     }
 }
+
+#[test]
+fn decisions_and_blockers_of_agents_are_kept() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[[lane]]
+id = "A"
+retries = 1
+command = '''
+cp "$LANEWRIGHT_PROMPT_FILE" "$SCRATCH/prompt.$LANEWRIGHT_ATTEMPT"; echo a > a.txt
+echo '{"status": "COMPLETE", "decisions": [{"decision": "SQLite", "reason": "one file"}], "blockers": ["no index"]}' \
+  > "$LANEWRIGHT_STATUS_FILE"
+exit 1
+'''
+"#,
+    );
+    env.execute(&[]).exits(1);
+    assert!(!env.scratch("prompt.1").contains("SQLite"));
+    assert!(env.scratch("prompt.2").contains("- SQLite (one file)"), "{}", env.scratch("prompt.2"));
+    let report = env.lanewright(&["report", "r1", "--format", "json"]).exits(0).stdout;
+    assert!(report.contains("\"SQLite\"") && report.contains("\"no index\""), "{report}");
+    let log = env.events("snapshot_taken");
+    let taken = log.iter().find(|event| event["reason"] == "failure").expect("a snapshot");
+    let name = taken["reference"].as_str().expect("a ref");
+    let shown = env.lanewright(&["checkpoints", "show", name]).exits(0).stdout;
+    assert!(shown.contains("SQLite: one file") && shown.contains("no index"), "{shown}");
+}

@@ -74,6 +74,8 @@ mod run_states;
 mod runners;
 mod schemas;
 mod secrets;
+#[path = "../seeds/mod.rs"]
+mod seeds;
 mod selection;
 mod sessions;
 mod signals;

@@ -87,6 +87,23 @@ fn file_says_what_status_says() {
 }
 
 #[test]
+fn hints_work_from_any_directory() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/may-pass\" ] && echo a > a.txt'\n");
+    env.execute(&[]).exits(1);
+    let type_in = |hint: &str| {
+        let record = env.checkpoint("A", "before_lane_start");
+        let words = shlex::split(record[hint].as_str().expect("a hint")).expect("words").split_off(1);
+        env.lanewright_with(&[], |it| it.current_dir("/").args(words.clone()))
+    };
+    env.write("scratch/may-pass", "");
+    type_in("rollback_hint").exits(0);
+    assert!(read(&env).iter().all(|(_, status, _)| *status == CheckpointStatus::RolledBack));
+    type_in("resume_hint").exits(0);
+    assert!(read(&env).iter().all(|(_, status, _)| *status == CheckpointStatus::Complete));
+}
+
+#[test]
 fn red_final_gate_is_a_record_of_the_phase() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n[gates]\nfinal = ['[ -e \"$SCRATCH/may-pass\" ]']\n");

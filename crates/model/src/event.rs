@@ -30,7 +30,7 @@ use crate::{
     PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
-pub use agent_report::AgentReport;
+pub use agent_report::{AgentReport, Decision};
 pub use columns::{Columns, LogColumns};
 pub use facts::{Facts, RecordStatus};
 pub use lane_stage::{LaneStage, stage_in_words};

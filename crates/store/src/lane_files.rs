@@ -11,7 +11,7 @@ use lanewright_files::atomic::{exchange_below, rename, replace_below};
 use lanewright_files::directory::create_directories;
 use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::read_foreign;
-use lanewright_model::event::AgentReport;
+use lanewright_model::event::{AgentReport, Decision};
 use lanewright_model::{Interruption, TaskFile, Timestamp};
 use serde_json::{Map, Value};
 
@@ -124,6 +124,8 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
         fault: fault.unwrap_or_default(),
         message: reason(&object, ["error_message", "blocked_by"], &status, &STATUS_KEYS),
         feedback: text(&object, "feedback"),
+        decisions: decisions(&object),
+        blockers: texts(&object, "blockers"),
         status,
         decision,
         own: false,
@@ -144,12 +146,14 @@ pub fn read_result(path: &Path) -> Option<AgentReport> {
         status: status.map_or_else(|| word.clone(), str::to_owned),
         message: reason(&object, ["error", "blocking_reason"], status.unwrap_or_default(), &RESULT_KEYS),
         fault: check_word("status", &word, &RESULT_WORDS).unwrap_or_default(),
+        decisions: decisions(&object),
+        blockers: texts(&object, "blockers"),
         ..AgentReport::default()
     })
 }
 
 /// The fields of `status.json` (SPEC §4).
-const STATUS_KEYS: [&str; 11] = [
+const STATUS_KEYS: [&str; 13] = [
     "agent",
     "task",
     "status",
@@ -160,10 +164,13 @@ const STATUS_KEYS: [&str; 11] = [
     "work_remaining",
     "blocked_by",
     "feedback",
+    "decisions",
+    "blockers",
     "updated_at",
 ];
 /// The fields of a result file (seed 003).
-const RESULT_KEYS: [&str; 5] = ["status", "error", "blocking_reason", "files_modified", "logs"];
+const RESULT_KEYS: [&str; 7] =
+    ["status", "error", "blocking_reason", "files_modified", "logs", "decisions", "blockers"];
 const STATUS_WORDS: [&str; 5] = ["WORKING", "IN_PROGRESS", "COMPLETE", "ERROR", "BLOCKED"];
 const DECISION_WORDS: [&str; 3] = ["APPROVED", "REJECTED", "PENDING"];
 const RESULT_WORDS: [&str; 3] = ["success", "failed", "blocked"];
@@ -197,15 +204,46 @@ fn check_word(field: &str, word: &str, known: &[&str]) -> Option<String> {
 
 /// A field as text, whatever its type: agents write lists and numbers where a sentence is meant.
 fn text(object: &Map<String, Value>, name: &str) -> String {
-    fn of(value: &Value) -> String {
-        match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.trim().to_owned(),
-            Value::Array(items) => items.iter().map(of).collect::<Vec<_>>().join("; "),
-            other => other.to_string(),
-        }
+    object.get(name).map(as_text).unwrap_or_default()
+}
+
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.trim().to_owned(),
+        Value::Array(items) => items.iter().map(as_text).collect::<Vec<_>>().join("; "),
+        other => other.to_string(),
     }
-    object.get(name).map(of).unwrap_or_default()
+}
+
+/// How many decisions and blockers of a report are kept: the first ones.
+const MOST_KEPT: usize = 100;
+
+/// The texts of a list; one text is a list of one.
+fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
+    let items = match object.get(name) {
+        Some(Value::Array(items)) => items.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    items.iter().map(as_text).filter(|text| !text.is_empty()).take(MOST_KEPT).collect()
+}
+
+/// Decisions with their reasons, or texts alone.
+fn decisions(object: &Map<String, Value>) -> Vec<Decision> {
+    let first = |item: &Map<String, Value>, names: &[&str]| {
+        names.iter().map(|name| text(item, name)).find(|text| !text.is_empty()).unwrap_or_default()
+    };
+    let decision = |item: &Value| match item {
+        Value::Object(item) => {
+            Decision { text: first(item, &["decision", "text"]), reason: first(item, &["reason", "why"]) }
+        }
+        other => Decision { text: as_text(other), reason: String::new() },
+    };
+    let items =
+        object.get("decisions").map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+    let decisions = items.unwrap_or_default().iter().map(decision);
+    decisions.filter(|decision| !decision.text.is_empty()).take(MOST_KEPT).collect()
 }
 
 /// Why the work failed or is blocked: under its own names, else under one that means the same. Where there is neither,

@@ -29,11 +29,12 @@ impl Samples {
 type Give = for<'a> fn(&mut Values<'a>, &'a Samples);
 
 /// Every value that is there or not, depending on what happened before.
-const OPTIONAL: [Give; 10] = [
+const OPTIONAL: [Give; 11] = [
     |values, samples| values.failures = &samples.texts,
     |values, samples| values.complaints = &samples.texts,
     |values, samples| values.last_words = &samples.texts,
     |values, samples| values.changed = &samples.texts,
+    |values, samples| values.decisions = &samples.texts,
     |values, samples| values.done = samples.texts.iter().map(String::as_str).collect(),
     |values, samples| values.remarks = &samples.texts,
     |values, samples| values.reports = &samples.reports,

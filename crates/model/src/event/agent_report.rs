@@ -18,12 +18,35 @@ pub struct AgentReport {
     /// What a reviewer wants changed.
     #[serde(default)]
     pub feedback: String,
+    /// What the agent decided, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
+    /// What stands in its way, or did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<String>,
     /// Why the file with the report cannot be read.
     #[serde(default)]
     pub fault: String,
     /// Whether the agent wrote it, and not its supervisor on its behalf.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
+}
+
+/// What an agent decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Decision {
+    pub text: String,
+    /// Why; empty: it did not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl std::fmt::Display for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { text, reason } = self;
+        if reason.is_empty() { f.write_str(text) } else { write!(f, "{text} ({reason})") }
+    }
 }
 
 impl AgentReport {

@@ -76,6 +76,9 @@ fn in_verdict(verdict: &mut Verdict, change: &mut dyn FnMut(&mut String)) {
 }
 
 fn in_report(report: &mut AgentReport, change: &mut dyn FnMut(&mut String)) {
-    let AgentReport { status, decision, message, feedback, fault, own: _ } = report;
-    [status, decision, message, feedback, fault].into_iter().for_each(change);
+    let AgentReport { status, decision, message, feedback, decisions, blockers, fault, own: _ } = report;
+    [status, decision, message, feedback, fault].into_iter().chain(blockers).for_each(&mut *change);
+    decisions
+        .iter_mut()
+        .for_each(|decision| [&mut decision.text, &mut decision.reason].into_iter().for_each(&mut *change));
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::event::*;
 use crate::plan::Interface;
 use crate::*;
+use proptest::collection;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -27,7 +28,7 @@ pub fn any_run() -> impl Strategy<Value = (Option<Plan>, Vec<Record>)> {
 fn any_log(beginning: BoxedStrategy<Vec<Event>>) -> impl Strategy<Value = Vec<Record>> {
     // One in ten was copied from the log of a lane on a cluster.
     let one = (any_event(), -5i64..100, option::weighted(0.1, 1u64..99));
-    let events = prop_oneof![1 => Just(Vec::new()), 9 => proptest::collection::vec(one, 0..60)];
+    let events = prop_oneof![1 => Just(Vec::new()), 9 => collection::vec(one, 0..60)];
     (beginning, events).prop_map(|(beginning, events)| {
         let beginning = (0..).zip(beginning).map(|(seconds, event)| (event, seconds, None));
         let number = |(seq, (event, seconds, origin))| Record { seq: seq as u64 + 1, at: at(seconds), event, origin };
@@ -185,11 +186,14 @@ fn any_transcript() -> impl Strategy<Value = Option<Box<Transcript>>> {
 
 fn any_report() -> impl Strategy<Value = Option<AgentReport>> {
     let words = (select(&["COMPLETE", "ERROR", "BLOCKED", ""][..]), select(&["APPROVED", "REJECTED", ""][..]));
-    let report = |((status, decision), message, own): ((&str, &str), String, bool)| {
+    let reason = prop_oneof![Just(String::new()), any_text()];
+    let decision = (any_text(), reason).prop_map(|(text, reason)| Decision { text, reason });
+    let more = (collection::vec(decision, 0..2), collection::vec(any_text(), 0..2));
+    let report = |((status, decision), message, (decisions, blockers), own): ((&str, &str), String, (_, _), bool)| {
         let (status, decision) = (status.to_owned(), decision.to_owned());
-        AgentReport { status, decision, message, own, ..AgentReport::default() }
+        AgentReport { status, decision, message, decisions, blockers, own, ..AgentReport::default() }
     };
-    option::of((words, any_text(), any::<bool>()).prop_map(report))
+    option::of((words, any_text(), more, any::<bool>()).prop_map(report))
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {

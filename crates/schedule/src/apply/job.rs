@@ -134,6 +134,12 @@ impl Worker<'_> {
         let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();
         let agent = self.agent();
         agent.rejection = report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
+        for decision in report.into_iter().flat_map(|report| &report.decisions).map(ToString::to_string) {
+            // An agent may repeat them in each report.
+            if !agent.decisions.contains(&decision) {
+                agent.decisions.push(decision);
+            }
+        }
         agent.claims_completion = report.is_some_and(|report| report.own && report.status == "COMPLETE");
         // A program that no longer has the session that it was to continue ends before it names one.
         let names_session = transcript.is_some_and(|transcript| transcript.session.is_some());

@@ -149,7 +149,8 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
     let count = match level {
         RetryLevel::Retry => used + 1,
         RetryLevel::Rollback => plan.retries,
-        RetryLevel::Wait => used,
+        // Not counted: the next one is.
+        RetryLevel::Wait => (used + 1).min(plan.retries).max(1),
     };
     let name = &plan.agents[agent].name;
     let task = &plan.agents[agent].tasks[worker.task].id;
@@ -203,7 +204,7 @@ mod tests {
     use crate::decide::Decisions;
     use crate::sample_plans::{lane, moment, plan};
     use crate::state::RunState;
-    use crate::state::agent::PastFailure;
+    use crate::state::agent::{OutageState, PastFailure};
 
     /// The level and the delay of the retry after the agent failed `failures` times in the same way.
     fn planned_after(failures: u32, retries: u32) -> (RetryLevel, Duration) {
@@ -222,6 +223,24 @@ mod tests {
             [Event::RetryPlanned { level, not_before, .. }] => (*level, not_before.since(moment(0))),
             events => panic!("{events:?}"),
         }
+    }
+
+    #[test]
+    fn wait_for_network_has_number_of_next_retry() {
+        let number = |retries| {
+            let mut state = RunState::new(Arc::new(plan(vec![Lane { retries, ..lane("A", &[], 1, &[]) }], &[])));
+            state.started = Some(Box::new(run_started()));
+            let worker = &mut state.lanes[0].attempts.agents_mut()[0];
+            worker.outage = Some(OutageState { since: moment(0), waits: 0, retry_after: None, given_up: false });
+            let failure = Failure::new(FailureKind::Network, "no network");
+            let mut deciding = Deciding { state: &state, now: moment(0), out: Decisions::default(), places: 1 };
+            retry(&mut deciding, LaneIndex(0), 0, &failure);
+            match &deciding.out.events[..] {
+                [Event::RetryPlanned { level: RetryLevel::Wait, checkpoint, .. }] => checkpoint.retry_attempt,
+                events => panic!("{events:?}"),
+            }
+        };
+        assert_eq!([number(3), number(0)], [Some(1), Some(1)]);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct AgentState {
     pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
     pub rejection: Option<String>,
+    /// What it said that it decided, in all attempts so far.
+    pub decisions: Vec<String>,
     /// It says itself that its task is complete.
     pub claims_completion: bool,
     /// What its last attempt said that ended well.

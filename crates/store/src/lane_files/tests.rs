@@ -115,12 +115,18 @@ fn status_file_is_read_as_report() {
     assert_eq!(read_status(&directory.status_file(&agent())), None);
     let text = br#"{"agent": "engineer", "task": "1", "status": "BLOCKED", "decision": "REJECTED", "round": "review",
         "retry_count": 2, "error_message": "", "work_remaining": "all", "blocked_by": "a decision",
-        "feedback": "smaller", "updated_at": "2026-01-01T00:00:00.009Z"}"#;
+        "feedback": "smaller", "decisions": [{"decision": "SQLite", "reason": "one file"}, "no cache", {"x": 1}],
+        "blockers": "no index yet", "updated_at": "2026-01-01T00:00:00.009Z"}"#;
     let report = AgentReport {
         status: "BLOCKED".into(),
         decision: "REJECTED".into(),
         message: "a decision".into(),
         feedback: "smaller".into(),
+        decisions: vec![
+            Decision { text: "SQLite".into(), reason: "one file".into() },
+            Decision { text: "no cache".into(), reason: String::new() },
+        ],
+        blockers: vec!["no index yet".into()],
         fault: String::new(),
         own: false,
     };

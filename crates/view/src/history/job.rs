@@ -52,7 +52,8 @@ impl Retry {
     pub fn describe(&self) -> String {
         match self.level {
             RetryLevel::Rollback => "last attempt, with a different approach".to_owned(),
-            _ => format!("retry {}", self.numbered()),
+            RetryLevel::Wait => "tried again, not counted as a retry".to_owned(),
+            RetryLevel::Retry => format!("retry {}", self.numbered()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The snapshots of a run, each with what is known of the moment (SPEC §5: context).
 
-use lanewright_model::event::{Event, Record, SnapshotReason};
+use lanewright_model::event::{Decision, Event, Record, SnapshotReason};
 use lanewright_model::text::headline;
 use lanewright_model::{AgentName, CommitId, LaneId, Plan, TaskId, Timestamp};
 use serde::Serialize;
@@ -25,9 +25,9 @@ pub struct KeptSnapshot {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SnapshotContext {
-    /// What the user and reviewers said, oldest first.
+    /// What the user and reviewers said, and what agents decided, oldest first.
     pub decisions: Vec<String>,
-    /// What failed since the agent's last task that passed, oldest first.
+    /// What failed or stood in the agent's way since its last task that passed, oldest first.
     pub blockers: Vec<String>,
     pub next_task: Option<TaskId>,
     /// The end of the output of the agent's last attempt.
@@ -77,17 +77,25 @@ fn following(plan: &Plan, lane: &LaneId, agent: &AgentName, task: &TaskId) -> Op
     agent.tasks.get(index + 1).map(|task| task.id.clone())
 }
 
-/// The failures of an agent since its last task that passed, without those of the snapshot that was taken just now.
+/// The failures of an agent, and what it reported to stand in its way, since its last task that passed, without those of the snapshot that was taken just now.
 fn blockers(lane: &LaneHistory, agent: &AgentName) -> Vec<String> {
     let is_task =
         |snapshot: &&SnapshotView| snapshot.reason == SnapshotReason::Task && snapshot.agent.as_ref() == Some(agent);
     let passed = lane.snapshots.split_last().and_then(|(_, earlier)| earlier.iter().rfind(is_task));
     let own = lane.failures.iter().filter(|failure| failure.agent.as_ref() == Some(agent));
-    let since = own.filter(|failure| passed.is_none_or(|passed| failure.at > passed.at));
-    since.map(|failure| failure.failure.message.clone()).collect()
+    let is_since = |at: Timestamp| passed.is_none_or(|passed| at > passed.at);
+    let failed = own.map(|failure| (failure.at, failure.failure.message.clone()));
+    let attempts = lane.jobs.ended.iter().filter(|job| job.job.is_attempt() && job.job.agent() == Some(agent));
+    let reported = attempts.filter_map(|job| {
+        let (at, report) = (job.ended?, job.report.as_ref()?);
+        Some(report.blockers.iter().map(move |blocker| (at, blocker.clone())))
+    });
+    let mut all: Vec<_> = failed.chain(reported.flatten()).filter(|(at, _)| is_since(*at)).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, text)| text).collect()
 }
 
-/// What the user and reviewers said.
+/// What the user and reviewers said, and what agents decided.
 fn decisions(lane: &LaneHistory) -> Vec<String> {
     let answer = |answer: &AnswerView| {
         let word = if answer.approved { "approved" } else { "rejected" };
@@ -98,7 +106,14 @@ fn decisions(lane: &LaneHistory) -> Vec<String> {
         let decided = (job.ended?, format!("{agent}: {}", report.decision), report.feedback.clone());
         (!report.decision.is_empty()).then_some(decided)
     };
-    let mut all: Vec<_> = lane.answers.iter().map(answer).chain(lane.jobs.ended.iter().filter_map(review)).collect();
+    let own = |job: &JobHistory| {
+        let (agent, ended, report) = (job.job.agent()?.clone(), job.ended?, job.report.as_ref()?);
+        let said = move |decision: &Decision| (ended, format!("{agent}: {}", decision.text), decision.reason.clone());
+        Some(report.decisions.iter().map(said).collect::<Vec<_>>())
+    };
+    let ended = || lane.jobs.ended.iter();
+    let mut all: Vec<_> = lane.answers.iter().map(answer).chain(ended().filter_map(review)).collect();
+    all.extend(ended().filter_map(own).flatten());
     all.sort_by_key(|(at, ..)| *at);
     let say = |(_, what, why): (_, String, String)| {
         if why.is_empty() { what } else { format!("{what}: {}", headline(&why, 200)) }

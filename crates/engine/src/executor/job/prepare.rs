@@ -204,6 +204,7 @@ impl Executor {
             remarks: &remarks,
             done: who.tasks[..worker.task].iter().map(Task::title).collect(),
             changed: &worker.changed,
+            decisions: &worker.decisions,
             last_words: &past.last_words,
             complaints: &past.complaints,
             attempt: job.number,

@@ -1,0 +1,75 @@
+//! Plans in the manner of GSD: the time of specialists, and the log of errors (seed 002).
+
+use serde_json::Value;
+
+use crate::support::{RUN, STATE, TestEnv};
+
+/// A lane with a reviewer; `more` is said of the reviewer.
+fn reviewed(env: &TestEnv, more: &str, reviewer: &str) {
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\n[[lane.agent]]\nname = \"engineer\"\ncommand = 'echo x > x.txt'\n\
+         [[lane.agent]]\nname = \"critic\"\nround = \"review\"\n{more}command = '''\n{reviewer}\n'''\n"
+    ));
+}
+
+/// Why and with which code the attempts of the reviewer ended.
+fn ends_of_reviewer(env: &TestEnv) -> Vec<(Value, Value)> {
+    let exits = env.events("job_exited").into_iter();
+    let own = exits.filter(|job| job["job"]["role"]["attempt"]["agent"] == "critic");
+    own.map(|job| (job["exit"]["cause"].clone(), job["exit"]["exit_code"].clone())).collect()
+}
+
+#[test]
+fn g17_specialist_timeout_ends_a_specialist() {
+    let env = TestEnv::new();
+    reviewed(&env, "", "wait-for never");
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", RUN, "--retries", "0"];
+    env.lanewright_in(&arguments, &[("SPECIALIST_TIMEOUT", "1")]).exits(1);
+    assert_eq!(ends_of_reviewer(&env), [(Value::from("timed_out"), Value::from(124))]);
+
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(0);
+    assert_eq!(env.events("run_started")[0]["options"]["specialist_timeout"], 5 * 60 * 1000);
+}
+
+#[test]
+fn g32_a_verifier_has_limit_checkpoint_and_rollback() {
+    let env = TestEnv::new();
+    reviewed(
+        &env,
+        "timeout = \"1s\"\n",
+        "ls > \"$SCRATCH/found.$LANEWRIGHT_ATTEMPT\"\n\
+         if [ $LANEWRIGHT_ATTEMPT = 1 ]; then echo notes > notes.txt; wait-for never; fi\n\
+         echo '{\"status\": \"COMPLETE\", \"decision\": \"APPROVED\"}' > \"$LANEWRIGHT_STATUS_FILE\"",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(ends_of_reviewer(&env)[0], (Value::from("timed_out"), Value::from(124)));
+    let kept = env.events("snapshot_taken").into_iter().find(|kept| kept["reason"] == "timeout").expect("a checkpoint");
+    assert_eq!(kept["agent"], "critic");
+    assert!(env.holds(kept["commit"].as_str().expect("a commit"), "notes.txt"));
+    assert_eq!(env.scratch("found.2"), "README.md\nx.txt\n", "it starts again without what it left");
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "x.txt"]);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn g33_log_error_requires_six_flags() {
+    let env = TestEnv::new();
+    let flags = [
+        ["--phase", "P1"],
+        ["--plan", "10-01"],
+        ["--task", "1.3"],
+        ["--specialist", "engineer"],
+        ["--error-type", "timeout"],
+        ["--details", "no answer"],
+    ];
+    let file = env.path(&format!("repo/{STATE}/errors.jsonl"));
+    for left_out in flags {
+        let given: Vec<&str> = flags.iter().filter(|flag| **flag != left_out).flatten().copied().collect();
+        env.lanewright(&[&["log-error"], &given[..]].concat()).exits(2).says(&[left_out[0]]);
+        assert!(!file.exists(), "an error without {} was logged", left_out[0]);
+    }
+    env.lanewright(&[&["log-error"], flags.as_flattened()].concat()).exits(0);
+    assert!(file.exists());
+}

@@ -1,0 +1,147 @@
+//! Long tasks: small tasks one after the other, their checkpoints, and the levels of recovery (seed 000).
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{RUN, TestEnv, wait_until};
+
+fn taken(env: &TestEnv, reason: &str) -> Vec<Value> {
+    env.events("snapshot_taken").into_iter().filter(|event| event["reason"] == reason).collect()
+}
+
+fn levels(env: &TestEnv) -> Vec<Value> {
+    env.events("retry_planned").into_iter().map(|event| event["level"].clone()).collect()
+}
+
+/// What happened to the tasks, in the order of the run log.
+fn steps(env: &TestEnv) -> Vec<String> {
+    let step = |event: &Value| {
+        let role = &event["job"]["role"];
+        let of = |kind: &str, word: &str| role[kind]["task"].as_str().map(|task| format!("{word} {task}"));
+        match event["event"].as_str().expect("a kind") {
+            "job_planned" => of("attempt", "begun"),
+            "job_exited" => of("attempt", "executed").or_else(|| of("verify", "validated")),
+            "snapshot_taken" if event["reason"] == "task" => Some("checkpoint".to_owned()),
+            _ => None,
+        }
+    };
+    env.log().iter().filter_map(step).collect()
+}
+
+#[test]
+fn l03_each_completed_task_has_a_checkpoint() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'echo x > $LANEWRIGHT_TASK.txt'\n\
+         [[lane.task]]\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    env.execute(&[]).exits(0);
+    let checkpoints = taken(&env, "task");
+    assert_eq!(checkpoints.len(), 3, "{checkpoints:?}");
+    for (done, checkpoint) in (1..).zip(&checkpoints) {
+        let commit = checkpoint["commit"].as_str().expect("a commit");
+        let held = [1, 2, 3].map(|task| env.holds(commit, &format!("{task}.txt")));
+        assert_eq!(held, [1, 2, 3].map(|task| task <= done), "the checkpoint of task {done}");
+    }
+}
+
+#[test]
+fn l15_a_task_that_succeeds_is_kept_before_the_next() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = '''\n\
+         [ $LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT != 2.1 ] || exit 1\necho x > $LANEWRIGHT_TASK.txt\n'''\n\
+         [[lane.task]]\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    env.execute(&[]).exits(0);
+    let expected: [&[&str]; 4] = [
+        &["begun 1", "executed 1", "checkpoint"],
+        &["begun 2", "executed 2"],
+        &["begun 2", "executed 2", "checkpoint"],
+        &["begun 3", "executed 3", "checkpoint"],
+    ];
+    assert_eq!(steps(&env), expected.concat());
+}
+
+#[test]
+fn l19_a_rollback_takes_no_checkpoint_but_its_own() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "checkpoint_every = '1ms'\n");
+    env.commit("settings");
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
+    let running = env.execute_until("scratch/began");
+    wait_until("a checkpoint of the agent at work", || !taken(&env, "interval").is_empty());
+    running.signal(Signal::KILL);
+    running.wait().exits(137);
+    env.lanewright(&["rollback", RUN]).exits(0);
+    let log = env.log();
+    let begun = log.iter().position(|event| event["event"] == "rollback_begun").expect("a rollback");
+    let reasons: Vec<&Value> =
+        log[begun..].iter().filter(|event| event["event"] == "snapshot_taken").map(|event| &event["reason"]).collect();
+    assert!(reasons.iter().any(|reason| **reason == "rollback"), "the work was not kept: {reasons:?}");
+    assert!(reasons.iter().all(|reason| **reason == "rollback" || **reason == "stop"), "{reasons:?}");
+}
+
+#[test]
+fn l27_a_failed_task_is_retried_at_most_three_times() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = '''\n\
+         echo x >> \"$SCRATCH/began\"\n\
+         echo \"it failed with $(echo $LANEWRIGHT_ATTEMPT | tr 1234567 abcdefg)\"; exit 1\n'''\n",
+    );
+    env.execute(&[]).exits(1);
+    assert_eq!(levels(&env), ["retry", "retry", "retry", "rollback"]);
+    assert_eq!(env.scratch("began").lines().count(), 5);
+    assert_eq!(env.events("lane_failed").len(), 1);
+}
+
+#[test]
+fn l29_the_second_level_restores_the_last_checkpoint() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
+         ls > \"$SCRATCH/found.$LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT\"\n\
+         case $LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT in\n\
+         1.1) echo one > one.txt ;;\n\
+         2.3) echo two > two.txt ;;\n\
+         *) echo left > left.$LANEWRIGHT_ATTEMPT; exit 1 ;;\n\
+         esac\n'''\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(levels(&env), ["retry", "rollback"]);
+    assert_eq!(env.scratch("found.2.2"), "README.md\nleft.1\none.txt\n", "the first level goes on with what is there");
+    assert_eq!(env.scratch("found.2.3"), "README.md\none.txt\n");
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "one.txt", "two.txt"]);
+}
+
+#[test]
+fn l50_each_task_is_begun_validated_and_completed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = '''\n\
+         echo x > $LANEWRIGHT_TASK.txt\n\
+         [ $LANEWRIGHT_TASK = 1 ] || { touch \"$SCRATCH/second\"; wait-for go; }\n'''\n\
+         [[lane.task]]\nverify = ['test -e 1.txt']\n[[lane.task]]\nverify = ['test -e 2.txt']\n",
+    );
+    let running = env.execute_until("scratch/second");
+    let lane = || env.lanewright(&["status", RUN, "L", "--format", "json"]).exits(0).json();
+    wait_until("the second task in the status", || lane()["running"][0]["task"] == "2");
+    let shown = lane();
+    assert_eq!(shown["running"][0]["role"], "attempt", "{shown}");
+    let completed: Vec<&Value> =
+        shown["snapshots"].as_array().expect("a list").iter().map(|snapshot| &snapshot["reason"]).collect();
+    assert_eq!(completed, ["task"], "the first task alone is completed");
+    let file = env.path("repo.lanes/r1/L/task.json");
+    wait_until("the agent in task.json", || {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        serde_json::from_str::<Value>(&text).is_ok_and(|task| task["agents"]["agent"]["status"] == "WORKING")
+    });
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+    let of = |task: u32| {
+        [format!("begun {task}"), format!("executed {task}"), format!("validated {task}"), "checkpoint".to_owned()]
+    };
+    assert_eq!(steps(&env), [of(1), of(2)].concat());
+    assert_eq!(lane()["state"], "merged");
+}

@@ -1,0 +1,10 @@
+//! Sentences of the seed documents that no other test holds the program to: one file for each seed, and one test for
+//! each sentence, named after its row in the list of them.
+
+mod design;
+mod gsd_plans;
+mod long_tasks;
+mod recovery_contract;
+mod resumption;
+mod table;
+mod task_protocol;

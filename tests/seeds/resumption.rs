@@ -1,0 +1,112 @@
+//! Checkpoints between which a task can be resumed: when they are made, and how they are stored (seed 001).
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{RUN, Running, STATE, TestEnv, all_files, wait_until};
+
+fn taken(env: &TestEnv, reason: &str) -> Vec<Value> {
+    env.events("snapshot_taken").into_iter().filter(|event| event["reason"] == reason).collect()
+}
+
+/// Starts a lane of one agent, and waits until it has made `sign` in `$SCRATCH`.
+fn at_work(env: &TestEnv, settings: &str, command: &str, sign: &str) -> Running {
+    env.write("repo/lanewright.toml", settings);
+    env.commit("settings");
+    env.plan(&format!("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = '''\n{command}\n'''\n"));
+    env.execute_until(&format!("scratch/{sign}"))
+}
+
+/// Waits until Lanewright has read what the agent reported until now: with an interval of next to nothing, each look at
+/// an agent leaves a checkpoint.
+fn wait_for_a_look(env: &TestEnv) {
+    let before = taken(env, "interval").len();
+    // A look that had begun earlier may have missed it.
+    wait_until("two more looks", || taken(env, "interval").len() >= before + 2);
+}
+
+#[test]
+fn t06_ten_tool_calls_are_followed_by_a_checkpoint() {
+    let env = TestEnv::new();
+    let call = "echo '{\"tool\":\"Read\",\"input\":{\"file\":\"x\"}}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"";
+    let command = format!(
+        "for n in 1 2 3 4 5 6 7 8 9; do {call}; done\ntouch \"$SCRATCH/nine\"\n\
+         wait-for tenth\n{call}\nwait-for kept\necho a > a.txt"
+    );
+    let running = at_work(&env, "checkpoint_every = '1ms'\n", &command, "nine");
+    wait_for_a_look(&env);
+    assert_eq!(taken(&env, "tool_calls"), [] as [Value; 0], "before the tenth call");
+    env.write("scratch/tenth", "");
+    wait_until("a checkpoint", || !taken(&env, "tool_calls").is_empty());
+    wait_for_a_look(&env);
+    env.write("scratch/kept", "");
+    running.wait().exits(0);
+    assert_eq!(taken(&env, "tool_calls").len(), 1);
+}
+
+#[test]
+fn t07_what_is_risky_can_be_configured() {
+    let env = TestEnv::new();
+    let command = "echo x > gone.txt\n\
+         echo '{\"tool\":\"Bash\",\"input\":{\"command\":\"rm -rf x\"}}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"\n\
+         touch \"$SCRATCH/removed\"; wait-for deploy\n\
+         echo '{\"tool\":\"Bash\",\"input\":{\"command\":\"deploy prod\"}}' >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"\n\
+         wait-for kept; rm gone.txt; echo a > a.txt";
+    let settings = "checkpoint_every = '1ms'\ncheckpoint_every_tool_calls = 0\ncheckpoint_before = ['deploy']\n";
+    let running = at_work(&env, settings, command, "removed");
+    wait_for_a_look(&env);
+    assert_eq!(taken(&env, "risky"), [] as [Value; 0], "a deletion is none of the configured operations");
+    env.write("scratch/deploy", "");
+    wait_until("a checkpoint", || !taken(&env, "risky").is_empty());
+    env.write("scratch/kept", "");
+    running.wait().exits(0);
+    let kept = taken(&env, "risky");
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert!(env.holds(kept[0]["commit"].as_str().expect("a commit"), "gone.txt"));
+}
+
+/// How many bytes git's directory holds.
+fn size_of_git(env: &TestEnv) -> u64 {
+    all_files(&env.path("repo/.git")).iter().filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum()
+}
+
+#[test]
+fn t17_checkpoints_are_compressed() {
+    let env = TestEnv::new();
+    let command = "yes 'a line like every other' | head -c 4000000 > big.txt\ntouch \"$SCRATCH/began\"; wait-for go";
+    let running = at_work(&env, "checkpoint_every = 'none'\n", command, "began");
+    let before = size_of_git(&env);
+    let create = || {
+        let made = env.lanewright(&["checkpoints", "create", RUN, "A", "agent", "--format", "json"]).exits(0).json();
+        env.git(&["rev-parse", &format!("{}:big.txt", made["reference"].as_str().expect("a ref"))])
+    };
+    let first = create();
+    env.write("repo.lanes/r1/A/agents/agent/code/more.txt", "more\n");
+    assert_eq!(create(), first, "a file that did not change is stored twice");
+    assert_eq!(env.git(&["cat-file", "-s", &first]), "4000000");
+    let grown = size_of_git(&env).saturating_sub(before);
+    assert!(grown < 400_000, "two checkpoints of 4 MB take {grown} bytes");
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+}
+
+#[test]
+fn t30_hundreds_of_tool_calls_are_handled() {
+    let env = TestEnv::new();
+    let input = "canary ".repeat(150);
+    env.write("scratch/calls", format!("{{\"tool\":\"Edit\",\"input\":{{\"text\":\"{input}\"}}}}\n").repeat(100));
+    let command = "for step in 1 2 3 4 5 6; do\n\
+         cat \"$SCRATCH/calls\" >> \"$LANEWRIGHT_TOOL_CALLS_FILE\"; touch \"$SCRATCH/told\"; wait-for kept.$step\n\
+         done\necho a > a.txt";
+    let running = at_work(&env, "checkpoint_every = 'none'\n", command, "told");
+    for step in 1..=6 {
+        wait_until("a checkpoint", || taken(&env, "tool_calls").len() >= step);
+        env.write(&format!("scratch/kept.{step}"), "");
+    }
+    running.wait().exits(0);
+    assert_eq!(env.attempt_file("A", "agent", 1, "tool_calls.jsonl").lines().count(), 600);
+    let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
+    assert!(!log.contains("canary"), "the run log holds what the tools were given");
+    assert!(env.holds("main", "a.txt"));
+}
