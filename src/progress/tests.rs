@@ -303,7 +303,7 @@ fn a_lane_that_fails_leaves_one_line() {
     let live = Live::new(page.clone(), Box::new(|| (24, 80)), Box::new(|_| None), utc(), Styles::plain());
     let mut all = FanOut::new(view_of(&["SL-1"])).with("live", live);
     let job = attempt("SL-1", "engineer", 1);
-    let counted = "implementation agents: 0/1 complete, 1 errors, 0 timeouts, 0 missing".to_owned();
+    let counted = "implementation agents: 0/1 complete, 1 error, 0 timeouts, 0 missing".to_owned();
     let story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 1).retried("SL-1", 1, 1).noted("SL-1");
     let story = story.then(Event::Noted { lane: Some(lane("SL-1")), message: counted });
     show(&mut all, &story.failed("SL-1"));

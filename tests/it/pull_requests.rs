@@ -175,6 +175,17 @@ fn forge_refusal_blocks_the_lane_until_a_resume() {
 }
 
 #[test]
+fn rollback_names_the_branch_that_was_pushed() {
+    let env = world(ONE);
+    env.write("scratch/gh-says", "GraphQL: Resource not accessible by personal access token (createPullRequest)");
+    env.execute(PR).exits(3);
+    let told = env.lanewright(&["rollback", "r1"]).exits(0).stdout;
+    let delete = told.lines().find_map(|line| line.trim().strip_prefix("to delete it there: git ")).expect("a command");
+    env.git(&delete.split(' ').collect::<Vec<_>>());
+    assert_eq!(env.git_at("origin.git", &["branch", "--list", "lane/*"]), "");
+}
+
+#[test]
 fn forge_outage_is_retried_before_escalation() {
     let env = world(ONE);
     env.write("scratch/gh-says", "error connecting to api.github.com: dial tcp: connection refused");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Ended, RUN, TestEnv};
+use crate::support::{CHECKPOINTS, Ended, RUN, TestEnv};
 
 #[test]
 fn r31_a_rollback_prints_how_to_roll_back_again() {
@@ -36,6 +36,34 @@ fn r32_a_resume_and_a_rollback_print_each_stage() {
     let rolled_back = env.lanewright(&["rollback", RUN]).exits(0);
     let line = stages(&rolled_back);
     assert!(line.contains("SL-3 at implementation"), "{line}");
+}
+
+#[test]
+fn r33_a_second_rollback_prints_stage_and_path() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n");
+    env.execute(&[]).exits(1);
+    let path = env.path(&format!("repo/{CHECKPOINTS}"));
+    for stage in ["A at implementation", "A rolled back"] {
+        let told = env.lanewright(&["rollback", RUN]).exits(0);
+        assert!(stages(&told).contains(stage), "{}", told.stderr);
+        told.says(&[&format!("Checkpoints: {}", path.display())]);
+    }
+}
+
+#[test]
+fn r34_a_resume_names_what_comes_next() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n\
+         [gates]\nfinal = ['[ -e \"$SCRATCH/may-pass\" ]']\n",
+    );
+    env.execute(&["--keep-going"]).exits(1);
+    env.resume(&[]).exits(1).says(&["Next actions: 1 lane left (A: agent at task 1)"]);
+    env.lanewright(&["skip", RUN, "A"]).exits(0);
+    env.resume(&[]).exits(3);
+    env.write("scratch/may-pass", "");
+    env.resume(&[]).exits(0).says(&["Next actions: the final gate"]);
 }
 
 #[test]

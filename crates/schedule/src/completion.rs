@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use lanewright_model::{AgentName, FailureKind, Lane, Round};
+use lanewright_model::text::counted;
+use lanewright_model::{AgentName, Failure, FailureKind, Lane, Round};
 
 use crate::state::agent::{AgentState, AgentStep};
 use crate::state::lane::LaneState;
@@ -41,7 +42,7 @@ impl Completion {
 }
 
 impl fmt::Display for Completion {
-    /// The seed's summary line: `2/3 complete, 1 errors, 0 timeouts, 0 missing`.
+    /// The seed's summary line: `2/3 complete, 1 error, 0 timeouts, 0 missing`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |is: fn(&Standing) -> bool| self.agents.iter().filter(|(_, standing)| is(standing)).count();
         let complete = count(|standing| *standing == Standing::Complete);
@@ -49,7 +50,8 @@ impl fmt::Display for Completion {
         let timeouts = count(|standing| matches!(standing, Standing::Timeout(_)));
         let missing = count(|standing| *standing == Standing::Missing);
         let all = self.agents.len();
-        write!(f, "{complete}/{all} complete, {errors} errors, {timeouts} timeouts, {missing} missing")
+        let (errors, timeouts) = (counted(errors, "error"), counted(timeouts, "timeout"));
+        write!(f, "{complete}/{all} complete, {errors}, {timeouts}, {missing} missing")
     }
 }
 
@@ -69,15 +71,21 @@ impl fmt::Display for Standing {
 fn standing(worker: &AgentState) -> Standing {
     match &worker.step {
         AgentStep::Done => Standing::Complete,
-        AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) | AgentStep::Judging(failure) => {
-            match failure.kind {
-                FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
-                _ => Standing::Error(failure.message.clone()),
-            }
-        }
+        AgentStep::Failed(failure)
+        | AgentStep::PermanentlyFailed(failure)
+        | AgentStep::Judging(failure)
+        | AgentStep::Salvaging(_, Some(failure)) => failed(failure),
+        AgentStep::Retrying(_) if let Some(past) = worker.past.last() => failed(&past.failure),
         AgentStep::Blocked(reason) => Standing::Error(reason.clone()),
         AgentStep::Ready if worker.attempt == 0 => Standing::Missing,
         _ => Standing::Working("its work is not taken yet".to_owned()),
+    }
+}
+
+fn failed(failure: &Failure) -> Standing {
+    match failure.kind {
+        FailureKind::Timeout => Standing::Timeout(failure.message.clone()),
+        _ => Standing::Error(failure.message.clone()),
     }
 }
 

@@ -203,12 +203,11 @@ fn before_as_json(before: &RolledBackBefore) -> Value {
 /// What is printed before a rollback begins (seed 004).
 fn present(within: &RepositoryContext, locked: &LockedRun, rollback: &RollbackPlan) {
     let run = &locked.started.run_id;
-    if rollback.lanes.is_empty() {
-        return;
-    }
     let mut lines = vec![format!("Rolling back run {run} of phase {} to before_lane_start", locked.plan.phase)];
     let stage = |lane: &LaneToRollBack| format!("{} at {}", locked.plan.lane(lane.lane).id, standing(lane));
-    let stages: Vec<String> = rollback.lanes.iter().map(stage).collect();
+    let mut stages: Vec<String> = rollback.lanes.iter().map(stage).collect();
+    stages.extend(rollback.already.iter().map(|before| format!("{} rolled back", before.lane)));
+    stages.extend(rollback.untouched.iter().map(|lane| format!("{lane} not begun")));
     lines.push(format!("Current stage: {}", listed(&stages, NAMED)));
     lines.push(format!("Checkpoints: {}", within.state.checkpoints().display()));
     lines.extend(rollback.jobs.iter().map(|job| format!("Stopping {job}, if it still runs")));
@@ -277,6 +276,10 @@ fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<Stri
         lines.push(format!("  its pull request stays as it is: {url}"));
         lines.push("    it is brought up to date when the lane is run again; otherwise close it there".to_owned());
     }
+    if let Some((remote, branch)) = &lane.pushed {
+        lines.push(format!("  its branch stays on {remote}: {branch}"));
+        lines.push(format!("    to delete it there: {}", shell_line(["git", "push", remote, "--delete", branch])));
+    }
     lines.extend(done.aside.iter().map(|path| {
         format!("  what was in the place of a worktree is now {}; look at it, and delete it", path.display())
     }));
@@ -306,6 +309,7 @@ fn as_json(lane: &LaneToRollBack, done: &RolledBackLane) -> Value {
         "standing": lane.standing,
         "undone_by": done.undone_by,
         "pull_request": lane.pull_request,
+        "pushed": lane.pushed.as_ref().map(|(remote, branch)| json!({"remote": remote, "branch": branch})),
         "kept": kept.collect::<Vec<_>>(),
         "aside": done.aside,
     })

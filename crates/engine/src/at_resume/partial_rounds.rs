@@ -22,8 +22,14 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
             if let AgentStep::Running(job) = &state.lane(lane).agents()[agent].step
                 && let Some((seen, status)) = observe(state, run, job)
             {
-                let silent = status.as_ref().and_then(|status| status.updated_at);
-                let silent = silent.map(|since| awake_since(since, process::heartbeat(&run.job(job)), now));
+                let heartbeat = process::heartbeat(&run.job(job));
+                let silent = match (&seen, &heartbeat) {
+                    (Observation::Lost(_), Some(beat)) => Some(now.since(beat.updated_at)),
+                    _ => {
+                        let said = status.as_ref().and_then(|status| status.updated_at);
+                        said.map(|since| awake_since(since, heartbeat, now))
+                    }
+                };
                 *standing = classify(&seen, status.as_ref(), silent);
             }
         }
@@ -65,6 +71,9 @@ fn classify(seen: &Observation, status: Option<&AgentStatus>, silent: Option<Dur
                 Standing::Working("it succeeded while Lanewright was not running; its work is collected now".to_owned())
             }
         },
+        Observation::Lost(_) if let Some(silent) = silent.filter(|silent| *silent > STALE) => {
+            Standing::Timeout(format!("it died, and gave no sign of life for {} minutes", silent.as_secs() / 60))
+        }
         Observation::Lost(_) => Standing::Error("it died without recording an exit".to_owned()),
         Observation::Running(_) | Observation::Starting => match (fault, silent) {
             (_, Some(silent)) if silent > STALE => {
@@ -139,6 +148,7 @@ mod tests {
             (running(), status("", "its status `MAYBE` is none of …", 1), "UNKNOWN"),
             (running(), None, "WORKING"),
             (Observation::Lost(ProcessId { pid: 1, started: 1 }), status("COMPLETE", "", 0), "ERROR"),
+            (Observation::Lost(ProcessId { pid: 1, started: 1 }), status("WORKING", "", 61), "TIMEOUT"),
             (Observation::Planned, None, "MISSING"),
         ] {
             assert_eq!(of(seen.clone(), status.clone()), expected, "{seen:?} {status:?}");

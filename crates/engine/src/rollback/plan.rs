@@ -45,6 +45,8 @@ pub struct LaneToRollBack {
     pub head: Option<CommitId>,
     /// Where its pull request is, which a rollback leaves as it is.
     pub pull_request: Option<String>,
+    /// The remote that has its branch, which a rollback leaves there, and the branch.
+    pub pushed: Option<(String, String)>,
     /// Earlier snapshots of it; a merge may have removed these refs.
     pub kept: Vec<SnapshotView>,
 }
@@ -127,6 +129,11 @@ fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record],
     let merge = own.take_while(|record| !matches!(record.event, Event::LaneRolledBack { .. })).find_map(merge_in);
     let merge = merge.filter(|merge| history.run.merges() && merge.commit != merge.onto);
     let pull_request = lane_state.proposal().pull_request().map(|it| it.url.clone());
+    let own = records.iter().rev().filter(|record| record.event.lane() == Some(id));
+    let pushed = own.map(|record| &record.event).find_map(|event| match event {
+        Event::BranchPushed { remote, branch, .. } => Some((remote.clone(), branch.clone())),
+        _ => None,
+    });
     let standing = match lane_state.end() {
         _ if lane_state.is_half_rolled_back() => "half rolled back",
         _ if lane_state.merged().is_some() && pull_request.is_some() => "proposed",
@@ -138,7 +145,7 @@ fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record],
     };
     let (stage, head) = (lane_state.stage(), lane_state.head().cloned());
     let standing = standing.to_owned();
-    LaneToRollBack { lane, stage, standing, merge, owns_branches, head, pull_request, kept }
+    LaneToRollBack { lane, stage, standing, merge, owns_branches, head, pull_request, pushed, kept }
 }
 
 /// The merge that a record names. A staged one may have been published by a Lanewright that died before it could say so.

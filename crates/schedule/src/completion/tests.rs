@@ -1,4 +1,5 @@
-use lanewright_model::{Failure, Timestamp};
+use lanewright_model::Timestamp;
+use lanewright_model::event::SnapshotReason;
 
 use super::*;
 use crate::sample_plans::lane;
@@ -24,6 +25,8 @@ fn standing_follows_agent_step() {
     assert_eq!(standing(AgentStep::PermanentlyFailed(failed(FailureKind::Timeout)), 1), timeout);
     assert_eq!(standing(AgentStep::Judging(failed(FailureKind::Gate)), 1), error);
     assert_eq!(standing(AgentStep::Blocked("why".into()), 1), error);
+    let salvaging = AgentStep::Salvaging(SnapshotReason::Failure, Some(failed(FailureKind::Crash)));
+    assert_eq!(standing(salvaging, 1), error);
     assert_eq!(standing(AgentStep::Ready, 0), Standing::Missing);
     assert_eq!(standing(AgentStep::Ready, 1), working);
     assert_eq!(standing(AgentStep::Retrying(Timestamp::from_unix_millis(0)), 0), working);
@@ -48,7 +51,7 @@ fn a_round_is_complete_when_all_of_it_is() {
         assert_eq!(standing.to_string(), *words);
     }
     let mixed = of(&all.map(|(standing, _)| standing));
-    assert_eq!(mixed.to_string(), "1/6 complete, 2 errors, 1 timeouts, 1 missing");
+    assert_eq!(mixed.to_string(), "1/6 complete, 2 errors, 1 timeout, 1 missing");
     assert!(!mixed.is_complete());
     assert!(of(&[Standing::Complete, Standing::Complete]).is_complete());
 }

@@ -396,7 +396,7 @@ fn run_finished(history: &RunHistory, outcome: RunOutcome, at: Timestamp) -> Opt
         return lasting(tone, "run rolled back".to_owned());
     }
     let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
-    let how = if history.run.proposes() { "done" } else { "merged" };
+    let how = if history.run.merges() { "merged" } else { "done" };
     lasting(tone, format!("run {outcome}{took}: {} of {} {how}", history.done(), counted(all, "lane")))
 }
 

@@ -13,10 +13,10 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::withheld::{EnvironmentOwner, Withheld};
-use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
+use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, Round, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, Settings};
 use lanewright_programs::process;
-use lanewright_schedule::LaneEnd;
+use lanewright_schedule::{AgentStep, LaneEnd, RunState};
 use lanewright_store::{Request, StateDirectory, checkpoints, requests};
 use lanewright_view::RunHistory;
 use lanewright_view::answers::approvals::word;
@@ -353,7 +353,14 @@ fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory, is
     lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
     let is_left = |state: LaneState| !state.is_done() && state != LaneState::Skipped;
     let left = view.lanes().iter().filter(|lane| is_left(lane.state)).count();
-    lines.push(format!("Next actions: {} left; finished work is skipped", counted(left, "lane")));
+    let next: Vec<String> = locked.plan.indices().filter_map(|lane| next_action(&locked.state, lane)).collect();
+    let next = if next.is_empty() { String::new() } else { format!(" ({})", listed(&next, NAMED)) };
+    let what = match left {
+        0 if locked.plan.gates.last.is_empty() => "the end of the run".to_owned(),
+        0 => "the final gate".to_owned(),
+        _ => format!("{} left{next}", counted(left, "lane")),
+    };
+    lines.push(format!("Next actions: {what}; finished work is skipped"));
     let mut jobs: Vec<_> = locked.state.running_jobs().cloned().collect();
     jobs.sort();
     for job in &jobs {
@@ -364,6 +371,30 @@ fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory, is
     let back = Commands { program: &state.program(), run }.rollback(None);
     lines.push(format!("To roll back to before_lane_start instead: {}", shell_line(back)));
     within.context.printer.note(lines.join("\n"));
+}
+
+/// What a lane that has begun does next: its agents with their tasks, its tests, or its merge.
+fn next_action(state: &RunState, lane: LaneIndex) -> Option<String> {
+    let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
+    let over = lane_state.merged().is_some() || lane_state.is_skipped() || !lane_state.has_begun();
+    let agents = |round: Round| {
+        let open = plan.round(round).filter(|&agent| lane_state.agents()[agent].step != AgentStep::Done);
+        let tasks = open.filter_map(|agent| {
+            let task = plan.agents[agent].tasks.get(lane_state.agents()[agent].task)?;
+            Some(format!("{} at task {}", plan.agents[agent].name, task.id))
+        });
+        Some(tasks.collect::<Vec<_>>().join(", ")).filter(|tasks| !tasks.is_empty())
+    };
+    let next = match lane_state.stage() {
+        _ if over => None,
+        LaneStage::Requirements => agents(Round::Requirements),
+        LaneStage::Implementation => agents(Round::Implementation),
+        LaneStage::Validation => Some("its tests".to_owned()),
+        LaneStage::Review => agents(Round::Review),
+        LaneStage::AwaitingUserApproval => Some("its merge, once it is approved".to_owned()),
+        _ => None,
+    };
+    next.map(|next| format!("{}: {next}", plan.id))
 }
 
 /// How many lanes of the same state are named.
