@@ -72,6 +72,23 @@ fn size_of_git(env: &TestEnv) -> u64 {
 }
 
 #[test]
+fn t14_superseded_checkpoints_go_at_the_end_of_a_run() {
+    let kept = |settings: &str| {
+        let env = TestEnv::new();
+        env.write("repo/lanewright.toml", settings);
+        env.commit("settings");
+        let tasks: String = (1..=3).map(|number| format!("[[lane.task]]\nid = \"{number}\"\n")).collect();
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\nretries = 0\ntests = 'exit 1'\ncommand = 'echo x > \"$LANEWRIGHT_TASK.txt\"'\n{tasks}"
+        ));
+        env.execute(&[]).exits(1);
+        assert_eq!(taken(&env, "task").len(), 3);
+        env.refs().into_iter().filter(|name| name.starts_with("refs/lanewright/")).count()
+    };
+    assert_eq!((kept(""), kept("checkpoint_keep = 1\n")), (3, 1));
+}
+
+#[test]
 fn t17_checkpoints_are_compressed() {
     let env = TestEnv::new();
     let command = "yes 'a line like every other' | head -c 4000000 > big.txt\ntouch \"$SCRATCH/began\"; wait-for go";

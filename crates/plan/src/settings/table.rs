@@ -185,7 +185,7 @@ settings! {
     checkpoint_before: Option<Vec<String>> {
         some(value::patterns), default "deletions, hard resets, forced pushes, dropped tables, migrations" = |_| None
     }
-    /// How many snapshots of a lane `checkpoints prune` leaves.
+    /// How many snapshots of a lane the end of a run and `checkpoints prune` leave.
     checkpoint_keep: Option<NonZeroU32> { some(value::count), default "all" = |_| None }
     /// Whether Lanewright writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
     gsd_tracking: bool { value::boolean, default "false" = |_| false }

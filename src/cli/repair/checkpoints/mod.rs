@@ -3,7 +3,7 @@
 mod create;
 mod find;
 mod list;
-mod prune;
+pub(crate) mod prune;
 mod restore;
 mod show;
 

@@ -1,12 +1,13 @@
 //! `checkpoints prune`.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 
 use lanewright_engine::prune::{Candidate, Fate, PruneOptions, fates};
 use lanewright_git as git;
-use lanewright_model::LaneId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
+use lanewright_model::{LaneId, RunId};
 use lanewright_store::RunLock;
 use serde_json::{Value, json};
 
@@ -48,6 +49,25 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &PruneCheckpoints) -> R
     }
     drop(removing);
     report(within, &run, arguments, &outcome)
+}
+
+/// Removes the superseded snapshots of a run that has ended beyond `checkpoint_keep`, where that is set.
+pub(crate) fn by_setting(within: &RepositoryContext, run: &RunId) {
+    let Some(keep) = within.settings.checkpoint_keep.value.map(NonZeroU32::get) else { return };
+    let removed = || -> Result<usize> {
+        let run = RunRecords::read(&within.context, &within.state, run.clone())?;
+        let found = existing(within, &run)?;
+        let options = PruneOptions { keep: Some(keep), older_than: None, force: false };
+        let judged = fates(&candidates(within, &run, &found)?, &options, now());
+        let goes = found.iter().zip(judged).filter(|(_, fate)| *fate == Fate::Goes);
+        goes.map(|(found, _)| remove(within, found).map(usize::from)).sum()
+    };
+    let note = match removed() {
+        Ok(0) => return,
+        Ok(removed) => format!("removed {} (checkpoint_keep = {keep})", counted(removed, "superseded snapshot")),
+        Err(error) => format!("superseded snapshots are not removed: {error:#}"),
+    };
+    within.context.printer.note(note);
 }
 
 /// Whether the ref still was where the run log says, and is gone now.

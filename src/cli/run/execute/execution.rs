@@ -35,6 +35,7 @@ use crate::cli::integrations::notify;
 use crate::cli::look::last_output::LastOutput;
 use crate::cli::look::report;
 use crate::cli::look::report::ci;
+use crate::cli::repair::checkpoints::prune;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::lock::LockedRun;
 use crate::cli::timings::Waits;
@@ -104,6 +105,7 @@ pub(crate) fn execute(
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);
     report::keep(within, &run.plan, &run.started.run_id);
+    prune::by_setting(within, &run.started.run_id);
     let finish = ended?;
     if let Some(taken) = taken.filter(|_| finish.outcome != RunOutcome::Done) {
         return Err(taken.into());
