@@ -73,6 +73,24 @@ fn session_start_lists_own_and_other_unfinished_runs() {
     }
     let other = context(&hook(&env, "session-start", json!({"session_id": "s2"})), "SessionStart");
     assert!(other.contains("Another session's run r1"), "{other}");
+    let (leave, resume) = (other.find("choose other work").unwrap(), other.find("lanewright resume r1").unwrap());
+    assert!(leave < resume, "{other}");
+}
+
+#[test]
+fn words_of_approval_are_answered_with_the_commands() {
+    let env = waiting();
+    let told = |prompt: &str| {
+        let input = json!({"session_id": "s1", "prompt": prompt});
+        context(&hook(&env, "user-prompt-submit", input), "UserPromptSubmit")
+    };
+    for prompt in ["Looks good, proceed with implementation", "approved", "this needs changes"] {
+        let told = told(prompt);
+        for said in ["lanewright approve r1 A --gate changes --resume", "lanewright reject r1 A --gate changes -m"] {
+            assert!(told.contains(said), "{prompt}: {told}");
+        }
+    }
+    assert_eq!(env.events("gate_answered"), [] as [Value; 0]);
 }
 
 #[test]

@@ -31,6 +31,17 @@ pub(crate) fn kind(prompt: &str) -> Kind {
     others.into_iter().find(|(words, _)| words.is_match(&speech)).map_or(Kind::Other, |(_, kind)| kind)
 }
 
+/// Whether `prompt` may approve or reject what a lane waits with: in a sentence that asks nothing.
+pub(crate) fn may_be_answer(prompt: &str) -> bool {
+    let looked_at: String = prompt.chars().take(LOOKED_AT).collect();
+    let speech = WORDS.code.replace_all(&looked_at, " ");
+    let answers = |sentence: &str| {
+        let answer = WORDS.answer.find(sentence);
+        answer.is_some_and(|found| !WORDS.question.is_match(&sentence[..found.start()]))
+    };
+    WORDS.sentence.split(&speech).any(answers)
+}
+
 fn wants_to_go_on(sentence: &str) -> bool {
     let Some(found) = WORDS.resumption.find(sentence) else { return false };
     let before = &sentence[..found.start()];
@@ -45,6 +56,7 @@ struct Words {
     question: Regex,
     status: Regex,
     no: Regex,
+    answer: Regex,
 }
 
 #[expect(clippy::expect_used, reason = "constants, compiled by every test")]
@@ -58,6 +70,10 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         audit: words(r"audit|audit-session"),
         question: words(r"what|what's|how|how's|why|when|explain|clarify|whether"),
         status: words(r"status|progress|where\b.{0,40}\bare\b.{0,40}\bwe"),
+        answer: words(
+            r"approve|approved|approval|accept|accepted|lgtm|go ahead|(?:looks?|is|are) (?:good|fine|ok|okay)|reject|rejected|\
+              rework|redo|(?:needs?|want|request) changes?|changes? (?:needed|requested)",
+        ),
         no: words(r"not|don't|dont|never|no|stop|cannot|can't|won't|without"),
     }
 });
@@ -101,6 +117,15 @@ mod tests {
         );
         are(Kind::StatusRequest, &["Where are we in the process?", "status please", "Progress?"]);
         are(Kind::Other, &["Will this work with existing code?", "rename the file", ""]);
+    }
+
+    #[test]
+    fn words_of_approval_and_of_change_may_be_an_answer() {
+        let answers =
+            ["Approved", "Looks good, ship it", "LGTM", "I reject this", "this needs changes: smaller functions"];
+        answers.iter().for_each(|prompt| assert!(may_be_answer(prompt), "{prompt}"));
+        let others = ["What was approved?", "why is it rejected", "rename the file", "run `approve` later", ""];
+        others.iter().for_each(|prompt| assert!(!may_be_answer(prompt), "{prompt}"));
     }
 
     #[test]

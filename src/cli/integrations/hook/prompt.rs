@@ -7,15 +7,24 @@ use lanewright_model::Interruption;
 use lanewright_store::lane_files::add_interruption;
 
 use super::input::Input;
-use super::interruption::{Kind, kind};
+use super::interruption::{Kind, kind, may_be_answer};
 use super::unfinished::{SessionRuns, Unfinished};
 use crate::cli::now;
 
-/// Records the prompt in the lanes of this session's unfinished runs; returns how to resume them if the prompt asks for it.
+/// Records the prompt in the lanes of this session's unfinished runs; returns how to resume them if the prompt asks for it,
+/// or how to answer where a lane waits for an answer and the prompt may be one.
 pub(super) fn note_prompt(session: &SessionRuns, input: &Input) -> Option<String> {
     let own = session.own();
     let kind = kind(&input.prompt);
     note(&own, kind);
+    let waits = own.iter().find(|run| !run.held && run.waits_for_answer());
+    if let Some(run) = waits.filter(|_| kind == Kind::Resumption || may_be_answer(&input.prompt)) {
+        return Some(format!(
+            "The user may have answered: {}{}\nGive the answer only if the user's words are one; a resume alone waits again.",
+            run.described(),
+            session.ways_on(run),
+        ));
+    }
     let resting: Vec<String> = own.iter().filter(|run| !run.held).map(|run| run.described()).collect();
     if kind != Kind::Resumption || resting.is_empty() {
         return None;

@@ -77,6 +77,9 @@ impl SessionRuns {
     fn paragraph(&self, run: &Unfinished) -> String {
         let whose = if run.session == self.session { "This session's" } else { "Another session's" };
         let mut text = format!("{whose} {}", run.described());
+        if run.session != self.session {
+            text += "\nLeave it to that session, and choose other work, unless the user wants this run to go on here.";
+        }
         if !run.held {
             text += &self.ways_on(run);
             text += &format!("\nTo roll it back instead: {}", self.command(run, "rollback"));
@@ -85,7 +88,7 @@ impl SessionRuns {
     }
 
     /// The commands that continue the run: an answer where a lane waits for one, and a resume where that does something.
-    fn ways_on(&self, run: &Unfinished) -> String {
+    pub(super) fn ways_on(&self, run: &Unfinished) -> String {
         let waiting = run.waiting();
         let of_lane = |(lane, gate): &(&TaskFile, Approval)| {
             let (id, lane, gate) = (run.id().as_str(), lane.task_name.as_str(), gate.word());
@@ -182,6 +185,10 @@ impl Unfinished {
     fn stage(&self, task: &TaskFile) -> String {
         let waits = self.asks(task).map(|gate| format!(" (waits for an answer to its {gate})")).unwrap_or_default();
         format!("lane {} is at {}{waits}", task.task_name, stage_in_words(&task.state))
+    }
+
+    pub(super) fn waits_for_answer(&self) -> bool {
+        !self.waiting().is_empty()
     }
 
     /// The lanes that wait for an answer.
