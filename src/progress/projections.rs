@@ -79,6 +79,7 @@ impl ProjectionWriter {
             let mut pace = Pace::new(Instant::now());
             disk.write_all(&mut pending, &mut pace);
             follow(&records, &mut pending, &mut pace, |pending, due, pace| disk.write(pending, due, pace));
+            pending.end();
             disk.write_all(&mut pending, &mut pace);
             disk.fault.map_or(Ok(()), Err)
         };
@@ -218,6 +219,12 @@ impl Pending {
         self.errors.extend(self.fold.history.run.start.as_ref().and_then(|run| error_entry(run, record)));
         self.news.checkpoints = !self.checkpoints.is_empty();
         self.news.small_files = !(self.tasks.is_empty() && self.closed.is_empty() && self.errors.is_empty());
+    }
+
+    /// The process that writes is about to end.
+    fn end(&mut self) {
+        let written = self.fold.interrupted();
+        self.checkpoints.extend(written.into_iter().map(|record| (record.lane, record.stage)));
     }
 
     /// The `task.json` of lanes for which it has changed.

@@ -14,7 +14,7 @@ const THREE: &str = "[[lane]]\nid = \"L\"\nretries = 0\n\
 fn only_incomplete_agents_of_a_round_run_again() {
     let env = TestEnv::new();
     env.plan(THREE);
-    let ended = env.execute(&[]).exits(1).says(&["1/3 complete, 1 errors, 1 timeouts, 0 missing"]);
+    let ended = env.execute(&[]).exits(1).says(&["1/3 complete, 1 error, 1 timeout, 0 missing"]);
     ended.says(&["lanewright status r1 L", "lanewright resume r1", "lanewright rollback r1 --lane L"]);
     let page = env.lanewright(&["status", "L"]).exits(0).stdout;
     for said in ["Reason: ", "Stage: ", "Attempts: ", "Impact: M depends on it", "lanewright rollback r1 --lane L"] {

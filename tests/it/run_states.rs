@@ -75,6 +75,7 @@ fn file_says_what_status_says() {
     let command = read[4].2.rsplit_once(": ").expect("a command").1;
     env.lanewright_with(&[], |it| it.current_dir("/").args(shlex::split(command).expect("words").split_off(1)))
         .exits(0);
+    assert_eq!(assert_same(&env)[4].2, "approved, resume to merge");
     env.write("scratch/may-pass", "");
     env.resume(&[]).exits(0);
     let read = assert_same(&env);
@@ -117,6 +118,50 @@ fn red_final_gate_is_a_record_of_the_phase() {
     for stage in ["before_lane_start", "after_lane_tests", "retry_attempt", "pre_pr"] {
         assert_eq!(status(stage), "complete", "{stage}");
     }
+}
+
+#[test]
+fn commands_name_files_that_are_elsewhere() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n");
+    let flags = ["--checkpoint-path", "../my points/c.json", "--log-path", "../my points/log.jsonl"];
+    env.execute(&flags).exits(3);
+    let states = reader::states(&env.read("my points/c.json")).expect("an array");
+    let lane = states.values().next().expect("a run").iter().find(|(lane, _)| lane.is_some()).expect("a lane").1;
+    let command = lane.notes.rsplit_once(": ").expect("a command").1.to_owned();
+    env.lanewright_with(&[], |it| it.current_dir("/").args(shlex::split(&command).expect("words").split_off(1)))
+        .exits(0);
+}
+
+#[test]
+fn skipped_lane_says_how_to_take_it_in_again() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    env.execute(&["--keep-going"]).exits(1);
+    env.lanewright(&["skip", "r1", "B"]).exits(0);
+    let read = read(&env);
+    assert!(read[2].2.starts_with("left out: a person skipped it; ") && read[2].2.contains("--lane B"), "{read:?}");
+    assert!(read[3].1 == CheckpointStatus::Ready, "{read:?}");
+    env.lanewright(&["doctor"]).exits(0);
+}
+
+#[test]
+fn rollback_after_a_kill_leaves_nothing_in_progress() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/began\"; sleep 600'\n\
+         [[lane]]\nid = \"B\"\nretries = 0\ncommand = 'exit 1'\n",
+    );
+    let mut run = env.start(&["--keep-going"]);
+    crate::support::wait_until("a failure", || {
+        env.path("scratch/began").exists() && !env.events("lane_failed").is_empty()
+    });
+    run.kill();
+    env.lanewright(&["rollback", "r1", "--lane", "B"]).exits(0);
+    let read = read(&env);
+    assert!(read.iter().all(|(_, status, _)| *status != CheckpointStatus::InProgress), "{read:?}");
+    assert!(read[0].2.contains("lanewright -C") && read[1].2.starts_with("interrupted in "), "{read:?}");
+    env.lanewright(&["rollback", "r1"]).exits(0);
 }
 
 #[test]

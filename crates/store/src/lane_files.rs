@@ -12,6 +12,7 @@ use lanewright_files::directory::create_directories;
 use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::read_foreign;
 use lanewright_model::event::{AgentReport, Decision};
+use lanewright_model::text::headline;
 use lanewright_model::{Interruption, TaskFile, Timestamp};
 use serde_json::{Map, Value};
 
@@ -217,7 +218,16 @@ fn as_text(value: &Value) -> String {
 }
 
 /// How many decisions and blockers of a report are kept: the first ones.
-const MOST_KEPT: usize = 100;
+const MOST_KEPT: usize = 20;
+
+/// How many characters of each are kept.
+const LONGEST_KEPT: usize = 500;
+
+/// The text on one line, without control characters, and cut.
+fn short_line(value: &Value) -> String {
+    let line = as_text(value).split_whitespace().collect::<Vec<_>>().join(" ");
+    headline(&line.chars().filter(|character| !character.is_control()).collect::<String>(), LONGEST_KEPT)
+}
 
 /// The texts of a list; one text is a list of one.
 fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
@@ -226,19 +236,20 @@ fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
         Some(one) => std::slice::from_ref(one),
         None => &[],
     };
-    items.iter().map(as_text).filter(|text| !text.is_empty()).take(MOST_KEPT).collect()
+    items.iter().map(short_line).filter(|text| !text.is_empty()).take(MOST_KEPT).collect()
 }
 
 /// Decisions with their reasons, or texts alone.
 fn decisions(object: &Map<String, Value>) -> Vec<Decision> {
     let first = |item: &Map<String, Value>, names: &[&str]| {
-        names.iter().map(|name| text(item, name)).find(|text| !text.is_empty()).unwrap_or_default()
+        let named = names.iter().filter_map(|name| item.get(*name));
+        named.map(short_line).find(|text| !text.is_empty()).unwrap_or_default()
     };
     let decision = |item: &Value| match item {
         Value::Object(item) => {
             Decision { text: first(item, &["decision", "text"]), reason: first(item, &["reason", "why"]) }
         }
-        other => Decision { text: as_text(other), reason: String::new() },
+        other => Decision { text: short_line(other), reason: String::new() },
     };
     let items =
         object.get("decisions").map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lanewright_engine::at_resume::replay;
 use lanewright_model::event::{Event, LaneStage, Record, stage_in_words};
 use lanewright_model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
-use lanewright_plan::settings::Settings;
+use lanewright_plan::settings::{Layer, Settings};
 use lanewright_schedule::{RunState, approval_at};
 use lanewright_store::lock::is_held;
 use lanewright_store::{Journal, Request, StateDirectory, run_log};
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::ask::lock_or_ask;
 use crate::cli::args::{Answer, Name};
 use crate::cli::repository_context::{holder, redactor, session_id};
-use crate::cli::run::{Adoption, refuse_unjudged, resume_with};
+use crate::cli::run::{Adoption, complete_files_of, refuse_unjudged, resume_with};
 use crate::cli::runs::{command, named_few, pinned_plan, read_log, require_lane, require_plan, state, unfinished};
 use crate::cli::select::{DefaultRun, Selector};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -138,6 +138,8 @@ impl AnsweredLane<'_> {
         let gate = self.gate(arguments.gate.as_ref(), &records, false)?;
         journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
         journal.sync()?;
+        drop(journal);
+        complete_files_of(&RepositoryContext::open(context, Layer::default())?, &self.run);
         Ok((gate, false))
     }
 

@@ -5,7 +5,7 @@ use lanewright_model::{LaneId, LaneIndex};
 use serde_json::json;
 
 use crate::cli::args::Skip;
-use crate::cli::run::{Adoption, LockedRun, Reach, adopt, left_to_do, resume_with, undo_of_skip};
+use crate::cli::run::{Adoption, LockedRun, Reach, adopt, complete_files_of, left_to_do, resume_with, undo_of_skip};
 use crate::cli::runs::command;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -33,6 +33,7 @@ fn record(within: &RepositoryContext, mut locked: LockedRun, lane: &LaneId, argu
     let reason = arguments.message.trim().to_owned();
     locked.journal.append(now(), &Event::LaneSkipped { lane: lane.clone(), reason })?;
     locked.journal.sync()?;
+    complete_files_of(within, &locked.started.run_id);
     let dependants: Vec<&str> = plan.dag().dependants(index).iter().map(|lane| plan.lane(*lane).id.as_str()).collect();
     let others = match dependants.as_slice() {
         [] => "no other lane depends on it".to_owned(),

@@ -128,7 +128,9 @@ impl Checkpoints {
         }
         if !self.begun.contains(lane) && !missing.is_empty() {
             let waits_for = newest.notes.strip_prefix("waits for lane ");
-            let named = waits_for.is_none_or(|names| missing.iter().all(|on| names.contains(on.as_str())));
+            let is_named =
+                |names: &str| names.contains(" more") || missing.iter().all(|on| names.contains(on.as_str()));
+            let named = waits_for.is_none_or(is_named);
             return (newest.status != Blocked || !named).then(|| says("waits for other lanes"))?;
         }
         None

@@ -18,6 +18,11 @@ impl RunTraces {
 
     /// Whether a lane is neither complete nor rolled back.
     pub(super) fn is_unfinished(&self) -> bool {
+        self.newest().any(|record| !record.is_over())
+    }
+
+    /// The newest record of each lane.
+    fn newest(&self) -> impl Iterator<Item = &CheckpointRecord> {
         let mut newest: BTreeMap<_, &CheckpointRecord> = BTreeMap::new();
         for record in self.records.iter().filter(|record| record.lane.is_some()) {
             let known = newest.entry(&record.lane).or_insert(record);
@@ -25,7 +30,7 @@ impl RunTraces {
                 *known = record;
             }
         }
-        newest.values().any(|record| !record.is_over())
+        newest.into_values()
     }
 
     pub(super) fn branch_names(&self) -> String {
@@ -67,8 +72,8 @@ fn merged_lanes(facts: &RunFacts, traces: &RunTraces) -> Vec<String> {
             _ => None,
         }));
     }
-    let records = traces.records.iter().filter(|record| record.is_merged());
-    merged.extend(records.filter_map(|it| Some(it.lane.as_ref()?.to_string())));
+    let is_done = |record: &&CheckpointRecord| record.is_over() && record.status == CheckpointStatus::Complete;
+    merged.extend(traces.newest().filter(is_done).filter_map(|it| Some(it.lane.as_ref()?.to_string())));
     merged.sort();
     merged.dedup();
     merged

@@ -13,6 +13,9 @@ use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
+/// How many of its decisions an agent is told again: the newest.
+const DECISIONS: usize = 20;
+
 impl RunState {
     pub(super) fn count_job(&mut self, job: &JobId) {
         let number = self.job_numbers.entry((job.lane.clone(), job.role.clone())).or_default();
@@ -140,6 +143,8 @@ impl Worker<'_> {
                 agent.decisions.push(decision);
             }
         }
+        let too_many = agent.decisions.len().saturating_sub(DECISIONS);
+        agent.decisions.drain(..too_many);
         agent.claims_completion = report.is_some_and(|report| report.own && report.status == "COMPLETE");
         // A program that no longer has the session that it was to continue ends before it names one.
         let names_session = transcript.is_some_and(|transcript| transcript.session.is_some());

@@ -245,13 +245,15 @@ pub(crate) fn names(lanes: &[&LaneHistory]) -> String {
     listed(&names, NAMED)
 }
 
-/// The lanes, those that ended without a merge with their state.
-pub(crate) fn with_ends(history: &RunHistory, lanes: &[LaneId]) -> String {
+/// The first `most` lanes, those that ended without a merge with their state, and how many more there are.
+pub(crate) fn with_ends(history: &RunHistory, lanes: &[LaneId], most: usize) -> String {
     let ended =
         |state| matches!(state, LaneState::Failed | LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack);
-    let named = lanes.iter().map(|id| match history.lane(id) {
+    let named = lanes.iter().take(most).map(|id| match history.lane(id) {
         Some(lane) if ended(lane.state) => format!("{id} ({})", word(history, lane)),
         _ => id.to_string(),
     });
-    named.collect::<Vec<_>>().join(", ")
+    let more = lanes.len().saturating_sub(most);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.collect::<Vec<_>>().join(", "))
 }

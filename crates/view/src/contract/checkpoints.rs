@@ -6,7 +6,7 @@
 mod phase;
 mod standing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use lanewright_model::text::shell_line;
 use lanewright_model::{Checkpoint, CheckpointRecord, CheckpointStatus, LaneId, Stage, Timestamp};
 
 use crate::answers::commands::Commands;
-use crate::history::{LaneHistory, LaneState, RunHistory, worktree_link};
+use crate::history::{LaneHistory, LaneState, RunHistory, StateGroup, worktree_link};
 
 /// What the records name besides what events say. All paths are absolute.
 #[derive(Debug, Clone)]
@@ -45,7 +45,15 @@ pub struct CheckpointFold {
     written: BTreeMap<Option<LaneId>, Vec<StageRecord>>,
     /// The lanes that depend on each lane.
     dependants: BTreeMap<LaneId, Vec<LaneId>>,
+    /// The state of each lane as it was seen last, and how many lanes are in each group of states.
+    states: BTreeMap<LaneId, LaneState>,
+    groups: Groups,
+    /// Whether no process works on the run, although it is not over.
+    is_interrupted: bool,
 }
+
+/// How many lanes are in each group of states.
+type Groups = BTreeMap<StateGroup, usize>;
 
 /// Texts that are the same in every record of a run: there may be thousands of lanes.
 #[derive(Debug, Clone)]
@@ -54,8 +62,8 @@ struct SharedTexts {
     log_path: Arc<Path>,
     resume_hint: Arc<str>,
     session_id: Arc<str>,
-    /// Flags that a hint needs because the files are not at their usual paths.
-    flags: Vec<String>,
+    /// The words before a command, with the flags that it needs where the files are not at their usual paths.
+    program: Vec<String>,
 }
 
 /// A stage that was reached, and its record as it was written last.
@@ -78,7 +86,8 @@ impl CheckpointFold {
                 dependants.entry(on.clone()).or_default().push(lane.id.clone());
             }
         }
-        Self { history, files, shared: None, written: BTreeMap::new(), dependants }
+        let (written, states, groups) = Default::default();
+        Self { history, files, shared: None, written, dependants, states, groups, is_interrupted: false }
     }
 
     /// Applies a record of the run log and returns the checkpoint records that it changes: each replaces the one with the
@@ -99,19 +108,30 @@ impl CheckpointFold {
             }
             _ => {}
         }
+        self.is_interrupted &= !matches!(event, Event::RunResumed { .. });
         let mut changed = Vec::new();
+        let mut concerns_phase = phase::concerns(event);
         match event.lane() {
-            Some(lane) => self.refresh_with_dependants(lane, at, &mut changed),
-            None if phase::concerns_all_lanes(event) => {
-                let lanes: Vec<LaneId> = self.history.lanes().iter().map(|lane| lane.id.clone()).collect();
-                lanes.iter().for_each(|lane| self.refresh_lane(lane, at, &mut changed));
-            }
+            Some(lane) => concerns_phase |= self.refresh_with_dependants(lane, at, &mut changed),
+            None if phase::concerns_all_lanes(event) => self.refresh_all(at, &mut changed),
             None => {}
         }
         if let Some(checkpoint) = phase::checkpoint(&self.history, event) {
             self.reached(None, &checkpoint, at);
         }
-        if phase::may_change(event) {
+        if concerns_phase {
+            self.refresh(None, at, &mut changed);
+        }
+        changed
+    }
+
+    /// What changes when the process that works on the run ends before the run is over: nothing is at work then.
+    pub fn interrupted(&mut self) -> Vec<CheckpointRecord> {
+        let mut changed = Vec::new();
+        let open = self.history.run.started.is_some() && self.history.run.finished.is_none();
+        if let Some(at) = self.history.run.last.filter(|_| open) {
+            self.is_interrupted = true;
+            self.refresh_all(at, &mut changed);
             self.refresh(None, at, &mut changed);
         }
         changed
@@ -123,29 +143,47 @@ impl CheckpointFold {
         written.iter().find(|written| written.record.stage == stage).map(|written| &written.record)
     }
 
-    /// Brings the records of a lane up to date, and those of the lanes that its state holds back.
-    fn refresh_with_dependants(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
-        let mut open = vec![lane.clone()];
-        while let Some(lane) = open.pop() {
-            let before = changed.len();
-            let state = self.history.lane(&lane).map(|lane| lane.state);
-            self.refresh_lane(&lane, at, changed);
-            // What an agent does concerns its lane alone.
-            if changed.len() > before && state.is_some_and(|state| !state.is_active()) {
-                open.extend(self.dependants.get(&lane).into_iter().flatten().cloned());
-            }
+    fn refresh_all(&mut self, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
+        let lanes: Vec<LaneId> = self.history.lanes().iter().map(|lane| lane.id.clone()).collect();
+        for lane in &lanes {
+            self.refresh_lane(lane, at, changed);
         }
     }
 
-    fn refresh_lane(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
-        if let Some(state) = self.history.lane(lane).map(|lane| lane.state) {
-            let newest = self.written.get(&Some(lane.clone())).and_then(|written| written.last());
-            let begins_again = || newest.is_some_and(|newest| newest.rolled_back) && state != LaneState::RolledBack;
-            if (newest.is_none() && state != LaneState::Skipped) || begins_again() {
-                self.reached(Some(lane), &Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready), at);
+    /// Brings the records of a lane up to date, and those of the lanes that wait for one whose state has changed. Whether
+    /// one has.
+    fn refresh_with_dependants(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) -> bool {
+        let mut open = vec![lane.clone()];
+        let (mut seen, mut has_changed) = (BTreeSet::new(), false);
+        while let Some(lane) = open.pop() {
+            if !seen.insert(lane.clone()) {
+                continue;
             }
-            self.refresh(Some(lane), at, changed);
+            let before = self.states.get(&lane).copied();
+            self.refresh_lane(&lane, at, changed);
+            let after = self.states.get(&lane).copied();
+            has_changed |= before != after;
+            // Others wait for its merge, and are told how it ended: what it does before that is not their concern.
+            if before.and_then(end) != after.and_then(end) {
+                open.extend(self.dependants.get(&lane).into_iter().flatten().cloned());
+            }
         }
+        has_changed
+    }
+
+    fn refresh_lane(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) {
+        let Some(state) = self.history.lane(lane).map(|lane| lane.state) else { return };
+        let newest = self.written.get(&Some(lane.clone())).and_then(|written| written.last());
+        let begins_again = || newest.is_some_and(|newest| newest.rolled_back) && state != LaneState::RolledBack;
+        if (newest.is_none() && state != LaneState::Skipped) || begins_again() {
+            self.reached(Some(lane), &Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready), at);
+        }
+        self.refresh(Some(lane), at, changed);
+        let before = self.states.insert(lane.clone(), state);
+        if let Some(count) = before.and_then(|before| self.groups.get_mut(&before.group())) {
+            *count -= 1;
+        }
+        *self.groups.entry(state.group()).or_default() += 1;
     }
 
     fn reached(&mut self, lane: Option<&LaneId>, checkpoint: &Checkpoint, at: Timestamp) {
@@ -163,9 +201,9 @@ impl CheckpointFold {
         let key = lane.cloned();
         let Some(mut written) = self.written.remove(&key) else { return };
         let standing = match lane.map(|lane| self.history.lane(lane)) {
-            Some(Some(lane)) => standing::of_lane(&self.history, lane, &commands(run, &self.files)),
+            Some(Some(lane)) => standing::of_lane(&self.history, lane, &shared.commands(run), self.is_interrupted),
             Some(None) => return,
-            None => phase::standing(&self.history, &commands(run, &self.files)),
+            None => phase::standing(&self.history, &self.groups, &shared.commands(run), self.is_interrupted),
         };
         let path = worktree_path(run, &self.files, lane.and_then(|lane| self.history.lane(lane)));
         let is_merged = lane.and_then(|lane| self.history.lane(lane)).is_none_or(|lane| lane.is_merged());
@@ -203,7 +241,7 @@ impl CheckpointFold {
         let of_lane = lane.map(|lane| self.history.lane(lane));
         let workplace = of_lane.map_or(Some(&self.history.run.workplace), |lane| Some(&lane?.workplace))?;
         let before = self.written.get(&lane.cloned()).and_then(|written| Some(&written.last()?.record));
-        let rollback = || shared.hint(commands(run, &self.files).execute_phase_rollback(&run.plan_path, lane));
+        let rollback = || shell_line(shared.commands(run).execute_phase_rollback(&run.plan_path, lane)).into();
         let target = || checkpoint.target_branch.as_deref().map_or_else(|| shared.base_branch.clone(), Arc::from);
         Some(CheckpointRecord {
             run_id: run.run_id.clone(),
@@ -233,24 +271,26 @@ impl CheckpointFold {
 
 impl SharedTexts {
     fn of(run: &RunStarted, files: &RunFiles) -> Self {
-        let flags = unusual_paths(run, files);
-        let resume = commands(run, files).execute_phase_resume(&run.plan_path);
+        let program = [files.program.clone(), unusual_paths(run, files)].concat();
+        let resume = Commands { program: &program, run: &run.run_id }.execute_phase_resume(&run.plan_path);
         Self {
             base_branch: run.base_branch.as_str().into(),
             log_path: files.log_path.as_path().into(),
-            resume_hint: shell_line(resume.iter().chain(&flags)).into(),
+            resume_hint: shell_line(resume).into(),
             session_id: run.owner.session_id.as_str().into(),
-            flags,
+            program,
         }
     }
 
-    fn hint(&self, words: Vec<String>) -> Arc<str> {
-        shell_line(words.iter().chain(&self.flags)).into()
+    fn commands<'a>(&'a self, run: &'a RunStarted) -> Commands<'a> {
+        Commands { program: &self.program, run: &run.run_id }
     }
 }
 
-fn commands<'a>(run: &'a RunStarted, files: &'a RunFiles) -> Commands<'a> {
-    Commands { program: &files.program, run: &run.run_id }
+/// The group of a state in which a lane is at rest.
+fn end(state: LaneState) -> Option<StateGroup> {
+    Some(state.group())
+        .filter(|group| !matches!(group, StateGroup::Working | StateGroup::Waiting | StateGroup::NeedsYou))
 }
 
 /// The same path as before without another copy of it, if it is the same.

@@ -94,10 +94,18 @@ impl RunHistory {
         }
     }
 
+    /// Whether all lanes that it depends on are merged or left out.
+    pub(crate) fn has_all_dependencies(&self, lane: &LaneHistory) -> bool {
+        lane.depends_on.iter().all(|id| self.is_done_or_left_out(id))
+    }
+
+    fn is_done_or_left_out(&self, id: &LaneId) -> bool {
+        self.lane(id).is_some_and(|lane| lane.state.is_done() || lane.left_out.is_some())
+    }
+
     /// The lanes that must be merged before `lane` begins; where all are, a place.
     pub(crate) fn missing_dependencies(&self, lane: &LaneHistory) -> WaitingFor {
-        let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state.is_done() || lane.left_out.is_some());
-        let missing: Vec<LaneId> = lane.depends_on.iter().filter(|id| !merged(id)).cloned().collect();
+        let missing: Vec<LaneId> = lane.depends_on.iter().filter(|id| !self.is_done_or_left_out(id)).cloned().collect();
         if missing.is_empty() { WaitingFor::Place } else { WaitingFor::Lanes(missing) }
     }
 

@@ -141,13 +141,6 @@ impl Serialize for LaneState {
     }
 }
 
-impl WaitingFor {
-    /// Whether it could go on but for capacity.
-    pub(crate) fn is_place(&self) -> bool {
-        matches!(self, Self::Place)
-    }
-}
-
 /// What a lane waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -199,7 +199,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
 }
 
 fn waits_for_lanes(history: &RunHistory, lanes: &[LaneId]) -> String {
-    format!("after {}", with_ends(history, lanes))
+    format!("after {}", with_ends(history, lanes, usize::MAX))
 }
 
 fn merged_note(history: &RunHistory, lane: &LaneHistory) -> String {

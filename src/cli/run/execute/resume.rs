@@ -31,7 +31,7 @@ use super::replacement;
 use crate::cli::run::intent::{Adoption, Pinned, Pinning, ResumeReach};
 use crate::cli::run::lock::{LockedRun, Reach, adopt, left_to_do};
 use crate::cli::run::power_cut::{is_in_another_boot, outage, restore_checkouts};
-use crate::cli::runs::{command, require_lane};
+use crate::cli::runs::{RunRecords, command, require_lane, require_plan};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 
 pub(crate) struct Resumed {
@@ -321,6 +321,20 @@ fn is_lasting(request: &Request) -> bool {
 /// run was pulled just now.
 pub(crate) fn complete_files(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
     Ok(within.projections(&locked.started, &locked.plan, locked.records.clone())?.finish()?)
+}
+
+/// The same after something was recorded in the log of a run that no process works on, whose lock is held. What cannot be
+/// written is said, and is written by the next resume.
+pub(crate) fn complete_files_of(within: &RepositoryContext, run: &RunId) {
+    let complete = || -> Result<()> {
+        let run = RunRecords::read(&within.context, &within.state, run.clone())?;
+        let plan = Arc::new(require_plan(&run.run, &run.directory)?);
+        Ok(within.projections(run.started()?, &plan, Arc::new(run.records.clone()))?.finish()?)
+    };
+    if let Err(error) = complete() {
+        let hints = ["the run log is complete; `lanewright resume` writes the others again".to_owned()];
+        within.context.printer.warning(format!("checkpoints.json is behind: {error:#}"), &hints);
+    }
 }
 
 /// A warning where the run was pulled from another machine.

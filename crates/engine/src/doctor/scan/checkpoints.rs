@@ -28,6 +28,10 @@ pub(super) fn expected(
         newest.put(record);
         late = late || newest.are_found();
     }
+    // Where the process could still write, nothing is at work; where it was killed, a resume writes that.
+    for record in fold.interrupted() {
+        newest.put(record);
+    }
     NewestCheckpoints { records: newest.records.into_iter().flatten().collect(), late }
 }
 

@@ -4,10 +4,11 @@ use lanewright_model::event::{Event, RunOutcome};
 use lanewright_model::text::counted;
 use lanewright_model::{Checkpoint, CheckpointStatus, ExitCause, JobExit, JobRole, Stage};
 
+use super::Groups;
 use super::standing::Standing;
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::{NextStep, next_steps, questions};
-use crate::history::{LaneState, RunHistory, StateGroup};
+use crate::history::{LaneHistory, LaneState, RunHistory, StateGroup};
 
 /// How many things to do are named.
 const NAMED: usize = 5;
@@ -20,20 +21,9 @@ pub(super) fn concerns_all_lanes(event: &Event) -> bool {
     )
 }
 
-/// Whether an event may change where the phase stands.
-pub(super) fn may_change(event: &Event) -> bool {
-    event.lane().is_none()
-        || matches!(
-            event,
-            Event::LaneMerged { .. }
-                | Event::LaneFailed { .. }
-                | Event::LaneBlocked { .. }
-                | Event::LaneSkipped { .. }
-                | Event::LaneRolledBack { .. }
-                | Event::LaneMoved { .. }
-                | Event::PersonAsked { .. }
-                | Event::GateAnswered { .. }
-        )
+/// Whether an event may change where the phase stands, although no lane's state changes.
+pub(super) fn concerns(event: &Event) -> bool {
+    event.lane().is_none() || matches!(event, Event::PersonAsked { .. } | Event::GateAnswered { .. })
 }
 
 /// The stage that the phase has reached by an event, which is part of `history`.
@@ -79,9 +69,16 @@ fn in_short(exit: &JobExit) -> String {
     format!("the final gate failed: {} (exit {})", exit.command, exit.exit_code)
 }
 
-pub(super) fn standing(history: &RunHistory, commands: &Commands<'_>) -> Standing {
+pub(super) fn standing(
+    history: &RunHistory,
+    groups: &Groups,
+    commands: &Commands<'_>,
+    is_interrupted: bool,
+) -> Standing {
+    let steps = || to_do(&next_steps(history, commands.program, false));
     let (status, notes) = match history.run.outcome {
-        None => running(history, commands),
+        None if is_interrupted => (Some(CheckpointStatus::Ready), steps()),
+        None => running(history, groups, commands),
         Some(outcome) => {
             let status = match outcome {
                 RunOutcome::Done => CheckpointStatus::Complete,
@@ -91,35 +88,28 @@ pub(super) fn standing(history: &RunHistory, commands: &Commands<'_>) -> Standin
                 RunOutcome::Stopped => CheckpointStatus::Ready,
                 RunOutcome::RolledBack => CheckpointStatus::RolledBack,
             };
-            (Some(status), to_do(&next_steps(history, commands.program, false)))
+            (Some(status), steps())
         }
     };
     Standing { status, notes, ..Standing::default() }
 }
 
 /// Of a run that goes on: how far it is, and what waits for a person. It is blocked where nothing else can go on.
-fn running(history: &RunHistory, commands: &Commands<'_>) -> (Option<CheckpointStatus>, String) {
-    let lanes = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped);
-    let (mut all, mut at_work, mut failed) = (0, false, 0);
-    for lane in lanes {
-        all += 1;
-        match lane.state.group() {
-            StateGroup::Working => at_work = true,
-            StateGroup::Waiting => at_work |= history.waiting_for(lane).is_some_and(|waits| waits.is_place()),
-            StateGroup::Failed => failed += 1,
-            _ => {}
-        }
+fn running(history: &RunHistory, groups: &Groups, commands: &Commands<'_>) -> (Option<CheckpointStatus>, String) {
+    let count = |group: StateGroup| groups.get(&group).copied().unwrap_or_default();
+    let all: usize = groups.values().sum::<usize>() - count(StateGroup::Skipped);
+    let mut notes = format!("{} of {} merged", history.done(), counted(all, "lane"));
+    if count(StateGroup::Failed) > 0 {
+        notes.push_str(&format!(", {} failed", count(StateGroup::Failed)));
     }
     let asked = questions(history, commands);
-    let mut notes = format!("{} of {} merged", history.done(), counted(all, "lane"));
-    if failed > 0 {
-        notes.push_str(&format!(", {failed} failed"));
-    }
     if asked.is_empty() {
         return (None, notes);
     }
     notes.push_str(&format!("; {}", to_do(&asked)));
-    ((!at_work).then_some(CheckpointStatus::Blocked), notes)
+    let may_begin = |lane: &LaneHistory| lane.state == LaneState::Waiting && history.has_all_dependencies(lane);
+    let goes_on = count(StateGroup::Working) > 0 || history.lanes().iter().any(may_begin);
+    ((!goes_on).then_some(CheckpointStatus::Blocked), notes)
 }
 
 /// Each step with the commands for it, on one line.

@@ -12,7 +12,10 @@ use super::StageRecord;
 use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of};
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::with_ends;
-use crate::history::{Ending, JobHistory, LaneHistory, LaneState, RunHistory, WaitingFor, Workplace};
+use crate::history::{Ending, JobHistory, LaneHistory, LaneState, RunHistory, StateGroup, WaitingFor, Workplace};
+
+/// How many lanes are named that a lane waits for.
+const NAMED: usize = 5;
 
 /// Where a lane or the phase stands.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +103,12 @@ fn said_of(reached: &Checkpoint) -> String {
     }
 }
 
-pub(super) fn of_lane(history: &RunHistory, lane: &LaneHistory, commands: &Commands<'_>) -> Standing {
+pub(super) fn of_lane(
+    history: &RunHistory,
+    lane: &LaneHistory,
+    commands: &Commands<'_>,
+    is_interrupted: bool,
+) -> Standing {
     let git = work_of(lane).and_then(git_of);
     let (status, notes) = match &lane.ending {
         _ if lane.is_half_rolled_back => {
@@ -113,6 +121,10 @@ pub(super) fn of_lane(history: &RunHistory, lane: &LaneHistory, commands: &Comma
             return Standing { status, notes, failure: Some((failure.clone(), attempt)), git };
         }
         Some(Ending::Blocked(reason)) => (Some(CheckpointStatus::Blocked), reason.clone()),
+        _ if is_interrupted && lane.state.group() == StateGroup::Working => {
+            let stage = stage_in_words(lane.stage.word());
+            (Some(CheckpointStatus::Ready), format!("interrupted in {stage}; a resume goes on from there"))
+        }
         _ => status_and_notes(history, lane, commands),
     };
     Standing { status, notes, failure: None, git }
@@ -131,7 +143,7 @@ fn status_and_notes(
         && has_not_begun
         && let WaitingFor::Lanes(lanes) = history.missing_dependencies(lane)
     {
-        return (Some(Blocked), format!("waits for lane {}", with_ends(history, &lanes)));
+        return (Some(Blocked), format!("waits for lane {}", with_ends(history, &lanes, NAMED)));
     }
     match (lane.state, history.waiting_for(lane)) {
         (LaneState::Waiting, _) if history.run.finished.is_some() => (Some(Ready), "a resume starts it".to_owned()),
@@ -149,8 +161,9 @@ fn status_and_notes(
         (LaneState::RolledBack, _) if lane.kept.is_empty() => (Some(RolledBack), "rolled back".to_owned()),
         (LaneState::RolledBack, _) => (Some(RolledBack), format!("rolled back; kept {}", lane.kept.join(", "))),
         (LaneState::Skipped, _) => {
-            let reason = lane.left_out.as_deref().unwrap_or("not part of this run");
-            (Some(Ready), format!("left out: {reason}"))
+            let reason = lane.left_out.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("a person skipped it");
+            let back = shell_line(commands.rollback([&lane.id]));
+            (Some(Ready), format!("left out: {reason}; to take it in again: {back}"))
         }
         (LaneState::Stopped, _) => match answer_without_effect(history, lane) {
             Some(answer) => (Some(Ready), effect_of_resume(answer).to_owned()),
