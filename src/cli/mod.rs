@@ -22,6 +22,7 @@ mod run_id;
 mod runs;
 mod select;
 mod signals;
+mod snapshots;
 mod state;
 mod this_process;
 mod timings;

@@ -73,7 +73,7 @@ fn session_start_lists_own_and_other_unfinished_runs() {
     }
     let other = context(&hook(&env, "session-start", json!({"session_id": "s2"})), "SessionStart");
     assert!(other.contains("Another session's run r1"), "{other}");
-    let (leave, resume) = (other.find("choose other work").unwrap(), other.find("lanewright resume r1").unwrap());
+    let (leave, resume) = (other.find("choose other work;").unwrap(), other.find("lanewright resume r1").unwrap());
     assert!(leave < resume, "{other}");
 }
 

@@ -1,6 +1,7 @@
 //! `checkpoints.json` alone says where every lane and the phase stand: the reader of the examples beside `status`.
 
 use lanewright_model::{CheckpointStatus, LaneId};
+use rustix::process::Signal;
 
 use crate::support::{CHECKPOINTS, TestEnv};
 
@@ -152,11 +153,12 @@ fn rollback_after_a_kill_leaves_nothing_in_progress() {
         "[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/began\"; sleep 600'\n\
          [[lane]]\nid = \"B\"\nretries = 0\ncommand = 'exit 1'\n",
     );
-    let mut run = env.start(&["--keep-going"]);
+    let run = env.start(&["--keep-going"]);
     crate::support::wait_until("a failure", || {
         env.path("scratch/began").exists() && !env.events("lane_failed").is_empty()
     });
-    run.kill();
+    run.signal(Signal::KILL);
+    run.wait().exits(137);
     env.lanewright(&["rollback", "r1", "--lane", "B"]).exits(0);
     let read = read(&env);
     assert!(read.iter().all(|(_, status, _)| *status != CheckpointStatus::InProgress), "{read:?}");

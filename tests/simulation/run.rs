@@ -128,7 +128,7 @@ impl Simulation {
     pub fn new(case: &Case, story: Story) -> Self {
         let (seed, plan, bug) = (case.seed, case.plan.clone(), case.bug);
         let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
-        let checkpoints = seed.is_multiple_of(4).then(|| Checkpoints::new(&plan));
+        let checkpoints = seed.is_multiple_of(8).then(|| Checkpoints::new(&plan));
         let mut world = World::new(plan, case.script.clone(), case.dice.clone(), bug);
         world.watch.checkpoints = checkpoints;
         world.damages = case.disturbances.losses;

@@ -134,12 +134,14 @@ impl AnsweredLane<'_> {
         if let (None, Some(gate)) = (&lock, asked) {
             return Ok((gate, true));
         }
+        // Before the answer is on record: what fails then must not look as if it were not.
+        let within = RepositoryContext::open(context, Layer::default())?;
         let (mut journal, records) = Journal::open(&directory.log())?;
         let gate = self.gate(arguments.gate.as_ref(), &records, false)?;
         journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
         journal.sync()?;
         drop(journal);
-        complete_files_of(&RepositoryContext::open(context, Layer::default())?, &self.run);
+        complete_files_of(&within, &self.run);
         Ok((gate, false))
     }
 

@@ -45,7 +45,7 @@ pub struct LaneToRollBack {
     pub head: Option<CommitId>,
     /// Where its pull request is, which a rollback leaves as it is.
     pub pull_request: Option<String>,
-    /// The remote that has its branch, which a rollback leaves there, and the branch.
+    /// The remote that has its branch without a pull request, which a rollback leaves there, and the branch.
     pub pushed: Option<(String, String)>,
     /// Earlier snapshots of it; a merge may have removed these refs.
     pub kept: Vec<SnapshotView>,
@@ -129,11 +129,14 @@ fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record],
     let merge = own.take_while(|record| !matches!(record.event, Event::LaneRolledBack { .. })).find_map(merge_in);
     let merge = merge.filter(|merge| history.run.merges() && merge.commit != merge.onto);
     let pull_request = lane_state.proposal().pull_request().map(|it| it.url.clone());
-    let own = records.iter().rev().filter(|record| record.event.lane() == Some(id));
-    let pushed = own.map(|record| &record.event).find_map(|event| match event {
+    let own = records.iter().rev().filter(|record| record.event.lane() == Some(id)).map(|record| &record.event);
+    let since = own.take_while(|event| !matches!(event, Event::LaneRolledBack { .. }));
+    let pushed = since.into_iter().find_map(|event| match event {
         Event::BranchPushed { remote, branch, .. } => Some((remote.clone(), branch.clone())),
         _ => None,
     });
+    // The branch of a pull request that stays is not to be deleted.
+    let pushed = pushed.filter(|_| pull_request.is_none());
     let standing = match lane_state.end() {
         _ if lane_state.is_half_rolled_back() => "half rolled back",
         _ if lane_state.merged().is_some() && pull_request.is_some() => "proposed",

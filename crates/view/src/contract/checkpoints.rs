@@ -112,7 +112,7 @@ impl CheckpointFold {
         let mut changed = Vec::new();
         let mut concerns_phase = phase::concerns(event);
         match event.lane() {
-            Some(lane) => concerns_phase |= self.refresh_with_dependants(lane, at, &mut changed),
+            Some(lane) => concerns_phase |= self.refresh_with_dependants(lane, at, event, &mut changed),
             None if phase::concerns_all_lanes(event) => self.refresh_all(at, &mut changed),
             None => {}
         }
@@ -131,7 +131,10 @@ impl CheckpointFold {
         let open = self.history.run.started.is_some() && self.history.run.finished.is_none();
         if let Some(at) = self.history.run.last.filter(|_| open) {
             self.is_interrupted = true;
-            self.refresh_all(at, &mut changed);
+            // At the time of the lane's own last event: what happens to another one later changes nothing here.
+            let last = |lane: &LaneHistory| (lane.id.clone(), lane.last.unwrap_or(at));
+            let lanes: Vec<(LaneId, Timestamp)> = self.history.lanes().iter().map(last).collect();
+            lanes.iter().for_each(|(lane, at)| self.refresh_lane(lane, *at, &mut changed));
             self.refresh(None, at, &mut changed);
         }
         changed
@@ -152,7 +155,15 @@ impl CheckpointFold {
 
     /// Brings the records of a lane up to date, and those of the lanes that wait for one whose state has changed. Whether
     /// one has.
-    fn refresh_with_dependants(&mut self, lane: &LaneId, at: Timestamp, changed: &mut Vec<CheckpointRecord>) -> bool {
+    fn refresh_with_dependants(
+        &mut self,
+        lane: &LaneId,
+        at: Timestamp,
+        event: &Event,
+        changed: &mut Vec<CheckpointRecord>,
+    ) -> bool {
+        // An answer changes the word for a lane at rest, and not its state.
+        let mut changes_word = matches!(event, Event::GateAnswered { .. } | Event::RollbackBegun { .. });
         let mut open = vec![lane.clone()];
         let (mut seen, mut has_changed) = (BTreeSet::new(), false);
         while let Some(lane) = open.pop() {
@@ -164,7 +175,7 @@ impl CheckpointFold {
             let after = self.states.get(&lane).copied();
             has_changed |= before != after;
             // Others wait for its merge, and are told how it ended: what it does before that is not their concern.
-            if before.and_then(end) != after.and_then(end) {
+            if before.and_then(end) != after.and_then(end) || std::mem::take(&mut changes_word) {
                 open.extend(self.dependants.get(&lane).into_iter().flatten().cloned());
             }
         }
@@ -287,10 +298,10 @@ impl SharedTexts {
     }
 }
 
-/// The group of a state in which a lane is at rest.
-fn end(state: LaneState) -> Option<StateGroup> {
-    Some(state.group())
-        .filter(|group| !matches!(group, StateGroup::Working | StateGroup::Waiting | StateGroup::NeedsYou))
+/// The state, if the lane is at rest.
+fn end(state: LaneState) -> Option<LaneState> {
+    Some(state)
+        .filter(|state| !matches!(state.group(), StateGroup::Working | StateGroup::Waiting | StateGroup::NeedsYou))
 }
 
 /// The same path as before without another copy of it, if it is the same.

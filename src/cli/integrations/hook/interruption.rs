@@ -35,11 +35,15 @@ pub(crate) fn kind(prompt: &str) -> Kind {
 pub(crate) fn may_be_answer(prompt: &str) -> bool {
     let looked_at: String = prompt.chars().take(LOOKED_AT).collect();
     let speech = WORDS.code.replace_all(&looked_at, " ");
-    let answers = |sentence: &str| {
-        let answer = WORDS.answer.find(sentence);
+    let mut from = 0;
+    let ends = WORDS.sentence.find_iter(&speech).map(|end| (end.start(), end.end(), end.as_str().contains('?')));
+    let ends: Vec<_> = ends.chain([(speech.len(), speech.len(), false)]).collect();
+    ends.into_iter().any(|(end, next, asks)| {
+        let sentence = &speech[from..end];
+        from = next;
+        let answer = WORDS.answer.find(sentence).filter(|_| !asks);
         answer.is_some_and(|found| !WORDS.question.is_match(&sentence[..found.start()]))
-    };
-    WORDS.sentence.split(&speech).any(answers)
+    })
 }
 
 fn wants_to_go_on(sentence: &str) -> bool {
@@ -70,10 +74,13 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         audit: words(r"audit|audit-session"),
         question: words(r"what|what's|how|how's|why|when|explain|clarify|whether"),
         status: words(r"status|progress|where\b.{0,40}\bare\b.{0,40}\bwe"),
-        answer: words(
-            r"approve|approved|approval|accept|accepted|lgtm|go ahead|(?:looks?|is|are) (?:good|fine|ok|okay)|reject|rejected|\
-              rework|redo|(?:needs?|want|request) changes?|changes? (?:needed|requested)",
-        ),
+        answer: Regex::new(&format!(
+            r"(?i)\b(?:{}|{}|{})\b",
+            r"approved?|approval|i accept|accepted|lgtm|go ahead|looks? (?:good|fine|ok|okay)",
+            r"(?:it|this|that|all|everything)(?:'s| is| are) (?:good|fine|ok|okay)",
+            r"reject|rejected|rework|redo|needs? changes|changes? (?:needed|requested)",
+        ))
+        .expect("a pattern"),
         no: words(r"not|don't|dont|never|no|stop|cannot|can't|won't|without"),
     }
 });
@@ -121,10 +128,23 @@ mod tests {
 
     #[test]
     fn words_of_approval_and_of_change_may_be_an_answer() {
-        let answers =
-            ["Approved", "Looks good, ship it", "LGTM", "I reject this", "this needs changes: smaller functions"];
+        let answers = [
+            "Approved",
+            "Looks good, ship it",
+            "LGTM",
+            "I reject this",
+            "this needs changes: smaller functions",
+            "please rework it",
+        ];
         answers.iter().for_each(|prompt| assert!(may_be_answer(prompt), "{prompt}"));
-        let others = ["What was approved?", "why is it rejected", "rename the file", "run `approve` later", ""];
+        let others = [
+            "What was approved?",
+            "why is it rejected",
+            "rename the file",
+            "run `approve` later",
+            "is it approved?",
+            "",
+        ];
         others.iter().for_each(|prompt| assert!(!may_be_answer(prompt), "{prompt}"));
     }
 

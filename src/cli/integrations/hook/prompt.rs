@@ -18,12 +18,15 @@ pub(super) fn note_prompt(session: &SessionRuns, input: &Input) -> Option<String
     let kind = kind(&input.prompt);
     note(&own, kind);
     let waits = own.iter().find(|run| !run.held && run.waits_for_answer());
-    if let Some(run) = waits.filter(|_| kind == Kind::Resumption || may_be_answer(&input.prompt)) {
-        return Some(format!(
-            "The user may have answered: {}{}\nGive the answer only if the user's words are one; a resume alone waits again.",
-            run.described(),
-            session.ways_on(run),
-        ));
+    let may_be_answer = may_be_answer(&input.prompt);
+    if let Some(run) = waits.filter(|_| kind == Kind::Resumption || may_be_answer) {
+        let why = match may_be_answer {
+            true => "The user may have answered a lane. Give the answer only if the user's words are one",
+            false => {
+                "The user wants work to continue, but a lane waits for the user's answer, and a resume alone waits again"
+            }
+        };
+        return Some(format!("{why}: {}{}", run.described(), session.ways_on(run)));
     }
     let resting: Vec<String> = own.iter().filter(|run| !run.held).map(|run| run.described()).collect();
     if kind != Kind::Resumption || resting.is_empty() {

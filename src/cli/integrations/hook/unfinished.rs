@@ -78,7 +78,7 @@ impl SessionRuns {
         let whose = if run.session == self.session { "This session's" } else { "Another session's" };
         let mut text = format!("{whose} {}", run.described());
         if run.session != self.session {
-            text += "\nLeave it to that session, and choose other work, unless the user wants this run to go on here.";
+            text += if run.held { "\nLeave it to that session, and choose other work." } else { OF_OTHERS };
         }
         if !run.held {
             text += &self.ways_on(run);
@@ -132,6 +132,9 @@ impl SessionRuns {
         true
     }
 }
+
+/// What a session is told first of another's run that rests.
+const OF_OTHERS: &str = "\nFirst choose other work; go on with this run only if the user wants that here.";
 
 /// What an agent needs to know that has never met a run.
 const RULES: &str = "Lanewright's runs are moved by its commands only. Do not merge lanes, remove worktrees or edit \

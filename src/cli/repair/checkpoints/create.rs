@@ -14,6 +14,7 @@ use super::find::ways_back;
 use crate::cli::args::CreateCheckpoint;
 use crate::cli::control::ask::lock_or_ask;
 use crate::cli::look::worktree::{held_slot, shares};
+use crate::cli::run::complete_files_of;
 use crate::cli::runs::{RunRecords, require_lane, require_plan, unknown};
 use crate::cli::select::{Selector, Target};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
@@ -66,7 +67,10 @@ fn record(
     let (journal, _) = Journal::open(&run.directory.log())?;
     let mut journal = journal.redacting(executor.redactor.clone());
     journal.append(now(), &Event::from(request))?;
-    Ok(journal.sync()?)
+    journal.sync()?;
+    drop(journal);
+    complete_files_of(within, &run.run);
+    Ok(())
 }
 
 fn report(within: &RepositoryContext, run: RunId, kept: &Snapshot) -> Result<ExitStatus> {

@@ -1,47 +1,18 @@
 //! Finds snapshots: those of a run, or the one with a name.
 
-use std::collections::BTreeMap;
-
-use lanewright_git as git;
 use lanewright_model::text::{counted, shell_line};
-use lanewright_model::{CommitId, RunId};
 use lanewright_store::run_log;
 use lanewright_view::history::snapshots::{KeptSnapshot, snapshots};
 
 use crate::cli::args::Name;
 use crate::cli::runs::RunRecords;
 use crate::cli::select::Selector;
+use crate::cli::snapshots::{Found, existing};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-
-/// A snapshot whose ref exists, and its run.
-pub(crate) struct Found {
-    pub(crate) run: RunId,
-    pub(crate) snapshot: KeptSnapshot,
-    /// What is wrong with it, if it cannot be read.
-    pub(crate) damage: Option<String>,
-}
 
 /// The run that was named, else the newest unfinished one, else the newest.
 pub(super) fn records_of_named(within: &RepositoryContext, run: Option<&Name>) -> Result<RunRecords> {
     RunRecords::read(&within.context, &within.state, Selector::new(&within.context, &within.state).run(run)?)
-}
-
-/// The run's snapshots whose refs exist, oldest first.
-pub(crate) fn existing(within: &RepositoryContext, run: &RunRecords) -> Result<Vec<Found>> {
-    let all = snapshots(&run.records, run.plan.as_ref()).into_iter();
-    let there: Vec<KeptSnapshot> = all.filter(|snapshot| exists(within, snapshot)).collect();
-    let commits: Vec<CommitId> = there.iter().map(|snapshot| snapshot.commit.clone()).collect();
-    let mut damage: BTreeMap<CommitId, String> = git::damaged(&within.repository, &commits)?;
-    let found = |snapshot: KeptSnapshot| {
-        let damage = damage.remove(&snapshot.commit);
-        Found { run: run.run.clone(), snapshot, damage }
-    };
-    Ok(there.into_iter().map(found).collect())
-}
-
-/// A ref to something that cannot be read exists too.
-fn exists(within: &RepositoryContext, snapshot: &KeptSnapshot) -> bool {
-    within.repository.commit_at(&snapshot.reference).map_or(true, |at| at.as_ref() == Some(&snapshot.commit))
 }
 
 /// The one snapshot of any run that `name` means.

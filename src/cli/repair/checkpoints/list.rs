@@ -9,9 +9,10 @@ use lanewright_view::RunHistory;
 use lanewright_view::contract::checkpoints::{CheckpointFold, RunFiles};
 use serde_json::{Value, json};
 
-use super::find::{Found, existing, records_of_named};
+use super::find::records_of_named;
 use crate::cli::args::ListCheckpoints;
 use crate::cli::runs::{RunRecords, require_lane};
+use crate::cli::snapshots::{Found, existing};
 use crate::cli::{ExitStatus, RepositoryContext, Result};
 
 pub(crate) fn run(within: &RepositoryContext, arguments: &ListCheckpoints) -> Result<ExitStatus> {

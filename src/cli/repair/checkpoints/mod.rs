@@ -3,7 +3,7 @@
 mod create;
 mod find;
 mod list;
-pub(crate) mod prune;
+mod prune;
 mod restore;
 mod show;
 

@@ -1,19 +1,14 @@
 //! `checkpoints prune`.
 
-use std::collections::BTreeSet;
-use std::num::NonZeroU32;
-
-use lanewright_engine::prune::{Candidate, Fate, PruneOptions, fates};
-use lanewright_git as git;
-use lanewright_model::event::Event;
+use lanewright_engine::prune::{Fate, PruneOptions, fates};
 use lanewright_model::text::{counted, shell_line};
-use lanewright_model::{LaneId, RunId};
 use lanewright_store::RunLock;
 use serde_json::{Value, json};
 
-use super::find::{Found, existing, records_of_named};
+use super::find::records_of_named;
 use crate::cli::args::PruneCheckpoints;
-use crate::cli::runs::{RunRecords, newest_of_lanes};
+use crate::cli::runs::RunRecords;
+use crate::cli::snapshots::{Found, candidates, existing, remove};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
 pub(crate) fn run(within: &RepositoryContext, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
@@ -49,63 +44,6 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &PruneCheckpoints) -> R
     }
     drop(removing);
     report(within, &run, arguments, &outcome)
-}
-
-/// Removes the superseded snapshots of a run that has ended beyond `checkpoint_keep`, where that is set.
-pub(crate) fn by_setting(within: &RepositoryContext, run: &RunId) {
-    let Some(keep) = within.settings.checkpoint_keep.value.map(NonZeroU32::get) else { return };
-    let removed = || -> Result<usize> {
-        let run = RunRecords::read(&within.context, &within.state, run.clone())?;
-        let found = existing(within, &run)?;
-        let options = PruneOptions { keep: Some(keep), older_than: None, force: false };
-        let judged = fates(&candidates(within, &run, &found)?, &options, now());
-        let goes = found.iter().zip(judged).filter(|(_, fate)| *fate == Fate::Goes);
-        goes.map(|(found, _)| remove(within, found).map(usize::from)).sum()
-    };
-    let note = match removed() {
-        Ok(0) => return,
-        Ok(removed) => format!("removed {} (checkpoint_keep = {keep})", counted(removed, "superseded snapshot")),
-        Err(error) => format!("superseded snapshots are not removed: {error:#}"),
-    };
-    within.context.printer.note(note);
-}
-
-/// Whether the ref still was where the run log says, and is gone now.
-fn remove(within: &RepositoryContext, found: &Found) -> Result<bool> {
-    let (name, commit) = (found.snapshot.reference.clone(), found.snapshot.commit.clone());
-    Ok(git::delete_references(&within.repository, &[(name, commit)])?.is_empty())
-}
-
-fn candidates(within: &RepositoryContext, run: &RunRecords, found: &[Found]) -> Result<Vec<Candidate>> {
-    let merged = merged_lanes(within, run)?;
-    let candidate = |found: &Found| {
-        let it = &found.snapshot;
-        Candidate {
-            lane: it.lane.clone(),
-            agent: it.agent.clone(),
-            reason: it.reason,
-            at: it.at,
-            intact: found.damage.is_none(),
-            merged: merged.contains(&it.lane),
-        }
-    };
-    Ok(found.iter().map(candidate).collect())
-}
-
-/// The lanes whose work the integration branch has now.
-fn merged_lanes(within: &RepositoryContext, run: &RunRecords) -> Result<BTreeSet<LaneId>> {
-    let landed = newest_of_lanes(&run.records, |event| match event {
-        Event::LaneMerged { lane, commit, .. } => Some((lane, commit.clone())),
-        _ => None,
-    });
-    let mut merged = BTreeSet::new();
-    let Some(base) = within.repository.branch_commit(&run.started()?.base_branch)? else { return Ok(merged) };
-    for (lane, commit) in landed {
-        if within.repository.is_ancestor(&commit, &base)? {
-            merged.insert(lane);
-        }
-    }
-    Ok(merged)
 }
 
 fn report(

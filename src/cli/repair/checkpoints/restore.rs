@@ -10,11 +10,12 @@ use lanewright_plan::settings::absolute;
 use lanewright_programs::process::{self, Observation};
 use serde_json::json;
 
-use super::find::{Found, named, ways_back};
+use super::find::{named, ways_back};
 use crate::cli::args::RestoreCheckpoint;
 use crate::cli::look::worktree::{held_slot, shares};
-use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
+use crate::cli::run::{Adoption, LockedRun, Reach, adopt, complete_files_of};
 use crate::cli::runs::open_jobs;
+use crate::cli::snapshots::Found;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
 pub(crate) fn run(within: &RepositoryContext, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
@@ -71,6 +72,7 @@ fn restore_in_place(within: &RepositoryContext, found: &Found) -> Result<ExitSta
     let message = format!("{} was restored into {}", it.name, slot.path.display());
     locked.journal.append(now(), &Event::Noted { lane: Some(it.lane.clone()), message })?;
     locked.journal.sync()?;
+    complete_files_of(within, &found.run);
     let undo = shell_line(["lanewright", "checkpoints", "restore", &before.reference]);
     let next = shell_line(["lanewright", "resume", found.run.as_str()]);
     let words =

@@ -4,7 +4,8 @@ use lanewright_model::cells::clean;
 use lanewright_model::{AgentName, TaskId};
 use serde_json::{Map, json};
 
-use super::find::{Found, named, ways_back};
+use super::find::{named, ways_back};
+use crate::cli::snapshots::Found;
 use crate::cli::{ExitStatus, RepositoryContext, Result};
 
 #[derive(Default)]

@@ -35,9 +35,9 @@ use crate::cli::integrations::notify;
 use crate::cli::look::last_output::LastOutput;
 use crate::cli::look::report;
 use crate::cli::look::report::ci;
-use crate::cli::repair::checkpoints::prune;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::lock::LockedRun;
+use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::progress::{FanOut, Jsonl, Live, Plain, styles_for, terminal_size};
@@ -105,8 +105,8 @@ pub(crate) fn execute(
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);
     report::keep(within, &run.plan, &run.started.run_id);
-    prune::by_setting(within, &run.started.run_id);
     let finish = ended?;
+    prune_by_setting(within, &run.started.run_id);
     if let Some(taken) = taken.filter(|_| finish.outcome != RunOutcome::Done) {
         return Err(taken.into());
     }

@@ -397,7 +397,7 @@ fn next_action(state: &RunState, lane: LaneIndex) -> Option<String> {
             let task = plan.agents[agent].tasks.get(lane_state.agents()[agent].task)?;
             Some(format!("{} at task {}", plan.agents[agent].name, task.id))
         });
-        Some(tasks.collect::<Vec<_>>().join(", ")).filter(|tasks| !tasks.is_empty())
+        Some(tasks.collect::<Vec<_>>().join(" and ")).filter(|tasks| !tasks.is_empty())
     };
     let next = match lane_state.stage() {
         _ if over => None,
@@ -405,7 +405,8 @@ fn next_action(state: &RunState, lane: LaneIndex) -> Option<String> {
         LaneStage::Implementation => agents(Round::Implementation),
         LaneStage::Validation => Some("its tests".to_owned()),
         LaneStage::Review => agents(Round::Review),
-        LaneStage::AwaitingUserApproval => Some("its merge, once it is approved".to_owned()),
+        LaneStage::AwaitingUserApproval if state.open_gates(lane).is_empty() => None,
+        LaneStage::AwaitingUserApproval => Some("an approval of its changes".to_owned()),
         _ => None,
     };
     next.map(|next| format!("{}: {next}", plan.id))

@@ -122,8 +122,16 @@ pub(super) fn of_lane(
         }
         Some(Ending::Blocked(reason)) => (Some(CheckpointStatus::Blocked), reason.clone()),
         _ if is_interrupted && lane.state.group() == StateGroup::Working => {
-            let stage = stage_in_words(lane.stage.word());
-            (Some(CheckpointStatus::Ready), format!("interrupted in {stage}; a resume goes on from there"))
+            let was_rejected = lane.answers.last().is_some_and(|answer| !answer.approved);
+            let how = match lane.stage {
+                LaneStage::Synthesis | LaneStage::AwaitingUserApproval if was_rejected => {
+                    "rejected, resume to rework it".to_owned()
+                }
+                LaneStage::Synthesis => "interrupted before its implementation; a resume goes on".to_owned(),
+                LaneStage::AwaitingUserApproval => "interrupted before its merge; a resume goes on".to_owned(),
+                stage => format!("interrupted in {}; a resume goes on from there", stage_in_words(stage.word())),
+            };
+            (Some(CheckpointStatus::Ready), how)
         }
         _ => status_and_notes(history, lane, commands),
     };
