@@ -110,7 +110,11 @@ fn l29_the_second_level_restores_the_last_checkpoint() {
     );
     env.execute(&[]).exits(0);
     assert_eq!(levels(&env), ["retry", "rollback"]);
-    assert_eq!(env.scratch("found.2.2"), "README.md\nleft.1\none.txt\n", "the first level goes on with what is there");
+    assert_eq!(
+        env.scratch("found.2.2"),
+        "README.md\nleft.1\none.txt\n",
+        "the first level goes on from the worktree as it is"
+    );
     assert_eq!(env.scratch("found.2.3"), "README.md\none.txt\n");
     assert_eq!(env.files("main"), [".gitignore", "README.md", "one.txt", "two.txt"]);
 }

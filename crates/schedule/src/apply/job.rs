@@ -13,7 +13,7 @@ use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
-/// How many of its decisions an agent is told again: the newest.
+/// How many of its decisions are in an agent's next prompt: the newest.
 const DECISIONS: usize = 20;
 
 impl RunState {

@@ -174,7 +174,7 @@ impl CheckpointFold {
             self.refresh_lane(&lane, at, changed);
             let after = self.states.get(&lane).copied();
             has_changed |= before != after;
-            // Others wait for its merge, and are told how it ended: what it does before that is not their concern.
+            // Records of lanes that wait for it name how it ended, and nothing that it does before.
             if before.and_then(end) != after.and_then(end) || std::mem::take(&mut changes_word) {
                 open.extend(self.dependants.get(&lane).into_iter().flatten().cloned());
             }

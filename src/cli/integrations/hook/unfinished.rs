@@ -133,7 +133,7 @@ impl SessionRuns {
     }
 }
 
-/// What a session is told first of another's run that rests.
+/// For a session that finds another's run at rest.
 const OF_OTHERS: &str = "\nFirst choose other work; go on with this run only if the user wants that here.";
 
 /// What an agent needs to know that has never met a run.
