@@ -159,6 +159,8 @@ fn rollback_after_a_kill_leaves_nothing_in_progress() {
     });
     run.signal(Signal::KILL);
     run.wait().exits(137);
+    env.lanewright(&["checkpoints", "create", "r1", "A"]).exits(0);
+    assert!(read(&env).iter().all(|(_, status, _)| *status != CheckpointStatus::InProgress), "{:?}", read(&env));
     env.lanewright(&["rollback", "r1", "--lane", "B"]).exits(0);
     let read = read(&env);
     assert!(read.iter().all(|(_, status, _)| *status != CheckpointStatus::InProgress), "{read:?}");

@@ -48,7 +48,7 @@ impl Pool {
 
     /// Whether slots wait in the trash for their deletion.
     pub fn has_trash(&self) -> bool {
-        fs::symlink_metadata(self.trash()).is_ok()
+        fs::symlink_metadata(self.trash()).is_ok_and(|kind| kind.is_dir())
     }
 
     /// Deletes what is in the trash, until a moment if one is given. Returns what cannot be deleted, each with the reason.
@@ -56,10 +56,10 @@ impl Pool {
     /// # Errors
     /// The lock of the worktrees cannot be had.
     pub fn delete_trash(&self, until: Option<Instant>) -> Result<Vec<Kept>> {
-        let trash = self.trash();
-        if !fs::symlink_metadata(&trash).is_ok_and(|kind| kind.is_dir()) {
+        if !self.has_trash() {
             return Ok(Vec::new());
         }
+        let trash = self.trash();
         let kept = directory::directories(&trash).unwrap_or_default().into_iter().filter_map(|path| {
             let error = delete(&path, until).err().filter(|error| error.kind() != io::ErrorKind::TimedOut)?;
             Some(Kept { path, reason: format!("cannot be deleted: {error}") })

@@ -134,7 +134,7 @@ impl SessionRuns {
 }
 
 /// For a session that finds another's run at rest.
-const OF_OTHERS: &str = "\nFirst choose other work; go on with this run only if the user wants that here.";
+const OF_OTHERS: &str = "\nFirst choose other work; continue this run only if the user wants that here.";
 
 /// What an agent needs to know that has never met a run.
 const RULES: &str = "Lanewright's runs are moved by its commands only. Do not merge lanes, remove worktrees or edit \

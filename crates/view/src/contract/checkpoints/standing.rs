@@ -109,7 +109,7 @@ pub(super) fn of_lane(
     commands: &Commands<'_>,
     is_interrupted: bool,
 ) -> Standing {
-    let git = work_of(lane).and_then(git_of);
+    let git = git_of(work_of(lane));
     let (status, notes) = match &lane.ending {
         _ if lane.is_half_rolled_back => {
             let finish = shell_line(commands.rollback([&lane.id]));
@@ -222,12 +222,9 @@ fn activity(lane: &LaneHistory) -> String {
 }
 
 /// Where the lane's work is: with the agent that works in a worktree of its own, else in the lane's.
-fn work_of(lane: &LaneHistory) -> Option<&Workplace> {
+fn work_of(lane: &LaneHistory) -> &Workplace {
     let working = lane.jobs.running.iter().filter_map(|job| lane.works_in(&job.job)).next_back();
-    match working.and_then(|agent| lane.agent(agent)) {
-        Some(agent) => Some(&agent.workplace),
-        None => Some(&lane.workplace),
-    }
+    working.and_then(|agent| lane.agent(agent)).map_or(&lane.workplace, |agent| &agent.workplace)
 }
 
 /// Nothing is dirty at a checkpoint, since Lanewright commits first.
