@@ -126,7 +126,7 @@ fn rolled_back(history: &[Record]) -> BTreeSet<LaneId> {
     let mut lanes = BTreeSet::new();
     for record in history {
         match &record.event {
-            Event::LaneRolledBack { lane, .. } => drop(lanes.insert(lane.clone())),
+            Event::LaneRolledBack { lane, point: None, .. } => drop(lanes.insert(lane.clone())),
             Event::WorktreeOpened { lane, .. } if !lanes.is_empty() => drop(lanes.remove(lane)),
             _ => {}
         }
@@ -202,7 +202,7 @@ impl Pending {
         self.news.is_urgent |= written.iter().any(|record| is_urgent(record.status));
         self.checkpoints.extend(written.into_iter().map(|record| (record.lane, record.stage)));
         match &record.event {
-            Event::WorktreeOpened { lane, .. } => {
+            Event::WorktreeOpened { lane, .. } | Event::LaneRolledBack { lane, point: Some(_), .. } => {
                 self.open.entry(lane.clone()).or_default();
                 self.closed.remove(lane);
             }

@@ -4,6 +4,7 @@
 mod design;
 mod gsd_plans;
 mod long_tasks;
+mod points;
 mod recovery_contract;
 mod resumption;
 mod table;

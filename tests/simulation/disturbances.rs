@@ -185,6 +185,7 @@ impl Simulation {
         if self.left.rollbacks > 0 && self.world.dice.roll(3) == 0 {
             self.left.rollbacks -= 1;
             match self.left.whole_rollbacks {
+                _ if self.world.dice.roll(2) == 0 => self.roll_back_to_a_point(&mut records)?,
                 true => self.roll_back_permanently(&mut records)?,
                 false => self.roll_back(&mut records)?,
             }
@@ -263,6 +264,7 @@ impl Simulation {
     pub fn replay(&mut self, records: &[Record]) -> Result<RunState, String> {
         let (bug, began) = (self.world.bug, Instant::now());
         let mut state = RunState::new(plan_as_seen(&self.world.plan, bug));
+        state.expect(records);
         for record in records {
             let forgotten = bug == Some(Bug::NamesReused)
                 && matches!(record.event, Event::JobPlanned { .. } | Event::JobExited { .. });
@@ -303,9 +305,9 @@ impl Simulation {
         let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
         running.sort();
         let ended: Vec<Event> = running.iter().map(|job| self.world.end(job)).collect();
-        self.write(records, [Event::RollbackBegun { lane: lane.clone() }]);
+        self.write(records, [Event::RollbackBegun { lane: lane.clone(), to: String::new() }]);
         self.write(records, ended);
-        self.write(records, [Event::LaneRolledBack { lane, integration: None, kept: vec![] }]);
+        self.write(records, [Event::LaneRolledBack { lane, integration: None, kept: vec![], point: None }]);
         self.world.roll_back(index);
         Ok(())
     }

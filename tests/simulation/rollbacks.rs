@@ -1,10 +1,22 @@
 //! Rollbacks of lanes in whatever state, also merged ones, that die between any two steps and are asked for again.
 
-use lanewright_model::event::{Event, Record};
-use lanewright_model::{JobId, LaneIndex};
+use lanewright_model::event::{Event, Record, SnapshotReason};
+use lanewright_model::{JobId, LaneId, LaneIndex, Stage};
 use lanewright_schedule::RunState;
 
-use super::bugs::Bug;
+/// The records since its last rollback after which a lane stood at a stage, or had a task passed.
+fn points(records: &[Record], lane: &LaneId) -> Vec<u64> {
+    let own = records.iter().rev().filter(|record| record.event.lane() == Some(lane));
+    let since = own.take_while(|record| !matches!(record.event, Event::LaneRolledBack { .. }));
+    let is_point = |record: &&Record| match &record.event {
+        Event::CheckpointReached { checkpoint, .. } => checkpoint.stage != Stage::BeforeLaneStart,
+        Event::SnapshotTaken { reason, .. } => *reason == SnapshotReason::Task,
+        _ => false,
+    };
+    since.filter(is_point).map(|record| record.seq).collect()
+}
+
+use super::bugs::{Bug, record_as_applied};
 use super::disturbances::began;
 use super::run::Simulation;
 
@@ -30,6 +42,58 @@ impl Simulation {
         Ok(())
     }
 
+    /// The user takes a lane that is not merged back to a point of its own, until that has come to its end.
+    pub fn roll_back_to_a_point(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+        let state = self.replay(records)?;
+        let may = |&lane: &LaneIndex| {
+            let lane_state = state.lane(lane);
+            let is_alone = self.with_dependants(&state, lane) == [lane] && lane_state.placement().number() == 0;
+            is_alone && lane_state.merged().is_none() && self.may_restart(&state, lane) && self.world.may_return(lane)
+        };
+        let lanes: Vec<LaneIndex> = state.plan().indices().filter(may).collect();
+        let Some(&lane) = lanes.get(self.world.dice.roll(lanes.len() as u32) as usize) else { return Ok(()) };
+        let points = points(records, &state.plan().lane(lane).id);
+        let Some(&seq) = points.get(self.world.dice.roll(points.len() as u32) as usize) else { return Ok(()) };
+        self.world.make_way();
+        while !self.return_once(records, lane, seq)? {}
+        Ok(())
+    }
+
+    /// One try; whether it came to its end.
+    fn return_once(&mut self, records: &mut Vec<Record>, lane: LaneIndex, seq: u64) -> Result<bool, String> {
+        let state = self.replay(records)?;
+        let id = state.plan().lane(lane).id.clone();
+        self.write(records, [Event::RollbackBegun { lane: id.clone(), to: seq.to_string() }]);
+        let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|of| *of == id);
+        let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
+        running.sort();
+        for job in running {
+            let ended = self.world.end(&job);
+            if self.dies() {
+                return Ok(false);
+            }
+            self.write(records, [ended]);
+        }
+        self.world.close(lane);
+        if self.dies() {
+            return Ok(false);
+        }
+        let mut before = RunState::new(state.plan().clone());
+        before.expect(records);
+        before.expect_point(lane, seq);
+        let bug = self.world.bug;
+        let mut applied = records.iter().map(|record| before.apply(&record_as_applied(record.clone(), bug)));
+        applied.try_for_each(|done| done).map_err(|fault| format!("replay: {fault}"))?;
+        let then = before.point(lane, seq).ok_or("the point is not one of the lane's")?;
+        let point = Some(Box::new(self.world.return_to(lane, seq, then)));
+        if self.dies() {
+            return Ok(false);
+        }
+        self.story.note(self.world.now, || format!("{id} is taken back to record {seq}"));
+        self.write(records, [Event::LaneRolledBack { lane: id, integration: None, kept: vec![], point }]);
+        Ok(true)
+    }
+
     /// Whether the lane and those built on it can begin again with the same outcome.
     fn may_restart(&self, state: &RunState, lane: LaneIndex) -> bool {
         self.with_dependants(state, lane).into_iter().all(|lane| {
@@ -51,7 +115,7 @@ impl Simulation {
         let lanes = self.with_dependants(&state, asked);
         let id = |lane: LaneIndex| state.plan().lane(lane).id.clone();
         for &lane in &lanes {
-            self.write(records, [Event::RollbackBegun { lane: id(lane) }]);
+            self.write(records, [Event::RollbackBegun { lane: id(lane), to: String::new() }]);
         }
         if self.dies() {
             return Ok(false);
@@ -83,7 +147,7 @@ impl Simulation {
             let said_too_early = self.world.bug == Some(Bug::RollbackSaidEarly);
             let tip = self.world.git.integration.clone();
             let integration = Some(tip).filter(|_| undone.contains(&lane) || was_merged.contains(&lane));
-            let done = Event::LaneRolledBack { lane: id(lane), integration, kept: vec![] };
+            let done = Event::LaneRolledBack { lane: id(lane), integration, kept: vec![], point: None };
             if said_too_early {
                 self.write(records, [done]);
                 if self.dies() {

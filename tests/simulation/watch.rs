@@ -106,7 +106,7 @@ impl Watch {
                     again.insert(before)
                 };
             }
-            Event::LaneRolledBack { lane, .. } => {
+            Event::LaneRolledBack { lane, point: None, .. } => {
                 let tasks = tasks_of(self.plan.lane(self.plan.find(lane)?));
                 self.again.insert(lane.clone(), tasks);
             }

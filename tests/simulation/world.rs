@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lanewright_model::CommitId;
-use lanewright_model::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
+use lanewright_model::event::{
+    AgentReport, Event, Idle, LanePoint, OpenedWorktree, Reading, Record, SnapshotReason, Worktree,
+};
 use lanewright_model::{
     ChangeSize, Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
     Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
-use lanewright_schedule::{Action, Rebuild, RestartFrom, RunState};
+use lanewright_schedule::{Action, LaneState, Rebuild, RestartFrom, RunState};
 use repository::{Content, Repository};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -181,10 +183,11 @@ impl World {
                     self.holding.remove(&self.plan.find(lane).unwrap());
                     self.skipped.insert(self.plan.find(lane).unwrap());
                 }
-                Event::LaneRolledBack { lane, .. } => {
+                Event::LaneRolledBack { lane, point, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
                     self.skipped.remove(&self.plan.find(lane).unwrap());
-                    self.checkpoints.retain(|(of, _)| of != lane);
+                    let stays = |stage: Stage| point.is_some() && stage != Stage::PrePr;
+                    self.checkpoints.retain(|(of, stage)| of != lane || stays(*stage));
                 }
                 _ => {}
             }
@@ -227,11 +230,44 @@ impl World {
     /// Removes the branches and worktrees of the lane; its work is in snapshots.
     pub fn roll_back(&mut self, lane: LaneIndex) {
         self.by_hand.remove(&lane);
+        self.looked_at.remove(&lane);
+        self.close(lane);
+    }
+
+    /// Its branches and worktrees are gone.
+    pub fn close(&mut self, lane: LaneIndex) {
         self.lane_branches.remove(&lane);
         self.agent_branches.retain(|(of, _), _| *of != lane);
         self.open.retain(|(of, _)| *of != lane);
         self.unkept.retain(|(of, _)| *of != lane);
-        self.looked_at.remove(&lane);
+    }
+
+    /// Whether a lane can be taken back to where it stood before: no person has worked in it since.
+    pub fn may_return(&self, lane: LaneIndex) -> bool {
+        !self.by_hand.contains_key(&lane) && self.unkept.iter().all(|(of, _)| *of != lane)
+    }
+
+    /// Its branches and worktrees are those that it had `then`, after the record `seq`.
+    pub fn return_to(&mut self, lane: LaneIndex, seq: u64, then: &LaneState) -> LanePoint {
+        let plan = self.plan.clone();
+        let mut worktrees = Vec::new();
+        if let (Some(opened), Some(head)) = (then.worktree(), then.head()) {
+            self.lane_branches.insert(lane, head.clone());
+            self.open.insert((lane, None));
+            let worktree = Worktree { head: head.clone(), ..opened.clone() };
+            worktrees.push(OpenedWorktree { agent: None, worktree, snapshot: None });
+        }
+        for (at, agent) in then.agents().iter().enumerate() {
+            if let (Some(opened), Some(head)) = (&agent.worktree, &agent.head) {
+                self.agent_branches.insert((lane, at), head.clone());
+                self.open.insert((lane, Some(at)));
+                let agent = Some(plan.lane(lane).agents[at].name.clone());
+                let worktree = Worktree { head: head.clone(), ..opened.clone() };
+                worktrees.push(OpenedWorktree { agent, worktree, snapshot: None });
+            }
+        }
+        let (stage, base) = (then.stage(), then.base().cloned().expect("a lane with a checkpoint has a base"));
+        LanePoint { name: seq.to_string(), seq, stage, base, worktrees, again: Vec::new() }
     }
 
     /// The merges of lanes are taken out of the integration branch again.

@@ -25,7 +25,7 @@ pub use history::blockers::{Blockers, tracked_changes_where_checked_out};
 pub use history::bundle::{Bundle, write_bundle};
 pub use history::commit::{CommitRequest, Committed, commit_all, commit_paths, message};
 pub use history::integrate::{Integrated, Integration, integrate};
-pub use history::merge::{Merge, Revert, merge, revert};
+pub use history::merge::{Merge, Revert, make_again, merge, revert};
 pub use history::moved_branches::first_stale_checkout;
 pub use history::publish::{
     Publication, changes_where_checked_out, publish, publish_blocker, sync_after_switches, sync_checkouts,

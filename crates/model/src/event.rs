@@ -9,6 +9,7 @@
 mod agent_report;
 mod columns;
 mod facts;
+mod lane_point;
 mod lane_stage;
 mod log;
 mod record;
@@ -33,6 +34,7 @@ use crate::{
 pub use agent_report::{AgentReport, Decision};
 pub use columns::{Columns, LogColumns};
 pub use facts::{Facts, RecordStatus};
+pub use lane_point::{LanePoint, OpenedWorktree};
 pub use lane_stage::{LaneStage, stage_in_words};
 pub use log::Log;
 pub use record::{Incoming, Record};
@@ -206,8 +208,13 @@ pub enum Event {
         reason: String,
     },
     /// Its rollback starts; until `lane_rolled_back` the run cannot be resumed.
-    RollbackBegun { lane: LaneId },
-    /// It was reset to its starting point.
+    RollbackBegun {
+        lane: LaneId,
+        /// What it is to be taken back to; empty: its start.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        to: String,
+    },
+    /// It was reset to its starting point, or to an earlier point of its own.
     LaneRolledBack {
         lane: LaneId,
         /// The integration branch now, if a merge was undone.
@@ -215,6 +222,9 @@ pub enum Event {
         integration: Option<CommitId>,
         /// The refs that hold its work.
         kept: Vec<String>,
+        /// Where it stands again; absent: it has not begun.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        point: Option<Box<LanePoint>>,
     },
     /// The merge that broke the lane's tests, or without a lane the final gate, was searched.
     MergesBisected {

@@ -283,13 +283,13 @@ mod tests {
 
     #[test]
     fn run_is_unfinished_until_outcome_is_done() {
-        let rolled_back = Event::LaneRolledBack { lane: lane(), integration: None, kept: vec![] };
+        let rolled_back = Event::LaneRolledBack { lane: lane(), integration: None, kept: vec![], point: None };
         assert_eq!(log_end(&[checkpoint()]), Some(None));
         assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Blocked)]), Some(Some(RunOutcome::Blocked)));
         assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done)]), None);
         assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done), noted(None, "x")]), None);
         assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done), rolled_back.clone()]), Some(None));
-        let begun = Event::RollbackBegun { lane: lane() };
+        let begun = Event::RollbackBegun { lane: lane(), to: String::new() };
         assert_eq!(log_end(&[checkpoint(), finished(RunOutcome::Done), begun]), Some(None));
         assert_eq!(log_end(&[checkpoint(), rolled_back, finished(RunOutcome::RolledBack)]), None);
     }

@@ -1,7 +1,7 @@
 //! Arguments of the commands that control a run: what becomes of its lanes, and which answers they get.
 
 use clap::{Arg, Args};
-use lanewright_model::{Ci, HumanGate, LaneId, Stage};
+use lanewright_model::{Ci, HumanGate, LaneId};
 use lanewright_plan::settings::{Layer, OnConflict, OnLockConflict, value};
 
 use super::flags::{CostLimit, CountLimit, LIMITS, ProgressArgs, SESSION, flag, optional};
@@ -133,9 +133,11 @@ pub(crate) struct Rollback {
     /// Only this lane; repeatable
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,
-    /// The stage to reset them to
-    #[arg(long, value_name = "STAGE", value_parser = choice::<Stage>(), default_value = "before_lane_start")]
-    pub(crate) to: Stage,
+    /// The point to take them back to: a stage, a task, or a snapshot or its tag
+    ///
+    /// A stage is after_lane_start, after_lane_tests or pre_pr; a task, which may be named AGENT/TASK, means the moment when it had passed; a snapshot has the names of `checkpoints list`.
+    #[arg(long, value_name = "POINT", default_value = "before_lane_start")]
+    pub(crate) to: String,
     /// Show what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

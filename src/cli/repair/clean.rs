@@ -169,8 +169,10 @@ fn record(directory: &RunDirectory, logged: &Expected, found: &[Leftover]) -> Re
     let (mut journal, _) = Journal::open(&directory.log())?;
     let left: Vec<String> = found.iter().filter(|it| !it.goes()).map(|it| it.item.name()).collect();
     for lane in begun_lanes(logged).into_iter().filter(|lane| has_begun(lane) && lane.merge_commit.is_none()) {
-        journal
-            .append(now(), &Event::LaneRolledBack { lane: lane.id.clone(), integration: None, kept: left.clone() })?;
+        journal.append(
+            now(),
+            &Event::LaneRolledBack { lane: lane.id.clone(), integration: None, kept: left.clone(), point: None },
+        )?;
     }
     Ok(journal.sync()?)
 }

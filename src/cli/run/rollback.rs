@@ -1,10 +1,10 @@
 //! `rollback`: lanes back to their starting point.
 
 use lanewright_engine::rollback::{
-    LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out, merged_work,
-    plan,
+    Asked, LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out,
+    merged_work, plan,
 };
-use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, stage_in_words};
+use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, SnapshotReason, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{LaneId, Plan, RunId, Stage};
 use lanewright_store::StateDirectory;
@@ -19,7 +19,7 @@ use crate::cli::args::Rollback;
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_states;
 use crate::cli::look::report;
-use crate::cli::runs::{command, unknown_lane};
+use crate::cli::runs::{command, did_you_mean, unknown_lane};
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
@@ -27,42 +27,40 @@ use crate::progress::Activity;
 use crate::progress::projections::ProjectionWriter;
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
-    if arguments.to != Stage::BeforeLaneStart {
-        let message = format!("lanes cannot be reset to {}: rollback has one stage, before_lane_start", arguments.to);
-        return Err(ExitStatus::Usage.error(message).hint("leave --to out"));
-    }
     let within = RepositoryContext::open_for_work(context, arguments.control.layer())?;
     let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref(), "roll back")?;
     let consent = Consent { yes: arguments.control.yes, dry_run: arguments.dry_run };
-    roll_back(&within, &run, &arguments.lanes, (&Adoption::of(&arguments.control), consent))
+    let to = Some(arguments.to.as_str()).filter(|to| *to != Stage::BeforeLaneStart.word());
+    let asked = Asked { lanes: &arguments.lanes, to };
+    roll_back(&within, &run, asked, (&Adoption::of(&arguments.control), consent))
 }
 
-/// Rolls back the `lanes` of a run; none named: all that began.
+/// Rolls back what is `asked` of a run.
 pub(super) fn roll_back(
     within: &RepositoryContext,
     run: &RunId,
-    lanes: &[LaneId],
+    asked: Asked<'_>,
     (adoption, consent): (&Adoption, Consent),
 ) -> Result<ExitStatus> {
     let context = &within.context;
     wait_for_refs(context, &within.repository)?;
     let mut locked = adopt(within, run, adoption, Reach::All)?;
     let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
-    let refused = |error| refusal(error, &within.state, (&started, &phase_plan), lanes);
-    let rollback = plan(&locked.state, &locked.records, lanes).map_err(refused)?;
+    let refused = |error| refusal(error, &within.state, (&started, &phase_plan), asked);
+    let rollback = plan(&locked.state, &locked.records, asked).map_err(refused)?;
     let executor = within.executor(&started, &phase_plan)?;
     let undone = merged_work(&executor, &rollback).map_err(refused)?;
     if consent.dry_run {
-        return preview(within, &locked, &rollback, &undone);
+        return preview(within, &locked, &rollback, (&undone, asked));
     }
-    if !is_agreed(within, &started, lanes, &undone, consent)? {
+    if !is_agreed(within, &started, asked, &undone, consent)? {
         context.printer.out("Nothing was changed.\n")?;
         return Ok(ExitStatus::Done);
     }
     if is_in_another_boot(within, &locked) {
         recover(within, &locked, &executor)?;
     }
-    present(within, &locked, &rollback);
+    present(within, &locked, &rollback, asked);
     let was_placed = |it: &&LaneToRollBack| locked.state.lane(it.lane).placement().number() > 0;
     let placed: Vec<LaneId> =
         rollback.lanes.iter().filter(was_placed).map(|it| phase_plan.lane(it.lane).id.clone()).collect();
@@ -101,14 +99,14 @@ pub(super) fn roll_back(
     if rollback.ends_run {
         report::keep(within, &phase_plan, run);
     }
-    report(within, &locked, &rollback, &done)
+    report(within, &locked, &rollback, (&done, asked))
 }
 
 /// Whether merged work may be undone: the user says so, with `--yes` or when asked.
 fn is_agreed(
     within: &RepositoryContext,
     started: &RunStarted,
-    lanes: &[LaneId],
+    asked: Asked<'_>,
     undone: &[MergedWork],
     consent: Consent,
 ) -> Result<bool> {
@@ -125,8 +123,8 @@ fn is_agreed(
     let message = format!("the rollback of run {run} undoes merged work on {base}, which needs a yes:\n{list}");
     Err(ExitStatus::Usage
         .error(message)
-        .hint(format!("to undo it: {}", again(&within.state, run, lanes, &["--yes"])))
-        .hint(format!("to see all that would be done: {}", again(&within.state, run, lanes, &["--dry-run"]))))
+        .hint(format!("to undo it: {}", again(&within.state, run, asked, &["--yes"])))
+        .hint(format!("to see all that would be done: {}", again(&within.state, run, asked, &["--dry-run"]))))
 }
 
 /// `SL-1: merge 1a2b3c4, 2 commits, 3 files`
@@ -135,9 +133,11 @@ fn described(MergedWork { lane, merge, commits, files }: &MergedWork) -> String 
 }
 
 /// The same rollback with other flags.
-fn again(state: &StateDirectory, run: &RunId, lanes: &[LaneId], flags: &[&str]) -> String {
-    let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
-    let words: Vec<&str> = ["rollback", run.as_str()].into_iter().chain(lanes).chain(flags.iter().copied()).collect();
+fn again(state: &StateDirectory, run: &RunId, asked: Asked<'_>, flags: &[&str]) -> String {
+    let lanes = asked.lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
+    let to = asked.to.into_iter().flat_map(|to| ["--to", to]);
+    let words = ["rollback", run.as_str()].into_iter().chain(lanes).chain(to).chain(flags.iter().copied());
+    let words: Vec<&str> = words.collect();
     command(state, &words)
 }
 
@@ -146,7 +146,7 @@ fn preview(
     within: &RepositoryContext,
     locked: &LockedRun,
     rollback: &RollbackPlan,
-    undone: &[MergedWork],
+    (undone, asked): (&[MergedWork], Asked<'_>),
 ) -> Result<ExitStatus> {
     let run = &locked.started.run_id;
     let id = |lane: &LaneToRollBack| &locked.plan.lane(lane.lane).id;
@@ -156,7 +156,7 @@ fn preview(
     let json = json!({
         "run_id": run,
         "phase": locked.plan.phase,
-        "stage": Stage::BeforeLaneStart,
+        "stage": point_of(asked),
         "dry_run": true,
         "lanes": lanes.collect::<Vec<_>>(),
         "undoes": undoes.collect::<Vec<_>>(),
@@ -164,8 +164,11 @@ fn preview(
         "never_began": rollback.untouched,
         "already_rolled_back": rollback.already.iter().map(before_as_json).collect::<Vec<_>>(),
     });
-    let mut lines: Vec<String> =
-        rollback.lanes.iter().map(|it| format!("{}: would be rolled back from {}", id(it), standing(it))).collect();
+    let mut lines: Vec<String> = rollback
+        .lanes
+        .iter()
+        .map(|it| format!("{}: would be rolled back from {}{}", id(it), standing(it), to(it)))
+        .collect();
     lines.extend(rollback.jobs.iter().map(|job| format!("{job}: would be stopped, if it still runs")));
     if !undone.is_empty() {
         lines.push(format!("Merged work on {} that would be undone:", locked.started.base_branch));
@@ -201,9 +204,9 @@ fn before_as_json(before: &RolledBackBefore) -> Value {
 }
 
 /// What is printed before a rollback begins (seed 004).
-fn present(within: &RepositoryContext, locked: &LockedRun, rollback: &RollbackPlan) {
+fn present(within: &RepositoryContext, locked: &LockedRun, rollback: &RollbackPlan, asked: Asked<'_>) {
     let run = &locked.started.run_id;
-    let mut lines = vec![format!("Rolling back run {run} of phase {} to before_lane_start", locked.plan.phase)];
+    let mut lines = vec![format!("Rolling back run {run} of phase {} to {}", locked.plan.phase, point_of(asked))];
     let stage = |lane: &LaneToRollBack| format!("{} at {}", locked.plan.lane(lane.lane).id, standing(lane));
     let mut stages: Vec<String> = rollback.lanes.iter().map(stage).collect();
     stages.extend(rollback.already.iter().map(|before| format!("{} rolled back", before.lane)));
@@ -221,7 +224,7 @@ fn report(
     within: &RepositoryContext,
     locked: &LockedRun,
     rollback: &RollbackPlan,
-    done: &[RolledBackLane],
+    (done, asked): (&[RolledBackLane], Asked<'_>),
 ) -> Result<ExitStatus> {
     let run = &locked.started.run_id;
     let program = within.state.program();
@@ -232,7 +235,7 @@ fn report(
     let json = json!({
         "run_id": run,
         "phase": locked.plan.phase,
-        "stage": Stage::BeforeLaneStart,
+        "stage": point_of(asked),
         "lanes": lanes,
         "never_began": rollback.untouched,
         "already_rolled_back": rollback.already.iter().map(before_as_json).collect::<Vec<_>>(),
@@ -243,7 +246,7 @@ fn report(
     });
     let mut lines: Vec<String> = Vec::new();
     for (lane, done) in rollback.lanes.iter().zip(done) {
-        lines.extend(as_text(lane, done, &locked.started.base_branch));
+        lines.extend(as_text(lane, done, &locked.started.base_branch, &commands));
     }
     lines.extend(at_rest(locked, rollback));
     if is_over {
@@ -259,8 +262,8 @@ fn report(
     within.context.printer.print(lines.join("\n") + "\n", &json)
 }
 
-fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<String> {
-    let mut lines = vec![format!("{}: rolled back from {}", done.lane, standing(lane))];
+fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str, commands: &Commands<'_>) -> Vec<String> {
+    let mut lines = vec![format!("{}: rolled back from {}{}", done.lane, standing(lane), to(lane))];
     if let Some(commit) = &done.undone_by {
         lines.push(format!("  its merge into {base} is undone by {}", commit.short()));
         lines.push(format!("    to have it in {base} again: {}", shell_line(["git", "revert", commit.as_str()])));
@@ -271,6 +274,10 @@ fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<Stri
         let [look, restore] = commands_for(work);
         lines.push(format!("    to look at it: {look}"));
         lines.push(format!("    to restore it: {restore}"));
+    }
+    if let Some(work) = done.kept.iter().find(|work| work.reason == SnapshotReason::Rollback) {
+        let undo = shell_line(commands.rollback_to([&done.lane], Some(&work.reference)));
+        lines.push(format!("  to undo the rollback of {}: {undo}", done.lane));
     }
     if let Some(url) = &lane.pull_request {
         lines.push(format!("  its pull request stays as it is: {url}"));
@@ -287,6 +294,19 @@ fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<Stri
         lines.push("  it held no work that is not kept elsewhere".to_owned());
     }
     lines
+}
+
+/// ` to after_lane_start`, where it is not taken back to its start.
+fn to(lane: &LaneToRollBack) -> String {
+    lane.point.as_ref().map(|point| format!(" to {}", point.name)).unwrap_or_default()
+}
+
+fn listed_lanes(lanes: &[LaneId]) -> String {
+    listed(&lanes.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMED)
+}
+
+fn point_of<'a>(asked: Asked<'a>) -> &'a str {
+    asked.to.unwrap_or(Stage::BeforeLaneStart.word())
 }
 
 fn standing(lane: &LaneToRollBack) -> String {
@@ -320,10 +340,10 @@ pub(crate) fn refusal(
     refused: RollbackError,
     state: &StateDirectory,
     (started, plan): (&RunStarted, &Plan),
-    asked: &[LaneId],
+    asked: Asked<'_>,
 ) -> anyhow::Error {
-    let again = |lanes: &[LaneId]| again(state, &started.run_id, lanes, &[]);
-    let then = format!("then the same again: {}", again(asked));
+    let again = |lanes: &[LaneId]| again(state, &started.run_id, Asked { lanes, ..asked }, &[]);
+    let then = format!("then the same again: {}", again(asked.lanes));
     let blocked = ExitStatus::Blocked.error(refused.to_string());
     match refused {
         RollbackError::UnknownLane(lane) => unknown_lane(&lane, plan.lanes.iter().map(|lane| &lane.id)),
@@ -343,6 +363,39 @@ pub(crate) fn refusal(
         }
         RollbackError::Elsewhere(_) => {
             blocked.hint("resume the run and stop it, which ends the job and brings back what it did").hint(then)
+        }
+        RollbackError::UnknownPoint { ref to, ref has, .. } => {
+            let error = ExitStatus::Usage.error(refused.to_string());
+            let known: Vec<&str> = has.iter().map(String::as_str).collect();
+            let list = command(state, &["checkpoints", "list", started.run_id.as_str()]);
+            let all = || (!known.is_empty()).then(|| format!("it has {}", known.join(", ")));
+            did_you_mean(error, to, &known, all).hint(format!("its snapshots: {list}"))
+        }
+        RollbackError::AmbiguousPoint { ref names, .. } => {
+            names.iter().fold(ExitStatus::Usage.error(refused.to_string()), |error, name| {
+                error.hint(format!("one of them: --to {name}"))
+            })
+        }
+        RollbackError::SeveralLanes { ref lanes, .. } => {
+            lanes.iter().take(NAMED).fold(ExitStatus::Usage.error(refused.to_string()), |error, lane| {
+                error.hint(format!("one of them: {}", again(std::slice::from_ref(lane))))
+            })
+        }
+        RollbackError::DependsOn { ref missing, .. } => {
+            blocked.hint(format!("take {} back first, or resume until they are merged", listed_lanes(missing)))
+        }
+        RollbackError::Placed(_) | RollbackError::LostPoint { .. } => {
+            let lanes = asked.lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
+            let words: Vec<&str> = ["rollback", started.run_id.as_str()].into_iter().chain(lanes).collect();
+            let start = command(state, &words);
+            blocked.hint(format!("to take it back to its start: {start}"))
+        }
+        RollbackError::BranchTaken(ref branch) => {
+            let rename = shell_line(["git", "branch", "-m", branch, &format!("{branch}-kept")]);
+            blocked.hint(format!("give it another name: {rename}")).hint(then)
+        }
+        RollbackError::ConflictAgain { .. } => {
+            blocked.hint("take the lane back to its start, which does its work again, by leaving --to out")
         }
         RollbackError::Embedded { .. } => blocked.hint("move them out of the worktree").hint(then),
         RollbackError::Busy { .. } => blocked.hint(then),

@@ -76,7 +76,7 @@ fn opened() -> Story {
 }
 
 fn rolled_back(story: Story) -> Story {
-    story.then(Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: vec![] })
+    story.then(Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: vec![], point: None })
 }
 
 /// Once the writer, and so its process, has ended.

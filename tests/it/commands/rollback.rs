@@ -157,8 +157,8 @@ fn bad_usage_is_an_error_and_changes_nothing() {
     scratch.lanes(&[ONE]);
     scratch.execute(&[]).exits(0);
     let before = fs::read(scratch.log_file()).unwrap();
-    let stage = scratch.lanewright(&["rollback", "r1", "--to", "pre_pr"]).exits(2);
-    assert!(stage.stderr.contains("before_lane_start"), "{}", stage.stderr);
+    let stage = scratch.lanewright(&["rollback", "r1", "--lane", "SL-1", "--to", "pre_prr"]).exits(2);
+    assert!(stage.stderr.contains("did you mean `pre_pr`"), "{}", stage.stderr);
     let lane = scratch.lanewright(&["rollback", "r1", "--lane", "SL-11"]).exits(2);
     assert!(lane.stderr.contains("did you mean `SL-1`"), "{}", lane.stderr);
     scratch.lanewright(&["rollback", "nowhere"]).exits(8);

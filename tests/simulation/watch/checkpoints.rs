@@ -81,7 +81,7 @@ impl Checkpoints {
                 self.ends.remove(lane);
                 self.skipped.insert(lane.clone());
             }
-            Event::RollbackBegun { lane } => drop(self.half_rolled_back.insert(lane.clone())),
+            Event::RollbackBegun { lane, .. } => drop(self.half_rolled_back.insert(lane.clone())),
             Event::LaneRolledBack { lane, .. } => {
                 self.half_rolled_back.remove(lane);
                 self.ends.insert(lane.clone(), RolledBack);

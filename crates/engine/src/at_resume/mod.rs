@@ -17,6 +17,7 @@ use lanewright_model::{CommitId, JobId, LaneId, Plan, RunId, Timestamp};
 use lanewright_programs::process::{self, Observation, ProcessError};
 use lanewright_schedule::{Fault, RunState};
 use lanewright_store::RunDirectory;
+use lanewright_view::answers::commands::Commands;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
@@ -26,11 +27,26 @@ pub enum ResumeError {
     #[error("run {0} has no checkpoint: no lane of it had begun")]
     NoCheckpoint(RunId),
     #[error("a rollback of {} in run {run} was interrupted", names(.lanes))]
-    HalfRolledBack { run: RunId, lanes: Vec<LaneId> },
+    HalfRolledBack {
+        run: RunId,
+        lanes: Vec<LaneId>,
+        /// What it was to take them back to; empty: their start.
+        to: String,
+    },
     #[error("the log of run {0} does not begin with the start of that run; put the right file there")]
     NoBeginning(RunId),
     #[error("line {line} of the log of run {run} does not fit what is before it: {fault}")]
     Contradiction { run: RunId, line: u64, fault: Fault },
+}
+
+impl ResumeError {
+    /// The command that does something about it, if there is one.
+    pub fn remedy(&self) -> Option<Vec<String>> {
+        let Self::HalfRolledBack { run, lanes, to } = self else { return None };
+        let program = ["lanewright".to_owned()];
+        let to = Some(to.as_str()).filter(|to| !to.is_empty());
+        Some(Commands { program: &program, run }.rollback_to(lanes, to))
+    }
 }
 
 /// `SL-1, SL-2`
@@ -167,7 +183,11 @@ pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), Re
     let half_way = plan.indices().filter(|&lane| state.lane(lane).is_half_rolled_back());
     let lanes: Vec<LaneId> = half_way.map(|lane| plan.lane(lane).id.clone()).collect();
     if !lanes.is_empty() {
-        return Err(ResumeError::HalfRolledBack { run: run.clone(), lanes });
+        let begun = records.iter().rev().find_map(|record| match &record.event {
+            Event::RollbackBegun { to, .. } => Some(to.clone()),
+            _ => None,
+        });
+        return Err(ResumeError::HalfRolledBack { run: run.clone(), lanes, to: begun.unwrap_or_default() });
     }
     if !has_begun(records) {
         return Err(ResumeError::NoCheckpoint(run.clone()));

@@ -55,7 +55,7 @@ impl Executor {
     }
 
     /// A slot with `want` in it, under the name that its holder sees, with the ignored files that the lane asks for.
-    pub(super) fn open(&self, holder: &Holder, want: &Checkout, lane: LaneIndex) -> Result<Worktree, GitError> {
+    pub(crate) fn open(&self, holder: &Holder, want: &Checkout, lane: LaneIndex) -> Result<Worktree, GitError> {
         let worktree = self.pool.open(holder, want)?;
         self.pool.link(holder, &worktree.path)?;
         let patterns: Vec<&str> = self.plan.lane(lane).copy.iter().map(String::as_str).collect();

@@ -221,7 +221,7 @@ impl Executor {
         Event::Noted { lane: Some(self.id(lane)), message }
     }
 
-    fn holder(&self, lane: LaneIndex, agent: Option<usize>) -> Holder {
+    pub(crate) fn holder(&self, lane: LaneIndex, agent: Option<usize>) -> Holder {
         let agent = agent.map(|agent| self.agent_name(lane, agent));
         Holder { run: self.facts.run_id.clone(), lane: Some(self.id(lane)), agent }
     }

@@ -13,7 +13,7 @@ fn offered(lane: &LaneId, number: u32) -> Event {
 /// Lane A was offered twice; in between the run log got the record of a job of it, and the lane was rolled back.
 fn rolled_back(job: &JobId) -> Vec<Record> {
     let id = lane("A");
-    let rolled_back = Event::LaneRolledBack { lane: id.clone(), integration: None, kept: Vec::new() };
+    let rolled_back = Event::LaneRolledBack { lane: id.clone(), integration: None, kept: Vec::new(), point: None };
     let story = Story::begun().then(offered(&id, 1)).then(Event::JobPlanned { job: job.clone() });
     let ended = Event::PlacementEnded { lane: id.clone(), number: 1, outcome: None, reason: "gone".to_owned() };
     let mut records = story.then(ended).then(rolled_back).then(offered(&id, 2)).records;

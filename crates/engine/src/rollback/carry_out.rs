@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use lanewright_git::{self as git, Snapshot};
-use lanewright_model::event::{Event, Record, RunOutcome, SnapshotReason};
+use lanewright_git::{self as git, Checkout, Mode, Snapshot};
+use lanewright_model::event::{Event, LanePoint, LaneStage, OpenedWorktree, Record, RunOutcome, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneId, Timestamp};
 use lanewright_programs::process;
 use lanewright_schedule::RunState;
@@ -12,10 +12,11 @@ use lanewright_view::history::SnapshotView;
 
 use super::merges::{self, Reverted};
 use super::plan::{LaneToRollBack, RollbackPlan};
-use super::{Result, worktrees};
+use super::points::{Point, SavedFiles};
+use super::{Result, returns, worktrees};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
-use crate::executor::{Executor, SnapshotTarget};
+use crate::executor::{Executor, ExecutorError, SnapshotTarget};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackLane {
@@ -53,8 +54,10 @@ pub fn carry_out(
     }
     rollback.repair(plan)?;
     check_worktrees(executor, plan)?;
-    merges::checked(executor, &plan.lanes)?;
-    let begun = plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: rollback.id(lane) }).collect();
+    let staged = merges::checked(executor, &plan.lanes)?;
+    plan.lanes.iter().try_for_each(|lane| returns::check(executor, lane, &staged))?;
+    let to = |lane: &LaneToRollBack| lane.point.as_ref().map(|point| point.name.clone()).unwrap_or_default();
+    let begun = plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: rollback.id(lane), to: to(lane) }).collect();
     rollback.record(begun)?;
     rollback.stop_jobs(plan)?;
     // The agents that have just stopped may have changed what was checked above.
@@ -197,11 +200,61 @@ impl Rollback<'_> {
         crash_point(CrashPoint::RollbackStep("release"));
         worktrees::delete_branches(self.executor, lane)?;
         crash_point(CrashPoint::RollbackStep("delete_branches"));
+        let (then, files) = match &lane.point {
+            Some(point) => self.open_again(lane, point, undone)?,
+            None => (None, Vec::new()),
+        };
+        crash_point(CrashPoint::RollbackStep("open_again"));
         let undone_by = undone.by.iter().find(|(it, _)| *it == lane.lane).map(|(_, commit)| commit.clone());
         let references = kept.iter().map(|work| work.reference.clone()).collect();
         let integration = undone_by.as_ref().and(undone.tip.clone());
-        self.record(vec![Event::LaneRolledBack { lane: id.clone(), integration, kept: references }])?;
+        // On another base than it was judged on, it is judged again.
+        let moved = then.as_ref().filter(|then| !then.again.is_empty() && then.stage > LaneStage::Implementation);
+        let head = moved.and_then(|then| then.worktrees.iter().find(|opened| opened.agent.is_none()));
+        let head = head.map(|opened| opened.worktree.head.clone());
+        let mut events = vec![Event::LaneRolledBack { lane: id.clone(), integration, kept: references, point: then }];
+        events.extend(files);
+        events.extend(head.map(|head| Event::BranchMoved { lane: id.clone(), agent: None, head }));
+        self.record(events)?;
         Ok(RolledBackLane { lane: id, kept, aside, undone_by })
+    }
+
+    /// Opens the worktrees that the lane had at the point, with what they held then. Returns what is to be recorded of it:
+    /// the point, and the snapshots whose files are in the worktrees.
+    fn open_again(
+        &mut self,
+        lane: &LaneToRollBack,
+        point: &Point,
+        undone: &Reverted,
+    ) -> Result<(Option<Box<LanePoint>>, Vec<Event>)> {
+        let (executor, id) = (self.executor, self.id(lane));
+        let again = returns::made_again(executor, lane, point, undone)?;
+        let (mut recorded, base) = (Vec::new(), point.then.base().ok_or(ExecutorError::Missing("the lane's base"))?);
+        let (name, seq, stage) = (point.name.clone(), point.seq, point.then.stage());
+        let mut then = LanePoint { name, seq, stage, base: base.clone(), worktrees: Vec::new(), again };
+        then.base = then.now(base);
+        for (at, head) in returns::branches(executor, lane.lane, &point.then) {
+            let agent = at.map(|at| executor.plan.lane(lane.lane).agents[at].name.clone());
+            let branch = at.map_or_else(|| executor.lane_branch(lane.lane), |at| executor.agent_branch(lane.lane, at));
+            let want = Checkout { branch: Some(branch), start: then.now(&head), mode: Mode::Reset, adopt: true };
+            let worktree = executor.open(&executor.holder(lane.lane, at), &want, lane.lane)?;
+            let plan = executor.plan.lane(lane.lane);
+            let has_own = |name: &AgentName| {
+                (0..plan.agents.len()).any(|at| plan.agents[at].name == *name && !plan.shares_worktree(at))
+            };
+            let in_it = |saved: &&SavedFiles| saved.agent.as_ref().filter(|name| has_own(name)) == agent.as_ref();
+            let saved = point.files.iter().find(in_it);
+            if let Some(SavedFiles { agent, commit, reference }) = saved {
+                git::restore(&worktree.path, commit)?;
+                let (lane, agent, reason) = (id.clone(), agent.clone(), SnapshotReason::Restore);
+                let (commit, reference) = (commit.clone(), reference.clone());
+                recorded.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
+            }
+            let snapshot = saved.map(|saved| saved.commit.clone());
+            then.worktrees.push(OpenedWorktree { agent, worktree, snapshot });
+        }
+        self.state.note_point(lane.lane, point.seq, (*point.then).clone());
+        Ok((Some(Box::new(then)), recorded))
     }
 
     /// Gives the lane's slots back, clean and on no branch, and removes the links to them. Returns where something that

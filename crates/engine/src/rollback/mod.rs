@@ -1,4 +1,4 @@
-//! Resets lanes to where they had not begun (SPEC §9, Rollback; seed 004).
+//! Resets lanes to where they had not begun, or to an earlier point of theirs (SPEC §9, Rollback; seed 004).
 //!
 //! [`plan()`] determines what that means; [`carry_out`] does it. Nothing is thrown away: what is uncommitted is
 //! snapshotted and what a branch alone holds gets a ref before anything is touched, and merged work is undone by a
@@ -8,6 +8,8 @@
 mod carry_out;
 mod merges;
 mod plan;
+mod points;
+mod returns;
 mod worktrees;
 
 use std::path::PathBuf;
@@ -23,7 +25,8 @@ use crate::executor::ExecutorError;
 
 pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
 pub use merges::{MergedWork, merged_work};
-pub use plan::{LaneToRollBack, RollbackPlan, RolledBackBefore, plan};
+pub use plan::{Asked, LaneToRollBack, RollbackPlan, RolledBackBefore, plan};
+pub use points::Point;
 
 type Result<T, E = RollbackError> = std::result::Result<T, E>;
 
@@ -39,8 +42,30 @@ pub enum RollbackError {
         /// Everything that has to be rolled back together.
         all: Vec<LaneId>,
     },
+    #[error("{lane} depends on lanes that are not merged: {}", names(.missing))]
+    DependsOn { lane: LaneId, missing: Vec<LaneId> },
     #[error("{0} is worked on by a job of an executor")]
     Elsewhere(LaneId),
+    #[error("{} has no point `{to}`", .lane.as_ref().map_or("no lane of the run that has begun", LaneId::as_str))]
+    UnknownPoint {
+        /// `None`: no lane was asked for.
+        lane: Option<LaneId>,
+        to: String,
+        /// The stages and tasks that it can be taken back to.
+        has: Vec<String>,
+    },
+    #[error("`{to}` is a task of several agents of {lane}: {}", .names.join(", "))]
+    AmbiguousPoint { lane: LaneId, to: String, names: [String; 2] },
+    #[error("several lanes have `{to}`: {}", names(.lanes))]
+    SeveralLanes { to: String, lanes: Vec<LaneId> },
+    #[error("{0} was worked on by an executor, which knows no point of it but its start")]
+    Placed(LaneId),
+    #[error("{lane} cannot be taken back to {to}: {} cannot be read any more", .commit.short())]
+    LostPoint { lane: LaneId, to: String, commit: CommitId },
+    #[error("branch {0} is in the way; it is not this run's")]
+    BranchTaken(String),
+    #[error("what {lane} had changed conflicts with what is on {branch} now: {}", .paths.join(", "))]
+    ConflictAgain { lane: LaneId, branch: String, paths: Vec<String> },
     #[error("the merge of {lane} cannot be undone by itself: {} changed again since", .paths.join(", "))]
     Conflict { lane: LaneId, merge: CommitId, branch: String, paths: Vec<String> },
     #[error("{branch} is checked out in {} and cannot be fast-forwarded because of {}", .worktree.display(), .blockers.paths.join(", "))]

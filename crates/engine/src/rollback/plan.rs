@@ -1,20 +1,32 @@
 //! What a rollback has to do, from the run log alone.
 
+use std::collections::HashMap;
+
 use lanewright_model::event::{Event, LaneStage, Record};
-use lanewright_model::{CommitId, JobId, LaneId, LaneIndex, Timestamp};
+use lanewright_model::{CommitId, JobId, LaneId, LaneIndex, Stage, Timestamp};
 use lanewright_schedule::{LaneEnd, RunState};
 use lanewright_view::RunHistory;
 use lanewright_view::history::SnapshotView;
 
 use super::RollbackError;
+use super::points::{Point, points};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the user wants rolled back.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// None: all lanes that have begun, or that have the point.
+    pub lanes: &'a [LaneId],
+    /// The name of the point that they are taken back to; `None`: where they had not begun.
+    pub to: Option<&'a str>,
+}
+
+#[derive(Debug, Clone)]
 pub struct RollbackPlan {
     /// Each lane before those that it depends on.
     pub lanes: Vec<LaneToRollBack>,
     /// Lanes that were asked for, have not begun and are not skipped.
     pub untouched: Vec<LaneId>,
-    /// Lanes that were asked for and have not begun since they were rolled back.
+    /// Lanes that were asked for and stand where they were rolled back to.
     pub already: Vec<RolledBackBefore>,
     /// Whether nothing of the run is left afterwards, and the run log does not say so yet.
     pub ends_run: bool,
@@ -33,9 +45,11 @@ pub struct RolledBackBefore {
 }
 
 /// A lane that has begun, or is skipped, and is to be rolled back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct LaneToRollBack {
     pub lane: LaneIndex,
+    /// Where it is taken back to; `None`: where it had not begun.
+    pub point: Option<Point>,
     pub stage: LaneStage,
     pub standing: String,
     pub merge: Option<MergeToRevert>,
@@ -59,28 +73,41 @@ pub struct MergeToRevert {
     pub onto: CommitId,
 }
 
-/// Plans the rollback of the lanes `asked`; none asked: of all lanes that have begun or are skipped.
+/// Plans the rollback of the lanes that are asked for; none asked for: of all lanes that have begun or are skipped.
 ///
 /// # Errors
 /// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for depends on one
-/// that was, and has begun; [`RollbackError::Elsewhere`] where a job of an executor has a lane.
-pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan, RollbackError> {
+/// that was, and has begun; [`RollbackError::Elsewhere`] where a job of an executor has a lane; what [`points`] returns,
+/// and [`RollbackError::UnknownPoint`].
+pub fn plan(state: &RunState, records: &[Record], asked: Asked<'_>) -> Result<RollbackPlan, RollbackError> {
     let plan = state.plan();
     let mut chosen = Vec::new();
-    for lane in asked {
+    for lane in asked.lanes {
         chosen.push(state.find(lane).ok_or_else(|| RollbackError::UnknownLane(lane.clone()))?);
     }
-    if asked.is_empty() {
+    if asked.lanes.is_empty() {
         chosen = plan.indices().collect();
     }
     let name = |lane: LaneIndex| plan.lane(lane).id.clone();
     // A lane that was skipped before it began has nothing to reset, but a decision to undo.
     let begun = |lane: LaneIndex| state.lane(lane).has_begun() || state.lane(lane).is_skipped();
+    let mut back_to = match asked.to {
+        Some(to) => points_asked_for(state, records, asked, (to, &chosen))?,
+        None => HashMap::new(),
+    };
+    if asked.to.is_some() {
+        chosen.retain(|lane| back_to.contains_key(lane));
+    }
+    let stands_there =
+        |lane: &LaneIndex| back_to.get(lane).is_some_and(|point| stands_at(records, &name(*lane), point));
+    let there: Vec<LaneIndex> = chosen.iter().copied().filter(stands_there).collect();
+    chosen.retain(|lane| !there.contains(lane));
     let left = |lanes: Vec<LaneIndex>| {
         let after = plan.dag().with_dependants(lanes).into_iter();
         after.filter(|&it| begun(it) && !chosen.contains(&it)).map(name).collect::<Vec<LaneId>>()
     };
-    let going: Vec<LaneIndex> = chosen.iter().copied().filter(|&lane| begun(lane)).collect();
+    let goes = |lane: LaneIndex| begun(lane) || back_to.contains_key(&lane);
+    let going: Vec<LaneIndex> = chosen.iter().copied().filter(|&lane| goes(lane)).collect();
     if let Some(&lane) = going.iter().find(|&&lane| !left(vec![lane]).is_empty()) {
         let all = chosen.iter().map(|&lane| name(lane)).chain(left(going.clone())).collect();
         return Err(RollbackError::Dependants { lane: name(lane), dependants: left(vec![lane]), all });
@@ -88,14 +115,23 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
     if let Some(&lane) = going.iter().find(|&&lane| state.lane(lane).is_elsewhere()) {
         return Err(RollbackError::Elsewhere(name(lane)));
     }
+    for &lane in going.iter().filter(|&lane| back_to.contains_key(lane)) {
+        let missing = plan.dag().dependencies(lane).iter().filter(|&&on| !state.lane(on).is_merged());
+        let missing: Vec<LaneId> = missing.map(|&on| name(on)).collect();
+        if !missing.is_empty() {
+            return Err(RollbackError::DependsOn { lane: name(lane), missing });
+        }
+    }
     let downwards = || plan.dag().order().iter().rev().copied().filter(|lane| chosen.contains(lane));
     let history = RunHistory::default().after(records);
-    let to_roll_back = downwards().filter(|&lane| begun(lane));
-    let lanes: Vec<_> = to_roll_back.map(|lane| lane_to_roll_back(state, &history, records, lane)).collect();
+    let to_roll_back = downwards().filter(|&lane| goes(lane));
+    let mut lanes: Vec<_> = to_roll_back.map(|lane| lane_to_roll_back(state, &history, records, lane)).collect();
+    lanes.iter_mut().for_each(|lane| lane.point = back_to.remove(&lane.lane));
     let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|lane| lanes.iter().any(|it| name(it.lane) == *lane));
     let mut jobs: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
     jobs.sort();
-    let at_rest = plan.indices().filter(|lane| chosen.contains(lane) && !begun(*lane)).map(name);
+    let is_at_rest = |lane: &LaneIndex| there.contains(lane) || (chosen.contains(lane) && !going.contains(lane));
+    let at_rest = plan.indices().filter(is_at_rest).map(name);
     let (mut untouched, mut already) = (Vec::new(), Vec::new());
     for lane in at_rest {
         match rolled_back_before(records, &lane) {
@@ -104,15 +140,61 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
         }
     }
     let jobs = if lanes.is_empty() { Vec::new() } else { jobs };
-    let nothing_left = plan.indices().all(|lane| !begun(lane) || chosen.contains(&lane));
-    let is_meant = !lanes.is_empty() || !already.is_empty() || asked.is_empty();
+    let nothing_left = asked.to.is_none() && plan.indices().all(|lane| !begun(lane) || chosen.contains(&lane));
+    let is_meant = !lanes.is_empty() || !already.is_empty() || asked.lanes.is_empty();
     let is_over = lanes.is_empty() && state.finished().is_some_and(|(outcome, _)| outcome.is_over());
     Ok(RollbackPlan { lanes, untouched, already, ends_run: nothing_left && is_meant && !is_over, jobs })
 }
 
+/// The point `to` of each of the lanes `chosen` that has it: of every one, if lanes were asked for.
+fn points_asked_for(
+    state: &RunState,
+    records: &[Record],
+    asked: Asked<'_>,
+    (to, chosen): (&str, &[LaneIndex]),
+) -> Result<HashMap<LaneIndex, Point>, RollbackError> {
+    let plan = state.plan();
+    let name = |lane: LaneIndex| plan.lane(lane).id.clone();
+    let is_asked_for = !asked.lanes.is_empty();
+    let (mut found, mut known) = (HashMap::new(), Vec::new());
+    for (lane, point) in points(plan, records, chosen, to)? {
+        match point {
+            Ok(_) if state.lane(lane).placement().number() > 0 => return Err(RollbackError::Placed(name(lane))),
+            Ok(point) => drop(found.insert(lane, point)),
+            Err(has) if is_asked_for => {
+                return Err(RollbackError::UnknownPoint { lane: Some(name(lane)), to: to.to_owned(), has });
+            }
+            Err(has) => known.extend(has),
+        }
+    }
+    if found.is_empty() {
+        known.sort();
+        known.dedup();
+        return Err(RollbackError::UnknownPoint { lane: None, to: to.to_owned(), has: known });
+    }
+    // Stages are common to all lanes; a task of that name is another one in each.
+    if !is_asked_for && found.len() > 1 && Stage::ALL.iter().all(|stage| stage.word() != to) {
+        let mut lanes: Vec<LaneIndex> = found.into_keys().collect();
+        lanes.sort();
+        return Err(RollbackError::SeveralLanes { to: to.to_owned(), lanes: lanes.into_iter().map(name).collect() });
+    }
+    Ok(found)
+}
+
+/// Whether the last thing that happened in the lane was a rollback to that point.
+fn stands_at(records: &[Record], lane: &LaneId, point: &Point) -> bool {
+    let own = records.iter().rev().map(|record| &record.event).filter(|event| event.lane() == Some(lane));
+    let mut since = own.take_while(|event| {
+        matches!(event, Event::LaneRolledBack { .. } | Event::SnapshotTaken { .. } | Event::BranchMoved { .. })
+    });
+    since.any(|event| {
+        matches!(event, Event::LaneRolledBack { point: Some(known), .. } if known.seq == point.seq && known.name == point.name)
+    })
+}
+
 fn rolled_back_before(records: &[Record], lane: &LaneId) -> Option<RolledBackBefore> {
     records.iter().rev().find_map(|record| match &record.event {
-        Event::LaneRolledBack { lane: id, integration, kept } if id == lane => {
+        Event::LaneRolledBack { lane: id, integration, kept, .. } if id == lane => {
             let (lane, integration, kept) = (lane.clone(), integration.clone(), kept.clone());
             Some(RolledBackBefore { lane, at: record.at, integration, kept })
         }
@@ -148,7 +230,7 @@ fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record],
     };
     let (stage, head) = (lane_state.stage(), lane_state.head().cloned());
     let standing = standing.to_owned();
-    LaneToRollBack { lane, stage, standing, merge, owns_branches, head, pull_request, pushed, kept }
+    LaneToRollBack { lane, point: None, stage, standing, merge, owns_branches, head, pull_request, pushed, kept }
 }
 
 /// The merge that a record names. A staged one may have been published by a Lanewright that died before it could say so.

@@ -69,7 +69,7 @@ fn run() -> lanewright_model::RunId {
 
 fn planned(story: &Story, asked: &[&str]) -> Result<RollbackPlan, RollbackError> {
     let asked: Vec<LaneId> = asked.iter().map(|name| lane(name)).collect();
-    plan(&state(story), &story.records, &asked)
+    plan(&state(story), &story.records, Asked { lanes: &asked, to: None })
 }
 
 fn order(rollback: &RollbackPlan) -> Vec<u32> {
@@ -77,7 +77,7 @@ fn order(rollback: &RollbackPlan) -> Vec<u32> {
 }
 
 fn rolled_back(id: &str) -> Event {
-    Event::LaneRolledBack { lane: lane(id), integration: Some(commit('9')), kept: vec![] }
+    Event::LaneRolledBack { lane: lane(id), integration: Some(commit('9')), kept: vec![], point: None }
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn work_before_an_earlier_rollback_is_not_counted() {
         story.then(Event::SnapshotTaken { lane, agent, reason: SnapshotReason::Stop, commit: commit(digit), reference })
     };
     let story = kept(merged(Story::begun(), "SL-1", 'a', '1'), '7').then(rolled_back("SL-1"));
-    assert_eq!(planned(&story, &["SL-1"]).unwrap().lanes, []);
+    assert!(planned(&story, &["SL-1"]).unwrap().lanes.is_empty());
     let again = kept(walked(story, "SL-1", LaneStage::Classified), '8');
     let lanes = planned(&again, &[]).unwrap().lanes;
     assert_eq!((lanes[0].merge.clone(), lanes[0].kept.len()), (None, 1));
@@ -160,7 +160,8 @@ fn rollback_reopens_done_run_and_its_final_gate() {
 
 #[test]
 fn half_rolled_back_lane_prevents_resume() {
-    let story = merged(Story::begun(), "SL-1", 'a', '1').then(Event::RollbackBegun { lane: lane("SL-1") });
+    let story =
+        merged(Story::begun(), "SL-1", 'a', '1').then(Event::RollbackBegun { lane: lane("SL-1"), to: String::new() });
     let refused = check(&run(), &state(&story), &story.records);
     assert!(matches!(refused, Err(ResumeError::HalfRolledBack { lanes, .. }) if lanes == [lane("SL-1")]));
     assert_eq!(order(&planned(&story, &[]).unwrap()), [0]);
@@ -171,7 +172,7 @@ fn half_rolled_back_lane_prevents_resume() {
 #[test]
 fn half_rolled_back_done_run_is_not_done() {
     let story = merged(Story::begun(), "SL-1", 'a', '1').finished(RunOutcome::Done, 0);
-    let story = story.then(Event::RollbackBegun { lane: lane("SL-1") });
+    let story = story.then(Event::RollbackBegun { lane: lane("SL-1"), to: String::new() });
     let refused = check(&run(), &state(&story), &story.records);
     assert!(matches!(refused, Err(ResumeError::HalfRolledBack { lanes, .. }) if lanes == [lane("SL-1")]));
     let history = RunHistory::default().after(&story.records);

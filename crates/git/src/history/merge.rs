@@ -102,6 +102,24 @@ pub fn revert(
     }
 }
 
+/// Makes what `commit` changed since `base` again on top of `onto`, which has it undone. The new commit continues `commit`
+/// and `before`, so that what continues either merges with it. Durable; no ref leads to it.
+///
+/// # Errors
+/// What git returns; the paths in conflict are in the result.
+pub fn make_again(
+    repository: &Repository,
+    [base, onto, commit]: [&CommitId; 3],
+    before: &CommitId,
+    message: &str,
+) -> Result<Result<CommitId, Vec<String>>> {
+    let merged = merged_tree(repository, Some(base), onto, commit)?;
+    if !merged.conflicts.is_empty() {
+        return Ok(Err(merged.conflicts));
+    }
+    seal(repository, &merged.tree, &[commit, before], message).map(Ok)
+}
+
 /// How git itself begins the message of a commit that undoes another.
 const UNDOES: &str = "This reverts commit ";
 

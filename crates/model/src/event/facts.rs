@@ -166,7 +166,7 @@ impl Event {
                 Facts::about(lane)
             }
             Self::PlacementEnded { lane, .. } => Facts::about(lane),
-            Self::RollbackBegun { lane } => Facts { run_outcome: Some(None), ..Facts::about(lane) },
+            Self::RollbackBegun { lane, .. } => Facts { run_outcome: Some(None), ..Facts::about(lane) },
             Self::LaneRolledBack { lane, .. } => Facts { run_outcome: Some(None), ..Facts::about(lane).milestone() },
         }
     }

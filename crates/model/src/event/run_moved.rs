@@ -48,6 +48,9 @@ impl RunMoved {
         match event {
             Event::RunStarted(started) => self.rebase_start(started),
             Event::WorktreeOpened { worktree, .. } | Event::FinalOpened { worktree } => self.rebase_worktree(worktree),
+            Event::LaneRolledBack { point: Some(point), .. } => {
+                point.worktrees.iter_mut().for_each(|opened| self.rebase_worktree(&mut opened.worktree));
+            }
             _ => {}
         }
     }

@@ -307,8 +307,13 @@ fn any_lane_ending() -> impl Strategy<Value = Event> {
             Event::PullRequestOpened { lane, pull_request, head: commit('5'), updated: false }
         }),
         (any_lane(), any_text()).prop_map(|(lane, reason)| Event::LaneSkipped { lane, reason }),
-        any_lane().prop_map(|lane| Event::RollbackBegun { lane }),
-        (any_lane(), kept).prop_map(|(lane, kept)| Event::LaneRolledBack { lane, integration: None, kept }),
+        any_lane().prop_map(|lane| Event::RollbackBegun { lane, to: String::new() }),
+        (any_lane(), kept).prop_map(|(lane, kept)| Event::LaneRolledBack {
+            lane,
+            integration: None,
+            kept,
+            point: None
+        }),
     ]
 }
 

@@ -241,6 +241,17 @@ fn work() -> Vec<Event> {
     ]
 }
 
+fn point() -> LanePoint {
+    LanePoint {
+        name: "after_lane_start".into(),
+        seq: 7,
+        stage: LaneStage::Implementation,
+        base: commit('1'),
+        worktrees: vec![OpenedWorktree { agent: Some(agent()), worktree: worktree(), snapshot: Some(commit('4')) }],
+        again: vec![(commit('2'), commit('3'))],
+    }
+}
+
 fn endings() -> Vec<Event> {
     vec![
         Event::LaneReset { lane: lane(), base: commit('3') },
@@ -250,7 +261,7 @@ fn endings() -> Vec<Event> {
         Event::LaneCleaned { lane: lane(), kept: vec!["lane/P1/SL-1: unmerged".into()] },
         Event::LaneFailed { lane: lane(), failure: failure() },
         Event::LaneBlocked { lane: lane(), reason: "approve it".into() },
-        Event::LaneRolledBack { lane: lane(), integration: Some(commit('8')), kept: vec![] },
+        Event::LaneRolledBack { lane: lane(), integration: Some(commit('8')), kept: vec![], point: None },
         Event::FinalOpened { worktree: worktree() },
         noted(Some(lane()), "about a lane"),
         noted(None, "about the run"),
@@ -260,7 +271,7 @@ fn endings() -> Vec<Event> {
 
 fn findings() -> Vec<Event> {
     vec![
-        Event::RollbackBegun { lane: lane() },
+        Event::RollbackBegun { lane: lane(), to: String::new() },
         Event::WorktreeLost { lane: lane(), agent: Some(agent()), head: Some(commit('9')) },
         Event::MergesBisected { lane: None, culprit: Some("SL-1".into()), commit: Some(commit('9')) },
         Event::PersonAsked { lane: lane(), agent: agent(), task: task() },
@@ -346,5 +357,7 @@ fn latest() -> Vec<Event> {
         Event::BranchMoved { lane: lane(), agent: Some(agent()), head: commit('d') },
         resumed_with(3, None, ("in small steps", None), vec![lane()]),
         Event::Slept { duration: Duration::from_secs(9) },
+        Event::RollbackBegun { lane: lane(), to: "after_lane_start".into() },
+        Event::LaneRolledBack { lane: lane(), integration: None, kept: vec![], point: Some(Box::new(point())) },
     ]
 }

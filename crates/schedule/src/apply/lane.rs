@@ -1,6 +1,6 @@
 //! Folding events into a lane, and into what the run keeps of its lanes.
 
-use lanewright_model::event::{Event, LaneStage, SnapshotReason};
+use lanewright_model::event::{Event, LanePoint, LaneStage, SnapshotReason};
 use lanewright_model::{AgentName, Approval, Checkpoint, CommitId, Lane, LaneIndex, MergeMode, Stage, Timestamp};
 
 use crate::apply::Fault;
@@ -22,7 +22,9 @@ impl RunState {
                 self.lanes[lane.at()].begin_rollback(at);
                 self.unfinish();
             }
-            Event::LaneRolledBack { integration, .. } => self.lane_rolled_back(lane, integration.as_ref()),
+            Event::LaneRolledBack { integration, point, .. } => {
+                self.lane_rolled_back(lane, integration.as_ref(), point.as_deref(), at)?;
+            }
             Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint),
             Event::LaneFailed { failure, .. } => self.end_lane(lane, LaneEnd::Failed(failure.clone())),
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
@@ -137,7 +139,14 @@ impl RunState {
         self.count_dependants(lane, true);
     }
 
-    fn lane_rolled_back(&mut self, lane: LaneIndex, integration: Option<&CommitId>) {
+    fn lane_rolled_back(
+        &mut self,
+        lane: LaneIndex,
+        integration: Option<&CommitId>,
+        point: Option<&LanePoint>,
+        at: Timestamp,
+    ) -> Result<(), Fault> {
+        let then = point.map(|point| self.lane_at(lane, point.seq)).transpose()?;
         self.leave_queue(lane);
         // What is merged from now on is searched from here: the commits before hold what was rolled back.
         if let Some(integration) = integration {
@@ -153,10 +162,25 @@ impl RunState {
         self.running_attempts -= state.attempts_here();
         let was_merged = state.is_merged();
         let missing = self.missing(lane);
-        self.lanes[lane.at()].roll_back(self.plan.lane(lane), missing);
+        let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
+        state.roll_back(plan, missing);
+        if let (Some(point), Some(then)) = (point, then) {
+            state.return_to(point, then, plan, at);
+            if was_merged {
+                // A merge removes them.
+                state.work.forget_snapshots(|_| true);
+            }
+        }
         if was_merged {
             self.count_dependants(lane, false);
         }
+        Ok(())
+    }
+
+    /// The lane as it was after the record `seq`.
+    fn lane_at(&self, lane: LaneIndex, seq: u64) -> Result<LaneState, Fault> {
+        let unknown = || Fault::UnknownPoint { lane: self.plan.lane(lane).id.clone(), seq };
+        self.point(lane, seq).cloned().ok_or_else(unknown)
     }
 
     fn checkpoint_reached(&mut self, lane: LaneIndex, checkpoint: &Checkpoint) {

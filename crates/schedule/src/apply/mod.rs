@@ -33,6 +33,9 @@ pub enum Fault {
     /// The event takes an agent's work where the table of seed 000 has no arrow.
     #[error("agent `{agent}` of lane `{lane}` cannot go from {from} to {to}")]
     ImpossiblePhase { lane: LaneId, agent: AgentName, from: AgentPhase, to: AgentPhase },
+    /// The event takes a lane back to where it never stood, or to a record that was not expected ([`RunState::expect`]).
+    #[error("lane `{lane}` is taken back to record {seq}, which is not one of its own")]
+    UnknownPoint { lane: LaneId, seq: u64 },
 }
 
 impl RunState {
@@ -47,6 +50,9 @@ impl RunState {
             self.note_copy(lane, record);
             self.apply_to_lane(lane, event, record.at)?;
             self.reconcile(lane, record.at)?;
+            if let Some(point) = self.points.get_mut(&(lane, record.seq)) {
+                *point = Some(self.lanes[lane.at()].clone());
+            }
             // The pool of a run that failed otherwise may have been emptied while the lane waited.
             self.pool_emptied &= !matches!(event, Event::GateAnswered { .. });
         } else {
@@ -76,10 +82,28 @@ impl RunState {
     /// The number of the first record that contradicts those before it, or the plan.
     pub fn replay(plan: &Arc<Plan>, records: &[Record]) -> Result<Self, (u64, Fault)> {
         let mut state = Self::new(plan.clone());
+        state.expect(records);
         for record in records {
             state.apply(record).map_err(|fault| (record.seq, fault))?;
         }
         Ok(state)
+    }
+
+    /// Has the points of lanes kept to which rollbacks in `records` take them back. Needed before the first of these
+    /// records is applied.
+    pub fn expect(&mut self, records: &[Record]) {
+        for record in records {
+            if let Event::LaneRolledBack { lane, point: Some(point), .. } = &record.event
+                && let Some(lane) = self.find(lane)
+            {
+                self.expect_point(lane, point.seq);
+            }
+        }
+    }
+
+    /// Has the lane kept as it is after the record `seq`.
+    pub fn expect_point(&mut self, lane: LaneIndex, seq: u64) {
+        self.points.entry((lane, seq)).or_insert(None);
     }
 
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {

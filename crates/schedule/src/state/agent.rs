@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::event::{Reading, SnapshotReason, Worktree};
+use lanewright_model::event::{LanePoint, OpenedWorktree, Reading, SnapshotReason, Worktree};
 use lanewright_model::{Agent, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
 
 use crate::state::agent_phase::AgentPhase;
@@ -365,6 +365,31 @@ impl AgentState {
         }
         self.setup.run_again();
         self.restart = self.restart.max(RestartFrom::LastGood);
+    }
+
+    /// Its lane is back at a point of its own, with `opened` where it works, if that was open then. An attempt that ran,
+    /// or had failed, is made again.
+    pub(crate) fn return_to(&mut self, point: &LanePoint, opened: Option<&OpenedWorktree>) {
+        for commit in self.start.iter_mut().chain(&mut self.head).chain(&mut self.good).chain(&mut self.passed) {
+            *commit = point.now(commit);
+        }
+        let own = opened.filter(|opened| opened.agent.is_some());
+        self.worktree = own.map(|opened| opened.worktree.clone());
+        if opened.is_some_and(|opened| opened.snapshot.is_some()) {
+            self.restart = RestartFrom::Here;
+        }
+        (self.setup, self.session, self.outage, self.unkept) = (Gate::Due, None, None, None);
+        (self.retries, self.rolled_back, self.excused) = (0, false, false);
+        match &mut self.step {
+            AgentStep::Verifying(gate) | AgentStep::Gating(gate) => gate.start_again(),
+            AgentStep::Ready | AgentStep::Asking | AgentStep::Snapshotting | AgentStep::Merging | AgentStep::Done => {}
+            _ => {
+                self.step = AgentStep::Ready;
+                if matches!(self.phase, AgentPhase::Validating | AgentPhase::Failed | AgentPhase::Abandoned) {
+                    self.phase = AgentPhase::RollingBack;
+                }
+            }
+        }
     }
 
     pub(crate) fn note_keeping(&mut self, at: Timestamp) {

@@ -79,6 +79,13 @@ impl Gate {
         }
     }
 
+    /// Makes a gate due again that has not passed.
+    pub(crate) fn start_again(&mut self) {
+        if *self != Self::Passed {
+            *self = Self::Due;
+        }
+    }
+
     /// Makes a failed gate due again.
     pub(crate) fn retry(&mut self) {
         if matches!(self, Self::Failed(_)) {

@@ -59,6 +59,8 @@ pub struct RunState {
     pub(crate) used: Usage,
     /// When this life of the run began.
     pub(crate) alive_since: Option<Timestamp>,
+    /// Lanes as they were after certain records, once these were applied: rollbacks take them back there.
+    pub(crate) points: HashMap<(LaneIndex, u64), Option<LaneState>>,
 }
 
 /// A request to stop, as hard as the hardest one made.
@@ -98,6 +100,7 @@ impl RunState {
             failed_before: 0,
             used: Usage::default(),
             alive_since: None,
+            points: HashMap::new(),
             plan,
         }
     }
@@ -144,6 +147,16 @@ impl RunState {
     pub(crate) fn budget_part(&self) -> Budget {
         let budget = self.started.as_ref().map(|started| started.options.budget).unwrap_or_default();
         budget.part_left(&self.used, self.indexes.active().len())
+    }
+
+    /// The lane as it was after the record `seq`, if that was expected and applied.
+    pub fn point(&self, lane: LaneIndex, seq: u64) -> Option<&LaneState> {
+        self.points.get(&(lane, seq))?.as_ref()
+    }
+
+    /// Notes what [`Self::point`] would return, had the record been expected.
+    pub fn note_point(&mut self, lane: LaneIndex, seq: u64, then: LaneState) {
+        self.points.insert((lane, seq), Some(then));
     }
 
     pub fn lane(&self, index: LaneIndex) -> &LaneState {

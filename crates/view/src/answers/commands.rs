@@ -36,6 +36,12 @@ impl Commands<'_> {
         self.of("rollback", &lanes)
     }
 
+    /// The same to a point of theirs; `None`: to their start.
+    pub fn rollback_to<'l>(&self, lanes: impl IntoIterator<Item = &'l LaneId>, to: Option<&str>) -> Vec<String> {
+        let to = to.into_iter().flat_map(|to| ["--to", to]).map(str::to_owned);
+        self.rollback(lanes).into_iter().chain(to).collect()
+    }
+
     pub fn skip(&self, lane: &LaneId) -> Vec<String> {
         self.of("skip", &[lane.as_str()])
     }

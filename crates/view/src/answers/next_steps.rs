@@ -120,7 +120,8 @@ fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextS
 fn half_rolled_back(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
     let lanes: Vec<&LaneHistory> = history.half_rolled_back().collect();
     let reason = format!("The rollback of {} was interrupted. Finish it first:", names(&lanes));
-    let finish = || commands.rollback(lanes.iter().map(|lane| &lane.id));
+    let to = lanes.first().and_then(|lane| lane.point.as_deref());
+    let finish = || commands.rollback_to(lanes.iter().map(|lane| &lane.id), to);
     (!lanes.is_empty()).then(|| NextStep { reason, commands: vec![finish()] })
 }
 

@@ -48,6 +48,8 @@ pub struct CheckpointFold {
     /// The state of each lane as it was seen last, and how many lanes are in each group of states.
     states: BTreeMap<LaneId, LaneState>,
     groups: Groups,
+    /// The number of the record that was applied last.
+    seq: u64,
     /// Whether no process works on the run, although it is not over.
     is_interrupted: bool,
 }
@@ -70,6 +72,8 @@ struct SharedTexts {
 #[derive(Debug, Clone)]
 struct StageRecord {
     reached: Checkpoint,
+    /// The number of the record by which it was reached.
+    seq: u64,
     /// Whether its lane was rolled back after it.
     rolled_back: bool,
     /// Whether `record` was not returned yet.
@@ -87,13 +91,14 @@ impl CheckpointFold {
             }
         }
         let (written, states, groups) = Default::default();
-        Self { history, files, shared: None, written, dependants, states, groups, is_interrupted: false }
+        Self { history, files, shared: None, written, dependants, states, groups, seq: 0, is_interrupted: false }
     }
 
     /// Applies a record of the run log and returns the checkpoint records that it changes: each replaces the one with the
     /// same run, phase, lane and stage.
     pub fn apply(&mut self, record: &Record) -> Vec<CheckpointRecord> {
         self.history.apply(record);
+        self.seq = record.seq;
         let (at, event) = (record.at, &record.event);
         match event {
             Event::RunStarted(started) => self.shared = Some(SharedTexts::of(started, &self.files)),
@@ -102,9 +107,13 @@ impl CheckpointFold {
             }
             Event::CheckpointReached { lane, checkpoint } => self.reached(lane.as_ref(), checkpoint, at),
             Event::RetryPlanned { lane, checkpoint, .. } => self.reached(Some(lane), checkpoint, at),
-            Event::LaneRolledBack { lane, .. } => {
-                let written = self.written.get_mut(&Some(lane.clone())).into_iter().flatten();
-                written.for_each(|stage| stage.rolled_back = true);
+            Event::LaneRolledBack { lane, point, .. } => {
+                let last = point.as_ref().map_or(0, |point| point.seq);
+                if let Some(written) = self.written.get_mut(&Some(lane.clone())) {
+                    written.iter_mut().for_each(|stage| stage.rolled_back |= stage.seq > last);
+                    // The last one says where the lane stands.
+                    written.sort_by_key(|stage| !stage.rolled_back);
+                }
             }
             _ => {}
         }
@@ -203,7 +212,13 @@ impl CheckpointFold {
         written.retain(|known| known.record.stage != record.stage);
         // Most lanes have three, and there may be thousands of lanes.
         written.reserve_exact(1);
-        written.push(StageRecord { reached: checkpoint.clone(), rolled_back: false, is_new: true, record });
+        written.push(StageRecord {
+            reached: checkpoint.clone(),
+            seq: self.seq,
+            rolled_back: false,
+            is_new: true,
+            record,
+        });
     }
 
     /// Brings the records of a lane or of the phase up to date, and adds those that change.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lanewright_model::event::{Event, Record};
+use lanewright_model::event::{Event, LanePoint, OpenedWorktree, Record};
 use lanewright_model::{AgentName, CommitId, JobRole, LaneId};
 
 /// A branch before and after a merge.
@@ -87,8 +87,24 @@ impl LaneWork {
             }
             Event::ChangesMeasured { .. } => self.asked = true,
             Event::LaneMerged { onto, commit, .. } => self.merged = Some((onto.clone(), commit.clone())),
-            Event::LaneRolledBack { .. } => *self = Self::default(),
+            Event::LaneRolledBack { point, .. } => {
+                *self = Self::default();
+                point.iter().for_each(|point| self.returned_to(point));
+            }
             _ => {}
+        }
+    }
+
+    fn returned_to(&mut self, point: &LanePoint) {
+        self.base = Some(point.base.clone());
+        for OpenedWorktree { agent, worktree, .. } in &point.worktrees {
+            match agent {
+                None => {
+                    self.branch.clone_from(&worktree.branch);
+                    self.moved_to(&worktree.head);
+                }
+                Some(agent) => self.agent(agent).branch.clone_from(&worktree.branch),
+            }
         }
     }
 
@@ -133,7 +149,7 @@ mod tests {
 
     #[test]
     fn rollback_resets_lane_work() {
-        let back = Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new() };
+        let back = Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new(), point: None };
         assert_eq!(work(Story::begun().opened("SL-1", 1).merged("SL-1", '9').then(back)), LaneWork::default());
     }
 }

@@ -53,6 +53,8 @@ pub struct LaneFacts {
     pub skipped: bool,
     /// Why the user left it out.
     pub left_out: Option<String>,
+    /// The point to which it was rolled back, or half rolled back, if not to its beginning.
+    pub point: Option<String>,
     pub stopping: bool,
     /// How it ended, if it ended without a merge.
     pub ending: Option<Ending>,

@@ -1,6 +1,6 @@
 //! How an event changes what is known of its lane.
 
-use lanewright_model::event::{AgentReport, Event, LaneStage, Record, SnapshotReason, Worktree};
+use lanewright_model::event::{AgentReport, Event, LanePoint, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::{
     AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole,
     RetryLevel, TaskId, Timestamp,
@@ -88,8 +88,13 @@ impl LaneFacts {
             Event::LaneSkipped { reason, .. } => {
                 (self.left_out, self.ending, self.finished) = (Some(reason.clone()), None, Some(at));
             }
-            Event::RollbackBegun { .. } => self.is_half_rolled_back = true,
-            Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
+            Event::RollbackBegun { to, .. } => {
+                (self.is_half_rolled_back, self.point) = (true, Some(to.clone()).filter(|to| !to.is_empty()));
+            }
+            Event::LaneRolledBack { kept, point, .. } => {
+                self.rolled_back(kept, at);
+                point.iter().for_each(|point| self.returned_to(point, at));
+            }
             Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
 
             // Not shown.
@@ -336,7 +341,7 @@ impl LaneFacts {
         }
         (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
         (self.base, self.merge_commit, self.pull_request) = (None, None, None);
-        (self.delayed_until, self.changes, self.left_out) = (None, None, None);
+        (self.delayed_until, self.changes, self.left_out, self.point) = (None, None, None, None);
         self.must_haves.clear();
         self.approved.clear();
         self.rejected.clear();
@@ -344,6 +349,17 @@ impl LaneFacts {
         self.agents.clear();
         self.statuses.clear();
         self.jobs.ended.append(&mut self.jobs.running);
+    }
+}
+
+impl LaneFacts {
+    /// It stands at an earlier point of its own, in new worktrees, until a resume.
+    fn returned_to(&mut self, point: &LanePoint, at: Timestamp) {
+        self.transitions.push((LaneStage::Waiting, point.stage, at));
+        (self.stage, self.base, self.point) = (point.stage, Some(point.base.clone()), Some(point.name.clone()));
+        for opened in &point.worktrees {
+            self.opened(opened.agent.as_ref(), &opened.worktree, false);
+        }
     }
 }
 

@@ -34,6 +34,19 @@ pub struct SnapshotContext {
     pub tail: Vec<String>,
 }
 
+/// The fewest digits of a commit that name it.
+const SHORTEST_PREFIX: usize = 4;
+
+impl KeptSnapshot {
+    /// Whether a user may mean it by `name`: its name, its ref with or without what is before it, or its commit.
+    pub fn is_called(&self, name: &str) -> bool {
+        let prefix = name.len() >= SHORTEST_PREFIX && self.commit.as_str().starts_with(name);
+        let reference = self.reference == name || self.reference.strip_prefix("refs/") == Some(name);
+        let tag = self.reference.strip_prefix("refs/tags/") == Some(name);
+        self.name == name || reference || tag || prefix
+    }
+}
+
 /// Every snapshot of a run, in the order in which they were taken.
 pub fn snapshots(records: &[Record], plan: Option<&Plan>) -> Vec<KeptSnapshot> {
     let mut history = RunHistory::default();

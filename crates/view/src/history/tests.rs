@@ -113,7 +113,8 @@ fn a_stopped_lane_is_stopped_only_when_its_agents_are() {
 
 #[test]
 fn a_lane_that_was_rolled_back_begins_again() {
-    let rolled_back = Event::LaneRolledBack { lane: lane("SL-1"), integration: Some(commit('a')), kept: vec![] };
+    let rolled_back =
+        Event::LaneRolledBack { lane: lane("SL-1"), integration: Some(commit('a')), kept: vec![], point: None };
     let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').then(rolled_back);
     assert_eq!(state(&story, "SL-1"), LaneState::RolledBack);
     let seen = view(&story);

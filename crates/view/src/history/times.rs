@@ -205,9 +205,9 @@ mod tests {
         for story in [story.clone(), story.finished(RunOutcome::Blocked, 3)] {
             let before = history(&story).times(story.now()).elapsed;
             let rolled_back = [
-                Event::RollbackBegun { lane: lane("SL-1") },
+                Event::RollbackBegun { lane: lane("SL-1"), to: String::new() },
                 Event::Noted { lane: Some(lane("SL-1")), message: "its work was saved".to_owned() },
-                Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new() },
+                Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new(), point: None },
             ];
             for meanwhile in [vec![answer.clone()], rolled_back.to_vec()] {
                 let story = meanwhile.into_iter().fold(story.clone().wait(600), Story::then).resumed();

@@ -109,8 +109,11 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::LaneSkipped { reason, .. } if reason.is_empty() => lasting(Warn, "skipped".to_owned()),
         Event::LaneSkipped { reason, .. } => lasting(Warn, format!("skipped: {reason}")),
         Event::LaneFailed { failure, .. } => lasting(Bad, format!("failed: {}", message(failure))),
-        Event::LaneRolledBack { kept, .. } if kept.is_empty() => lasting(Warn, "rolled back".to_owned()),
-        Event::LaneRolledBack { kept, .. } => lasting(Warn, format!("rolled back, kept {}", kept.join(", "))),
+        Event::LaneRolledBack { kept, point, .. } => {
+            let to = point.as_ref().map(|point| format!(" to {}", point.name)).unwrap_or_default();
+            let kept = if kept.is_empty() { String::new() } else { format!(", kept {}", kept.join(", ")) };
+            lasting(Warn, format!("rolled back{to}{kept}"))
+        }
         Event::LaneCleaned { kept, .. } if !kept.is_empty() => lasting(Warn, format!("kept {}", kept.join(", "))),
 
         Event::JobStarted { job, .. } => job_started(history, job, record.at),

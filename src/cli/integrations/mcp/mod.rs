@@ -115,7 +115,7 @@ impl Server {
 
     #[tool(
         name = "RollbackLane",
-        description = "Put one lane of a run back to where it had not begun. Its agents are stopped and what it holds is kept in snapshots first, whose refs the answer names. Only where the user asked for it. Errors: USAGE (its work is merged, and `undoMerged` is not true; the message lists what would be undone), BLOCKED, HELD (a live session works on it).",
+        description = "Put one lane of a run back to where it had not begun, or to a point of its own. Its agents are stopped and what it holds is kept in snapshots first, whose refs the answer names. Only where the user asked for it. Errors: USAGE (its work is merged, and `undoMerged` is not true; the message lists what would be undone), BLOCKED, HELD (a live session works on it).",
         annotations(
             title = "Roll a lane back",
             destructive_hint = true,
@@ -127,7 +127,8 @@ impl Server {
         self.call(move |caller| {
             let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
             let words = ["rollback", run.as_str(), "--lane", lane.as_str(), "--on-lock-conflict", "fail"];
-            let words = words.into_iter().chain(wanted.undo_merged.then_some("--yes"));
+            let to = wanted.to.iter().flat_map(|to| ["--to", to.as_str()]);
+            let words = words.into_iter().chain(to).chain(wanted.undo_merged.then_some("--yes"));
             caller.run(&words.map(str::to_owned).collect::<Vec<_>>())
         })
         .await

@@ -79,6 +79,9 @@ pub(super) struct RunStatus {
 pub(super) struct RollbackLane {
     /// The lane, as RUN/LANE.
     pub(super) task_id: String,
+    /// The point to take it back to: after_lane_start, after_lane_tests, pre_pr, a task, or a snapshot. Default: its start.
+    #[serde(default)]
+    pub(super) to: Option<String>,
     /// Whether its work may be taken out of the integration branch again, if it is merged. Only where the user said yes
     /// to that.
     #[serde(default)]

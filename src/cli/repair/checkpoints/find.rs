@@ -2,7 +2,7 @@
 
 use lanewright_model::text::{counted, shell_line};
 use lanewright_store::run_log;
-use lanewright_view::history::snapshots::{KeptSnapshot, snapshots};
+use lanewright_view::history::snapshots::snapshots;
 
 use crate::cli::args::Name;
 use crate::cli::runs::RunRecords;
@@ -27,7 +27,7 @@ pub(crate) fn named(within: &RepositoryContext, name: &str) -> Result<Found> {
         let Ok(log) = run_log::read(&directory.log()) else { continue };
         let run = RunRecords::of(run, directory, log.records);
         let all = snapshots(&run.records, None);
-        let references = all.iter().filter(|snapshot| means(name, snapshot)).map(|it| it.reference.clone());
+        let references = all.iter().filter(|snapshot| snapshot.is_called(name)).map(|it| it.reference.clone());
         let references: Vec<String> = references.collect();
         if references.len() > 1 {
             return Err(ambiguous(name, &references));
@@ -63,16 +63,6 @@ fn latest(within: &RepositoryContext, place: &str) -> Result<Found> {
         }
     }
     Err(ExitStatus::InvalidState.error(format!("{place} has no snapshot that can be read")))
-}
-
-/// The fewest digits of a commit that name it.
-const SHORTEST_PREFIX: usize = 4;
-
-fn means(name: &str, snapshot: &KeptSnapshot) -> bool {
-    let prefix = name.len() >= SHORTEST_PREFIX && snapshot.commit.as_str().starts_with(name);
-    let reference = snapshot.reference == name || snapshot.reference.strip_prefix("refs/") == Some(name);
-    let tag = snapshot.reference.strip_prefix("refs/tags/") == Some(name);
-    snapshot.name == name || reference || tag || prefix
 }
 
 fn ambiguous(name: &str, references: &[String]) -> anyhow::Error {

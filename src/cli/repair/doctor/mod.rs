@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use lanewright_engine::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, Tools, diagnose, scan};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
-use lanewright_engine::rollback::{check_worktrees, plan as rollback_plan};
+use lanewright_engine::rollback::{Asked, check_worktrees, plan as rollback_plan};
 use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
@@ -168,8 +168,9 @@ impl Doctor<'_> {
     fn check_rollback(&self, run: &RunFacts, state: &RunState) -> Result<()> {
         let (Some(started), Some(records)) = (state.started(), run.log.certain()) else { return Ok(()) };
         let executor = self.within.executor(started, state.plan())?;
-        let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), &[]);
-        let plan = rollback_plan(state, records, &[]).map_err(refused)?;
+        let everything = Asked { lanes: &[], to: None };
+        let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), everything);
+        let plan = rollback_plan(state, records, everything).map_err(refused)?;
         check_worktrees(&executor, &plan).map_err(refused)
     }
 }

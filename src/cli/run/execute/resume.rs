@@ -281,9 +281,8 @@ fn new_budget(settings: &Settings, now: Option<&RunOptions>) -> Option<Budget> {
 
 /// Why a run may not be resumed, with what to type where something can be done about it.
 fn refused(refusal: ResumeError, state: &StateDirectory) -> anyhow::Error {
-    let ResumeError::HalfRolledBack { run, lanes } = &refusal else { return refusal.into() };
-    let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
-    let words: Vec<&str> = ["rollback", run.as_str()].into_iter().chain(lanes).collect();
+    let Some(remedy) = refusal.remedy() else { return refusal.into() };
+    let words: Vec<&str> = remedy.iter().skip(1).map(String::as_str).collect();
     let hint = format!("to finish it: {}", command(state, &words));
     anyhow::Error::from(refusal).hint(hint)
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_engine::rollback::Asked;
 use lanewright_git as git;
 use lanewright_model::{LaneId, MergeMode, RunId};
 use lanewright_plan::explain;
@@ -122,7 +123,10 @@ impl<'a> Phases<'a> {
         let decided = outcome(request.intent, progress, position, rest.is_some());
         match (decided, run, rest) {
             (Outcome::RollBack, Some(run), _) => {
-                let status = rollback::roll_back(&within, &run, &request.lanes, (&request.adoption, request.consent))?;
+                let status = {
+                    let asked = Asked { lanes: &request.lanes, to: None };
+                    rollback::roll_back(&within, &run, asked, (&request.adoption, request.consent))?
+                };
                 Ok(PhaseEnd { status, next: None })
             }
             (Outcome::Resume, Some(run), _) => {

@@ -2,7 +2,6 @@
 
 use lanewright_model::event::LaneStage;
 use lanewright_model::text::shell_line;
-use lanewright_model::{LaneId, RunId};
 use lanewright_schedule::LaneEnd;
 
 use crate::at_resume::{ResumeError, check};
@@ -14,7 +13,7 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     let mut found = Vec::new();
     let records = facts.log.certain().unwrap_or_default();
     match check(&facts.run, state, records) {
-        Err(ResumeError::HalfRolledBack { run, lanes }) => found.push(rollback_unfinished(facts, run, lanes)),
+        Err(refused @ ResumeError::HalfRolledBack { .. }) => found.push(rollback_unfinished(facts, &refused)),
         Err(error @ ResumeError::NoCheckpoint(_)) => found.push(not_begun(facts, expected, &error)),
         _ if expected.done() => return found,
         _ => {}
@@ -42,11 +41,9 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     found.into_iter().map(|finding| finding.of_run(&facts.run)).collect()
 }
 
-fn rollback_unfinished(facts: &RunFacts, run: RunId, lanes: Vec<LaneId>) -> Finding {
-    let names = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
-    let finish = shell_line(["lanewright", "rollback", run.as_str()].into_iter().chain(names));
-    let evidence = ResumeError::HalfRolledBack { run, lanes: lanes.clone() }.to_string();
-    Finding::at(Kind::RollbackUnfinished, Severity::Error, &facts.log_path, evidence)
+fn rollback_unfinished(facts: &RunFacts, refused: &ResumeError) -> Finding {
+    let finish = shell_line(refused.remedy().unwrap_or_default());
+    Finding::at(Kind::RollbackUnfinished, Severity::Error, &facts.log_path, refused.to_string())
         .needs_user(format!("to finish it: {finish}"))
 }
 

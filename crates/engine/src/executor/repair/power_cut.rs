@@ -45,7 +45,7 @@ impl Executor {
                 note(self.repository.remove_dead_branch_lock(branch, outage).map(|()| Vec::new()).map_err(Into::into));
             }
         }
-        let known: HashSet<CommitId> = records.iter().filter_map(|record| head_in(&record.event)).collect();
+        let known: HashSet<CommitId> = records.iter().flat_map(|record| heads_in(&record.event)).collect();
         for (lane, branch, head) in &heads {
             // The branches of a merged lane are deleted one after the other.
             let make = state.lane(*lane).is_left_to_do();
@@ -120,14 +120,17 @@ impl Executor {
     }
 }
 
-/// Where an event says that a branch of a lane or an agent stands.
-fn head_in(event: &Event) -> Option<CommitId> {
+/// Where an event says that branches of a lane and its agents stand.
+fn heads_in(event: &Event) -> Vec<CommitId> {
     match event {
-        Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => Some(base.clone()),
-        Event::WorktreeOpened { worktree, .. } => Some(worktree.head.clone()),
+        Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => vec![base.clone()],
+        Event::WorktreeOpened { worktree, .. } => vec![worktree.head.clone()],
         Event::WorkCommitted { head, .. } | Event::AgentMerged { head, .. } | Event::AgentReset { head, .. } => {
-            Some(head.clone())
+            vec![head.clone()]
         }
-        _ => None,
+        Event::LaneRolledBack { point: Some(point), .. } => {
+            point.worktrees.iter().map(|opened| opened.worktree.head.clone()).collect()
+        }
+        _ => Vec::new(),
     }
 }

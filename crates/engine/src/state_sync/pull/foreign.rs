@@ -152,7 +152,12 @@ mod tests {
             Event::GateAnswered { lane: id(), gate, approved: true, message: String::new() },
             Event::LaneMoved { lane: id(), from, to },
             Event::LaneSkipped { lane: id(), reason: String::new() },
-            Event::LaneRolledBack { lane: id(), integration: None, kept: vec!["refs/heads/main".to_owned()] },
+            Event::LaneRolledBack {
+                lane: id(),
+                integration: None,
+                kept: vec!["refs/heads/main".to_owned()],
+                point: None,
+            },
         ];
         for event in events {
             assert!(refused(FILE, SNAPSHOT, event.clone()).is_some(), "{event:?}");

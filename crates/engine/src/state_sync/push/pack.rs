@@ -151,6 +151,7 @@ fn write(
 }
 
 fn apply_all(source: &Source, state: &mut RunState, records: &[Record]) -> Result<()> {
+    state.expect(records);
     for record in records {
         let fault = |fault| unreadable(source, format!("line {} of its log: {fault}", record.seq));
         state.apply(record).map_err(fault)?;
@@ -172,7 +173,9 @@ impl ReplayedLog {
         let mut log = self.log.read(&source.directory.log())?;
         let plan = regular_file::read(source.directory.plan());
         let plan = plan.map_err(|error| unreadable(source, format!("its plan: {error}")))?;
-        if log.continues && plan != self.plan {
+        // What a lane is taken back to may be among the records that were read before.
+        let returns = |record: &Record| matches!(record.event, Event::LaneRolledBack { point: Some(_), .. });
+        if log.continues && (plan != self.plan || log.added.iter().any(returns)) {
             self.log = DurableLog::default();
             log = self.log.read(&source.directory.log())?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lanewright_model::event::Event;
+use lanewright_model::event::{Event, LanePoint};
 use lanewright_model::{
     Agent, AgentName, CommitId, Failure, FailureKind, JobId, Lane, RetryLevel, Round, TaskId, Timestamp,
 };
@@ -303,6 +303,17 @@ impl Attempts {
     /// Gives a lane that had ended its rounds of rework again.
     pub(super) fn reset_rework(&mut self) {
         self.rework = Rework::default();
+    }
+
+    /// The lane is back at a point of its own: nothing runs, and what had failed by then is tried again with a fresh count.
+    pub(super) fn return_to(&mut self, point: &LanePoint, plan: &Lane) {
+        self.running.clear();
+        self.reset_rework();
+        for (at, worker) in self.agents.iter_mut().enumerate() {
+            let holder = (!plan.shares_worktree(at)).then_some(&plan.agents[at].name);
+            let opened = point.worktrees.iter().find(|opened| opened.agent.as_ref() == holder);
+            worker.return_to(point, opened);
+        }
     }
 
     /// Another life of the run. `agent_first`: also where a gate failed, which a resume runs again before an agent works.

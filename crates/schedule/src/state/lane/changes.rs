@@ -1,6 +1,6 @@
 //! Changes of a lane that concern several of its parts.
 
-use lanewright_model::event::{LaneStage, Reading, Worktree};
+use lanewright_model::event::{LanePoint, LaneStage, Reading, Worktree};
 use lanewright_model::{
     Approval, CommitId, Failure, HumanGate, JobExit, JobId, JobRole, Lane, Round, Stage, TaskKind, Timestamp,
 };
@@ -36,6 +36,25 @@ impl LaneState {
         let proposal = std::mem::take(&mut self.proposal).after_rollback();
         let placement = std::mem::take(&mut self.placement).after_rollback();
         *self = Self { proposal, placement, ..Self::new(plan, missing) };
+    }
+
+    /// After a rollback: the lane as it was at the `point`, `then`, in the worktrees that were opened for it. What ran, or
+    /// had failed, is done again.
+    pub(crate) fn return_to(&mut self, point: &LanePoint, then: Self, plan: &Lane, at: Timestamp) {
+        let (missing, proposal) = (self.missing, std::mem::take(&mut self.proposal));
+        let placement = std::mem::take(&mut self.placement);
+        *self = Self { missing, proposal, placement, end: None, stopping: None, failure: None, ..then };
+        (self.interrupted, self.rolling_back) = (false, false);
+        self.work.return_to(point);
+        self.attempts.return_to(point, plan);
+        self.validation.start_again();
+        self.merge.start_again();
+        // It gets in the queue again.
+        self.checkpoints.remove(&Stage::PrePr);
+        self.approvals.forget_rejections();
+        self.no_progress.forget_all();
+        self.clock.begin_rollback(at);
+        self.clock.restart(at);
     }
 
     /// Its worktree is opened again on another machine.

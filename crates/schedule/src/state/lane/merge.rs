@@ -39,6 +39,11 @@ impl Merge {
         self.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved });
     }
 
+    /// Nothing of it is merged or about to be.
+    pub(super) fn start_again(&mut self) {
+        (self.staged, self.merged) = (None, None);
+    }
+
     /// The merge that was made is not to be published.
     pub(super) fn drop_staged(&mut self) -> Option<StagedMerge> {
         self.staged.take()

@@ -48,6 +48,13 @@ impl Validation {
         self.changes = Some((head.clone(), changes));
     }
 
+    /// What has not passed on the lane's branch is done again. Nothing is merged.
+    pub(super) fn start_again(&mut self) {
+        self.tests.start_again();
+        self.merged_tests = Gate::Due;
+        self.must_haves.take_if(|(_, verdicts)| any_broken(verdicts));
+    }
+
     /// What failed is tried again.
     pub(crate) fn retry(&mut self) {
         self.tests.retry();

@@ -1,7 +1,7 @@
 //! What a lane has in the repository: its branch, its worktree and the refs of its snapshots.
 
 use lanewright_model::CommitId;
-use lanewright_model::event::Worktree;
+use lanewright_model::event::{LanePoint, Worktree};
 
 use crate::state::gate::Gate;
 
@@ -42,6 +42,15 @@ impl Work {
     pub(super) fn reset(&mut self, base: &CommitId) {
         self.base = Some(base.clone());
         self.set_head(base);
+    }
+
+    /// The lane is back at a point of its own.
+    pub(super) fn return_to(&mut self, point: &LanePoint) {
+        let opened = point.worktrees.iter().find(|opened| opened.agent.is_none());
+        self.base = Some(point.base.clone());
+        self.head = self.head.as_ref().map(|head| point.now(head));
+        self.worktree = opened.map(|opened| opened.worktree.clone());
+        self.setup = Gate::Due;
     }
 
     pub(super) fn close(&mut self) {

@@ -112,7 +112,7 @@ pub(super) fn of_lane(
     let git = git_of(work_of(lane));
     let (status, notes) = match &lane.ending {
         _ if lane.is_half_rolled_back => {
-            let finish = shell_line(commands.rollback([&lane.id]));
+            let finish = shell_line(commands.rollback_to([&lane.id], lane.point.as_deref()));
             (Some(CheckpointStatus::Blocked), format!("its rollback is not finished: {finish}"))
         }
         Some(Ending::Failed(failure)) => {
@@ -166,8 +166,11 @@ fn status_and_notes(
             (Some(Blocked), question.unwrap_or_default())
         }
         (LaneState::Merged | LaneState::Proposed, _) => (Some(Complete), merged(history, lane)),
-        (LaneState::RolledBack, _) if lane.kept.is_empty() => (Some(RolledBack), "rolled back".to_owned()),
-        (LaneState::RolledBack, _) => (Some(RolledBack), format!("rolled back; kept {}", lane.kept.join(", "))),
+        (LaneState::RolledBack, _) => {
+            let to = lane.point.as_ref().map(|point| format!(" to {point}")).unwrap_or_default();
+            let kept = if lane.kept.is_empty() { String::new() } else { format!("; kept {}", lane.kept.join(", ")) };
+            (Some(RolledBack), format!("rolled back{to}{kept}"))
+        }
         (LaneState::Skipped, _) => {
             let reason = lane.left_out.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("a person skipped it");
             let back = shell_line(commands.rollback([&lane.id]));

@@ -180,7 +180,7 @@ fn a_resume_brings_back_what_the_record_was() {
 fn rollback_marks_only_records_of_its_lane() {
     let story = Story::begun().opened(LANE, 1).opened("SL-2", 3).merged(LANE, 'd');
     let before = written(&story).len();
-    let story = story.then(Event::LaneRolledBack { lane: lane(LANE), integration: None, kept: vec![] });
+    let story = story.then(Event::LaneRolledBack { lane: lane(LANE), integration: None, kept: vec![], point: None });
     let marked = &written(&story)[before..];
     assert_eq!(marked.len(), 3);
     assert!(
@@ -285,7 +285,7 @@ fn red_final_gate_fails_the_phase() {
 #[test]
 fn rolled_back_lane_that_waits_again_is_ready() {
     let story = Story::begun().opened(LANE, 1);
-    let story = story.then(Event::LaneRolledBack { lane: lane(LANE), integration: None, kept: vec![] });
+    let story = story.then(Event::LaneRolledBack { lane: lane(LANE), integration: None, kept: vec![], point: None });
     use CheckpointStatus::{Ready, RolledBack};
     let stages = [Stage::BeforeLaneStart, Stage::AfterLaneStart];
     assert_eq!(file(&story), stages.map(|stage| (stage, RolledBack)));

@@ -89,7 +89,7 @@ fn an_agent_with_tasks_left_is_not_complete() {
 
 #[test]
 fn retries_are_counted_and_outlive_a_rollback() {
-    let rolled_back = Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: vec![] };
+    let rolled_back = Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: vec![], point: None };
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3).retried("SL-1", 2, 3).then(rolled_back);
     let engineer = &task_of(&story).agents[&agent("engineer")];
     assert_eq!((engineer.retry_count, engineer.status.as_str()), (2, "MISSING"));

@@ -88,7 +88,7 @@ fn annotations_have_locations() {
         })
         .blocked("SL-1", "main is checked out in /repo and dirty")
         .then(stop)
-        .then(Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept });
+        .then(Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept, point: None });
     insta::assert_snapshot!(told(&story), @r#"
     12:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
     12:00:01 SL-1: merge conflict [src/a.rs]

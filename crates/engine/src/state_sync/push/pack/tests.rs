@@ -278,7 +278,8 @@ fn existing_snapshots_of_the_log_are_packed() {
         run.journal.append(at(1), &taken(reason)).unwrap();
     }
     run.journal.append(at(1), &taken(SnapshotReason::Stop)).unwrap();
-    let rolled_back = Event::LaneRolledBack { lane: lane.clone(), integration: None, kept: reasons.map(name).to_vec() };
+    let rolled_back =
+        Event::LaneRolledBack { lane: lane.clone(), integration: None, kept: reasons.map(name).to_vec(), point: None };
     run.journal.append(at(2), &rolled_back).unwrap();
     run.note(1);
     let manifest = packer.pack(&run.source).unwrap().manifest;
