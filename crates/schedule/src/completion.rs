@@ -1,8 +1,10 @@
 //! Which agents of a round are complete (seed 003, Recovery Procedure 2).
 
 use std::fmt;
+use std::time::Duration;
 
 use lanewright_model::text::counted;
+use lanewright_model::time::short;
 use lanewright_model::{AgentName, Failure, FailureKind, Lane, Round};
 
 use crate::state::agent::{AgentState, AgentStep};
@@ -17,8 +19,10 @@ pub enum Standing {
     /// It ran out of time, or gave no sign of life for too long.
     Timeout(String),
     Working(String),
-    /// It was never begun.
-    Missing,
+    /// Its attempt has run for that long.
+    Running(Duration),
+    /// It was never begun, or its `status.json` is gone.
+    Missing(String),
     /// What it says of itself makes no sense.
     Unknown(String),
 }
@@ -48,7 +52,7 @@ impl fmt::Display for Completion {
         let complete = count(|standing| *standing == Standing::Complete);
         let errors = count(|standing| matches!(standing, Standing::Error(_) | Standing::Unknown(_)));
         let timeouts = count(|standing| matches!(standing, Standing::Timeout(_)));
-        let missing = count(|standing| *standing == Standing::Missing);
+        let missing = count(|standing| matches!(standing, Standing::Missing(_)));
         let all = self.agents.len();
         let (errors, timeouts) = (counted(errors, "error"), counted(timeouts, "timeout"));
         write!(f, "{complete}/{all} complete, {errors}, {timeouts}, {missing} missing")
@@ -62,9 +66,18 @@ impl fmt::Display for Standing {
             Self::Error(what) => write!(f, "ERROR - {what}"),
             Self::Timeout(what) => write!(f, "TIMEOUT - {what}"),
             Self::Working(what) => write!(f, "WORKING - {what}"),
-            Self::Missing => f.write_str("MISSING - it was never begun"),
+            Self::Running(age) => write!(f, "WORKING for {}", in_minutes(*age)),
+            Self::Missing(why) => write!(f, "MISSING - {why}"),
             Self::Unknown(what) => write!(f, "UNKNOWN - {what}"),
         }
+    }
+}
+
+/// `12m`, as the seed shows it; below a minute `34s`.
+fn in_minutes(age: Duration) -> String {
+    match age.as_secs() / 60 {
+        0 => short(age),
+        minutes => format!("{minutes}m"),
     }
 }
 
@@ -77,7 +90,7 @@ fn standing(worker: &AgentState) -> Standing {
         | AgentStep::Salvaging(_, Some(failure)) => failed(failure),
         AgentStep::Retrying(_) if let Some(past) = worker.past.last() => failed(&past.failure),
         AgentStep::Blocked(reason) => Standing::Error(reason.clone()),
-        AgentStep::Ready if worker.attempt == 0 => Standing::Missing,
+        AgentStep::Ready if worker.attempt == 0 => Standing::Missing("it was never begun".to_owned()),
         _ => Standing::Working("its work is not taken yet".to_owned()),
     }
 }

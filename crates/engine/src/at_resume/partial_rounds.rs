@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
+use lanewright_model::{Agent, ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
 use lanewright_programs::process::{self, Heartbeat, Observation};
 use lanewright_schedule::{AgentStep, Completion, RunState, Standing};
 use lanewright_store::lane_files::{self, AgentStatus};
@@ -30,12 +30,27 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
                         said.map(|since| awake_since(since, heartbeat, now))
                     }
                 };
-                *standing = classify(&seen, status.as_ref(), silent);
+                let age = process::started_at(&run.job(job)).map(|since| awake_since(since, heartbeat, now));
+                *standing = classify(&seen, status.as_ref(), silent, age);
+            }
+            let worker = &state.lane(lane).agents()[agent];
+            if *standing != Standing::Complete
+                && worker.attempt > 0
+                && lost_status(state, &plan.id, &plan.agents[agent])
+            {
+                *standing = Standing::Missing(format!("its status.json is gone; else it would be {standing}"));
             }
         }
         (!completion.is_complete()).then(|| (plan.id.clone(), round, completion))
     };
     state.plan().indices().filter(begun).filter_map(of_lane).collect()
+}
+
+/// Whether the `status.json` of an agent that was started is gone from its lane's directory, which is there.
+fn lost_status(state: &RunState, lane: &LaneId, agent: &Agent) -> bool {
+    let Some(started) = state.started() else { return false };
+    let directory = LaneDirectory::new(&started.options.worktree_root, &started.run_id, lane);
+    directory.task_file().exists() && !directory.status_file(&agent.name).exists()
 }
 
 fn observe(state: &RunState, run: &RunDirectory, job: &JobId) -> Option<(Observation, Option<AgentStatus>)> {
@@ -56,8 +71,13 @@ fn awake_since(then: Timestamp, heartbeat: Option<Heartbeat>, now: Timestamp) ->
 }
 
 /// The seed's table. An exit takes precedence over what the agent wrote: `COMPLETE` with exit code 1 is an error. `silent`:
-/// how long ago the agent, or its supervisor for it, gave a sign of life.
-fn classify(seen: &Observation, status: Option<&AgentStatus>, silent: Option<Duration>) -> Standing {
+/// how long ago the agent, or its supervisor for it, gave a sign of life; `age`: how long it has run.
+fn classify(
+    seen: &Observation,
+    status: Option<&AgentStatus>,
+    silent: Option<Duration>,
+    age: Option<Duration>,
+) -> Standing {
     let word = status.map(|status| status.report.status.as_str()).unwrap_or_default();
     let fault = status.map(|status| status.report.fault.as_str()).filter(|fault| !fault.is_empty());
     match seen {
@@ -80,9 +100,9 @@ fn classify(seen: &Observation, status: Option<&AgentStatus>, silent: Option<Dur
                 Standing::Timeout(format!("no sign of life for {} minutes", silent.as_secs() / 60))
             }
             (Some(fault), _) => Standing::Unknown(fault.to_owned()),
-            _ => Standing::Working("it still runs".to_owned()),
+            _ => age.map_or_else(|| Standing::Working("it still runs".to_owned()), Standing::Running),
         },
-        Observation::Planned | Observation::Absent => Standing::Missing,
+        Observation::Planned | Observation::Absent => Standing::Missing("it was never begun".to_owned()),
     }
 }
 
@@ -112,7 +132,7 @@ mod tests {
     fn of(seen: Observation, status: Option<AgentStatus>) -> String {
         let silent = status.as_ref().and_then(|status| status.updated_at);
         let silent = silent.map(|since| Timestamp::from_unix_millis(NOW).since(since));
-        let text = classify(&seen, status.as_ref(), silent).to_string();
+        let text = classify(&seen, status.as_ref(), silent, None).to_string();
         text.split(" - ").next().unwrap_or_default().to_owned()
     }
 

@@ -43,6 +43,11 @@ pub fn heartbeat(job_directory: &Path) -> Option<Heartbeat> {
     JobFiles::at(job_directory).read("heartbeat").ok().flatten()
 }
 
+/// When the supervisor of the job in `job_directory` began it, if it did.
+pub fn started_at(job_directory: &Path) -> Option<Timestamp> {
+    JobFiles::at(job_directory).marker().ok().flatten().map(|marker| marker.started_at)
+}
+
 /// What `supervisor.json` holds. That the file exists means: the job was begun and is never begun again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Marker {

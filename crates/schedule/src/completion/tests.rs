@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use lanewright_model::Timestamp;
 use lanewright_model::event::SnapshotReason;
 
@@ -27,7 +29,7 @@ fn standing_follows_agent_step() {
     assert_eq!(standing(AgentStep::Blocked("why".into()), 1), error);
     let salvaging = AgentStep::Salvaging(SnapshotReason::Failure, Some(failed(FailureKind::Crash)));
     assert_eq!(standing(salvaging, 1), error);
-    assert_eq!(standing(AgentStep::Ready, 0), Standing::Missing);
+    assert_eq!(standing(AgentStep::Ready, 0), Standing::Missing("it was never begun".into()));
     assert_eq!(standing(AgentStep::Ready, 1), working);
     assert_eq!(standing(AgentStep::Retrying(Timestamp::from_unix_millis(0)), 0), working);
 }
@@ -45,13 +47,16 @@ fn a_round_is_complete_when_all_of_it_is() {
         (Standing::Unknown(why()), "UNKNOWN - why"),
         (Standing::Timeout(why()), "TIMEOUT - why"),
         (Standing::Working(why()), "WORKING - why"),
-        (Standing::Missing, "MISSING - it was never begun"),
+        (Standing::Running(Duration::from_secs(59)), "WORKING for 59s"),
+        (Standing::Running(Duration::from_secs(12 * 60 + 59)), "WORKING for 12m"),
+        (Standing::Running(Duration::from_secs(125 * 60)), "WORKING for 125m"),
+        (Standing::Missing(why()), "MISSING - why"),
     ];
     for (standing, words) in &all {
         assert_eq!(standing.to_string(), *words);
     }
     let mixed = of(&all.map(|(standing, _)| standing));
-    assert_eq!(mixed.to_string(), "1/6 complete, 2 errors, 1 timeout, 1 missing");
+    assert_eq!(mixed.to_string(), "1/9 complete, 2 errors, 1 timeout, 1 missing");
     assert!(!mixed.is_complete());
     assert!(of(&[Standing::Complete, Standing::Complete]).is_complete());
 }

@@ -133,8 +133,12 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
         && plan.round(round).all(at_rest)
         && let Some(end) = plan.round(round).find_map(|agent| attempts.end_of(plan, agent))
     {
-        let message = format!("{} agents: {}", round.word(), Completion::of(lane_state, plan, round));
-        deciding.note(Event::Noted { lane: Some(plan.id.clone()), message });
+        let completion = Completion::of(lane_state, plan, round);
+        // Of a single agent the end says it all.
+        if completion.agents.len() > 1 {
+            let message = format!("{} agents: {completion}", round.word());
+            deciding.note(Event::Noted { lane: Some(plan.id.clone()), message });
+        }
         deciding.note(end);
     }
 }
