@@ -24,6 +24,7 @@ pub use fast::libgit2::trailers_of;
 pub use history::blockers::{Blockers, tracked_changes_where_checked_out};
 pub use history::bundle::{Bundle, write_bundle};
 pub use history::commit::{CommitRequest, Committed, commit_all, commit_paths, message};
+pub use history::identity::{fallback_identity, lacks_identity};
 pub use history::integrate::{Integrated, Integration, integrate};
 pub use history::merge::{Merge, Revert, make_again, merge, revert};
 pub use history::moved_branches::first_stale_checkout;
@@ -45,7 +46,7 @@ pub use query::generated_files::{
 pub use query::head::{Head, head_of};
 pub use query::show::FileChange;
 pub use query::status::refuse_unreadable;
-pub use query::status::uncommitted as uncommitted_paths;
+pub use query::status::{uncommitted as uncommitted_paths, untracked_below};
 pub use recovery::branches::{Rebuilt, is_checked_out, is_on_branch};
 pub use recovery::claims::ClaimFound;
 pub use recovery::lost_objects::{

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use lanewright_agents::prompt::{self, CommitValues};
 use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use lanewright_model::event::{Event, Idle, Worktree};
-use lanewright_model::ownership::{Ownership, is_prohibited};
-use lanewright_model::text::headline;
-use lanewright_model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
+use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY, is_prohibited};
+use lanewright_model::text::{headline, listed};
+use lanewright_model::{CommitId, Failure, FailureKind, Lane, LaneIndex, Round, TaskId};
 use lanewright_schedule::{RestartFrom, RunState};
+
+/// How many files a note names.
+const FILES: usize = 5;
 
 use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
@@ -99,7 +102,7 @@ impl Executor {
         let mut trailers = self.trailers(&id);
         trailers.extend([("Agent", name.as_str()), ("Task", task.id.as_str())]);
         let message = match &self.plan.commit_message {
-            None => format!("{id}: {subject}"),
+            None => work_message(plan, (name.as_str(), task.id.as_str()), &subject),
             Some(template) => {
                 let files =
                     if template.contains("files") { git::uncommitted_paths(&worktree.path)? } else { Vec::new() };
@@ -123,8 +126,9 @@ impl Executor {
         let owns = Ownership::allowed_to(plan).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
         let mut prohibited: Vec<String> =
             changed.iter().filter(|path| is_prohibited(path) || !owns.allows(path)).cloned().collect();
-        prohibited.extend(self.repository.embedded_repositories(start, &committed.head)?);
-        prohibited.extend(committed.embedded);
+        let inner =
+            self.repository.embedded_repositories(start, &committed.head)?.into_iter().chain(committed.embedded);
+        prohibited.extend(inner.map(|path| format!("{path}/.git")));
         let counts = |paths: &[String]| paths.iter().any(|path| !self.is_tracking(path));
         let idle = if !plan.must_change_files(agent) {
             Idle::No
@@ -138,8 +142,17 @@ impl Executor {
         } else {
             Idle::No
         };
+        let mut events = Vec::new();
+        let state_files = git::untracked_below(&worktree.path, RUN_LOG_DIRECTORY)?;
+        if !state_files.is_empty() {
+            let names = listed(&state_files, FILES);
+            events.push(
+                self.note(lane, format!("state files that {name} left in its worktree are not committed: {names}")),
+            );
+        }
         let (agent, head) = (name.clone(), committed.head);
-        Ok(vec![Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle }])
+        events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle });
+        Ok(events)
     }
 
     pub(super) fn merge_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
@@ -299,5 +312,39 @@ fn mistake_of_agent(error: GitError) -> Result<String, GitError> {
             Ok(error.with_remedy())
         }
         error => Err(error),
+    }
+}
+
+/// What was done: the titles of the lane and of the task, each once.
+fn work_message(lane: &Lane, (agent, task): (&str, &str), subject: &str) -> String {
+    let id = lane.id.as_str();
+    let title = lane.name.as_deref().map(|name| headline(name, 60)).filter(|title| title != id && !title.is_empty());
+    let what = (![id, title.as_deref().unwrap_or_default()].contains(&subject)).then_some(subject);
+    match (title, what) {
+        (Some(title), Some(what)) => format!("{id} {title}: {what}"),
+        (Some(title), None) => format!("{id}: {title}"),
+        (None, Some(what)) => format!("{id}: {what}"),
+        (None, None) => format!("{id}: task {task} by {agent}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lanewright_model::testing::plan;
+
+    use super::*;
+
+    #[test]
+    fn commit_names_lane_and_task_once() {
+        let lane = plan(&[("MUL", &[], &[])]).lanes[0].clone();
+        let message = |name: Option<&str>, subject: &str| {
+            let lane = Lane { name: name.map(str::to_owned), ..lane.clone() };
+            work_message(&lane, ("engineer", "1"), subject)
+        };
+        assert_eq!(message(None, "MUL"), "MUL: task 1 by engineer");
+        assert_eq!(message(Some("MUL"), "MUL"), "MUL: task 1 by engineer");
+        assert_eq!(message(Some("Multiplication"), "Multiplication"), "MUL: Multiplication");
+        assert_eq!(message(None, "Write mul()"), "MUL: Write mul()");
+        assert_eq!(message(Some("Multiplication"), "Write mul()"), "MUL Multiplication: Write mul()");
     }
 }

@@ -27,6 +27,20 @@ pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
     Ok(git.variable("GIT_COMMITTER_NAME", NAME).variable("GIT_COMMITTER_EMAIL", EMAIL).run()?)
 }
 
+/// In whose name commits are made where none is configured: `NAME <ADDRESS>`.
+pub fn fallback_identity() -> String {
+    format!("{NAME} <{EMAIL}>")
+}
+
+/// Whether commits are made in Lanewright's name, because git knows neither a name nor an address of the user's.
+pub fn lacks_identity(repository: &Repository) -> bool {
+    if repository.configured_identity().is_some() {
+        return false;
+    }
+    let git = repository.git().configured("user.useConfigOnly=true").args(["var", "GIT_COMMITTER_IDENT"]);
+    git.attempt().is_ok_and(|output| !output.status.success())
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Author {
     pub(crate) name: String,

@@ -117,6 +117,15 @@ pub(crate) fn untracked(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(nul_separated(&listing).map(<[u8]>::to_vec).collect())
 }
 
+/// The files below `directory` of `worktree` that are not tracked, ignored ones included.
+pub fn untracked_below(worktree: &Path, directory: &str) -> Result<Vec<String>> {
+    if worktree.join(directory).symlink_metadata().is_err() {
+        return Ok(Vec::new());
+    }
+    let git = Git::new(worktree).reading_only().args(["ls-files", "-z", "--others", "--", directory]);
+    Ok(git.paths()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

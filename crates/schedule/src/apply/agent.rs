@@ -1,7 +1,9 @@
 //! Folding events into the agents of a lane.
 
 use lanewright_model::event::{Event, Idle, SnapshotReason};
+use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::plan::{OwnershipRule, RetryFrom};
+use lanewright_model::text::listed;
 use lanewright_model::{
     Agent, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
 };
@@ -114,8 +116,7 @@ impl<'a> Worker<'a> {
     fn objection(&self, prohibited: &[String], idle: Idle) -> Option<Failure> {
         let (worker, plan) = (&self.state.agents()[self.at], self.agent_plan());
         if !prohibited.is_empty() {
-            let failure = Failure::new(FailureKind::Ownership, "changed files outside `owns`");
-            return Some(Failure { paths: prohibited.to_vec(), ..failure });
+            return Some(prohibited_failure(prohibited));
         }
         let writes = self.lane.ownership != OwnershipRule::Nothing;
         if writes && worker.claims_missing_work(plan.tasks.len()) {
@@ -270,6 +271,26 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 }
+
+/// What the agent may not leave behind: repositories, which git would store as links to commits that are nowhere else,
+/// state files, and files that are not its own.
+fn prohibited_failure(paths: &[String]) -> Failure {
+    let (inner, files): (Vec<String>, Vec<String>) = paths.iter().cloned().partition(|path| path.ends_with("/.git"));
+    let (state, foreign): (Vec<String>, Vec<String>) =
+        files.into_iter().partition(|path| path.starts_with(RUN_LOG_DIRECTORY));
+    let named = |what: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("{what}: {}", listed(paths, NAMED)));
+    let inner_what = if inner.len() == 1 { "a repository" } else { "repositories" };
+    let parts = [
+        named(&format!("{inner_what} inside the worktree"), &inner),
+        named("state files of Lanewright", &state),
+        (!foreign.is_empty()).then(|| "changed files outside `owns`".to_owned()),
+    ];
+    let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Failure { paths: foreign, ..Failure::new(FailureKind::Ownership, message) }
+}
+
+/// How many repositories or files are named.
+const NAMED: usize = 5;
 
 #[cfg(test)]
 #[path = "agent_tests.rs"]

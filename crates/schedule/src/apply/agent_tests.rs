@@ -7,7 +7,14 @@ use crate::sample_plans::{commit, lane, plan};
 
 fn taken(reason: SnapshotReason, reference: &str) -> Event {
     let agent = Some(AgentName::new("engineer").unwrap());
-    Event::SnapshotTaken { lane: id(), agent, reason, commit: commit(1), reference: reference.to_owned() }
+    Event::SnapshotTaken {
+        lane: id(),
+        agent,
+        reason,
+        commit: commit(1),
+        reference: reference.to_owned(),
+        unchanged: false,
+    }
 }
 
 fn id() -> LaneId {
@@ -74,6 +81,18 @@ fn work_outside_owns_is_refused() {
     };
     let AgentStep::Judging(failure) = committed(&["x", "y"], plain()) else { panic!("it passed") };
     assert_eq!((failure.kind, failure.paths), (FailureKind::Ownership, vec!["x".to_owned(), "y".to_owned()]));
+    for (paths, message, outside) in [
+        (&["c/.git"][..], "a repository inside the worktree: c/.git", 0),
+        (
+            &["x", "c/.git", "d/.git"],
+            "repositories inside the worktree: c/.git, d/.git; changed files outside `owns`",
+            1,
+        ),
+        (&[".claude/ai-dev-kit/run-logs/r1/x"], "state files of Lanewright: .claude/ai-dev-kit/run-logs/r1/x", 0),
+    ] {
+        let AgentStep::Judging(failure) = committed(paths, plain()) else { panic!("it passed") };
+        assert_eq!((failure.message.as_str(), failure.paths.len()), (message, outside));
+    }
     let AgentStep::Judging(failure) = committed(&[], plain()) else { panic!("it passed") };
     assert_eq!(failure.kind, FailureKind::Report);
     let reads_only = Lane { ownership: OwnershipRule::Nothing, ..plain() };
