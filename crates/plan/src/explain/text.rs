@@ -17,7 +17,12 @@ impl fmt::Display for Explanation {
         self.title.iter().try_for_each(|title| write!(f, ": {}", visible_line(title)))?;
         writeln!(f, "\n{}", self.summary())?;
         self.lanes.iter().try_for_each(|lane| write!(f, "\n{lane}"))?;
-        writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), exact(self.critical_time))?;
+        writeln!(
+            f,
+            "\ncritical path  {} (at most {})",
+            joined(&self.critical_path, " -> "),
+            exact(self.critical_time)
+        )?;
         for (one, other) in self.exclusions.iter().filter(|pair| self.sequence_of(pair).is_none()) {
             writeln!(f, "kept apart     {one}, {other}")?;
         }

@@ -124,7 +124,7 @@ settings! {
     merge: MergeChoice { value::choice, flags ["--merge"], default "local" = |_| MergeChoice::Local }
     /// The template of messages of commits that are made of agents' work.
     commit_message: Option<String> {
-        some(value::commit_message), default "the lane's id and the task's name" = |_| None
+        some(value::commit_message), default "the lane's id, and the titles of the lane and the task" = |_| None
     }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {

@@ -337,7 +337,7 @@ fn explanation_shows_derived_facts() {
       agent agent  $ ./write-docs.sh
         task 1, at most 30m
 
-    critical path  SL-SCHEMA -> SL-API (2h 53m)
+    critical path  SL-SCHEMA -> SL-API (at most 2h 53m)
     kept apart     SL-SCHEMA, SL-DOCS
     after a task   $ cargo check
     after a merge  $ cargo test
@@ -404,7 +404,7 @@ fn explanation_shows_derived_facts() {
         task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
-    critical path  first -> between -> last (1h 30m)
+    critical path  first -> between -> last (at most 1h 30m)
     kept apart     apart, apart-too
     shared files   first (src/**), last (src/main.rs), for example src/main.rs
     shared files   apart (docs/**), apart-too (docs/index.md), for example docs/index.md
