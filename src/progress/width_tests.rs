@@ -39,7 +39,7 @@ fn end(story: Story, width: u16) -> String {
     let story = story.finished(lanewright_model::event::RunOutcome::Failed, 1);
     let (history, program) = (titled(&story.records), program());
     let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
-    ending(&summary, &program, width.into(), Styles::plain())
+    ending(&summary, &program, &|_| Vec::new(), width.into(), Styles::plain())
 }
 
 /// Commands are not cut: they are there to be copied.

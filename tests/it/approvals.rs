@@ -115,7 +115,9 @@ fn approval_shows_change_size_and_diff_command() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt; echo b >> README.md'\n");
     let ended = env.execute(&[]).exits(3);
-    ended.says(&["L: waits for your approval of its changes: 2 files changed, +2 -0 (lanewright diff r1 L)\n"]);
+    let head = env.git(&["rev-parse", "--short=10", "lane/P1/L"]);
+    let said = "L: waits for your approval of its changes: 2 files changed, +2 -0";
+    ended.says(&[&format!("{said}, at commit {head} (lanewright diff r1 L)\n")]);
     let status = env.lanewright(&["status"]).exits(0).stdout;
     assert!(status.contains("of its changes: 2 files changed, +2 -0"), "{status}");
     let measured = env.events("changes_measured");

@@ -70,7 +70,7 @@ fn unknown_failure_is_retried_once_then_escalated() {
     let ended = env.execute(&["--max-parallel", "1"]).exits(1);
     ended.says(&["  gibberish\n  lanewright status r1 L\n"]);
     let page = env.lanewright(&["status", "r1", "L"]).exits(0).stdout;
-    for said in ["| gibberish", "output.log", "Lane L needs a decision.", "What you can do:"] {
+    for said in ["| gibberish", "output.log", "Lane L needs a decision.", "Options:"] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
     // Who comes in while the first one fixes it changes nothing about that one try.

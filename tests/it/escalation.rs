@@ -17,7 +17,13 @@ fn only_incomplete_agents_of_a_round_run_again() {
     let ended = env.execute(&[]).exits(1).says(&["1/3 complete, 1 error, 1 timeout, 0 missing"]);
     ended.says(&["lanewright status r1 L", "lanewright resume r1", "lanewright rollback r1 --lane L"]);
     let page = env.lanewright(&["status", "L"]).exits(0).stdout;
-    for said in ["Reason: ", "Stage: ", "Attempts: ", "Impact: M depends on it", "lanewright rollback r1 --lane L"] {
+    for said in [
+        "Issue: ",
+        "Current State: ",
+        "Recovery Attempts: ",
+        "Impact: M depends on it",
+        "lanewright rollback r1 --lane L",
+    ] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
     let kept = env.read("repo/.claude/ai-dev-kit/run-logs/r1/escalations.md");

@@ -52,7 +52,7 @@ fn last_different_attempt_is_not_counted_as_retry() {
     let retries = status_json["lanes"][0]["retries"].as_array().expect("retries");
     let levels: Vec<&Value> = retries.iter().map(|retry| &retry["level"]).collect();
     assert_eq!(levels, ["retry", "rollback"]);
-    assert_eq!(ended.stderr.matches("retry 1 of 1").count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("L agent: retry 1 of 1").count(), 1, "{}", ended.stderr);
     let page = env.lanewright(&["status", "r1", "L"]).exits(0).stdout;
     assert!(page.contains("(agent: retry 1 of 1, then a different approach)"), "{page}");
     let junit = env.lanewright(&["report", "r1", "--format", "junit"]).exits(0).stdout;

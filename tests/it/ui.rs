@@ -75,7 +75,7 @@ fn killed_run_is_resumed_from_the_ui_in_the_background() {
     terminal.wait_for("running");
     assert!(!terminal.is_whole() && !terminal.text().contains("not active"));
     run.kill();
-    terminal.wait_for(&format!("not active, resume: lanewright resume {RUN}"));
+    terminal.wait_for("not active; R resumes it");
     terminal.press("R");
     terminal.wait_for("resume: the run continues");
     // Signals end it in order.

@@ -149,3 +149,23 @@ fn l50_each_task_is_begun_validated_and_completed() {
     assert_eq!(steps(&env), [of(1), of(2)].concat());
     assert_eq!(lane()["state"], "merged");
 }
+
+#[test]
+fn l32_the_end_of_a_run_shows_the_escalation() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo the database is away; exit 1'\n\
+         [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n",
+    );
+    let ended = env.execute(&[]).exits(1);
+    ended.says(&["the database is away", "Lane L needs a decision.\n", "Impact: M depends on it", "\nOptions:\n1. "]);
+    let status = env.lanewright(&["status", "--format", "json"]).exits(0).json();
+    let ended = env.resume(&[]).exits(1);
+    let options = status["escalations"][0]["options"].as_array().expect("options");
+    assert_eq!(options.len(), 4, "{options:?}");
+    for option in options {
+        let words: Vec<&str> = option["command"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
+        let command = words[..4.min(words.len())].join(" ");
+        assert!(ended.stderr.contains(&command), "{command} is not in {}", ended.stderr);
+    }
+}

@@ -215,7 +215,7 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
             Event::LaneMerged { lane, commit: commit(), onto: commit() }
         }
         (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => {
-            Event::SnapshotTaken { lane, agent, reason, commit: commit(), reference: String::new() }
+            Event::SnapshotTaken { lane, agent, reason, commit: commit(), reference: String::new(), unchanged: false }
         }
         (Event::GateAnswered { lane, gate, message, .. }, Some(Bug::NoIsYes)) => {
             Event::GateAnswered { lane, gate, approved: true, message }

@@ -453,7 +453,14 @@ impl World {
             }
             return Event::SnapshotFailed { lane, agent, reason, error: "no space".into() };
         }
-        Event::SnapshotTaken { lane, agent, reason, commit: commit_name(0), reference: "refs/x".into() }
+        Event::SnapshotTaken {
+            lane,
+            agent,
+            reason,
+            commit: commit_name(0),
+            reference: "refs/x".into(),
+            unchanged: false,
+        }
     }
 
     fn merge_agent(

@@ -397,6 +397,9 @@ pub enum Event {
         commit: CommitId,
         /// Its ref.
         reference: String,
+        /// Whether it holds only what the attempt began with.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unchanged: bool,
     },
     /// A snapshot could not be taken; the work continues.
     SnapshotFailed {

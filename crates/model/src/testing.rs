@@ -295,6 +295,15 @@ impl Story {
     pub fn resumed(self) -> Self {
         self.then(resumed(1, owner("second-session")))
     }
+
+    /// A resume of some lanes alone.
+    pub fn resumed_for(self, names: &[&str]) -> Self {
+        let mut event = resumed(1, owner("second-session"));
+        if let Event::RunResumed { lanes, .. } = &mut event {
+            *lanes = names.iter().map(|name| lane(name)).collect();
+        }
+        self.then(event)
+    }
 }
 
 /// A resume that asks for nothing.

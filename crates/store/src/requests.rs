@@ -45,9 +45,14 @@ impl From<Request> for Event {
     fn from(request: Request) -> Self {
         match request {
             Request::Stop { lane, force } => Self::StopRequested { lane, reason: StopReason::Request, force },
-            Request::Record { lane, agent, commit, reference } => {
-                Self::SnapshotTaken { lane, agent, reason: SnapshotReason::Request, commit, reference }
-            }
+            Request::Record { lane, agent, commit, reference } => Self::SnapshotTaken {
+                lane,
+                agent,
+                reason: SnapshotReason::Request,
+                commit,
+                reference,
+                unchanged: false,
+            },
             Request::Answer { lane, gate, approved, message } => Self::GateAnswered { lane, gate, approved, message },
         }
     }

@@ -4,6 +4,7 @@ pub(super) mod diff;
 pub(crate) mod last_output;
 pub(super) mod list;
 pub(super) mod logs;
+pub(crate) mod proposed_plan;
 pub(super) mod report;
 pub(super) mod status;
 pub(super) mod ui;

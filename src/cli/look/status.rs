@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{Local, Offset};
 use lanewright_model::event::Record;
 use lanewright_model::safe_text;
+use lanewright_model::text::shell_line;
 use lanewright_model::{JobId, LaneId, RunId};
 use lanewright_plan::settings::{Layer, json, table};
 use lanewright_store::lock::is_held;
@@ -97,7 +98,8 @@ impl Subject<'_> {
         let unknown = || unknown_lane(lane, view.lanes().iter().map(|lane| &lane.id));
         let lane = summary.lanes.iter().find(|summary| summary.lane.id == *lane).ok_or_else(unknown)?;
         let output_of = |job: &JobId| self.last_output.end_of(job, OUTPUT_LINES);
-        Ok(of_lane(&LanePage { summary: &summary, lane, program: &program, output_of: &output_of }))
+        let how = |command: &[String]| shell_line(command);
+        Ok(of_lane(&LanePage { summary: &summary, lane, program: &program, output_of: &output_of, how: &how }))
     }
 
     /// Whether a line about `record` belongs to it.

@@ -39,6 +39,7 @@ impl Executor {
         let branch = self.agent_branch(lane, agent);
         let start = state.lane(lane).base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
         let committed = self.just_committed(lane, agent, reason, state);
+        let known = self.known_head(lane, agent, state);
         let executor = self.clone();
         Ok(Box::new(move |emit| {
             let name = executor.agent_name(lane, agent);
@@ -52,7 +53,12 @@ impl Executor {
                 let target = SnapshotTarget { lane, agent: Some(&name), at, reason };
                 executor.keep_work(&target, &worktree.path, committed.as_ref())
             });
-            vec![executor.snapshot_event(lane, &name, reason, kept)]
+            let mut event = executor.snapshot_event(lane, &name, reason, kept);
+            if let Event::SnapshotTaken { commit, unchanged, .. } = &mut event {
+                let tree = |commit| executor.repository.tree_of(commit).ok();
+                *unchanged = tree(commit).is_some_and(|saved| tree(&known).is_some_and(|known| known == saved));
+            }
+            vec![event]
         }))
     }
 
@@ -65,9 +71,18 @@ impl Executor {
     ) -> Event {
         let (lane, agent) = (self.id(lane), Some(agent.clone()));
         match kept {
-            Ok(Snapshot { commit, reference, .. }) => Event::SnapshotTaken { lane, agent, reason, commit, reference },
+            Ok(Snapshot { commit, reference, .. }) => {
+                Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false }
+            }
             Err(error) => Event::SnapshotFailed { lane, agent, reason, error: error.to_string() },
         }
+    }
+
+    /// The commit with which an agent's attempt began, as far as the run log has it.
+    fn known_head(&self, lane: LaneIndex, agent: usize, state: &RunState) -> CommitId {
+        let lane_state = state.lane(lane);
+        let head = lane_state.agents()[agent].head.as_ref().or(lane_state.start_of(agent)).or(lane_state.base());
+        head.unwrap_or(&self.facts.base_commit).clone()
     }
 
     /// The head that holds all there is in an agent's worktree: its work was committed, and no gate was run since.
@@ -181,6 +196,13 @@ impl Executor {
     /// Saved work that had to make room in a worktree.
     pub(super) fn put_aside(&self, lane: LaneIndex, agent: Option<AgentName>, kept: Snapshot) -> Event {
         let (commit, reference) = (kept.commit, kept.reference);
-        Event::SnapshotTaken { lane: self.id(lane), agent, reason: SnapshotReason::Reset, commit, reference }
+        Event::SnapshotTaken {
+            lane: self.id(lane),
+            agent,
+            reason: SnapshotReason::Reset,
+            commit,
+            reference,
+            unchanged: false,
+        }
     }
 }

@@ -184,8 +184,9 @@ impl Rollback<'_> {
         crash_point(CrashPoint::RollbackStep("keep"));
         let (lane, reason, at) = (self.id(lane), SnapshotReason::Rollback, self.executor.clock.now());
         let (agent_name, name) = (agent.clone(), reference.clone());
-        let work = SnapshotView { agent: agent_name, reason, commit: commit.clone(), reference: name, at };
-        self.record(vec![Event::SnapshotTaken { lane, agent, reason, commit, reference }])?;
+        let work =
+            SnapshotView { agent: agent_name, reason, commit: commit.clone(), reference: name, at, unchanged: false };
+        self.record(vec![Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false }])?;
         Ok(work)
     }
 

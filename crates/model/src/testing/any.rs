@@ -328,7 +328,14 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentMerged { lane, agent, head: commit('7') }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentReset { lane, agent, head: commit('8') }),
         (any_lane(), option::of(any_agent()), reason.clone()).prop_map(|(lane, agent, reason)| {
-            Event::SnapshotTaken { lane, agent, reason, commit: commit('9'), reference: "refs/x".to_owned() }
+            Event::SnapshotTaken {
+                lane,
+                agent,
+                reason,
+                commit: commit('9'),
+                reference: "refs/x".to_owned(),
+                unchanged: false,
+            }
         }),
         (any_lane(), option::of(any_agent()), reason, any_text())
             .prop_map(|(lane, agent, reason, error)| Event::SnapshotFailed { lane, agent, reason, error }),

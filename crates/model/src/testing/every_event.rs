@@ -220,6 +220,7 @@ fn work() -> Vec<Event> {
             reason: SnapshotReason::Task,
             commit: commit('f'),
             reference: REFERENCE.into(),
+            unchanged: false,
         },
         Event::SnapshotFailed {
             lane: lane(),

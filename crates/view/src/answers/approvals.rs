@@ -10,6 +10,12 @@ pub(crate) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
     changes.map(|changes| format!(": {changes}")).unwrap_or_default()
 }
 
+/// `, at commit 1a2b3c4d5e`: the head whose changes are to be approved.
+pub(crate) fn commit_of(lane: &LaneHistory, gate: Approval) -> String {
+    let head = lane.workplace.head.as_ref().filter(|_| gate == Approval::Changes);
+    head.map(|head| format!(", at commit {}", head.short())).unwrap_or_default()
+}
+
 pub(crate) fn answer_word(approved: bool) -> &'static str {
     if approved { "approved" } else { "rejected" }
 }

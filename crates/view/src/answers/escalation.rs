@@ -33,6 +33,10 @@ pub struct Escalation {
 pub struct Choice {
     /// The effect of the command.
     pub what: String,
+    /// What speaks for it.
+    pub pros: String,
+    /// What speaks against it.
+    pub cons: String,
     /// An argument vector.
     pub command: Vec<String>,
 }
@@ -65,23 +69,46 @@ impl Escalation {
         }
     }
 
+    /// `Lane SL-1 needs a decision.`
+    pub(crate) fn title(&self) -> String {
+        let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
+        format!("{task} needs a decision.")
+    }
+
+    /// The facts under the headings of the seed.
+    pub(crate) fn facts(&self) -> [(&'static str, String); 4] {
+        [
+            ("Issue", self.issue.clone()),
+            ("Current State", self.stage()),
+            ("Recovery Attempts", self.recovery_attempts.clone()),
+            ("Impact", self.impact.clone()),
+        ]
+    }
+
     /// As Markdown that reads as text.
     pub fn render(&self) -> String {
-        let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
-        let mut text = format!("{task} needs a decision.\n\n");
-        for (name, value) in [
-            ("Reason", &self.issue),
-            ("Stage", &self.stage()),
-            ("Attempts", &self.recovery_attempts),
-            ("Impact", &self.impact),
-        ] {
+        self.render_with(&|command| shell_line(command))
+    }
+
+    /// The same with commands as `how` shows them.
+    pub(crate) fn render_with(&self, how: &dyn Fn(&[String]) -> String) -> String {
+        let mut text = format!("{}\n\n", self.title());
+        for (name, value) in self.facts() {
             text.push_str(&format!("{name}: {value}\n"));
         }
-        text.push_str("\nWhat you can do:\n");
+        text.push_str("\nOptions:\n");
         for (number, choice) in (1..).zip(&self.options) {
-            text.push_str(&format!("{number}. {}\n   {}\n", choice.what, shell_line(&choice.command)));
+            let (judgement, command) = (choice.judgement(), how(&choice.command));
+            text.push_str(&format!("{number}. {}\n   {judgement}\n   {command}\n", choice.what));
         }
         text
+    }
+}
+
+impl Choice {
+    /// `for: …; against: …`
+    pub(crate) fn judgement(&self) -> String {
+        format!("for: {}; against: {}", self.pros, self.cons)
     }
 }
 
@@ -98,9 +125,11 @@ fn advice(kind: FailureKind) -> &'static str {
         FailureKind::Timeout => {
             "Raise the limit in the plan (`max_time` of the task or its lane; `timeout`, if the lane took too long as a whole) or make the task smaller, then resume with --accept-plan-change."
         }
-        FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
+        FailureKind::Rejected => {
+            "Describe with -m, or in the plan, more precisely what is wanted, then resume; after a change of the plan with --accept-plan-change."
+        }
         _ => {
-            "Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over."
+            "Fix the cause (environment, plan, or the work with a commit in the lane's worktree), then resume; after a change of the plan with --accept-plan-change."
         }
     }
 }
@@ -115,12 +144,17 @@ pub(crate) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Optio
     let last = merged.first().map(|lane| &lane.id);
     let which = if culprit.is_some() { "whose merge broke it" } else { "merged last" };
     let fix = format!("Fix {} and resume: the gate runs again, no lane does.", history.run.base_branch());
-    let mut options = vec![choice(fix, commands.resume())];
+    let judged = ("no lane works again", "the fix is yours to make");
+    let mut options = vec![choice(fix, judged, commands.resume())];
     options.extend(last.map(|lane| {
-        let what =
-            format!("Put {lane}, {which}, back: its merge is reverted and its work kept; a resume does it again.");
-        choice(what, commands.rollback(Some(lane)))
+        let what = format!("Undo {lane}, {which}: its merge is reverted and its work kept; a resume does it again.");
+        let judged =
+            ("the branch is as it was before that merge", "its agents work again, and it may not be the cause");
+        choice(what, judged, commands.rollback(Some(lane)))
     }));
+    let stay = format!("Give up: leave {} as it is, with the work in it.", history.run.base_branch());
+    let judged = ("costs nothing now", "the phase stays failed, and the branch does not pass its gate");
+    options.push(choice(stay, judged, commands.status()));
     Some(Escalation {
         lane: None,
         issue: format!("the final gate failed: `{}` exited with code {}", clean(&exit.command), exit.exit_code),
@@ -166,7 +200,7 @@ fn impact(history: &RunHistory, lane: &LaneHistory) -> String {
         [lane] => format!("{lane} depends on it"),
         lanes => format!("{} depend on it", lanes.join(", ")),
     };
-    let kept = match lane.snapshots.last() {
+    let kept = match lane.snapshots.iter().rfind(|snapshot| !snapshot.unchanged) {
         Some(snapshot) => format!("the latest work is saved as {}", snapshot.reference),
         None if lane.workplace.worktree.is_some() => "all work is in its worktree".to_owned(),
         None => "no work is at risk".to_owned(),
@@ -180,18 +214,26 @@ fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> 
 }
 
 fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
-    let over = "Start the lane over. Its work is saved first; rollback prints where.";
-    let skip = "Leave the lane out: what depends on it goes on without its work, which is kept.";
-    let retry = can_use_advice(lane).then(|| {
-        let what = "Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.";
-        choice(what, commands.retry_of(&lane.id, &history.run))
-    });
     let accept = needs_plan_change(lane).then(|| "--accept-plan-change".to_owned());
     let resume = commands.resume_of(&history.run).into_iter().chain(accept).collect();
-    let mut options = vec![choice(again, resume)];
-    options.extend(retry);
-    options.push(choice(over, commands.rollback(Some(&lane.id))));
-    options.push(choice(skip, commands.skip(&lane.id)));
+    let judged = match &lane.ending {
+        Some(Ending::Failed(failure)) if failure.kind.is_outage() => {
+            ("all work is kept, and nothing has to be changed", "it fails again while the service is away")
+        }
+        _ => ("all work is kept, and retries start over", "you have to find the cause; all that failed runs again"),
+    };
+    let mut options = vec![choice(again, judged, resume)];
+    if can_use_advice(lane) {
+        let what = "Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.";
+        let judged = ("the agent does the work, on top of what it has", "it costs another attempt, and may fail again");
+        options.push(choice(what, judged, commands.retry_of(&lane.id, &history.run)));
+    }
+    let over = "Start the lane over. Its work is saved first; rollback prints where.";
+    let judged = ("nothing of the failed work is in the way", "its agents do all of the lane again");
+    options.push(choice(over, judged, commands.rollback(Some(&lane.id))));
+    let skip = "Abandon the lane: what depends on it goes on without its work, which is kept.";
+    let judged = ("the rest of the run can end", "its work is missing in what is merged");
+    options.push(choice(skip, judged, commands.skip(&lane.id)));
     options
 }
 
@@ -202,10 +244,9 @@ fn needs_plan_change(lane: &LaneHistory) -> bool {
 }
 
 /// Whether its agent can do something about why it does not go on.
-fn can_use_advice(lane: &LaneHistory) -> bool {
-    let outage = |kind| matches!(kind, FailureKind::Network | FailureKind::Quota);
+pub(crate) fn can_use_advice(lane: &LaneHistory) -> bool {
     match &lane.ending {
-        Some(Ending::Failed(failure)) => !outage(failure.kind) && !failed_in_setup(lane),
+        Some(Ending::Failed(failure)) => !failure.kind.is_outage() && !failed_in_setup(lane),
         Some(Ending::Blocked(_)) => {
             lane.jobs.last_ended(|job| job.job.is_attempt()).is_some_and(|job| job.blocked().is_some())
         }
@@ -218,8 +259,8 @@ fn failed_in_setup(lane: &LaneHistory) -> bool {
     job.is_some_and(|job| matches!(job.role, JobRole::Setup { .. }))
 }
 
-fn choice(what: impl Into<String>, command: Vec<String>) -> Choice {
-    Choice { what: what.into(), command }
+fn choice(what: impl Into<String>, (pros, cons): (&str, &str), command: Vec<String>) -> Choice {
+    Choice { what: what.into(), pros: pros.to_owned(), cons: cons.to_owned(), command }
 }
 
 #[cfg(test)]
@@ -250,19 +291,23 @@ mod tests {
         insta::assert_snapshot!(escalations[0].render(), @"
         Lane SL-1 needs a decision.
 
-        Reason: TypeError: undefined is not a function
-        Stage: implementation, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
-        Attempts: 2 attempts (engineer: retry 1 of 1)
+        Issue: TypeError: undefined is not a function
+        Current State: implementation, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
+        Recovery Attempts: 2 attempts (engineer: retry 1 of 1)
         Impact: SL-2 depends on it; all work is in its worktree
 
-        What you can do:
-        1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
+        Options:
+        1. Fix the cause (environment, plan, or the work with a commit in the lane's worktree), then resume; after a change of the plan with --accept-plan-change.
+           for: all work is kept, and retries start over; against: you have to find the cause; all that failed runs again
            lanewright resume r1
         2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.
+           for: the agent does the work, on top of what it has; against: it costs another attempt, and may fail again
            lanewright retry r1 SL-1 -m 'what to change'
         3. Start the lane over. Its work is saved first; rollback prints where.
+           for: nothing of the failed work is in the way; against: its agents do all of the lane again
            lanewright rollback r1 --lane SL-1
-        4. Leave the lane out: what depends on it goes on without its work, which is kept.
+        4. Abandon the lane: what depends on it goes on without its work, which is kept.
+           for: the rest of the run can end; against: its work is missing in what is merged
            lanewright skip r1 SL-1
         ");
     }

@@ -6,7 +6,7 @@ use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{AgentName, Approval, HumanGate, LaneId, TaskId};
 use serde::Serialize;
 
-use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of, word};
+use crate::answers::approvals::{answer_without_effect, commit_of, effect_of_resume, size_of, word};
 use crate::answers::commands::Commands;
 use crate::answers::escalation;
 use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
@@ -80,8 +80,8 @@ pub(crate) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<Ne
         };
         match lane.state {
             LaneState::NeedsApproval(gate) => {
-                let size = size_of(lane, gate);
-                ask(format!("{} waits for your approval of its {gate}{size}.", lane.id), &gate.into());
+                let (size, commit) = (size_of(lane, gate), commit_of(lane, gate));
+                ask(format!("{} waits for your approval of its {gate}{size}{commit}.", lane.id), &gate.into());
             }
             LaneState::NeedsPerson => {
                 let mut tasks: Vec<&TaskId> = lane.asking.iter().map(|(_, task)| task).collect();
@@ -128,13 +128,13 @@ fn half_rolled_back(history: &RunHistory, commands: &Commands<'_>) -> Option<Nex
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
     let failed = lanes_that(history, LaneState::Failed);
     let first = failed.first()?;
-    let reason = format!("{} failed. See why, then retry, resume or roll back:", names(&failed));
-    let retry = commands.retry_of(&first.id, &history.run);
-    let again = commands.resume_of(&history.run);
-    Some(NextStep {
-        reason,
-        commands: vec![commands.lane_status(&first.id), retry, again, commands.rollback(Some(&first.id))],
-    })
+    let has_advice = escalation::can_use_advice(first);
+    let again = if has_advice { "retry, resume" } else { "resume" };
+    let reason = format!("{} failed. See why, then {again} or roll back:", names(&failed));
+    let retry = has_advice.then(|| commands.retry_of(&first.id, &history.run));
+    let looked = std::iter::once(commands.lane_status(&first.id)).chain(retry);
+    let rest = [commands.resume_of(&history.run), commands.rollback(Some(&first.id))];
+    Some(NextStep { reason, commands: looked.chain(rest).collect() })
 }
 
 /// Lanes that wait for the same thing are answered once, and one that waits for a lane with that lane.

@@ -236,6 +236,9 @@ pub struct SnapshotView {
     /// Its ref.
     pub reference: String,
     pub at: Timestamp,
+    /// Whether it holds only what the attempt began with.
+    #[serde(skip)]
+    pub unchanged: bool,
 }
 
 /// A checkpoint of a lane (`docs/checkpoints.md`).

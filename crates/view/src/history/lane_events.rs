@@ -55,9 +55,16 @@ impl LaneFacts {
             }
             Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
             Event::AgentMerged { agent, head, .. } => self.agent_merged(agent, head, at),
-            Event::SnapshotTaken { agent, reason, commit, reference, .. } => {
+            Event::SnapshotTaken { agent, reason, commit, reference, unchanged, .. } => {
                 let (agent, commit, reference) = (agent.clone(), commit.clone(), reference.clone());
-                self.snapshot_taken(SnapshotView { agent, reason: *reason, commit, reference, at });
+                self.snapshot_taken(SnapshotView {
+                    agent,
+                    reason: *reason,
+                    commit,
+                    reference,
+                    at,
+                    unchanged: *unchanged,
+                });
             }
 
             Event::JobPlanned { job } => self.job_planned(job, record),

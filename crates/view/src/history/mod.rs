@@ -15,7 +15,7 @@ mod workplace;
 
 use std::collections::{BTreeSet, HashMap};
 
-use lanewright_model::event::{Event, Record};
+use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
@@ -121,9 +121,23 @@ impl RunHistory {
         !(self.run.merges() && lane.is_cleaned && lane.kept.is_empty())
     }
 
+    /// Whether `name`, a branch or a snapshot of `lane`, exists as far as the run knows: the merge of a lane removes all
+    /// but what it reports as kept.
+    pub(crate) fn still_has(&self, lane: &LaneHistory, name: &str) -> bool {
+        !(self.run.merges() && lane.is_cleaned) || lane.kept.iter().any(|kept| kept.contains(name))
+    }
+
     /// The lanes whose rollback began and is not finished.
     pub(crate) fn half_rolled_back(&self) -> impl Iterator<Item = &LaneHistory> {
         self.lanes.iter().filter(|lane| lane.is_half_rolled_back)
+    }
+
+    /// The lanes that the last resume was asked for, if it is done with them and the run fails or waits for others.
+    pub(crate) fn done_without_others(&self) -> Option<Vec<&LaneHistory>> {
+        let is_open = matches!(self.run.outcome, Some(RunOutcome::Failed | RunOutcome::Blocked));
+        let asked: Vec<_> = self.run.resumed_lanes.iter().filter_map(|lane| self.lane(lane)).collect();
+        let is_over = |lane: &&LaneHistory| lane.state.is_done() || lane.state == LaneState::Skipped;
+        (is_open && !asked.is_empty() && asked.iter().all(is_over)).then_some(asked)
     }
 
     /// How many lanes this run has nothing left to do for.

@@ -38,6 +38,8 @@ pub struct RunFacts {
     /// Why a person must act before the phase can end, other than for a lane or a gate.
     pub blocked: Option<String>,
     pub resumes: u32,
+    /// The lanes that the last resume continues, where it leaves others out; empty: all.
+    pub resumed_lanes: Vec<LaneId>,
     /// When it was started or resumed last.
     pub begun: Option<Timestamp>,
     /// When the last event was recorded.
@@ -146,8 +148,9 @@ impl RunFacts {
                 self.budget = started.options.budget;
                 (self.started, self.begun) = (Some(at), Some(at));
             }
-            Event::RunResumed { number, owner, budget, .. } => {
+            Event::RunResumed { number, owner, budget, lanes, .. } => {
                 self.resumes = *number;
+                self.resumed_lanes.clone_from(lanes);
                 self.owner = Some(owner.clone());
                 self.budget = budget.unwrap_or(self.budget);
                 self.stop = None;

@@ -64,7 +64,7 @@ pub fn snapshots(records: &[Record], plan: Option<&Plan>) -> Vec<KeptSnapshot> {
 
 /// The snapshot that was taken just now.
 fn last_of(lane: &LaneHistory, plan: Option<&Plan>) -> Option<KeptSnapshot> {
-    let SnapshotView { agent, reason, commit, reference, at } = lane.snapshots.last()?.clone();
+    let SnapshotView { agent, reason, commit, reference, at, .. } = lane.snapshots.last()?.clone();
     let attempt = agent.as_ref().and_then(|agent| last_attempt(lane, agent));
     let task = attempt.and_then(|job| job.job.task().cloned());
     let next_task = match (reason, &task, &agent) {
@@ -154,6 +154,7 @@ mod tests {
             reason,
             commit: commit('a'),
             reference,
+            unchanged: false,
         }
     }
 

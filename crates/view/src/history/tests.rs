@@ -192,10 +192,10 @@ proptest! {
         let summary = Summary::of(&seen, SummaryContext { now: at(80), program: &program, held: width % 2 == 0 });
         summary.render(width, Styles::coloured());
         prop_assert!(serde_json::to_string(&summary).is_ok());
-        ending(&summary, &program, width, Styles::plain());
+        ending(&summary, &program, &|_| Vec::new(), width, Styles::plain());
         for lane in &summary.lanes {
             let output_of = |job: &JobId| (job.directory(), Vec::new());
-            let page = LanePage { summary: &summary, lane, program: &program, output_of: &output_of };
+            let page = LanePage { summary: &summary, lane, program: &program, output_of: &output_of, how: &|_| String::new() };
             page.render(width, Styles::plain());
             prop_assert!(page.json().is_object());
         }

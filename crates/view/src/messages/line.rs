@@ -15,9 +15,10 @@ use lanewright_model::{
     RetryLevel, Timestamp, Transcript, Verdict,
 };
 
-use crate::answers::approvals::{answer_word, size_of};
+use crate::answers::approvals::{answer_word, commit_of, size_of};
 use crate::answers::commands::Commands;
-use crate::history::{LaneState, RunHistory};
+use crate::answers::next_steps::names;
+use crate::history::{JobHistory, LaneHistory, LaneState, RunHistory};
 use crate::status::styles::{Styles, Tone};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,11 +125,12 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::AgentMerged { head, .. } => passing(Plain, format!("merged into the lane at {}", head.short())),
         Event::AgentReset { head, .. } => passing(Plain, format!("starts again from {}", head.short())),
         Event::FailureNoted { failure, .. } => failure_noted(failure),
-        Event::RetryPlanned { level, not_before, checkpoint, .. } => {
-            retry_planned(*level, not_before.since(record.at), checkpoint)
+        Event::RetryPlanned { lane, level, not_before, checkpoint, .. } => {
+            let was_sent_back = history.lane(lane).is_some_and(was_sent_back);
+            retry_planned(*level, not_before.since(record.at), checkpoint, was_sent_back)
         }
-        // A task that passed its gate is reported by the gate; routine snapshots are not reported.
-        Event::SnapshotTaken { reason, .. } if reason.is_routine() => None,
+        // A task that passed its gate is reported by the gate; routine snapshots are not reported, nor those without work.
+        Event::SnapshotTaken { reason, unchanged, .. } if *unchanged || reason.is_routine() => None,
         Event::SnapshotTaken { reference, .. } => passing(Faint, format!("work in progress saved as {reference}")),
         Event::SnapshotFailed { error, .. } => lasting(Warn, format!("no snapshot could be taken: {error}")),
         Event::SnapshotDamaged { commit, error, .. } => {
@@ -237,13 +239,13 @@ fn diff_command(history: &RunHistory, lane: &LaneId, gate: Approval) -> String {
 fn lane_moved(history: &RunHistory, lane: &LaneId, from: LaneStage, to: LaneStage) -> Option<Line> {
     let state = history.lane(lane).map(|lane| lane.state);
     if let Some(LaneState::NeedsApproval(gate)) = state {
-        let size = history.lane(lane).map(|lane| size_of(lane, gate)).unwrap_or_default();
+        let size = |lane| format!("{}{}", size_of(lane, gate), commit_of(lane, gate));
+        let size = history.lane(lane).map(size).unwrap_or_default();
         let how = diff_command(history, lane, gate);
         return lasting(Tone::Warn, format!("waits for your approval of its {gate}{size}{how}"));
     }
     match (from, to) {
         (LaneStage::Waiting, _) => passing(Tone::Plain, "starts".to_owned()),
-        (_, LaneStage::Implementation) if from > to => passing(Tone::Plain, "sent back to the agent".to_owned()),
         _ => None,
     }
 }
@@ -346,7 +348,14 @@ fn failure_noted(failure: &Failure) -> Option<Line> {
     lasting(Tone::Warn, format!("{}{paths}", message(failure)))
 }
 
-fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint) -> Option<Line> {
+/// Whether the lane was past its implementation, and no agent has worked on it since.
+fn was_sent_back(lane: &LaneHistory) -> bool {
+    let Some((from, to, at)) = lane.transitions.last() else { return false };
+    let works = |job: &JobHistory| job.job.is_attempt() && job.since >= *at;
+    *to == LaneStage::Implementation && from > to && !lane.jobs.all().any(works)
+}
+
+fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint, was_sent_back: bool) -> Option<Line> {
     let of = checkpoint.max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
     let when = if wait.as_secs() == 0 { String::new() } else { format!(" in {}", short(wait)) };
     let number = checkpoint.retry_attempt.map(|number| format!(" {number}")).unwrap_or_default();
@@ -357,7 +366,7 @@ fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint) -> 
         }
         RetryLevel::Wait => format!("trying again{when} (not counted as a retry)"),
     };
-    lasting(Tone::Warn, what)
+    lasting(Tone::Warn, if was_sent_back { format!("sent back to the agent: {what}") } else { what })
 }
 
 fn must_haves_checked(verdicts: &[Verdict]) -> Option<Line> {
@@ -400,7 +409,11 @@ fn run_finished(history: &RunHistory, outcome: RunOutcome, at: Timestamp) -> Opt
     }
     let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let how = if history.run.merges() { "merged" } else { "done" };
-    lasting(tone, format!("run {outcome}{took}: {} of {} {how}", history.done(), counted(all, "lane")))
+    let (tone, what) = match history.done_without_others() {
+        Some(done) => (Tone::Good, format!("{} done, the run is not complete", names(&done))),
+        None => (tone, format!("run {outcome}")),
+    };
+    lasting(tone, format!("{what}{took}: {} of {} {how}", history.done(), counted(all, "lane")))
 }
 
 #[cfg(test)]

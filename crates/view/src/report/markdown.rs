@@ -129,13 +129,9 @@ fn next_steps(page: &mut Page, report: &ExecutionReport<'_>) {
 fn decisions(page: &mut Page, report: &ExecutionReport<'_>) {
     for escalation in &report.summary.escalations {
         let subject = escalation.lane.as_ref().map_or("the phase", |lane| lane.as_str());
-        let facts = [
-            ("reason", Some(escalation.issue.clone())),
-            ("stage", Some(escalation.stage())),
-            ("attempts", Some(escalation.recovery_attempts.clone())),
-            ("impact", Some(escalation.impact.clone())),
-        ];
-        let option = |choice: &Choice| format!("# {}\n{}", choice.what, shell_line(&choice.command));
+        let facts = escalation.facts().map(|(name, value)| (name, Some(value)));
+        let option =
+            |choice: &Choice| format!("# {}\n# {}\n{}", choice.what, choice.judgement(), shell_line(&choice.command));
         let options: Vec<String> = escalation.options.iter().map(option).collect();
         page.block(&details(&format!("To decide: {subject}"), &facts, std::iter::empty(), &options));
     }

@@ -3,9 +3,11 @@
 use lanewright_model::cells::{self, clean, cut};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
-use lanewright_model::text::shell_line;
+use lanewright_model::text::{counted, shell_line};
+use lanewright_model::{Approval, LaneId};
 
 use crate::answers::commands::Commands;
+use crate::answers::escalation::Escalation;
 use crate::answers::next_steps::{NextStep, by_reason, names, questions, run_commands, whole_run};
 use crate::history::{Ending, LaneHistory, LaneState, RunHistory};
 use crate::status::findings::{complaint, finding};
@@ -20,25 +22,46 @@ const SCREEN: usize = 24;
 /// How many lines a reason may have that says what to do.
 const REASON_LINES: usize = 3;
 
+/// How many decisions are shown, the last with its options; of more, only the reasons fit a screen.
+const DECISIONS: usize = 2;
+
+/// How many lines of a plan that waits for approval are shown.
+const PLAN_LINES: usize = 8;
+
 struct Item {
     tone: Tone,
     what: Vec<String>,
     /// Never cut: a command is there to be copied.
     commands: Vec<Vec<String>>,
+    /// What the user has to decide about it.
+    decision: Option<Escalation>,
 }
 
+/// A part of the plan of a lane that waits for its approval.
+#[derive(Debug, Clone)]
+pub struct PlanPart {
+    /// Who wrote it: an agent, or the plan of the run.
+    pub from: String,
+    pub lines: Vec<String>,
+    /// The command that prints all of it.
+    pub whole: Vec<String>,
+}
+
+/// The plan of a lane that waits for its approval.
+pub type PlanOf<'a> = dyn Fn(&LaneHistory) -> Vec<PlanPart> + 'a;
+
 /// The end of a run as text, at most `width` cells wide but for commands and addresses.
-pub fn ending(summary: &Summary<'_>, program: &[String], width: usize, styles: Styles) -> String {
+pub fn ending(summary: &Summary<'_>, program: &[String], plan_of: &PlanOf<'_>, width: usize, styles: Styles) -> String {
     let Some(run) = summary.history.run.run_id() else { return String::new() };
     let commands = Commands { program, run };
-    let items = |lines| Items { summary, commands, width, lines }.all();
+    let items = |lines| Items { summary, commands, plan_of, width, lines }.all();
     let (whole, brief) = (items(REASON_LINES), items(1));
     let end = [totals(summary, width, styles), next(summary, &commands, &whole, width, styles)].concat();
     // A line says how many there are besides, or sets them apart.
     let room = SCREEN.saturating_sub(end.len() + 1);
     let (shown, hidden) =
         Some(fitting(&whole, room)).filter(|(_, hidden)| *hidden == 0).unwrap_or(fitting(&brief, room));
-    let mut lines: Vec<String> = shown.iter().flat_map(|item| item.lines(styles)).collect();
+    let mut lines: Vec<String> = shown.iter().flat_map(|item| item.lines(width, styles)).collect();
     if hidden > 0 {
         lines.push(format!("and {hidden} more: {}", shell_line(commands.status())));
     } else if !lines.is_empty() {
@@ -48,12 +71,35 @@ pub fn ending(summary: &Summary<'_>, program: &[String], width: usize, styles: S
 }
 
 impl Item {
-    fn lines(&self, styles: Styles) -> Vec<String> {
+    fn lines(&self, width: usize, styles: Styles) -> Vec<String> {
         let first = self.what.first().map(|line| styles.paint(self.tone, line));
         let more = self.what.iter().skip(1).cloned();
         let commands = self.commands.iter().map(|command| command_line(command, styles));
-        first.into_iter().chain(more).chain(commands).collect()
+        let decision = self.decision.iter().flat_map(|decision| decision_lines(decision, width, styles));
+        first.into_iter().chain(more).chain(commands).chain(decision).collect()
     }
+
+    fn shows(&self, command: &Vec<String>) -> bool {
+        let options = self.decision.iter().flat_map(|decision| &decision.options);
+        self.commands.contains(command) || options.map(|choice| &choice.command).any(|known| known == command)
+    }
+}
+
+/// The facts and the options under the headings of the seed, between blank lines.
+fn decision_lines(decision: &Escalation, width: usize, styles: Styles) -> Vec<String> {
+    let whole = |text: &str| wrapped_on(usize::MAX, text, width);
+    let mut lines = vec![String::new(), decision.title()];
+    lines.extend(decision.facts().iter().flat_map(|(name, value)| whole(&format!("{name}: {value}"))));
+    if !decision.options.is_empty() {
+        lines.push("Options:".to_owned());
+    }
+    for (number, choice) in (1..).zip(&decision.options) {
+        lines.extend(whole(&format!("{number}. {}", choice.what)));
+        let judgement = wrapped_on(usize::MAX, &choice.judgement(), width.saturating_sub(2));
+        lines.extend(judgement.iter().map(|line| format!("  {line}")));
+        lines.push(command_line(&choice.command, styles));
+    }
+    lines
 }
 
 fn command_line(command: &[String], styles: Styles) -> String {
@@ -74,6 +120,7 @@ fn fitting(items: &[Item], mut room: usize) -> (&[Item], usize) {
 struct Items<'s, 'h> {
     summary: &'s Summary<'h>,
     commands: Commands<'s>,
+    plan_of: &'s PlanOf<'s>,
     width: usize,
     lines: usize,
 }
@@ -84,15 +131,46 @@ impl Items<'_, '_> {
         let mut lanes: Vec<&LaneHistory> = history.lanes().iter().collect();
         lanes.sort_by_key(|lane| lane.state.group());
         let asked = questions(history, &self.commands).into_iter().map(|step| self.question(step));
+        let plans = lanes.iter().filter(|lane| lane.state == LaneState::NeedsApproval(Approval::Plan));
+        let asked = asked.chain(plans.flat_map(|lane| (self.plan_of)(lane)).map(|part| self.plan(part)));
         let failed = lanes.iter().filter_map(|lane| self.failed(lane));
         let mut items: Vec<Item> = asked.chain(failed).chain(self.final_gate()).collect();
         items.extend(self.blocked(&lanes));
         items.extend(lanes.iter().filter_map(|lane| self.broken_must_haves(lane)));
+        let mut decisions: Vec<&mut Option<Escalation>> =
+            items.iter_mut().map(|item| &mut item.decision).filter(|decision| decision.is_some()).collect();
+        if decisions.len() > DECISIONS {
+            decisions.into_iter().for_each(|decision| *decision = None);
+        } else if let Some((_, others)) = decisions.split_last_mut() {
+            // The options of all lanes are alike.
+            others.iter_mut().flat_map(|decision| decision.as_mut()).for_each(|decision| decision.options.clear());
+        }
         items
     }
 
     fn question(&self, step: NextStep) -> Item {
-        Item { tone: Tone::Warn, what: wrapped(&step.reason, self.width), commands: step.commands }
+        let what = wrapped(&step.reason, self.width);
+        Item { tone: Tone::Warn, what, commands: step.commands, decision: None }
+    }
+
+    /// The beginning of a plan, and where the rest is.
+    fn plan(&self, part: PlanPart) -> Item {
+        let line = |line: &String| cut(&format!("  | {}", clean(line)), self.width);
+        let mut what = vec![cut(&format!("{}:", part.from), self.width)];
+        what.extend(part.lines.iter().take(PLAN_LINES).map(line));
+        let more = part.lines.len().saturating_sub(PLAN_LINES);
+        what.extend((more > 0).then(|| format!("  and {}:", counted(more, "more line"))));
+        let commands = if more > 0 { vec![part.whole] } else { Vec::new() };
+        Item { tone: Tone::Strong, what, commands, decision: None }
+    }
+
+    /// What has to be decided about a lane, or the phase; of lanes that the last resume left out, nothing new.
+    fn decision(&self, lane: Option<&LaneId>) -> Option<Escalation> {
+        let resumed = &self.summary.history.run.resumed_lanes;
+        if lane.is_some_and(|lane| !resumed.is_empty() && !resumed.contains(lane)) {
+            return None;
+        }
+        self.summary.escalations.iter().find(|escalation| escalation.lane.as_ref() == lane).cloned()
     }
 
     /// What failed, the first thing that was found, and where to read on.
@@ -105,14 +183,21 @@ impl Items<'_, '_> {
         let found = Some(finding(failure)).filter(|found| !found.is_empty()).or_else(|| Some(clean(last_line?)));
         let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
         let commands = vec![self.commands.lane_status(&lane.id)];
-        Some(self.failure(&format!("{} failed: {}", lane.id, failure.message), found, commands))
+        let decision = self.decision(Some(&lane.id));
+        Some(self.failure(&format!("{} failed: {}", lane.id, failure.message), found, commands, decision))
     }
 
-    fn failure(&self, what: &str, found: Option<String>, commands: Vec<Vec<String>>) -> Item {
+    fn failure(
+        &self,
+        what: &str,
+        found: Option<String>,
+        commands: Vec<Vec<String>>,
+        decision: Option<Escalation>,
+    ) -> Item {
         let mut lines = wrapped_on(self.lines, what, self.width);
         let found = found.map(|found| wrapped_on(self.lines, &found, self.width.saturating_sub(2)));
         lines.extend(found.into_iter().flatten().map(|line| format!("  {line}")));
-        Item { tone: Tone::Bad, what: lines, commands }
+        Item { tone: Tone::Bad, what: lines, commands, decision }
     }
 
     fn final_gate(&self) -> Option<Item> {
@@ -129,7 +214,7 @@ impl Items<'_, '_> {
         let gate = history.run.jobs.last_ended(|_| true);
         let found =
             complaint(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
-        Some(self.failure(&what, found.filter(|found| !found.is_empty()), Vec::new()))
+        Some(self.failure(&what, found.filter(|found| !found.is_empty()), Vec::new(), self.decision(None)))
     }
 
     /// Lanes that wait for the same thing are named together; those that wait for another lane are only counted.
@@ -142,6 +227,7 @@ impl Items<'_, '_> {
             tone: Tone::Warn,
             what: wrapped(&format!("{} blocked: {reason}", names(&lanes)), self.width),
             commands: vec![self.commands.lane_status(&lanes[0].id)],
+            decision: None,
         };
         by_reason(blocked).into_iter().map(item).collect()
     }
@@ -153,6 +239,7 @@ impl Items<'_, '_> {
             tone: Tone::Warn,
             what: vec![cut(&format!("{}: must-haves: {}", lane.id, tally(&lane.must_haves)), self.width)],
             commands: vec![self.commands.lane_status(&lane.id)],
+            decision: None,
         })
     }
 }
@@ -160,7 +247,9 @@ impl Items<'_, '_> {
 /// What became of the lanes, and what it took.
 fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     let history = summary.history;
+    let done = history.done_without_others();
     let tone = match history.run.outcome {
+        _ if done.is_some() => Tone::Good,
         Some(RunOutcome::Done) => Tone::Good,
         Some(RunOutcome::Failed) => Tone::Bad,
         _ => Tone::Warn,
@@ -169,6 +258,9 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     let mut words: Vec<String> = counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect();
     let room = width.saturating_sub(summary.standing().len() + 1);
     words.insert(0, format!("{} {}", header::subject(history, &words, room), summary.standing()));
+    if let Some(done) = done {
+        words[0] = format!("{} done, {} is not complete", names(&done), header::subject(history, &[], 0));
+    }
     let mut took = vec![history.times(summary.until).describe()];
     took.extend(history.run.used.spent());
     let mut lines: Vec<String> = header::folded(&words, width).iter().map(|line| styles.paint(tone, line)).collect();
@@ -182,7 +274,7 @@ fn next(summary: &Summary<'_>, commands: &Commands<'_>, items: &[Item], width: u
     let history = summary.history;
     let step = whole_run(history, commands, true).filter(|_| history.run.failed_final_gate().is_none());
     let mut lines = step.map(|step| reason(history, &step, width)).unwrap_or_default();
-    let is_shown = |command: &Vec<String>| items.iter().any(|item| item.commands.contains(command));
+    let is_shown = |command: &Vec<String>| items.iter().any(|item| item.shows(command));
     let choices = run_commands(history, commands).into_iter().filter(|command| !is_shown(command));
     lines.extend(choices.map(|command| command_line(&command, styles)));
     lines

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lanewright_model::cells::{clean, cut};
 use lanewright_model::event::stage_in_words;
 use lanewright_model::must_haves::tally;
-use lanewright_model::text::{counted, shell_line};
+use lanewright_model::text::counted;
 use lanewright_model::time::short;
 use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, JobId};
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ pub struct LanePage<'s, 'h> {
     pub lane: &'s LaneSummary<'h>,
     pub program: &'s [String],
     pub output_of: &'s OutputOf<'s>,
+    /// How a command is shown: as a shell takes it, or as the key that does the same.
+    pub how: &'s dyn Fn(&[String]) -> String,
 }
 
 const JOBS: &[Column] = &[
@@ -81,7 +83,14 @@ impl LanePage<'_, '_> {
         let (lane, history) = (self.lane.lane, self.summary.history);
         let times = lane.started.map(|_| history.lane_times(lane, self.summary.until).describe());
         let retries = lane.counted_retries().next_back().map(Retry::used);
-        let kept = lane.snapshots.last().map(|snapshot| snapshot.reference.clone());
+        let exists = |name: &&str| history.still_has(lane, name);
+        let kept = lane
+            .snapshots
+            .iter()
+            .rev()
+            .filter(|it| !it.unchanged)
+            .map(|snapshot| snapshot.reference.as_str())
+            .find(exists);
         let executor = lane.elsewhere().map(ToString::to_string);
         let note = Some(&self.lane.note).filter(|note| executor.as_ref() != Some(note));
         let all = [
@@ -93,9 +102,9 @@ impl LanePage<'_, '_> {
             ("times", times),
             ("used", Some(lane.usage().to_string())),
             ("retries", retries),
-            ("branch", lane.workplace.branch().map(str::to_owned)),
+            ("branch", lane.workplace.branch().filter(exists).map(str::to_owned)),
             ("worktree", self.lane.worktree.clone()),
-            ("snapshot", kept),
+            ("snapshot", kept.map(str::to_owned)),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let is_below = |name: &str| self.escalation().is_some() && ESCALATED.contains(&name);
@@ -171,19 +180,19 @@ impl LanePage<'_, '_> {
     fn push_commands(&self, text: &mut String, width: usize, styles: Styles) {
         text.push('\n');
         if let Some(escalation) = self.escalation() {
-            return text.push_str(&escalation.render());
+            return text.push_str(&escalation.render_with(self.how));
         }
         let lane = self.lane.lane;
         let asked = |command: &&Vec<String>| command.iter().any(|word| word == lane.id.as_str());
         let steps = self.summary.next_steps.iter().filter(|step| step.commands.iter().any(|it| asked(&it)));
         for step in steps {
             push_wrapped(text, &step.reason, width);
-            for line in step.shell_lines() {
+            for line in step.commands.iter().map(|command| (self.how)(command)) {
                 text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &line)));
             }
         }
         let Some(run) = self.summary.history.run.run_id() else { return };
-        let logs = shell_line(Commands { program: self.program, run }.logs(&lane.id));
+        let logs = (self.how)(&Commands { program: self.program, run }.logs(&lane.id));
         text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &logs)));
     }
 

@@ -66,16 +66,31 @@ impl<'h> Board<'h> {
     /// The first lines: the state of the run, and how to resume it if no process works on it.
     pub(crate) fn header(&self, width: usize, most: usize) -> Vec<String> {
         let words = headline(self.history, self.context.held, self.until, width);
-        let resume = self.how_to_resume().map(|command| format!("not active, resume: {command}"));
+        let resume = self.can_be_resumed().then(|| "not active; R resumes it".to_owned());
         let room = most.saturating_sub(usize::from(resume.is_some())).max(1);
         folded(&words, width).into_iter().take(room).chain(resume).collect()
     }
 
-    fn how_to_resume(&self) -> Option<String> {
-        let run = self.history.run.run_id()?;
+    fn can_be_resumed(&self) -> bool {
         let is_over = self.context.held || self.history.run.outcome.is_some_and(RunOutcome::is_over);
-        let commands = Commands { program: self.context.program, run };
-        (!is_over).then(|| shell_line(commands.resume_of(&self.history.run)))
+        !is_over && self.history.run.run_id().is_some()
+    }
+
+    /// The key that does what `command` does, else the command.
+    fn key_or_command(&self, command: &[String]) -> String {
+        key_of(command.get(self.context.program.len()..).unwrap_or_default())
+            .map_or_else(|| shell_line(command), str::to_owned)
+    }
+
+    /// `text` of a command, in which keys stand for the commands on lines of their own.
+    pub(crate) fn with_keys(&self, text: &str) -> String {
+        let program = shell_line(self.context.program);
+        let line = |line: &str| {
+            let words = line.trim().strip_prefix(&program).map(|rest| rest.split_whitespace().map(str::to_owned));
+            let key = words.and_then(|words| key_of(&words.collect::<Vec<_>>()));
+            key.map_or_else(|| line.to_owned(), |key| format!("  {key}"))
+        };
+        text.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// How many of the listed lanes are in which state, each as `1 failed`.
@@ -105,8 +120,9 @@ impl<'h> Board<'h> {
             None => (Path::new("").to_owned(), Vec::new()),
         };
         let program = self.context.program;
-        let page =
-            summary.lanes.first().map(|lane| LanePage { summary: &summary, lane, program, output_of: &output_of });
+        let how = |command: &[String]| self.key_or_command(command);
+        let page = summary.lanes.first();
+        let page = page.map(|lane| LanePage { summary: &summary, lane, program, output_of: &output_of, how: &how });
         page.map(|page| page.render(width, Styles::coloured())).unwrap_or_default()
     }
 
@@ -131,6 +147,24 @@ impl<'h> Board<'h> {
 
     pub fn history(&self) -> &'h RunHistory {
         self.history
+    }
+}
+
+/// The key for a command of the selected lane or the run, without the words of the program; one with flags that the key
+/// does not have stays a command.
+fn key_of(words: &[String]) -> Option<&'static str> {
+    let flags: Vec<&str> = words.iter().map(String::as_str).filter(|word| word.starts_with("--")).collect();
+    let is_plain = flags.is_empty();
+    // The key asks whether to raise the budget.
+    let only_raises = flags.iter().all(|flag| ["--max-cost", "--max-tokens"].contains(flag));
+    match words.first()?.as_str() {
+        "approve" => Some("key a: approve"),
+        "reject" => Some("key r: reject"),
+        "retry" if is_plain => Some("key t: retry"),
+        "resume" if only_raises => Some("key R: resume"),
+        "diff" => Some("key 4: diff"),
+        "logs" => Some("key 2: tail"),
+        _ => None,
     }
 }
 

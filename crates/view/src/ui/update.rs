@@ -73,7 +73,9 @@ impl Updating<'_, '_> {
             }
             _ => {}
         }
-        self.state.notice = Some(outcome.map_or_else(Notice::bad, |said| Notice::good(said.trim())));
+        let shown = |said: String| self.board.with_keys(said.trim());
+        self.state.notice =
+            Some(outcome.map_or_else(|said| Notice::bad(shown(said)), |said| Notice::good(shown(said))));
     }
 
     fn pasted(&mut self, text: &str) {
@@ -382,17 +384,14 @@ impl Updating<'_, '_> {
         }
         let message = (!text.is_empty()).then(|| format!("--message={text}"));
         let gate = gate.map(|gate| format!("--gate={gate}"));
-        // A run without a process continues with the answer; a process that works on it hears of it.
-        let resume = (!self.board.held()).then(|| ["--resume", "--progress=plain"].map(str::to_owned));
         let (name, rest): (_, Vec<String>) = match kind {
             Command::Retry => ("retry", message.into_iter().chain(UNATTENDED.map(str::to_owned)).collect()),
             kind => {
                 let name = if kind == Command::Approve { "approve" } else { "reject" };
-                (name, gate.into_iter().chain(message).chain(resume.into_iter().flatten()).collect())
+                (name, gate.into_iter().chain(message).collect())
             }
         };
-        let detached = kind == Command::Retry || !self.board.held();
-        let are_sent = self.call(name, Some(lane.as_str()), &rest, detached);
+        let are_sent = self.call(name, Some(lane.as_str()), &rest, kind == Command::Retry);
         are_sent.then(|| if kind == Command::Reject { comments } else { Vec::new() })
     }
 

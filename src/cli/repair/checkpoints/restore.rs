@@ -124,6 +124,7 @@ fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
         reason: SnapshotReason::Restore,
         commit: snapshot.commit.clone(),
         reference: snapshot.reference.clone(),
+        unchanged: false,
     }
 }
 

@@ -91,9 +91,9 @@ fn as_text((finding, outcome): Line<'_>) -> String {
 }
 
 fn escalated(escalation: &Escalation) -> Vec<String> {
-    let mut lines = vec![format!("Issue: {}", escalation.issue), "Current state:".to_owned()];
+    let mut lines = vec![format!("Issue: {}", escalation.issue), "Current State:".to_owned()];
     lines.extend(escalation.current_state.iter().map(|line| format!("  {line}")));
-    lines.push(format!("Recovery attempts: {}", escalation.recovery_attempts));
+    lines.push(format!("Recovery Attempts: {}", escalation.recovery_attempts));
     lines.push(format!("Impact: {}", escalation.impact));
     lines.push("Options:".to_owned());
     for (number, option) in escalation.options.iter().enumerate() {

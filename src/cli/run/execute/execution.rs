@@ -15,13 +15,14 @@ use lanewright_files::{atomic, regular_file};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
-use lanewright_model::{Ci, JobId, MergeMode, Plan, RunId};
+use lanewright_model::{Approval, Ci, JobId, MergeMode, Plan, RunId};
 use lanewright_plan::settings::{Progress, Settings};
 use lanewright_programs::forge::Forge;
 use lanewright_schedule::lane_log::lane_run;
 use lanewright_store::{Request, RunDirectory, requests};
 use lanewright_view::RunHistory;
 use lanewright_view::answers::escalation::Escalation;
+use lanewright_view::history::{LaneHistory, LaneState};
 use lanewright_view::status::RunStatus;
 use lanewright_view::status::ending::ending;
 use lanewright_view::status::summary::{Summary, SummaryContext};
@@ -33,10 +34,12 @@ use crate::cli::error::unless_gone;
 use crate::cli::executors::{engines, exchange, ownership};
 use crate::cli::integrations::notify;
 use crate::cli::look::last_output::LastOutput;
+use crate::cli::look::proposed_plan::proposed_plan;
 use crate::cli::look::report;
 use crate::cli::look::report::ci;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::lock::LockedRun;
+use crate::cli::runs::pinned_plan;
 use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
@@ -302,7 +305,14 @@ fn summarize(within: &RepositoryContext, view: &RunHistory, started: &RunStarted
         return unless_gone(context.printer.json(&serde_json::json!(status)));
     }
     let styles = styles_for(&std::io::stderr());
-    let mut text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);
+    let asks = view.active().any(|lane| lane.state == LaneState::NeedsApproval(Approval::Plan));
+    let plan = asks.then(|| pinned_plan(directory)).flatten();
+    let names = (started.run_id.as_str(), started.plan_path.to_string_lossy());
+    let plan_of = |lane: &LaneHistory| match &plan {
+        Some(plan) => proposed_plan(directory, plan, lane, &program, (names.0, &names.1)),
+        None => Vec::new(),
+    };
+    let mut text = ending(&summary, &program, &plan_of, terminal_size(std::io::stderr(), 80).1, styles);
     text.extend(report::where_it_is(directory).into_iter().flat_map(|place| ["\n".to_owned(), place]));
     let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
     context.printer.note(if looked_at { ci::without_commands(&text) } else { text });

@@ -99,6 +99,15 @@ pub(super) fn report_obstacles(
 /// How much of a list of files is shown, in characters.
 const LISTED: usize = 400;
 
+/// Reports that git has no identity of the user's, before the run commits and merges in Lanewright's name.
+pub(super) fn note_identity(within: &RepositoryContext) {
+    if git::lacks_identity(&within.repository) {
+        let message = format!("no git identity is set: this run commits as {}", git::fallback_identity());
+        let set = "git config --global user.name 'Your Name' && git config --global user.email you@example.com";
+        within.context.printer.warning(message, &[format!("to commit in your name: {set}")]);
+    }
+}
+
 /// Shows which lanes are merged without a gate, and that pipelines are judged by their last program without bash.
 pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
     let without: Vec<String> =

@@ -99,7 +99,7 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     }
     record_answers(run, &mut locked)?;
     let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
-    present(within, &locked, &view, is_in_another_boot);
+    present(within, &locked, &view, &lanes, is_in_another_boot);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
     let found = reconcile(within, &locked, &view, adoption, (&lanes, is_in_another_boot))?;
     let resumed = resumed(within, &locked, adoption, lanes.clone());
@@ -241,6 +241,7 @@ fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
 /// Whether the runners of the lanes that are left can work; reports what would block their merges.
 fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
+    preflight::note_identity(within);
     if locked.started.options.merge != MergeMode::Local {
         return Ok(());
     }
@@ -350,7 +351,14 @@ fn from_elsewhere(records: &[Record]) -> Option<String> {
 }
 
 /// What is printed on every resume (seed 004): the stage, the checkpoints, what comes next, how to roll back.
-fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory, is_in_another_boot: bool) {
+/// `lanes`: those that the resume continues; empty: all.
+fn present(
+    within: &RepositoryContext,
+    locked: &LockedRun,
+    view: &RunHistory,
+    lanes: &[LaneId],
+    is_in_another_boot: bool,
+) {
     let state = &within.state;
     let run = &locked.started.run_id;
     let mut lines =
@@ -364,9 +372,11 @@ fn present(within: &RepositoryContext, locked: &LockedRun, view: &RunHistory, is
     }
     lines.extend(from_elsewhere(&locked.records));
     lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
-    let is_left = |state: LaneState| !state.is_done() && state != LaneState::Skipped;
-    let left = view.lanes().iter().filter(|lane| is_left(lane.state)).count();
-    let next: Vec<String> = locked.plan.indices().filter_map(|lane| next_action(&locked.state, lane)).collect();
+    let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
+    let is_left = |lane: &&LaneHistory| !lane.state.is_done() && lane.state != LaneState::Skipped && goes_on(&lane.id);
+    let left = view.lanes().iter().filter(is_left).count();
+    let reached = locked.plan.indices().filter(|lane| goes_on(&locked.plan.lane(*lane).id));
+    let next: Vec<String> = reached.filter_map(|lane| next_action(&locked.state, lane)).collect();
     let next = if next.is_empty() { String::new() } else { format!(" ({})", listed(&next, NAMED)) };
     let what = match left {
         0 if locked.plan.gates.last.is_empty() => "the end of the run".to_owned(),

@@ -39,6 +39,7 @@ pub(crate) fn start(within: &RepositoryContext, request: &RunRequest, plan: &Pla
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     let lanes = || plan.plan.indices().filter(wanted);
     preflight::check(&within.context, &plan.plan, lanes())?;
+    preflight::note_identity(within);
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;
     preflight::note_gates(&within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));

@@ -174,12 +174,17 @@ impl Pinning<'_> {
             _ if reading.sha256 == PlanOnRecord::of(self.records).source && !edited => Ok(None),
             changed => {
                 let message = format!("{} has changed since run {run} started", path.display());
+                let is_valid = changed.is_some();
                 let mut differences = changed
                     .map(|plan| differences(pinned, &plan))
                     .unwrap_or_else(|| vec!["it is not a valid plan any more".into()]);
                 differences.extend(superseded);
                 let error = ExitStatus::Usage.error(format!("{message}:\n  {}", differences.join("\n  ")));
-                let accept = command(&self.within.state, &["resume", run.as_str(), "--accept-plan-change"]);
+                if !is_valid {
+                    let check = command(&self.within.state, &["plan", "check", &path.to_string_lossy()]);
+                    return Err(error.hint(format!("restore the plan, or correct it: {check}")));
+                }
+                let accept = command(&self.within.state, &self.adoption.command(run, &["--accept-plan-change"]));
                 Err(error.hint(format!("restore the plan, or continue with the new one: {accept}")))
             }
         }

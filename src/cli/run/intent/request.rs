@@ -85,6 +85,30 @@ impl Adoption {
         Self { wait: then.wait, ..Self::default() }
     }
 
+    /// The words of the command that asks for the same of `run`, with `more` flags.
+    pub(crate) fn command<'a>(&'a self, run: &'a RunId, more: &[&'a str]) -> Vec<&'a str> {
+        let message = ["-m", self.message.as_str()].into_iter().filter(|_| !self.message.trim().is_empty());
+        let (name, lanes): (_, Vec<&str>) = match &self.reach {
+            ResumeReach::All | ResumeReach::Unfailed => ("resume", Vec::new()),
+            ResumeReach::Only(lanes) => ("resume", lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]).collect()),
+            ResumeReach::Retry(lanes, _) => ("retry", lanes.iter().map(LaneId::as_str).collect()),
+        };
+        let runner = match &self.reach {
+            ResumeReach::Retry(_, replacement) => replacement.runner.as_deref(),
+            _ => None,
+        };
+        let message_for = self.message_for.iter().flat_map(|lane| ["--message-for", lane.as_str()]);
+        let runner = runner.into_iter().flat_map(|runner| ["--runner", runner]);
+        [name, run.as_str()]
+            .into_iter()
+            .chain(lanes)
+            .chain(message)
+            .chain(message_for)
+            .chain(runner)
+            .chain(more.iter().copied())
+            .collect()
+    }
+
     pub(crate) fn of(control: &ControlArgs) -> Self {
         let ControlArgs { accept_plan_change, on_conflict, .. } = *control;
         Self { accept_plan_change, on_conflict, ..Self::default() }

@@ -45,7 +45,7 @@ fn a_run_reads_as_a_story() {
     12:02:16 SL-1 engineer: attempt 2 (task 1) finished in 1m 00s
     12:02:18 SL-1: tests started
     12:03:19 SL-1: tests passed in 1m 00s
-    12:03:20 SL-1: waits for your approval of its changes (lanewright diff P1-SL-AUTH-20251227 SL-1)
+    12:03:20 SL-1: waits for your approval of its changes, at commit aaaaaaaaaa (lanewright diff P1-SL-AUTH-20251227 SL-1)
     12:03:21 SL-1: changes approved: schöne Arbeit weiter so
     12:03:22 SL-1 engineer: changed 1 file
     12:03:23 SL-1 engineer: merged into the lane at cccccccccc
@@ -178,4 +178,37 @@ fn a_long_failure_is_cut_in_its_middle() {
         text.len() < 200 && text.ends_with("Which database?") && text.contains("changed no file; it said"),
         "{text}"
     );
+}
+
+/// A lane that was sent back and has no retry left fails: no agent gets it.
+#[test]
+fn only_a_lane_with_a_retry_is_sent_back() {
+    let back = (LaneStage::Validation, LaneStage::Implementation);
+    let first = attempt("SL-1", "engineer", 1);
+    let story = Story::begun().opened("SL-1", 1).job(&first).exited(&first, 0).moved("SL-1", back.0, back.1);
+    let failed = told(&story.clone().failed("SL-1"));
+    assert!(!failed.contains("sent back"), "{failed}");
+    let checkpoint = Checkpoint {
+        retry_attempt: Some(1),
+        max_retries: Some(3),
+        ..Checkpoint::new(Stage::RetryAttempt, CheckpointStatus::Retrying)
+    };
+    let (level, not_before) = (RetryLevel::Retry, at(0));
+    let planned = Event::RetryPlanned { lane: lane("SL-1"), agent: agent("engineer"), level, not_before, checkpoint };
+    let retried = told(&story.then(planned));
+    assert!(retried.contains("SL-1 engineer: sent back to the agent: retry 1 of 3"), "{retried}");
+}
+
+#[test]
+fn snapshot_without_work_is_not_reported() {
+    let taken = |unchanged| Event::SnapshotTaken {
+        lane: lane("SL-1"),
+        agent: Some(agent("engineer")),
+        reason: SnapshotReason::Failure,
+        commit: commit('e'),
+        reference: "refs/x".to_owned(),
+        unchanged,
+    };
+    assert_eq!(told(&Story::default().then(taken(true))), "");
+    assert!(told(&Story::default().then(taken(false))).ends_with("work in progress saved as refs/x"));
 }

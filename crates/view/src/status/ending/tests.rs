@@ -10,7 +10,7 @@ fn ended(lanes: &[(&str, &[&str], &[Approval])], story: &Story, width: usize) ->
     let history = RunHistory::for_plan(&plan(lanes)).after(&story.records);
     let program = program();
     let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
-    ending(&summary, &program, width, Styles::plain())
+    ending(&summary, &program, &|_| Vec::new(), width, Styles::plain())
 }
 
 /// The lane's tests failed, with a finding in their output.
@@ -60,11 +60,34 @@ fn ending_of_failed_run() {
         long explanation (and 2 more)
       lanewright status P1-SL-AUTH-20251227 SL-1
 
+    Lane SL-1 needs a decision.
+    Issue: the lane's tests failed after 3 attempts, as all of those before had done
+    Current State: implementation, on branch lane/P1/SL-1 in
+      /w/P1-SL-AUTH-20251227/SL-1/code
+    Recovery Attempts: none
+    Impact: SL-2 depends on it; all work is in its worktree
+    Options:
+    1. Fix the cause (environment, plan, or the work with a commit in the lane's
+      worktree), then resume; after a change of the plan with --accept-plan-change.
+      for: all work is kept, and retries start over; against: you have to find the
+        cause; all that failed runs again
+      lanewright resume P1-SL-AUTH-20251227
+    2. Let its agent try again, with your advice in its prompt; other failed lanes
+      stay as they are.
+      for: the agent does the work, on top of what it has; against: it costs another
+        attempt, and may fail again
+      lanewright retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
+    3. Start the lane over. Its work is saved first; rollback prints where.
+      for: nothing of the failed work is in the way; against: its agents do all of
+        the lane again
+      lanewright rollback P1-SL-AUTH-20251227 --lane SL-1
+    4. Abandon the lane: what depends on it goes on without its work, which is kept.
+      for: the rest of the run can end; against: its work is missing in what is
+        merged
+      lanewright skip P1-SL-AUTH-20251227 SL-1
+
     P1 Billing failed · 1 failed · 1 blocked · 1 merged
     28s elapsed
-      lanewright retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
-      lanewright resume P1-SL-AUTH-20251227
-      lanewright rollback P1-SL-AUTH-20251227 --lane SL-1
     ");
 }
 
@@ -86,7 +109,7 @@ fn ending_lists_questions_first() {
     let story = Story::begun().blocked("SL-1", reason).blocked("SL-2", reason).opened("SL-3", 1);
     let story = story.moved("SL-3", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
     insta::assert_snapshot!(ended(&lanes, &story.finished(RunOutcome::Blocked, 3), 80), @"
-    SL-3 waits for your approval of its changes.
+    SL-3 waits for your approval of its changes, at commit aaaaaaaaaa.
       lanewright diff P1-SL-AUTH-20251227 SL-3
       lanewright approve P1-SL-AUTH-20251227 SL-3 --gate changes
       lanewright reject P1-SL-AUTH-20251227 SL-3 --gate changes -m 'what to change'
@@ -122,4 +145,44 @@ fn a_stopped_run_can_be_resumed_or_rolled_back() {
       lanewright resume P1-SL-AUTH-20251227
       lanewright rollback P1-SL-AUTH-20251227
     ");
+}
+
+#[test]
+fn resume_of_some_lanes_does_not_end_as_failed() {
+    let lanes: [(&str, &[&str], &[Approval]); 2] = [("SL-1", &[], &[]), ("SL-2", &[], &[])];
+    let story = Story::begun().opened("SL-1", 1).then(failed("SL-1")).finished(RunOutcome::Failed, 1);
+    let story = story.resumed_for(&["SL-2"]).opened("SL-2", 1).merged("SL-2", 'd').finished(RunOutcome::Failed, 1);
+    let text = ended(&lanes, &story, 80);
+    assert!(text.contains("\nSL-2 done, P1 is not complete · 1 failed · 1 merged\n"), "{text}");
+    assert!(!text.contains("P1 Billing failed"), "{text}");
+}
+
+#[test]
+fn advice_for_an_outage_is_to_resume() {
+    let failure = Failure::new(FailureKind::Network, "no network: connection refused");
+    let story = Story::begun().opened("SL-1", 1).then(Event::LaneFailed { lane: lane("SL-1"), failure });
+    let text = ended(&[("SL-1", &[], &[])], &story.finished(RunOutcome::Failed, 1), 80);
+    assert!(!text.contains("lanewright retry"), "no advice helps against it: {text}");
+    assert!(text.contains("1. Resume when the network or the service is back."), "{text}");
+}
+
+#[test]
+fn a_long_plan_is_cut() {
+    let lanes: [(&str, &[&str], &[Approval]); 1] = [("SL-1", &[], &[Approval::Plan])];
+    let story = Story::begun().opened("SL-1", 1).moved("SL-1", LaneStage::Requirements, LaneStage::Synthesis);
+    let story = story.finished(RunOutcome::Blocked, 3);
+    let history = RunHistory::for_plan(&plan(&lanes)).after(&story.records);
+    let program = program();
+    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
+    let part = |count: usize| PlanPart {
+        from: "the plan by analyst".to_owned(),
+        lines: (1..=count).map(|number| format!("step {number}")).collect(),
+        whole: ["cat", "report.md"].map(str::to_owned).to_vec(),
+    };
+    let text = |count| ending(&summary, &program, &|_| vec![part(count)], 80, Styles::plain());
+    let cut = text(30);
+    assert!(cut.contains("the plan by analyst:\n  | step 1\n"), "{cut}");
+    assert!(cut.contains("  | step 8\n  and 22 more lines:\n  cat report.md\n"), "{cut}");
+    let whole = text(8);
+    assert!(whole.contains("  | step 8\n") && !whole.contains("cat report.md"), "{whole}");
 }

@@ -1,5 +1,6 @@
 use lanewright_model::event::Event;
 use lanewright_model::testing::*;
+use lanewright_model::text::shell_line;
 use lanewright_model::{Failure, FailureKind, Finding};
 
 use super::*;
@@ -14,7 +15,13 @@ fn page(story: &Story, width: usize, held: bool) -> String {
         let path = PathBuf::from("/repo/läufe/r1").join(job.directory()).join("output.log");
         (path, vec!["Test failed: AuthService.register".to_owned(), "会計 \u{1b}[2J".repeat(30)])
     };
-    let page = LanePage { summary: &summary, lane: &summary.lanes[0], program: &program, output_of: &output_of };
+    let page = LanePage {
+        summary: &summary,
+        lane: &summary.lanes[0],
+        program: &program,
+        output_of: &output_of,
+        how: &|it| shell_line(it),
+    };
     page.render(width, Styles::plain())
 }
 
@@ -41,19 +48,23 @@ fn lane_page_of_failed_lane() {
 
     Lane SL-1 needs a decision.
 
-    Reason: TypeError: undefined is not a function
-    Stage: implementation, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
-    Attempts: 2 attempts (engineer: retry 1 of 1)
+    Issue: TypeError: undefined is not a function
+    Current State: implementation, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
+    Recovery Attempts: 2 attempts (engineer: retry 1 of 1)
     Impact: SL-2 depends on it; all work is in its worktree
 
-    What you can do:
-    1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
+    Options:
+    1. Fix the cause (environment, plan, or the work with a commit in the lane's worktree), then resume; after a change of the plan with --accept-plan-change.
+       for: all work is kept, and retries start over; against: you have to find the cause; all that failed runs again
        lanewright resume P1-SL-AUTH-20251227
     2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.
+       for: the agent does the work, on top of what it has; against: it costs another attempt, and may fail again
        lanewright retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
     3. Start the lane over. Its work is saved first; rollback prints where.
+       for: nothing of the failed work is in the way; against: its agents do all of the lane again
        lanewright rollback P1-SL-AUTH-20251227 --lane SL-1
-    4. Leave the lane out: what depends on it goes on without its work, which is kept.
+    4. Abandon the lane: what depends on it goes on without its work, which is kept.
+       for: the rest of the run can end; against: its work is missing in what is merged
        lanewright skip P1-SL-AUTH-20251227 SL-1
     ");
 }
@@ -129,7 +140,7 @@ fn an_old_failure_that_was_fixed_is_not_blamed() {
     let full = Failure::new(FailureKind::State, "No space left on device");
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3);
     let text = page(&story.then(Event::LaneFailed { lane: lane("SL-1"), failure: full }), 80, false);
-    assert!(!text.contains("output.log") && text.contains("Reason: No space left"), "{text}");
+    assert!(!text.contains("output.log") && text.contains("Issue: No space left"), "{text}");
 }
 
 #[test]
@@ -139,4 +150,26 @@ fn every_width_is_kept_but_for_commands_and_names() {
             assert!(lanewright_model::cells::width(line) <= width, "{width}: {line}");
         }
     }
+}
+
+#[test]
+fn removed_refs_of_a_merged_lane_are_not_shown() {
+    let snapshot = "refs/lanewright/checkpoint/P1-SL-1/x";
+    let taken = Event::SnapshotTaken {
+        lane: lane("SL-1"),
+        agent: Some(agent("engineer")),
+        reason: lanewright_model::event::SnapshotReason::Failure,
+        commit: commit('e'),
+        reference: snapshot.to_owned(),
+        unchanged: false,
+    };
+    let merged = Story::begun().opened("SL-1", 1).then(taken).merged("SL-1", 'd');
+    let cleaned = |kept: &[&str]| {
+        let kept = kept.iter().map(|kept| (*kept).to_owned()).collect();
+        page(&merged.clone().then(Event::LaneCleaned { lane: lane("SL-1"), kept }), 100, false)
+    };
+    let text = cleaned(&[]);
+    assert!(!text.contains("lane/P1/SL-1") && !text.contains(snapshot), "{text}");
+    let text = cleaned(&[&format!("{snapshot}: it is locked")]);
+    assert!(text.contains(&format!("snapshot  {snapshot}")), "{text}");
 }

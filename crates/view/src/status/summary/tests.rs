@@ -53,7 +53,7 @@ fn a_run_that_goes_on_tells_who_works_and_who_waits() {
 
     1h 26m elapsed, 1h 25m of work, 1s waiting for you
 
-    SL-API waits for your approval of its changes.
+    SL-API waits for your approval of its changes, at commit aaaaaaaaaa.
       lanewright diff P1-SL-AUTH-20251227 SL-API
       lanewright approve P1-SL-AUTH-20251227 SL-API --gate changes
       lanewright reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'

@@ -82,7 +82,7 @@ fn output_follows_end_until_scrolled() {
 }
 
 #[test]
-fn answer_resumes_an_inactive_run() {
+fn answer_is_that_of_the_command_line() {
     let mut interface = Interface::new();
     let run = "P1-SL-AUTH-20251227";
     assert_eq!(words(&interface.press("a\n")), [format!("approve {run} API --gate=changes")]);
@@ -92,11 +92,14 @@ fn answer_resumes_an_inactive_run() {
     interface.press("⎋");
     assert!(interface.text(80, 24).contains("approved"), "seen after the refusal");
     interface.held = false;
-    let resumed = format!("detached approve {run} API --gate=changes --message=well done --resume --progress=plain");
-    assert_eq!(words(&interface.press("a⎋awell done \n")), [resumed]);
-    interface.state.running = None;
-    let resumed = format!("detached reject {run} API --gate=changes --message=no --resume --progress=plain");
-    assert_eq!(words(&interface.press("rno\n")), [resumed]);
+    let approved = format!("approve {run} API --gate=changes --message=well done");
+    assert_eq!(words(&interface.press("a⎋awell done \n")), [approved], "also while no process works on the run");
+    let said =
+        format!("The changes of API were approved; the run is not active; continue with:\n  lanewright resume {run}\n");
+    interface.tell(Message::Ended(Ok(said)));
+    let text = interface.text(100, 24);
+    assert!(text.contains("continue with:\n  key R: resume") && !text.contains("lanewright resume"), "{text}");
+    assert_eq!(words(&interface.press("rno\n")), [format!("reject {run} API --gate=changes --message=no")]);
 }
 
 #[test]
@@ -320,7 +323,7 @@ fn a_budget_is_not_raised_without_a_question() {
     interface.history.run.budget.tokens = Some(0);
     assert_eq!(words(&interface.press("R")), [""; 0]);
     let text = interface.text(160, 24);
-    assert!(text.contains("y: lanewright resume P1-SL-AUTH-20251227 --max-tokens 1, any other key: no"), "{text}");
+    assert!(text.contains("Resume with --max-tokens 1? y: yes, any other key: no"), "{text}");
     assert_eq!(words(&interface.press("n")), [""; 0]);
     let raised = "--yes --progress=plain --on-lock-conflict=fail --max-tokens 1";
     assert_eq!(words(&interface.press("Ry")), [format!("detached resume P1-SL-AUTH-20251227 {raised}")]);

@@ -33,9 +33,8 @@ pub(super) fn lines(state: &State, board: &Board<'_>, material: &Material, width
             says(vec![Line::styled(format!("Stop? y: the run{lane}, any other key: no"), asked)])
         }
         (Some(Dialog::Resume { more }), ..) => {
-            let run = board.history().run.run_id().map(|run| run.as_str()).unwrap_or_default();
-            let command = shell_line(["lanewright", "resume", run].into_iter().chain(more.iter().map(String::as_str)));
-            let asked_for = format!("The budget is exhausted. Raise it? y: {command}, any other key: no");
+            let asked_for =
+                format!("The budget is exhausted. Resume with {}? y: yes, any other key: no", shell_line(more));
             says(styled::rows(&asked_for, width).into_iter().map(|row| row.patch_style(asked)).collect())
         }
         (_, Some(notice), _) => {

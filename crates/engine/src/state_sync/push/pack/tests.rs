@@ -271,6 +271,7 @@ fn existing_snapshots_of_the_log_are_packed() {
         reason,
         commit: head.clone(),
         reference: name(reason),
+        unchanged: false,
     };
     let reasons = [SnapshotReason::External, SnapshotReason::Rollback];
     for reason in reasons {
