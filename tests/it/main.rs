@@ -16,6 +16,7 @@ mod cost;
 #[cfg(target_os = "linux")]
 mod crash;
 mod dag;
+mod daily_use;
 mod detach;
 mod diff;
 #[path = "../documents/mod.rs"]

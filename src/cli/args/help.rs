@@ -8,6 +8,9 @@ use clap::{Command, CommandFactory, Error, FromArgMatches};
 use super::Args;
 use super::examples::{Example, examples_of};
 
+/// The page of the words in messages and helps, in the repository of Lanewright.
+const WORDS: &str = "docs/words.md";
+
 type Groups = &'static [(&'static str, &'static [&'static str])];
 
 /// The commands of most days, in the program's short help.
@@ -67,7 +70,7 @@ fn example_lines(examples: &[Example]) -> String {
 fn with_groups(command: Command) -> Command {
     let header = *command.get_styles().get_header();
     let main = format!("{}\n  {:<13}  See all commands with --help", groups(&command, MAIN), "...");
-    let all = groups(&command, GROUPS);
+    let all = format!("{}\n\nWhat the words mean: {WORDS}", groups(&command, GROUPS));
     let template = "{about}\n\n{usage-heading} {usage}\n\n{before-help}";
     command
         .help_template(format!("{template}{header}Options:{header:#}\n{{options}}{{after-help}}"))
@@ -176,6 +179,26 @@ mod tests {
             .into_iter()
             .map(|(path, mut command)| format!("==== lanewright {path}\n\n{}\n", command.render_help()));
         insta::assert_snapshot!(texts.collect::<String>());
+    }
+
+    #[test]
+    fn words_are_explained_on_a_page_that_is_linked() {
+        let page = include_str!("../../../docs/words.md");
+        let words = ["gate", "stage", "slot", "supervisor", "integration branch", "lane", "run", "phase", "checkpoint"];
+        for word in words.into_iter().chain(["salvage", "snapshot", "agent"]) {
+            assert!(page.contains(&format!("\n| {word} | ")), "{word}");
+        }
+        let help = all().swap_remove(0).1.render_long_help().to_string();
+        let (readme, docs) = (include_str!("../../../README.md"), include_str!("../../../docs/README.md"));
+        assert!(help.contains(WORDS) && readme.contains(&format!("({WORDS})")) && docs.contains("(words.md)"));
+    }
+
+    #[test]
+    fn readme_has_a_short_table_of_commands() {
+        let readme = include_str!("../../../README.md");
+        let table = readme.split_once("\n| to | type |\n").expect("the table").1;
+        let rows = table.lines().take_while(|line| line.starts_with('|')).count() - 1;
+        assert_eq!(rows, 12);
     }
 
     #[test]

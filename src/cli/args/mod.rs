@@ -170,11 +170,13 @@ pub(crate) enum Command {
     Plan(Plan),
     /// List all runs, the newest first
     List,
-    /// Show a run: its state, what it waits for, what to type next
+    /// Show a run, or why a lane is where it is, and what to type
+    #[command(visible_alias = "why")]
     Status(Status),
     /// Follow a run in a terminal interface, and answer its lanes
     Ui(RunArg),
     /// Show what the agents and gates of a run wrote
+    #[command(visible_alias = "log")]
     Logs(Logs),
     /// Show what a lane or an agent changed, as `git diff` does
     Diff(Diff),

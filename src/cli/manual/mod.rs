@@ -8,22 +8,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use clap_complete::env::Shells;
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use lanewright_files::regular_file;
 
 use super::args;
 use super::error::exit_code_table;
 use super::{Context, ExitStatus};
 
+/// The variable in which a shell names itself when it asks for completions: that of `CompleteEnv`.
+const COMPLETION_VARIABLE: &str = "COMPLETE";
+
+const NAME: &str = "lanewright";
+
 /// The same for every build. Without blank the title's next part would take its place.
 const NO_DATE: &str = " ";
 
 const SOURCE: &str = concat!("lanewright ", env!("CARGO_PKG_VERSION"));
 
+/// Writes the script that has a shell ask this program for completions, as only that knows runs, lanes and agents.
 pub(super) fn completions(context: &Context, shell: clap_complete::Shell) -> Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut args::command(), "lanewright", &mut script);
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string()).context("no completion for this shell")?;
+    completer.write_registration(COMPLETION_VARIABLE, NAME, NAME, NAME, &mut script)?;
     context.printer.out(String::from_utf8_lossy(&script))?;
     Ok(ExitStatus::Done)
 }
@@ -84,11 +93,12 @@ fn page(command: clap::Command, path: &str) -> io::Result<String> {
     let has_commands = command.has_subcommands();
     let has_codes = command.get_after_long_help().is_some_and(|text| text.to_string().ends_with(&exit_code_table()));
     // What short help leaves out would have no text.
+    let synopsis = synopsis(&command);
     let page = Man::new(command.mut_args(|option| option.hide_short_help(false))).date(NO_DATE).source(SOURCE);
     let mut text = Vec::new();
     page.render_title(&mut text)?;
     page.render_name_section(&mut text)?;
-    page.render_synopsis_section(&mut text)?;
+    synopsis.to_writer(&mut text)?;
     page.render_description_section(&mut text)?;
     page.render_options_section(&mut text)?;
     if has_commands {
@@ -96,6 +106,46 @@ fn page(command: clap::Command, path: &str) -> io::Result<String> {
     }
     rest(path, has_codes).to_writer(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// How to call the command: every option with its value, and the arguments.
+fn synopsis(command: &clap::Command) -> Roff {
+    let mut page = Roff::new();
+    page.control("SH", ["SYNOPSIS"]);
+    if let Some(usage) = command.get_overridden_usage() {
+        verbatim(&mut page, &usage.to_string());
+        return page;
+    }
+    let mut line = vec![bold(command.get_bin_name().unwrap_or(command.get_name()))];
+    let shown = || command.get_arguments().filter(|arg| !arg.is_hide_set());
+    for option in shown().filter(|arg| !arg.is_positional()) {
+        let short = option.get_short().map(|short| format!("-{short}"));
+        let long = option.get_long().map(|long| format!("--{long}"));
+        let name = bold(short.into_iter().chain(long).collect::<Vec<_>>().join("|"));
+        let value = option.get_action().takes_values().then(|| [roman(" "), italic(value_name(option))]);
+        line.extend(marked(option, std::iter::once(name).chain(value.into_iter().flatten())));
+    }
+    for argument in shown().filter(|arg| arg.is_positional()) {
+        line.extend(marked(argument, [italic(value_name(argument))].into_iter()));
+    }
+    if command.has_subcommands() {
+        line.extend([roman(" "), italic("COMMAND")]);
+    }
+    page.text(line);
+    page
+}
+
+/// In brackets where it may be left out, with dots where it may be given more than once.
+fn marked(arg: &clap::Arg, words: impl Iterator<Item = Inline>) -> Vec<Inline> {
+    let (open, close) = if arg.is_required_set() { (" ", "") } else { (" [", "]") };
+    let is_repeated = matches!(arg.get_action(), clap::ArgAction::Append | clap::ArgAction::Count);
+    let dots = if is_repeated { "..." } else { "" };
+    std::iter::once(roman(open)).chain(words).chain([roman(format!("{close}{dots}"))]).collect()
+}
+
+fn value_name(arg: &clap::Arg) -> String {
+    let names = arg.get_value_names().map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+    names.unwrap_or_else(|| arg.get_id().as_str().to_uppercase())
 }
 
 fn rest(path: &str, has_codes: bool) -> Roff {

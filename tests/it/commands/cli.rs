@@ -233,7 +233,7 @@ fn completions_exist_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let ended = scratch.lanewright(&["completions", shell]);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
-        assert!(ended.stdout.contains("execute-phase"), "{shell}");
+        assert!(ended.stdout.contains("COMPLETE") && ended.stdout.contains("lanewright"), "{shell}");
     }
     let script = scratch.lanewright(&["completions", "bash"]).stdout;
     scratch.write("completions.bash", &script);
