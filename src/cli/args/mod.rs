@@ -170,7 +170,7 @@ pub(crate) enum Command {
     Plan(Plan),
     /// List all runs, the newest first
     List,
-    /// Show a run, or why a lane is where it is, and what to type
+    /// Show a run or a lane, and what to type next
     #[command(visible_alias = "why")]
     Status(Status),
     /// Follow a run in a terminal interface, and answer its lanes
