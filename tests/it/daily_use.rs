@@ -134,6 +134,8 @@ fn bash_completes_files_runs_and_lanes() {
         ("lanewright why ", "A"),
         ("lanewright log r1 ", "B"),
         ("lanewright approv", "approve"),
+        ("lanewright execute-lane ../plan.toml ", "C"),
+        ("lanewright execute-phase ../plan.toml --lane ", "B"),
     ] {
         let text = completed(&env, line);
         assert!(text.lines().any(|candidate| candidate.trim() == found), "{line}: {text}");

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use lanewright_agents::runner::Catalogue;
+use lanewright_files::regular_file::{self, Links};
 use lanewright_git::EnclosingWorktree;
 use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
+use lanewright_plan::{Fallbacks, MAX_TEXT, ReadOptions, Source, SourceFile};
 use lanewright_store::{StateDirectory, run_log};
 use lanewright_view::history::snapshots::snapshots;
 
@@ -29,7 +33,8 @@ fn with_completers(command: Command) -> Command {
         "run" if lane && arg.is_positional() => completing(arg, Completion::runs_or_lanes),
         "run" => completing(arg, Completion::runs),
         "lane" if agent => completing(arg, Completion::lanes_or_agents),
-        "lane" | "lanes" | "message_for" if !plan => completing(arg, Completion::lanes),
+        "lane" | "lanes" if plan => completing(arg, Completion::lanes_of_plan),
+        "lane" | "lanes" | "message_for" => completing(arg, Completion::lanes),
         "names" => completing(arg, Completion::names),
         "agent" => completing(arg, Completion::agents),
         "runner" => arg.add(ArgValueCompleter::new(runners)),
@@ -49,7 +54,7 @@ fn completing(arg: Arg, offer: fn(&Completion) -> Vec<String>) -> Arg {
 }
 
 fn runners(current: &OsStr) -> Vec<CompletionCandidate> {
-    let known = lanewright_agents::runner::Catalogue::default();
+    let known = Catalogue::default();
     starting_with(current, known.names().into_iter().map(str::to_owned))
 }
 
@@ -83,6 +88,25 @@ impl Completion {
 
     fn lanes(&self) -> Vec<String> {
         self.plan.iter().flat_map(|plan| &plan.lanes).map(|lane| lane.id.to_string()).collect()
+    }
+
+    /// The lanes of the plan file that a word names. Nothing runs, so a runner that only the settings know counts as any
+    /// other.
+    fn lanes_of_plan(&self) -> Vec<String> {
+        let Some(path) = self.words.iter().find(|word| Path::new(word).is_file()) else { return Vec::new() };
+        let directory = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
+        let read = |path: &Path| regular_file::read_text_with(path, Links::Follow, MAX_TEXT as u64);
+        let load = |file: &str| read(&directory.join(file)).map_err(|error| error.to_string());
+        let Ok(text) = read(Path::new(path)) else { return Vec::new() };
+        let catalogue = Catalogue::default();
+        let any = catalogue.names().first().copied();
+        let runner = |name: &str| catalogue.get(name).or_else(|| catalogue.get(any?)).map(|it| it.command);
+        let files = [SourceFile { path, text: &text }];
+        let fallbacks = Fallbacks { runner: any, ..Fallbacks::default() };
+        let options = ReadOptions { redo: true, force: true, allow_unknown: true, ..ReadOptions::default() };
+        let source = Source { files: &files, beside: &[], format: None, fallbacks, options };
+        let plan = lanewright_plan::read(&source, &load, &runner).plan;
+        plan.iter().flat_map(|plan| &plan.lanes).map(|lane| lane.id.to_string()).collect()
     }
 
     /// The agents of the lane that a word names.

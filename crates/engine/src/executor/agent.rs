@@ -164,6 +164,7 @@ impl Executor {
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let name = plan.agents[agent].name.clone();
+            let title = plan.name.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
             let branch = executor.lane_branch(lane);
             let missing = || GitError::BranchMissing { branch: branch.clone() };
             let ours = executor.repository.branch_commit(&branch)?.ok_or_else(missing)?;
@@ -173,7 +174,7 @@ impl Executor {
                 &executor.repository,
                 &ours,
                 &theirs,
-                &format!("Merge {name} into {id}"),
+                &format!("Merge {name} into {id}{title}"),
                 &trailers,
                 &[],
             )? {
