@@ -124,7 +124,7 @@ fn p05_a_state_file_in_the_worktree_is_named() {
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt; mkdir -p .claude/ai-dev-kit/run-logs; echo {{}} > {file}'\n"
     ));
-    let said = format!("L: state files that agent left in its worktree are not committed: {file}");
+    let said = format!("L: state files in the worktree of agent are not committed: {file}");
     env.execute(&[]).exits(0).says(&[&said]);
     assert!(!env.files("main").iter().any(|path| path == file));
 }

@@ -10,10 +10,10 @@ use lanewright_model::text::{headline, listed};
 use lanewright_model::{CommitId, Failure, FailureKind, Lane, LaneIndex, Round, TaskId};
 use lanewright_schedule::{RestartFrom, RunState};
 
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
+
 /// How many files a note names.
 const FILES: usize = 5;
-
-use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree> {
@@ -146,9 +146,7 @@ impl Executor {
         let state_files = git::untracked_below(&worktree.path, RUN_LOG_DIRECTORY)?;
         if !state_files.is_empty() {
             let names = listed(&state_files, FILES);
-            events.push(
-                self.note(lane, format!("state files that {name} left in its worktree are not committed: {names}")),
-            );
+            events.push(self.note(lane, format!("state files in the worktree of {name} are not committed: {names}")));
         }
         let (agent, head) = (name.clone(), committed.head);
         events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle });
