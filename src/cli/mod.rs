@@ -11,6 +11,7 @@ mod diagnostics;
 mod error;
 mod executors;
 mod integrations;
+mod json_argument;
 mod look;
 mod manual;
 mod plan;
@@ -36,12 +37,12 @@ use std::process::ExitCode;
 
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
-use control::{answer, retry, skip, stop};
+use control::{answer, gate, recover, retry, skip, stop};
 pub(crate) use error::{CliError, ExitStatus, Hint, Result};
 use integrations::{hook, init, mcp, notify};
 use look::{diff, list, logs, report, status, ui, worktree};
 pub(crate) use printer::Printer;
-use repair::{checkpoints, clean, doctor, log_error};
+use repair::{checkpoints, clean, doctor, log_error, log_event};
 pub(crate) use repository_context::RepositoryContext;
 pub(crate) use this_process::{host, now, owner};
 
@@ -88,6 +89,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::ExecuteLane(arguments) => run::execute_lane(context, &arguments),
         Command::Resume(arguments) => run::resume_run(context, &arguments),
         Command::Retry(arguments) => retry::run(context, &arguments),
+        Command::Recover(arguments) => recover::run(context, &arguments),
         Command::Skip(arguments) => skip::run(context, &arguments),
         Command::Plan(command) => plan::run(context, &command),
         Command::Demo(arguments) => demo::run(context, &arguments),
@@ -96,6 +98,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::State(command) => state::run(context, &command),
         Command::Work(arguments) => state::work::run(context, &arguments),
         Command::LogError(arguments) => log_error::run(context, &arguments),
+        Command::LogEvent(arguments) => log_event::run(context, &arguments),
         Command::Clean(arguments) => clean::run(context, &arguments),
         Command::Doctor(arguments) => doctor::run(context, &arguments),
         Command::Init(arguments) => init::run(context, &arguments),
@@ -114,6 +117,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Diff(arguments) => diff::run(context, &arguments),
         Command::Report(arguments) => report::run(context, &arguments, global.format),
         Command::Stop(arguments) => stop::run(context, &arguments),
+        Command::Gate(arguments) => gate::run(context, &arguments),
         Command::Approve(arguments) => answer::run(context, &arguments, true),
         Command::Reject(arguments) => answer::run(context, &arguments, false),
     }

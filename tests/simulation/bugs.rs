@@ -214,9 +214,15 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
         (Event::MergeSuperseded { lane }, Some(Bug::SupersededIsMerged)) => {
             Event::LaneMerged { lane, commit: commit(), onto: commit() }
         }
-        (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => {
-            Event::SnapshotTaken { lane, agent, reason, commit: commit(), reference: String::new(), unchanged: false }
-        }
+        (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => Event::SnapshotTaken {
+            lane,
+            agent,
+            reason,
+            commit: commit(),
+            reference: String::new(),
+            unchanged: false,
+            context: None,
+        },
         (Event::GateAnswered { lane, gate, message, .. }, Some(Bug::NoIsYes)) => {
             Event::GateAnswered { lane, gate, approved: true, message }
         }

@@ -460,6 +460,7 @@ impl World {
             commit: commit_name(0),
             reference: "refs/x".into(),
             unchanged: false,
+            context: None,
         }
     }
 

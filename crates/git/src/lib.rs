@@ -41,7 +41,8 @@ pub use history::stash::stashed_on;
 pub use history::undone::{Undone, undone};
 pub use query::commits::{upstream_remote, written_url};
 pub use query::generated_files::{
-    Contents, changed_by_hand, forget_uncommitted, note_generated, note_uncommitted, uncommitted, without_generated,
+    Contents, changed_by_hand, forget_uncommitted, note_generated, note_uncommitted, noting_generated, uncommitted,
+    without_generated,
 };
 pub use query::head::{Head, head_of};
 pub use query::show::FileChange;
@@ -59,7 +60,7 @@ pub use repo::repository::{Repository, branch_reference};
 pub use snapshot::index::present_tree;
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, changed_since, has_changes, keep, reference_name, reset_to_head, restore,
-    saved_of_phase, saved_under, snapshot, snapshot_of_all_files, snapshot_of_head,
+    saved_of_phase, saved_under, snapshot, snapshot_of_all_files, snapshot_of_commit, snapshot_of_head,
 };
 pub use worktree::claim::Holder;
 pub use worktree::copy_ignored::copy_ignored;

@@ -24,14 +24,15 @@ mod worktree;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::time::{millis, optional_millis};
 use crate::{
-    AgentName, Budget, ChangeSize, Checkpoint, CommitId, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
-    PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    AgentName, Budget, ChangeSize, Checkpoint, CommitId, EventName, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
+    ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
-pub use agent_report::{AgentReport, Decision};
+pub use agent_report::{AgentReport, Decision, GivenContext};
 pub use columns::{Columns, LogColumns};
 pub use facts::{Facts, RecordStatus};
 pub use lane_point::{LanePoint, OpenedWorktree};
@@ -84,6 +85,10 @@ pub enum Event {
         /// that failed runs again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         retried: Vec<LaneId>,
+        /// What their next attempt is for, if `recover` chose that: `rollback` resets the agent that failed to its last
+        /// state that passed, for one attempt with a different approach.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        level: Option<RetryLevel>,
     },
     /// The machine slept until now, or the process did not run for another reason; no limit counts that time.
     Slept {
@@ -129,6 +134,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lane: Option<LaneId>,
         message: String,
+    },
+    /// A script or an agent recorded an event of its own (`lanewright log-event`); it changes no state.
+    EventLogged {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lane: Option<LaneId>,
+        /// The name of the event.
+        name: EventName,
+        /// Its data, any JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
     },
     /// The run ended, until a resume or permanently.
     RunFinished {
@@ -400,6 +415,9 @@ pub enum Event {
         /// Whether it holds only what the attempt began with.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unchanged: bool,
+        /// What its taker gave with `checkpoints create --context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<Box<GivenContext>>,
     },
     /// A snapshot could not be taken; the work continues.
     SnapshotFailed {

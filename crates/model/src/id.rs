@@ -134,6 +134,8 @@ id_types! {
     AgentName: check, NAME_PATTERN;
     /// Names a task, unique in its lane.
     TaskId: check, NAME_PATTERN;
+    /// Names an event that a script or an agent records, for example `deployed`.
+    EventName: check, NAME_PATTERN;
     /// Names a run, unique in its repository.
     RunId: check_run, NAME_PATTERN;
     /// A commit's full object name in hexadecimal.

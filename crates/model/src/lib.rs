@@ -64,7 +64,7 @@ pub use executor::{ExecutorKind, ExecutorSettings, HERE, Resources};
 pub use failure::{Failure, FailureKind};
 pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
-pub use id::{AgentName, CommitId, InvalidId, LaneId, PhaseId, RunId, TaskId};
+pub use id::{AgentName, CommitId, EventName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use merge_choice::{MergeChoice, MergeMode, MergeStyle};
 pub use merged_plan::{MergedPlan, PlanningFiles};

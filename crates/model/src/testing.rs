@@ -319,6 +319,7 @@ pub fn resumed(number: u32, owner: Owner) -> Event {
         message_for: None,
         lanes: Vec::new(),
         retried: Vec::new(),
+        level: None,
     }
 }
 

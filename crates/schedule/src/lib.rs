@@ -29,5 +29,6 @@ pub use state::agent::{AgentState, AgentStep, RestartFrom};
 pub use state::agent_phase::AgentPhase;
 pub use state::gate::{FailedGate, Gate};
 pub use state::lane::merge::Rebuild;
+pub use state::lane::recovery::Recovery;
 pub use state::lane::{LaneEnd, LaneState, approval_at};
 pub use state::{RunState, StopState};

@@ -11,9 +11,9 @@ use lanewright_files::atomic::{exchange_below, rename, replace_below};
 use lanewright_files::directory::create_directories;
 use lanewright_files::lock::exclusively;
 use lanewright_files::regular_file::read_foreign;
-use lanewright_model::event::{AgentReport, Decision};
+use lanewright_model::event::{AgentReport, Decision, GivenContext};
 use lanewright_model::text::headline;
-use lanewright_model::{Interruption, TaskFile, Timestamp};
+use lanewright_model::{Interruption, TaskFile, TaskId, Timestamp};
 use serde_json::{Map, Value};
 
 use super::json::to_object;
@@ -153,6 +153,36 @@ pub fn read_result(path: &Path) -> Option<AgentReport> {
     })
 }
 
+/// Reads what is given along with a snapshot: `decisions`, `blockers` and `next_task`, each in the forms that agents may
+/// write.
+///
+/// # Errors
+/// It is not an object, has another key, or more or longer texts than are kept.
+pub fn read_context(value: &Value) -> Result<GivenContext, String> {
+    let object = value.as_object().ok_or("is not a JSON object")?;
+    if let Some(unknown) = object.keys().find(|key| !CONTEXT_KEYS.contains(&key.as_str())) {
+        return Err(format!("has the unknown key `{unknown}`; it may have {}", CONTEXT_KEYS.join(", ")));
+    }
+    for name in ["decisions", "blockers"] {
+        let items = items(object, name);
+        if items.len() > MOST_KEPT {
+            return Err(format!("has {} {name}, and at most {MOST_KEPT} are kept", items.len()));
+        }
+        let texts =
+            items.iter().flat_map(|item| item.as_object().map_or_else(|| vec![item], |it| it.values().collect()));
+        if texts.into_iter().any(|text| as_text(text).chars().count() > LONGEST_KEPT) {
+            return Err(format!("has text in `{name}` that is longer than {LONGEST_KEPT} characters"));
+        }
+    }
+    let next = text(object, "next_task");
+    let next_task = (!next.is_empty()).then(|| TaskId::new(&next)).transpose();
+    let next_task = next_task.map_err(|error| format!("has a `next_task` that is not a task: {error}"))?;
+    Ok(GivenContext { decisions: decisions(object), blockers: texts(object, "blockers"), next_task })
+}
+
+/// The fields of what is given along with a snapshot.
+const CONTEXT_KEYS: [&str; 3] = ["decisions", "blockers", "next_task"];
+
 /// The fields of `status.json` (SPEC §4).
 const STATUS_KEYS: [&str; 13] = [
     "agent",
@@ -229,14 +259,17 @@ fn short_line(value: &Value) -> String {
     headline(&line.chars().filter(|character| !character.is_control()).collect::<String>(), LONGEST_KEPT)
 }
 
-/// The texts of a list; one text is a list of one.
-fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
-    let items = match object.get(name) {
+/// The items of a list; one value is a list of one.
+fn items<'o>(object: &'o Map<String, Value>, name: &str) -> &'o [Value] {
+    match object.get(name) {
         Some(Value::Array(items)) => items.as_slice(),
         Some(one) => std::slice::from_ref(one),
         None => &[],
-    };
-    items.iter().map(short_line).filter(|text| !text.is_empty()).take(MOST_KEPT).collect()
+    }
+}
+
+fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
+    items(object, name).iter().map(short_line).filter(|text| !text.is_empty()).take(MOST_KEPT).collect()
 }
 
 /// Decisions with their reasons, or texts alone.
@@ -251,9 +284,7 @@ fn decisions(object: &Map<String, Value>) -> Vec<Decision> {
         }
         other => Decision { text: short_line(other), reason: String::new() },
     };
-    let items =
-        object.get("decisions").map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
-    let decisions = items.unwrap_or_default().iter().map(decision);
+    let decisions = items(object, "decisions").iter().map(decision);
     decisions.filter(|decision| !decision.text.is_empty()).take(MOST_KEPT).collect()
 }
 

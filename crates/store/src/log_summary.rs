@@ -239,8 +239,19 @@ fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     text.split(|&byte| byte == b'\n')
 }
 
-fn end(file: &File, length: u64, most: u64) -> io::Result<Vec<u8>> {
-    piece(file, length.saturating_sub(most), most.min(length))
+/// What commands may append after the end of a run, in any number, and callers with data of any length.
+const AFTER_END: [&str; 4] = ["event_logged", "gate_answered", "lane_skipped", "snapshot_taken"];
+
+/// The last `most` bytes, and more while no whole line in them tells whether the run has ended.
+fn end(file: &File, length: u64, mut most: u64) -> io::Result<Vec<u8>> {
+    loop {
+        let tail = piece(file, length.saturating_sub(most), most.min(length))?;
+        let tells = |line| record::word_of(line).is_some_and(|word| !AFTER_END.contains(&word));
+        if most >= length || lines(&tail).skip(1).any(tells) {
+            return Ok(tail);
+        }
+        most = most.saturating_mul(8);
+    }
 }
 
 fn piece(mut file: &File, from: u64, length: u64) -> io::Result<Vec<u8>> {
@@ -321,6 +332,21 @@ mod tests {
         let long = vec![noted(None, &"x".repeat(1000)); 100];
         assert_eq!(log_end(&[vec![checkpoint()], long.clone()].concat()), Some(None));
         assert_eq!(log_end(&[vec![checkpoint()], long, vec![finished(RunOutcome::Done)]].concat()), None);
+    }
+
+    #[test]
+    fn events_of_callers_do_not_hide_the_end() {
+        let logged = |data: String| {
+            let name = lanewright_model::EventName::new("measured").unwrap();
+            Event::EventLogged { lane: None, name, data: Some(data.into()) }
+        };
+        let (short, long) = (vec![logged("x".repeat(500)); 100], vec![logged("x".repeat(1 << 18))]);
+        for events in [short, long] {
+            let ended = |outcome| [vec![checkpoint(), finished(outcome)], events.clone()].concat();
+            assert_eq!(log_end(&ended(RunOutcome::Done)), None);
+            assert_eq!(log_end(&ended(RunOutcome::Failed)), Some(Some(RunOutcome::Failed)));
+            assert_eq!(log_end(&[vec![checkpoint()], events].concat()), Some(None));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How `stop`, `approve` and `reject` reach the process that runs a run: one small file for each request.
+//! How `stop`, `approve`, `reject`, `log-event` and `checkpoints create` reach the process that runs a run: one small file for each request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use lanewright_files::directory::entries;
 use lanewright_files::regular_file::read_foreign;
 use lanewright_files::{FileError, atomic};
-use lanewright_model::event::{Event, SnapshotReason, StopReason};
-use lanewright_model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
+use lanewright_model::event::{Event, GivenContext, SnapshotReason, StopReason};
+use lanewright_model::{AgentName, CommitId, EventName, HumanGate, LaneId, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What a person wants of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,17 @@ pub enum Request {
         agent: Option<AgentName>,
         commit: CommitId,
         reference: String,
+        /// What was given along with it.
+        #[serde(default)]
+        context: Option<Box<GivenContext>>,
+    },
+    /// Record an event of the caller's.
+    Log {
+        #[serde(default)]
+        lane: Option<LaneId>,
+        name: EventName,
+        #[serde(default)]
+        data: Option<Value>,
     },
 }
 
@@ -45,14 +57,16 @@ impl From<Request> for Event {
     fn from(request: Request) -> Self {
         match request {
             Request::Stop { lane, force } => Self::StopRequested { lane, reason: StopReason::Request, force },
-            Request::Record { lane, agent, commit, reference } => Self::SnapshotTaken {
+            Request::Record { lane, agent, commit, reference, context } => Self::SnapshotTaken {
                 lane,
                 agent,
                 reason: SnapshotReason::Request,
                 commit,
                 reference,
                 unchanged: false,
+                context,
             },
+            Request::Log { lane, name, data } => Self::EventLogged { lane, name, data },
             Request::Answer { lane, gate, approved, message } => Self::GateAnswered { lane, gate, approved, message },
         }
     }

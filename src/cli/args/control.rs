@@ -1,11 +1,11 @@
 //! Arguments of the commands that control a run: what becomes of its lanes, and which answers they get.
 
-use clap::{Arg, Args};
+use clap::{Arg, Args, ValueEnum};
 use lanewright_model::{Ci, HumanGate, LaneId};
 use lanewright_plan::settings::{Layer, OnConflict, OnLockConflict, value};
 
 use super::flags::{CostLimit, CountLimit, LIMITS, ProgressArgs, SESSION, flag, optional};
-use super::{LaneArgs, Name, RunArg, choice};
+use super::{AgentArgs, LaneArgs, Name, RunArg, choice};
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {
@@ -71,6 +71,39 @@ pub(crate) struct Stop {
     /// Kill the agents instead of asking them to end
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// The gates of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GateName {
+    /// After each task, in the agent's worktree.
+    Atomic,
+    /// After each agent is merged into its lane.
+    Checkpoint,
+    /// After the last lane, on the integration branch.
+    Final,
+    /// The tests of a lane, before it is merged.
+    Tests,
+}
+
+impl GateName {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Atomic => "atomic",
+            Self::Checkpoint => "checkpoint",
+            Self::Final => "final",
+            Self::Tests => "tests",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gate {
+    /// The gate
+    #[arg(value_enum)]
+    pub(crate) gate: GateName,
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
 }
 
 #[derive(Debug, Args)]

@@ -62,6 +62,9 @@ lanewright plan new --phase P1 --lane SL-API --runner claude  # asks nothing
 [retry]
 lanewright retry SL-API -m 'Use the v2 API'  # with advice
 lanewright retry SL-API SL-WEB  # two lanes
+[recover]
+lanewright recover SL-API  # the next level
+lanewright recover r1 SL-API --error 'the port is in use'  # with the error
 [skip]
 lanewright skip SL-API -m 'done by hand'  # with a reason
 lanewright skip r1 SL-API --resume  # and go on at once
@@ -93,6 +96,9 @@ lanewright report --format junit -o junit.xml  # for a CI service
 [stop]
 lanewright stop r1  # the agents end, and resume continues
 lanewright stop r1 SL-1 --force  # kill the agents of one lane
+[gate]
+lanewright gate atomic SL-1  # in the lane's worktree
+lanewright gate final r1  # on the integration branch
 [approve]
 lanewright approve SL-1 --resume  # and go on at once
 lanewright approve r1 SL-1 --gate changes -m 'Well done'  # one gate
@@ -111,6 +117,7 @@ lanewright checkpoints show 4f2a91c  # by its commit
 [checkpoints create]
 lanewright checkpoints create r1 SL-1 -m 'Before the API'  # with a note
 lanewright checkpoints create r1 SL-1 agent  # of one agent
+lanewright checkpoints create SL-1 --context '{"decisions": ["no cache"]}'
 [checkpoints restore]
 lanewright checkpoints restore latest:SL-1  # into its worktree
 lanewright checkpoints restore 4f2a91c --to /tmp/look  # elsewhere
@@ -142,6 +149,9 @@ lanewright log-error --phase P1 --plan SL-1 --task 1 --specialist api \
       --error-type timeout --details 'no answer in 10 minutes'
 lanewright log-error --run r1 --lane SL-1 --phase P1 --plan SL-1 --task 1 \
       --specialist api --error-type timeout --details 'the server is down'
+[log-event]
+lanewright log-event deployed --data '{"to": "staging"}'  # with data
+lanewright log-event measured r1 --lane SL-1 --data - < times.json  # from a file
 [doctor]
 lanewright doctor  # check all runs, write nothing
 lanewright doctor r1 --fix  # repair one run

@@ -22,10 +22,10 @@ const MAIN: Groups = &[
 
 /// All commands by what they are for. A name that does not exist is not shown.
 const GROUPS: Groups = &[
-    ("Work", &["plan", "execute-phase", "execute-lane", "resume", "stop", "rollback"]),
+    ("Work", &["plan", "execute-phase", "execute-lane", "resume", "gate", "stop", "rollback"]),
     ("Look", &["list", "status", "ui", "logs", "diff", "path", "open", "report"]),
-    ("Answer", &["approve", "reject", "retry", "skip"]),
-    ("State and repair", &["checkpoints", "state", "work", "doctor", "clean", "log-error"]),
+    ("Answer", &["approve", "reject", "retry", "recover", "skip"]),
+    ("State and repair", &["checkpoints", "state", "work", "doctor", "clean", "log-error", "log-event"]),
     ("Set-up", &["init", "hook", "mcp", "notify", "completions", "man", "demo"]),
 ];
 

@@ -26,16 +26,16 @@ use lanewright_model::{ReportFormat, Word};
 use lanewright_plan::settings::{Layer, absolute, value};
 
 pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
-pub(crate) use control::{Answer, ControlArgs, Rollback, Skip, Stop, ThenResume};
+pub(crate) use control::{Answer, ControlArgs, Gate, GateName, Rollback, Skip, Stop, ThenResume};
 pub(crate) use examples::examples_of;
 pub(crate) use help::{command, parse};
 pub(crate) use look::{Diff, Logs, Open, Report, Since, Status};
 pub(crate) use plan::{GraphLanguage, NewPlan, Plan, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 pub(crate) use records::{
-    Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
+    Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, LogEvent, PruneCheckpoints, RestoreCheckpoint,
 };
 pub(crate) use repair::{Clean, Doctor};
-pub(crate) use resume::{Resume, Retry};
+pub(crate) use resume::{Recover, Resume, Retry};
 pub(crate) use start::{ExecuteLane, ExecutePhase, ExecutionArgs, Intent};
 pub(crate) use state::{DropState, Offered, PullState, PushState, RemoteArgs, State, Work};
 pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
@@ -158,6 +158,13 @@ pub(crate) enum Command {
     /// first. What --prompt-file and --runner replace stays replaced until the plan file changes there.
     #[command(after_long_help = exit_code_table())]
     Retry(Retry),
+    /// Take the next level of recovery for a failed or blocked lane
+    ///
+    /// Level 1 tries again, level 2 resets the agent to its last state that passed and tries again with a different
+    /// approach, and level 3 prints what only you can decide, with exit code 3. The level follows from the run log: retries
+    /// and levels since the lane's last progress count, and retries that you asked for, too.
+    #[command(after_long_help = exit_code_table())]
+    Recover(Recover),
     /// Leave a lane out; its work is kept
     ///
     /// What depends on it goes on as if it had no work.
@@ -188,6 +195,12 @@ pub(crate) enum Command {
     Report(Report),
     /// Stop a run, or one lane of it, so that it can be resumed
     Stop(Stop),
+    /// Run a gate of a run by hand; the run does not change
+    ///
+    /// The gates atomic, checkpoint and tests run in the worktree of the lane as it is, with uncommitted changes; the gate
+    /// final runs on the integration branch, in a worktree of its own. The exit code is 0 if the gate passed, 1 if it
+    /// failed and 124 if it ran out of time.
+    Gate(Gate),
     /// Approve what a lane is waiting for
     Approve(Answer),
     /// Reject what a lane is waiting for
@@ -204,6 +217,8 @@ pub(crate) enum Command {
     /// Record an error in the error log (for scripts and agents)
     #[command(override_usage = LOG_ERROR)]
     LogError(LogError),
+    /// Record an event in the log of a run (for scripts and agents)
+    LogEvent(LogEvent),
     /// Check the stored state and repair damage without losing work
     #[command(after_long_help = exit_code_table())]
     Doctor(Doctor),

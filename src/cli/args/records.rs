@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use lanewright_model::{AgentName, LaneId, PhaseId, TaskId};
+use lanewright_model::{AgentName, EventName, LaneId, PhaseId, TaskId};
 use lanewright_plan::settings::value;
 use lanewright_store::error_log::ErrorType;
 
@@ -40,6 +40,20 @@ pub(crate) struct LogError {
     pub(crate) lane: Option<LaneId>,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogEvent {
+    /// The name of the event, for example deployed
+    pub(crate) name: EventName,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+    /// Data of the event, as JSON of at most 1 MB; `-` reads it from standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) data: Option<String>,
+    /// The lane that it is about
+    #[arg(long)]
+    pub(crate) lane: Option<LaneId>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Checkpoints {
     /// List what a run has on record: the stages of its lanes, and its snapshots
@@ -49,7 +63,7 @@ pub(crate) enum Checkpoints {
         /// The snapshot: its name, its ref, or the beginning of its commit
         name: String,
     },
-    /// Keep a worktree as it is now
+    /// Keep a worktree as it is now, or a branch that has none
     Create(CreateCheckpoint),
     /// Restore a snapshot; the current state is saved first
     Restore(RestoreCheckpoint),
@@ -73,6 +87,12 @@ pub(crate) struct CreateCheckpoint {
     /// What to say about it
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
+    /// Decisions, blockers and the next task, as JSON; `-` reads it from standard input
+    ///
+    /// An object with the keys decisions, blockers and next_task, each of which may be left out. The agents' next prompts
+    /// have the decisions.
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) context: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use lanewright_plan::settings::{Layer, value};
 
 use super::control::ControlArgs;
 use super::flags::{LIMITS, Limit, SESSION, flag};
-use super::{Name, RunArg};
+use super::{LaneArgs, Name, RunArg};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
@@ -65,6 +65,26 @@ pub(crate) struct Retry {
     /// The runner of the agent that failed, from now on
     #[arg(long, value_name = "NAME", value_parser = value::runner)]
     pub(crate) runner: Option<String>,
+    /// Wait for your answers instead of ending
+    ///
+    /// When lanes need nothing else.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
+    /// What is known of the error; the agents' next prompts have it
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) error: String,
+    /// Show which level is next and why, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Wait for your answers instead of ending
     ///
     /// When lanes need nothing else.

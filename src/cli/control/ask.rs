@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use lanewright_model::event::Event;
+use lanewright_model::{Redactor, RunId};
 use lanewright_store::lock::{LockError, is_held};
-use lanewright_store::{Follower, Holder, Request, RunDirectory, RunLock, requests};
+use lanewright_store::{Follower, Holder, Journal, Request, RunDirectory, RunLock, requests};
 
-use crate::cli::{ExitStatus, Hint, Result};
+use crate::cli::run::complete_files_of;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
 /// How long a live process may take to record a request.
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);
@@ -32,6 +34,22 @@ pub(crate) fn lock_or_ask(
     }
 }
 
+/// Has the process that works on the run record what `request` asks for, or records it if there is none.
+pub(crate) fn record(within: &RepositoryContext, run: &RunId, redactor: Redactor, request: Request) -> Result<()> {
+    let directory = within.state.run(run);
+    directory.create()?;
+    let Some(_lock) = lock_or_ask(&directory, &within.holder(run), || Ok(request.clone()))? else {
+        return Ok(());
+    };
+    let (journal, _) = Journal::open(&directory.log())?;
+    let mut journal = journal.redacting(redactor);
+    journal.append(now(), &Event::from(request))?;
+    journal.sync()?;
+    drop(journal);
+    complete_files_of(within, run);
+    Ok(())
+}
+
 /// Leaves `request` and waits until the log has its answer; `false`: the process ended first.
 ///
 /// A request without an answer is withdrawn, so that no later resume finds it.
@@ -43,7 +61,9 @@ fn ask(directory: &RunDirectory, request: &Request) -> Result<bool> {
     loop {
         // Before the log: what a process that has ended wrote last is in the log already.
         let held = is_held(&directory.lock());
-        if log.poll()?.records.iter().any(|record| is_answer(&record.event, request)) {
+        let is_answered = log.poll()?.records.iter().any(|record| is_answer(&record.event, request));
+        // Events may have the same name: one that was recorded before this request was taken is another caller's.
+        if is_answered && !(matches!(request, Request::Log { .. }) && waiting.exists()) {
             return Ok(true);
         }
         if !held || Instant::now() > deadline {
@@ -59,6 +79,9 @@ fn is_answer(event: &Event, request: &Request) -> bool {
         (Request::Stop { lane, .. }, Event::StopRequested { lane: stopped, .. }) => lane == stopped,
         (Request::Answer { lane, gate, .. }, Event::GateAnswered { lane: answered, gate: at, .. }) => {
             (lane, gate) == (answered, at)
+        }
+        (Request::Log { lane, name, .. }, Event::EventLogged { lane: about, name: logged, .. }) => {
+            (lane, name) == (about, logged)
         }
         (Request::Record { reference, .. }, Event::SnapshotTaken { reference: taken, .. }) => reference == taken,
         _ => false,

@@ -81,7 +81,7 @@ fn worktree(context: &Context, arguments: &AgentArgs, word: &str) -> Result<(Tar
             let path = shown(started, (lane, agent), &slot.path);
             Ok((target, path))
         }
-        None => Err(none(&within, &target, &run)),
+        None => Err(missing_worktree(&within, &target, &run)),
     }
 }
 
@@ -92,7 +92,8 @@ fn shown(started: &RunStarted, (lane, agent): (&LaneId, Option<&AgentName>), slo
     if leads_there { link } else { slot.to_owned() }
 }
 
-fn none(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
+/// Why there is no worktree of the target here.
+pub(crate) fn missing_worktree(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
     let history = beginning(&run.directory).after(&run.records);
     let placement = target.lane.as_ref().and_then(|lane| history.lane(lane)?.elsewhere());
     let why = match placement {

@@ -38,5 +38,6 @@ fn event(lane: LaneId, kept: Snapshot, trailers: &BTreeMap<String, String>, run:
         return None;
     }
     let agent = trailers.get("Agent").map(|agent| AgentName::new(agent)).transpose().ok()?;
-    Some(Event::SnapshotTaken { lane, agent, reason, commit: kept.commit, reference: kept.reference, unchanged: false })
+    let Snapshot { commit, reference } = kept;
+    Some(Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None })
 }

@@ -25,7 +25,7 @@ mod tracking;
 pub use clock::RunClock;
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
-pub use job::BriefFiles;
+pub use job::{BriefFiles, Judgement};
 pub(crate) use lane::FINAL;
 pub use snapshot::SnapshotTarget;
 

@@ -72,7 +72,7 @@ impl Executor {
         let (lane, agent) = (self.id(lane), Some(agent.clone()));
         match kept {
             Ok(Snapshot { commit, reference, .. }) => {
-                Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false }
+                Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
             }
             Err(error) => Event::SnapshotFailed { lane, agent, reason, error: error.to_string() },
         }
@@ -144,6 +144,24 @@ impl Executor {
         kept
     }
 
+    /// The same of the branch of the agent, or without one of the lane, for where no worktree is; `None`: there is no such
+    /// branch either.
+    pub fn keep_branch_with_note(&self, target: &SnapshotTarget<'_>, words: &str) -> Result<Option<Snapshot>> {
+        let agents = &self.plan.lane(target.lane).agents;
+        let agent = target.agent.and_then(|name| agents.iter().position(|agent| agent.name == *name));
+        let branch = agent.map_or_else(|| self.lane_branch(target.lane), |agent| self.agent_branch(target.lane, agent));
+        let Some(head) = self.repository.branch_commit(&branch)? else { return Ok(None) };
+        let reference = self.snapshot_reference(target.lane, target.at);
+        let request = SnapshotRequest {
+            worktree: self.repository.main_worktree(),
+            reference: &reference,
+            message: &self.message(target, words),
+            head: &head,
+            since: &self.facts.base_commit,
+        };
+        Ok(Some(git::snapshot_of_commit(&self.repository, &request)?))
+    }
+
     /// Keeps the whole state of the worktree at `path` as `reference`.
     pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot> {
         self.repository.refuse_foreign_worktree(path)?;
@@ -196,13 +214,7 @@ impl Executor {
     /// Saved work that had to make room in a worktree.
     pub(super) fn put_aside(&self, lane: LaneIndex, agent: Option<AgentName>, kept: Snapshot) -> Event {
         let (commit, reference) = (kept.commit, kept.reference);
-        Event::SnapshotTaken {
-            lane: self.id(lane),
-            agent,
-            reason: SnapshotReason::Reset,
-            commit,
-            reference,
-            unchanged: false,
-        }
+        let (lane, reason) = (self.id(lane), SnapshotReason::Reset);
+        Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
     }
 }

@@ -184,9 +184,24 @@ impl Rollback<'_> {
         crash_point(CrashPoint::RollbackStep("keep"));
         let (lane, reason, at) = (self.id(lane), SnapshotReason::Rollback, self.executor.clock.now());
         let (agent_name, name) = (agent.clone(), reference.clone());
-        let work =
-            SnapshotView { agent: agent_name, reason, commit: commit.clone(), reference: name, at, unchanged: false };
-        self.record(vec![Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false }])?;
+        let work = SnapshotView {
+            agent: agent_name,
+            reason,
+            commit: commit.clone(),
+            reference: name,
+            at,
+            unchanged: false,
+            context: None,
+        };
+        self.record(vec![Event::SnapshotTaken {
+            lane,
+            agent,
+            reason,
+            commit,
+            reference,
+            unchanged: false,
+            context: None,
+        }])?;
         Ok(work)
     }
 
@@ -249,7 +264,8 @@ impl Rollback<'_> {
                 git::restore(&worktree.path, commit)?;
                 let (lane, agent, reason) = (id.clone(), agent.clone(), SnapshotReason::Restore);
                 let (commit, reference) = (commit.clone(), reference.clone());
-                recorded.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
+                let (unchanged, context) = (false, None);
+                recorded.push(Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged, context });
             }
             let snapshot = saved.map(|saved| saved.commit.clone());
             then.worktrees.push(OpenedWorktree { agent, worktree, snapshot });

@@ -137,6 +137,7 @@ fn work_before_an_earlier_rollback_is_not_counted() {
             commit: commit(digit),
             reference,
             unchanged: false,
+            context: None,
         })
     };
     let story = kept(merged(Story::begun(), "SL-1", 'a', '1'), '7').then(rolled_back("SL-1"));

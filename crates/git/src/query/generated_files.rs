@@ -98,6 +98,19 @@ pub fn note_generated(worktree: &Path, before: &Contents, agents: &[String]) -> 
     note(worktree, LEFT_BEHIND, &all)
 }
 
+/// Has `run` run a gate in a worktree in which nothing else works: what it writes is neither the work of the `agents`,
+/// which changed these paths, nor a change by hand.
+pub fn noting_generated<T>(worktree: &Path, agents: &[String], run: impl FnOnce() -> T) -> Result<T> {
+    let before = uncommitted(worktree)?;
+    let is_judged = git_directory(worktree)?.join(AT_THE_END).exists() && changed_by_hand(worktree)?.is_empty();
+    let result = run();
+    note_generated(worktree, &before, agents)?;
+    if is_judged {
+        note_uncommitted(worktree)?;
+    }
+    Ok(result)
+}
+
 /// Notes what is uncommitted in `worktree` now that a gate has ended there.
 pub fn note_uncommitted(worktree: &Path) -> Result<()> {
     note(worktree, AT_THE_END, &uncommitted(worktree)?)
@@ -133,7 +146,7 @@ pub(crate) fn unchanged(worktree: &Path, known: &Contents) -> Result<Vec<Vec<u8>
     Ok(now.into_iter().filter(|(path, blob)| known.get(path) == Some(blob)).map(|(path, _)| path).collect())
 }
 
-/// Those of `paths` that `head` does not hold just as a hook, a setup or a gate wrote them in `worktree`.
+/// Those of `paths` that neither `head` nor `worktree` holds just as a hook, a setup or a gate wrote them there.
 pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>> {
     let mut written = noted(worktree, FROM_HOOK)?;
     written.extend(noted(worktree, LEFT_BEHIND)?);
@@ -146,7 +159,8 @@ pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -
     let held: BTreeMap<&[u8], String> =
         entries.filter_map(|(facts, path)| Some((path, path_text(facts.rsplit(|&it| it == b' ').next()?)))).collect();
     let is_held = |(path, blob): &(&Vec<u8>, &String)| held.get(path.as_slice()).map_or("", String::as_str) == *blob;
-    let left_behind: BTreeSet<String> = written.iter().filter(is_held).map(|(path, _)| path_text(path)).collect();
+    let mut left_behind: BTreeSet<String> = written.iter().filter(is_held).map(|(path, _)| path_text(path)).collect();
+    left_behind.extend(unchanged(worktree, &written)?.iter().map(|path| path_text(path)));
     Ok(paths.into_iter().filter(|path| !left_behind.contains(path)).collect())
 }
 

@@ -62,7 +62,12 @@ pub fn snapshot_of_head(repository: &Repository, request: &SnapshotRequest<'_>) 
     if repository.head_at(request.worktree)?.commit != *request.head || has_hook_files(request.worktree)? {
         return Ok(None);
     }
-    keep_tree(repository, request, &repository.tree_of(request.head)?).map(Some)
+    snapshot_of_commit(repository, request).map(Some)
+}
+
+/// Keeps what the head of the request holds; no worktree is looked at.
+pub fn snapshot_of_commit(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
+    keep_tree(repository, request, &repository.tree_of(request.head)?)
 }
 
 fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str) -> Result<Snapshot> {

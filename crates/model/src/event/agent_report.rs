@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::TaskId;
+
 /// An agent's own report, from `status.json` or its result file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -40,6 +42,21 @@ pub struct Decision {
     /// Why; empty: it did not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// What the taker of a snapshot gave along with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GivenContext {
+    /// What was decided, oldest first; the agents' next prompts have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
+    /// What stands in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<String>,
+    /// The task that is to be done next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_task: Option<TaskId>,
 }
 
 impl std::fmt::Display for Decision {

@@ -117,6 +117,7 @@ impl Event {
                 Facts::of_any(lane.as_ref())
             }
             Self::Noted { lane, message } => Facts { notes: message, ..Facts::of_any(lane.as_ref()) },
+            Self::EventLogged { lane, name, .. } => Facts { notes: name.as_str(), ..Facts::of_any(lane.as_ref()) },
             Self::CheckpointReached { lane, checkpoint } => Facts::of_any(lane.as_ref()).at(checkpoint).milestone(),
             Self::JobPlanned { job } | Self::JobStarted { job, .. } => Facts::of_job(job),
             Self::JobExited { job, exit, .. } => {

@@ -1,6 +1,7 @@
 //! The free texts in events: what programs and people said, which may hold anything, also a secret.
 
-use super::{AgentReport, Event, Reading};
+use super::{AgentReport, Decision, Event, GivenContext, Reading};
+use crate::text::change_texts;
 use crate::{Checkpoint, Diagnosis, Failure, JobExit, Verdict};
 
 impl Event {
@@ -10,6 +11,7 @@ impl Event {
             Self::GateAnswered { message, .. } | Self::RunResumed { message, .. } | Self::Noted { message, .. } => {
                 change(message);
             }
+            Self::EventLogged { data, .. } => data.iter_mut().for_each(|data| change_texts(data, change)),
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
             Self::WorktreeMadeAhead { error, .. } => change(error),
             Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
@@ -41,7 +43,8 @@ impl Event {
             Self::LaneReturned { .. } | Self::RollbackBegun { .. } | Self::LaneRolledBack { .. } => {}
             Self::WorktreeOpened { .. } | Self::WorktreeReleased { .. } | Self::WorktreeLost { .. } => {}
             Self::JobPlanned { .. } | Self::JobStarted { .. } | Self::WorkCommitted { .. } => {}
-            Self::SnapshotTaken { .. } | Self::BranchMoved { .. } => {}
+            Self::SnapshotTaken { context, .. } => context.iter_mut().for_each(|context| in_context(context, change)),
+            Self::BranchMoved { .. } => {}
             Self::AgentMerged { .. } | Self::AgentReset { .. } | Self::ChangesMeasured { .. } => {}
             Self::MergeStaged { .. } | Self::MergeSuperseded { .. } | Self::MergesBisected { .. } => {}
             Self::LaneMerged { .. } | Self::BranchPushed { .. } | Self::PullRequestOpened { .. } => {}
@@ -78,6 +81,16 @@ fn in_verdict(verdict: &mut Verdict, change: &mut dyn FnMut(&mut String)) {
 fn in_report(report: &mut AgentReport, change: &mut dyn FnMut(&mut String)) {
     let AgentReport { status, decision, message, feedback, decisions, blockers, fault, own: _ } = report;
     [status, decision, message, feedback, fault].into_iter().chain(blockers).for_each(&mut *change);
+    in_decisions(decisions, change);
+}
+
+fn in_context(context: &mut GivenContext, change: &mut dyn FnMut(&mut String)) {
+    let GivenContext { decisions, blockers, next_task: _ } = context;
+    blockers.iter_mut().for_each(&mut *change);
+    in_decisions(decisions, change);
+}
+
+fn in_decisions(decisions: &mut [Decision], change: &mut dyn FnMut(&mut String)) {
     decisions
         .iter_mut()
         .for_each(|decision| [&mut decision.text, &mut decision.reason].into_iter().for_each(&mut *change));

@@ -243,6 +243,10 @@ fn any_run_event() -> impl Strategy<Value = Event> {
         1 => Just(Event::FinalOpened { worktree: worktree(9, "", 'f') }),
         1 => Just(moved()),
         1 => (option::of(any_lane()), any_text()).prop_map(|(lane, message)| Event::Noted { lane, message }),
+        1 => (option::of(any_lane()), option::of(any_text())).prop_map(|(lane, data)| {
+            let name = EventName::new("deployed").unwrap();
+            Event::EventLogged { lane, name, data: data.map(Into::into) }
+        }),
         1 => (option::of(any_lane()), any_checkpoint())
             .prop_map(|(lane, checkpoint)| Event::CheckpointReached { lane, checkpoint }),
         1 => (option::of(any_lane()), 0u64..9_000).prop_map(|(lane, ms)| match lane {
@@ -335,6 +339,7 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
                 commit: commit('9'),
                 reference: "refs/x".to_owned(),
                 unchanged: false,
+                context: None,
             }
         }),
         (any_lane(), option::of(any_agent()), reason, any_text())

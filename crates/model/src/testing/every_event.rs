@@ -163,7 +163,17 @@ fn resumed_with(
         message_for,
         lanes,
         retried,
+        level: None,
     }
+}
+
+/// A resume by `recover`.
+fn recovered() -> Event {
+    let mut event = resumed_with(4, None, ("", None), vec![lane()]);
+    if let Event::RunResumed { level, .. } = &mut event {
+        *level = Some(RetryLevel::Rollback);
+    }
+    event
 }
 
 fn openings() -> Vec<Event> {
@@ -221,6 +231,7 @@ fn work() -> Vec<Event> {
             commit: commit('f'),
             reference: REFERENCE.into(),
             unchanged: false,
+            context: None,
         },
         Event::SnapshotFailed {
             lane: lane(),
@@ -360,5 +371,24 @@ fn latest() -> Vec<Event> {
         Event::Slept { duration: Duration::from_secs(9) },
         Event::RollbackBegun { lane: lane(), to: "after_lane_start".into() },
         Event::LaneRolledBack { lane: lane(), integration: None, kept: vec![], point: Some(Box::new(point())) },
+        Event::EventLogged { lane: None, name: EventName::new("deployed").unwrap(), data: None },
+        Event::EventLogged {
+            lane: Some(lane()),
+            name: EventName::new("measured").unwrap(),
+            data: Some(serde_json::json!({"times": [1, 2.5], "unit": "ms"})),
+        },
+        Event::SnapshotTaken {
+            lane: lane(),
+            agent: Some(agent()),
+            reason: SnapshotReason::Request,
+            commit: commit('f'),
+            reference: REFERENCE.into(),
+            context: Some(Box::new(GivenContext {
+                decisions: vec![Decision { text: "use the v2 API".into(), reason: "v1 ends in May".into() }],
+                blockers: vec!["the key is missing".into()],
+                next_task: Some(task()),
+            })),
+        },
+        recovered(),
     ]
 }

@@ -40,7 +40,11 @@ impl<'a> Worker<'a> {
                 return self.committed(head, prohibited, *idle);
             }
             Event::SnapshotTaken { reason: SnapshotReason::External, .. } => self.keep_snapshots(),
-            Event::SnapshotTaken { reason, reference, .. } => return self.snapshot_done(*reason, Ok(reference)),
+            Event::SnapshotTaken { reason, reference, context, .. } => {
+                let decisions = context.iter().flat_map(|context| &context.decisions);
+                self.agent().add_decisions(decisions);
+                return self.snapshot_done(*reason, Ok(reference));
+            }
             Event::SnapshotFailed { reason, error, .. } => return self.snapshot_done(*reason, Err(error)),
             Event::FailureNoted { task, failure, .. } => return self.failed(task.as_ref(), failure),
             Event::RetryPlanned { level, not_before, .. } => return self.retry_planned(*level, *not_before),

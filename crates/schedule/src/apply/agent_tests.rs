@@ -14,6 +14,7 @@ fn taken(reason: SnapshotReason, reference: &str) -> Event {
         commit: commit(1),
         reference: reference.to_owned(),
         unchanged: false,
+        context: None,
     }
 }
 

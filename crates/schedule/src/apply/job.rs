@@ -13,9 +13,6 @@ use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
-/// How many of its decisions are in an agent's next prompt: the newest.
-const DECISIONS: usize = 20;
-
 impl RunState {
     pub(super) fn count_job(&mut self, job: &JobId) {
         let number = self.job_numbers.entry((job.lane.clone(), job.role.clone())).or_default();
@@ -137,14 +134,7 @@ impl Worker<'_> {
         let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();
         let agent = self.agent();
         agent.rejection = report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
-        for decision in report.into_iter().flat_map(|report| &report.decisions).map(ToString::to_string) {
-            // An agent may repeat them in each report.
-            if !agent.decisions.contains(&decision) {
-                agent.decisions.push(decision);
-            }
-        }
-        let too_many = agent.decisions.len().saturating_sub(DECISIONS);
-        agent.decisions.drain(..too_many);
+        agent.add_decisions(report.into_iter().flat_map(|report| &report.decisions));
         agent.claims_completion = report.is_some_and(|report| report.own && report.status == "COMPLETE");
         // A program that no longer has the session that it was to continue ends before it names one.
         let names_session = transcript.is_some_and(|transcript| transcript.session.is_some());

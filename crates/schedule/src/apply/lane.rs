@@ -72,7 +72,10 @@ impl RunState {
                 }
             }
             // Nothing is decided by them.
-            Event::GitWorked { .. } | Event::Noted { .. } | Event::WorktreeMadeAhead { .. } => {}
+            Event::GitWorked { .. }
+            | Event::Noted { .. }
+            | Event::EventLogged { .. }
+            | Event::WorktreeMadeAhead { .. } => {}
             // See `apply_to_run`.
             Event::RunStarted(_)
             | Event::RunResumed { .. }
@@ -248,7 +251,13 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
         Event::FailureNoted { agent: None, failure, .. } => state.failure = Some(failure.clone()),
         // What a person did may be nowhere else: it outlives the merge.
         Event::SnapshotTaken { reason: SnapshotReason::External, .. } => {}
-        Event::SnapshotTaken { commit, reference, .. } => state.work.add_snapshot(reference, commit),
+        Event::SnapshotTaken { agent, commit, reference, context, .. } => {
+            // What is decided for the lane concerns all its agents.
+            if let (None, Some(context)) = (agent, context) {
+                state.attempts.agents_mut().iter_mut().for_each(|agent| agent.add_decisions(&context.decisions));
+            }
+            state.work.add_snapshot(reference, commit);
+        }
         Event::SnapshotDamaged { reference, .. } => state.work.forget_snapshots(|known| known == reference),
         Event::AgentMerged { head, .. } => state.work.set_head(head),
         Event::LaneReset { base, .. } => state.reset(base, plan),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, Owner, Record, RunStarted};
-use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
+use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp};
 
 use crate::apply::agent::Worker;
 use crate::state::agent_phase::AgentPhase;
@@ -109,10 +109,12 @@ impl RunState {
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
-            Event::RunResumed { number, owner, timeout, budget, message, message_for, lanes, retried, .. } => {
+            Event::RunResumed {
+                number, owner, timeout, budget, message, message_for, lanes, retried, level, ..
+            } => {
                 self.change_owner(owner);
                 self.change_limits(*timeout, *budget);
-                self.run_resumed(*number, (lanes, retried), at);
+                self.run_resumed(*number, (lanes, retried, *level), at);
                 self.record_remark(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
             }
             Event::StopRequested { reason, force, .. } => {
@@ -179,8 +181,13 @@ impl RunState {
     }
 
     /// Failed and blocked lanes get another chance: a resume says that something has changed. Of the `retried` ones the
-    /// agents start before a gate that failed runs again.
-    fn run_resumed(&mut self, number: u32, (lanes, retried): (&[LaneId], &[LaneId]), at: Timestamp) {
+    /// agents start before a gate that failed runs again, with an attempt of `level`.
+    fn run_resumed(
+        &mut self,
+        number: u32,
+        (lanes, retried, level): (&[LaneId], &[LaneId], Option<RetryLevel>),
+        at: Timestamp,
+    ) {
         self.resumes = number;
         self.alive_since = Some(at);
         self.stop = None;
@@ -197,7 +204,12 @@ impl RunState {
             let plan = self.plan.lane(index);
             let lane = &mut self.lanes[index.at()];
             if lanes.is_empty() || lanes.contains(&plan.id) {
-                lane.revive(has_checkpoint_gate, retried.contains(&plan.id), at);
+                let is_retried = retried.contains(&plan.id);
+                if is_retried && lane.gave_up() && level == Some(RetryLevel::Rollback) {
+                    lane.revive_differently(has_checkpoint_gate, at);
+                } else {
+                    lane.revive(has_checkpoint_gate, is_retried, at);
+                }
             } else {
                 lane.set_aside(plan, crashed);
                 // The lanes behind it in the queue continue; a resume lets it reach its last checkpoint again.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::event::{LanePoint, OpenedWorktree, Reading, SnapshotReason, Worktree};
+use lanewright_model::event::{Decision, LanePoint, OpenedWorktree, Reading, SnapshotReason, Worktree};
 use lanewright_model::{Agent, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
 
 use crate::state::agent_phase::AgentPhase;
@@ -51,7 +51,7 @@ pub struct AgentState {
     pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
     pub rejection: Option<String>,
-    /// What it said that it decided, in all attempts so far.
+    /// What it said that it decided, in all attempts so far, and what users gave with snapshots.
     pub decisions: Vec<String>,
     /// It says itself that its task is complete.
     pub claims_completion: bool,
@@ -136,7 +136,21 @@ pub enum RestartFrom {
     LaneHead,
 }
 
+/// How many decisions are in an agent's next prompt: the newest.
+const DECISIONS: usize = 20;
+
 impl AgentState {
+    pub(crate) fn add_decisions<'d>(&mut self, decisions: impl IntoIterator<Item = &'d Decision>) {
+        for decision in decisions.into_iter().map(ToString::to_string) {
+            // An agent may repeat them in each report.
+            if !self.decisions.contains(&decision) {
+                self.decisions.push(decision);
+            }
+        }
+        let too_many = self.decisions.len().saturating_sub(DECISIONS);
+        self.decisions.drain(..too_many);
+    }
+
     /// What an attempt at `task` can learn from: failures of that task and of the agent's work as a whole, but no outages.
     pub fn lessons(&self, task: &TaskId) -> Vec<(u32, &Failure)> {
         let concerns = |past: &&PastFailure| past.task.as_ref().is_none_or(|about| about == task);

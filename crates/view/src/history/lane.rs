@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use lanewright_agents::shell::has_gate;
-use lanewright_model::event::{LaneStage, RunOutcome, SnapshotReason};
+use lanewright_model::event::{GivenContext, LaneStage, RunOutcome, SnapshotReason};
 use lanewright_model::{
     Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
     LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
@@ -239,6 +239,9 @@ pub struct SnapshotView {
     /// Whether it holds only what the attempt began with.
     #[serde(skip)]
     pub unchanged: bool,
+    /// What its taker gave along with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Box<GivenContext>>,
 }
 
 /// A checkpoint of a lane (`docs/checkpoints.md`).

@@ -17,7 +17,9 @@ impl LaneFacts {
     pub(super) fn apply(&mut self, record: &Record) {
         // The own run of a lane on a cluster wrote it.
         let (at, is_copied) = (record.at, record.origin.is_some());
-        self.last = Some(at);
+        if !matches!(record.event, Event::EventLogged { .. }) {
+            self.last = Some(at);
+        }
         match &record.event {
             Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
             Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
@@ -55,8 +57,9 @@ impl LaneFacts {
             }
             Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
             Event::AgentMerged { agent, head, .. } => self.agent_merged(agent, head, at),
-            Event::SnapshotTaken { agent, reason, commit, reference, unchanged, .. } => {
+            Event::SnapshotTaken { agent, reason, commit, reference, unchanged, context, .. } => {
                 let (agent, commit, reference) = (agent.clone(), commit.clone(), reference.clone());
+                let context = context.clone();
                 self.snapshot_taken(SnapshotView {
                     agent,
                     reason: *reason,
@@ -64,6 +67,7 @@ impl LaneFacts {
                     reference,
                     at,
                     unchanged: *unchanged,
+                    context,
                 });
             }
 
@@ -111,7 +115,7 @@ impl LaneFacts {
             // See `RunFacts::apply` and `RunFacts::note`.
             Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunMoved(_) | Event::RunFinished { .. } => {}
             Event::FinalOpened { .. } | Event::PhaseBlocked { .. } | Event::PoolEmptied { .. } => {}
-            Event::Slept { .. } => {}
+            Event::Slept { .. } | Event::EventLogged { .. } => {}
         }
     }
 

@@ -23,6 +23,7 @@ pub use lane::{
     AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView,
     Span,
 };
+pub(crate) use run::event_logged;
 pub use run::{InterfaceView, NoteView, RunFacts};
 pub use state::{LaneState, StateGroup, WaitingFor};
 pub use waits::{Wait, WaitReason};

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use lanewright_model::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
+use lanewright_model::text::headline;
 use lanewright_model::{
-    AgentName, Budget, CommitId, ExitCause, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage,
-    plan::Interface,
+    AgentName, Budget, CommitId, EventName, ExitCause, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp,
+    Usage, plan::Interface,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use super::job::Jobs;
 use super::lane::Span;
@@ -44,7 +46,7 @@ pub struct RunFacts {
     pub begun: Option<Timestamp>,
     /// When the last event was recorded.
     pub last: Option<Timestamp>,
-    /// When the last one was that is neither an answer of the user nor of a rollback.
+    /// When the last one was that is neither an answer of the user, an event of a caller nor of a rollback.
     last_worked: Option<Timestamp>,
     /// From the beginning of a rollback to the next resume.
     is_rolling_back: bool,
@@ -85,6 +87,14 @@ pub struct NoteView {
     /// The lane; null: the phase.
     pub lane: Option<LaneId>,
     pub message: String,
+}
+
+/// How many characters are shown of an event that a caller recorded.
+const LOGGED: usize = 400;
+
+/// An event that a caller recorded: `deployed {"to":"staging"}`.
+pub(crate) fn event_logged(name: &EventName, data: Option<&Value>) -> String {
+    data.map_or_else(|| name.to_string(), |data| headline(&format!("{name} {data}"), LOGGED))
 }
 
 impl RunFacts {
@@ -224,6 +234,10 @@ impl RunFacts {
             Event::Noted { lane, message } => {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
+            Event::EventLogged { lane, name, data } => {
+                let message = event_logged(name, data.as_ref());
+                self.notes.push(NoteView { at: record.at, lane: lane.clone(), message });
+            }
             Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
             Event::LaneSkipped { .. } => self.mark_stopped(),
             Event::RollbackBegun { .. } => {
@@ -236,8 +250,9 @@ impl RunFacts {
             }
             _ => {}
         }
-        let is_answer = matches!(record.event, Event::GateAnswered { .. } | Event::LaneSkipped { .. });
-        if !is_answer && !self.is_rolling_back {
+        let is_no_work =
+            matches!(record.event, Event::GateAnswered { .. } | Event::LaneSkipped { .. } | Event::EventLogged { .. });
+        if !is_no_work && !self.is_rolling_back {
             self.last_worked = Some(record.at);
         }
     }

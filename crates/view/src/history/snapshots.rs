@@ -64,17 +64,18 @@ pub fn snapshots(records: &[Record], plan: Option<&Plan>) -> Vec<KeptSnapshot> {
 
 /// The snapshot that was taken just now.
 fn last_of(lane: &LaneHistory, plan: Option<&Plan>) -> Option<KeptSnapshot> {
-    let SnapshotView { agent, reason, commit, reference, at, .. } = lane.snapshots.last()?.clone();
+    let SnapshotView { agent, reason, commit, reference, at, context: given, .. } = lane.snapshots.last()?.clone();
     let attempt = agent.as_ref().and_then(|agent| last_attempt(lane, agent));
     let task = attempt.and_then(|job| job.job.task().cloned());
-    let next_task = match (reason, &task, &agent) {
+    let given = given.and_then(|given| given.next_task);
+    let next_task = given.or_else(|| match (reason, &task, &agent) {
         (SnapshotReason::Task, Some(task), Some(agent)) => plan.and_then(|plan| following(plan, &lane.id, agent, task)),
         (SnapshotReason::Task, ..) => None,
         _ => task.clone(),
-    };
+    });
     let of_agent = |job: &JobHistory| job.job.is_attempt() && agent.is_some() && job.job.agent() == agent.as_ref();
     let tail = lane.jobs.last_ended(of_agent).and_then(|job| Some(job.exit.as_ref()?.tail.clone())).unwrap_or_default();
-    let blockers = agent.as_ref().map(|agent| blockers(lane, agent)).unwrap_or_default();
+    let blockers = blockers(lane, agent.as_ref());
     let context = SnapshotContext { decisions: decisions(lane), blockers, next_task, tail };
     let (name, base, lane) = (name(&lane.id, task.as_ref(), &reference), lane.base.clone(), lane.id.clone());
     Some(KeptSnapshot { name, lane, agent, task, reason, at, commit, reference, base, context })
@@ -90,25 +91,30 @@ fn following(plan: &Plan, lane: &LaneId, agent: &AgentName, task: &TaskId) -> Op
     agent.tasks.get(index + 1).map(|task| task.id.clone())
 }
 
-/// The failures of an agent, and what it reported to stand in its way, since its last task that passed, without those of the snapshot that was taken just now.
-fn blockers(lane: &LaneHistory, agent: &AgentName) -> Vec<String> {
-    let is_task =
-        |snapshot: &&SnapshotView| snapshot.reason == SnapshotReason::Task && snapshot.agent.as_ref() == Some(agent);
+/// The failures of an agent, what it reported to stand in its way and what was given with snapshots, since its last task
+/// that passed, without those of the snapshot that was taken just now. Without an agent: what was given for the lane.
+fn blockers(lane: &LaneHistory, agent: Option<&AgentName>) -> Vec<String> {
+    let is_own = |snapshot: &&SnapshotView| snapshot.agent.as_ref() == agent;
+    let is_task = |snapshot: &&SnapshotView| is_own(snapshot) && snapshot.reason == SnapshotReason::Task;
     let passed = lane.snapshots.split_last().and_then(|(_, earlier)| earlier.iter().rfind(is_task));
-    let own = lane.failures.iter().filter(|failure| failure.agent.as_ref() == Some(agent));
+    let own = lane.failures.iter().filter(|failure| agent.is_some() && failure.agent.as_ref() == agent);
     let is_since = |at: Timestamp| passed.is_none_or(|passed| at > passed.at);
     let failed = own.map(|failure| (failure.at, failure.failure.message.clone()));
-    let attempts = lane.jobs.ended.iter().filter(|job| job.job.is_attempt() && job.job.agent() == Some(agent));
+    let attempts =
+        lane.jobs.ended.iter().filter(|job| job.job.is_attempt() && agent.is_some() && job.job.agent() == agent);
+    let given =
+        lane.snapshots.iter().filter(is_own).filter_map(|snapshot| Some((snapshot.at, snapshot.context.as_ref()?)));
+    let given = given.flat_map(|(at, context)| context.blockers.iter().map(move |blocker| (at, blocker.clone())));
     let reported = attempts.filter_map(|job| {
         let (at, report) = (job.ended?, job.report.as_ref()?);
         Some(report.blockers.iter().map(move |blocker| (at, blocker.clone())))
     });
-    let mut all: Vec<_> = failed.chain(reported.flatten()).filter(|(at, _)| is_since(*at)).collect();
+    let mut all: Vec<_> = failed.chain(reported.flatten()).chain(given).filter(|(at, _)| is_since(*at)).collect();
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, text)| text).collect()
 }
 
-/// What the user and reviewers said, and what agents decided.
+/// What the user and reviewers said, what agents decided, and what was given with snapshots.
 fn decisions(lane: &LaneHistory) -> Vec<String> {
     let answer = |answer: &AnswerView| {
         let word = if answer.approved { "approved" } else { "rejected" };
@@ -127,6 +133,11 @@ fn decisions(lane: &LaneHistory) -> Vec<String> {
     let ended = || lane.jobs.ended.iter();
     let mut all: Vec<_> = lane.answers.iter().map(answer).chain(ended().filter_map(review)).collect();
     all.extend(ended().filter_map(own).flatten());
+    for snapshot in &lane.snapshots {
+        let given = snapshot.context.iter().flat_map(|context| &context.decisions);
+        let by = snapshot.agent.as_ref().map(|agent| format!("{agent}: ")).unwrap_or_default();
+        all.extend(given.map(|decision| (snapshot.at, format!("{by}{}", decision.text), decision.reason.clone())));
+    }
     all.sort_by_key(|(at, ..)| *at);
     let say = |(_, what, why): (_, String, String)| {
         if why.is_empty() { what } else { format!("{what}: {}", headline(&why, 200)) }
@@ -155,6 +166,7 @@ mod tests {
             commit: commit('a'),
             reference,
             unchanged: false,
+            context: None,
         }
     }
 

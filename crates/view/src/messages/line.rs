@@ -18,7 +18,7 @@ use lanewright_model::{
 use crate::answers::approvals::{answer_word, commit_of, size_of};
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::names;
-use crate::history::{JobHistory, LaneHistory, LaneState, RunHistory};
+use crate::history::{JobHistory, LaneHistory, LaneState, RunHistory, event_logged};
 use crate::status::styles::{Styles, Tone};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,7 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::Slept { duration } => slept(*duration),
         Event::Noted { lane: Some(_), message } if counts_agents(message) => passing(Plain, message.clone()),
         Event::Noted { message, .. } => lasting(Plain, message.clone()),
+        Event::EventLogged { name, data, .. } => lasting(Plain, event_logged(name, data.as_ref())),
 
         Event::LaneMoved { lane, from, to } => lane_moved(history, lane, *from, *to),
         Event::LanePlaced { ticket, .. } => lasting(Plain, format!("waits for job {ticket}")),

@@ -1,20 +1,21 @@
-//! `checkpoints create`: saves a worktree as it is now.
+//! `checkpoints create`: saves a worktree as it is now, or the branch where no worktree is.
 
 use std::sync::Arc;
 
 use lanewright_engine::executor::{Executor, SnapshotTarget};
 use lanewright_git::Snapshot;
-use lanewright_model::event::{Event, SnapshotReason};
+use lanewright_model::event::{GivenContext, SnapshotReason};
 use lanewright_model::{AgentName, LaneId, LaneIndex, Plan, RunId};
-use lanewright_store::{Journal, Request};
+use lanewright_store::Request;
+use lanewright_store::lane_files::read_context;
 use lanewright_view::history::snapshots::snapshots;
 use serde_json::json;
 
 use super::find::ways_back;
 use crate::cli::args::CreateCheckpoint;
-use crate::cli::control::ask::lock_or_ask;
+use crate::cli::control::ask::record;
+use crate::cli::json_argument;
 use crate::cli::look::worktree::{held_slot, shares};
-use crate::cli::run::complete_files_of;
 use crate::cli::runs::{RunRecords, require_lane, require_plan, unknown};
 use crate::cli::select::{Selector, Target};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
@@ -27,10 +28,17 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> R
     let lane = lane_of(&plan, place, agent)?;
     let executor = within.executor(run.started()?, &plan)?;
     let holder = agent.filter(|agent| !shares(&plan, lane, agent));
-    let slot = held_slot(&executor.pool, &run.run, (place, holder))?.ok_or_else(|| nothing_there(&target))?;
-    let target = SnapshotTarget { lane, agent, at: now(), reason: SnapshotReason::Request };
-    let kept = executor.keep_worktree_with_note(&target, &slot.path, &arguments.message)?;
-    record(within, &run, &executor, (place, agent), &kept)?;
+    let context = arguments.context.as_deref().map(|text| given(text, &executor, lane, agent)).transpose()?;
+    let slot = held_slot(&executor.pool, &run.run, (place, holder))?;
+    let snapshot = SnapshotTarget { lane, agent, at: now(), reason: SnapshotReason::Request };
+    let kept = match slot {
+        Some(slot) => executor.keep_worktree_with_note(&snapshot, &slot.path, &arguments.message)?,
+        None => executor.keep_branch_with_note(&snapshot, &arguments.message)?.ok_or_else(|| nothing_there(&target))?,
+    };
+    let (lane, agent) = (place.clone(), agent.cloned());
+    let (commit, reference) = (kept.commit.clone(), kept.reference.clone());
+    let request = Request::Record { lane, agent, commit, reference, context: context.map(Box::new) };
+    record(within, &run.run, executor.redactor, request)?;
     report(within, run.run, &kept)
 }
 
@@ -45,32 +53,29 @@ fn lane_of(plan: &Plan, lane: &LaneId, agent: Option<&AgentName>) -> Result<Lane
     }
 }
 
-fn nothing_there(target: &Target) -> anyhow::Error {
-    let message = format!("{} holds no worktree now, so there is nothing to keep", target.place());
-    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanewright status {}", target.run))
+/// What is given along with the snapshot; the next task is one of the agent's, or without an agent of the lane's.
+fn given(text: &str, executor: &Executor, lane: LaneIndex, agent: Option<&AgentName>) -> Result<GivenContext> {
+    let value = json_argument::read("--context", text, &executor.redactor)?;
+    let context = read_context(&value).map_err(|fault| {
+        let error = ExitStatus::Usage.error(format!("--context {fault}; nothing was kept"));
+        error.hint(
+            "for example: --context '{\"decisions\": [\"use the v2 API\"], \"blockers\": [], \"next_task\": \"2\"}'",
+        )
+    })?;
+    let plan = executor.plan.lane(lane);
+    let agents = plan.agents.iter().filter(|known| agent.is_none_or(|agent| known.name == *agent));
+    let tasks: Vec<&str> = agents.flat_map(|agent| &agent.tasks).map(|task| task.id.as_str()).collect();
+    match &context.next_task {
+        Some(next) if !tasks.contains(&next.as_str()) => {
+            Err(unknown(&format!("lane {}", plan.id), "task", next.as_str(), &tasks))
+        }
+        _ => Ok(context),
+    }
 }
 
-/// Has the process that works on the run record the snapshot, or records it if there is none.
-fn record(
-    within: &RepositoryContext,
-    run: &RunRecords,
-    executor: &Executor,
-    (lane, agent): (&LaneId, Option<&AgentName>),
-    kept: &Snapshot,
-) -> Result<()> {
-    run.directory.create()?;
-    let (lane, agent) = (lane.clone(), agent.cloned());
-    let request = Request::Record { lane, agent, commit: kept.commit.clone(), reference: kept.reference.clone() };
-    let Some(_lock) = lock_or_ask(&run.directory, &within.holder(&run.run), || Ok(request.clone()))? else {
-        return Ok(());
-    };
-    let (journal, _) = Journal::open(&run.directory.log())?;
-    let mut journal = journal.redacting(executor.redactor.clone());
-    journal.append(now(), &Event::from(request))?;
-    journal.sync()?;
-    drop(journal);
-    complete_files_of(within, &run.run);
-    Ok(())
+fn nothing_there(target: &Target) -> anyhow::Error {
+    let message = format!("{} has neither a worktree nor a branch now, so there is nothing to keep", target.place());
+    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanewright status {}", target.run))
 }
 
 fn report(within: &RepositoryContext, run: RunId, kept: &Snapshot) -> Result<ExitStatus> {

@@ -125,6 +125,7 @@ fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
         commit: snapshot.commit.clone(),
         reference: snapshot.reference.clone(),
         unchanged: false,
+        context: None,
     }
 }
 

@@ -262,6 +262,7 @@ fn resumed(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption, 
         message_for: adoption.message_for.clone(),
         lanes,
         retried: adoption.reach.retried().to_vec(),
+        level: adoption.level,
     }
 }
 
@@ -314,7 +315,7 @@ fn record_answers(run: &RunId, locked: &mut LockedRun) -> Result<()> {
 
 /// Whether a request outlives the process that it was made to.
 fn is_lasting(request: &Request) -> bool {
-    matches!(request, Request::Answer { .. } | Request::Record { .. })
+    matches!(request, Request::Answer { .. } | Request::Record { .. } | Request::Log { .. })
 }
 
 /// Writes the files that follow from the run log: a death right after the end of the run may have prevented that, or the

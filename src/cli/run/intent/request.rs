@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use lanewright_model::event::RunOptions;
-use lanewright_model::{Budget, LaneId, RunId};
+use lanewright_model::{Budget, LaneId, RetryLevel, RunId};
 use lanewright_plan::settings::{OnConflict, OnLockConflict, Settings};
 
-use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Retry, ThenResume};
+use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Recover, Retry, ThenResume};
 
 /// Whether lanes run without the lanes that they depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub(crate) struct Adoption {
     pub(crate) wait: bool,
     /// Which lanes go on.
     pub(crate) reach: ResumeReach,
+    /// What the next attempt of the lanes that are retried is for, if that was chosen.
+    pub(crate) level: Option<RetryLevel>,
 }
 
 impl Adoption {
@@ -72,6 +74,17 @@ impl Adoption {
             message: arguments.message.clone(),
             wait: arguments.wait,
             reach: ResumeReach::Retry(lanes, replacement),
+            ..Self::of(&arguments.control)
+        }
+    }
+
+    /// The next level of recovery of a lane, with what is known of its error.
+    pub(crate) fn recovery(lane: LaneId, arguments: &Recover, level: RetryLevel) -> Self {
+        Self {
+            message: arguments.error.clone(),
+            wait: arguments.wait,
+            reach: ResumeReach::Retry(vec![lane], Replacement::default()),
+            level: Some(level),
             ..Self::of(&arguments.control)
         }
     }

@@ -1,6 +1,7 @@
 //! Jobs: prepared, launched under a supervisor, waited for.
 
 mod brief;
+mod by_hand;
 mod gate;
 mod output;
 mod prepare;
@@ -22,6 +23,7 @@ use lanewright_store::lane_files;
 use super::timed::job_span;
 use super::{Executor, ExecutorError, LaneContext, Prepared, Result, Task};
 pub use brief::BriefFiles;
+pub use by_hand::Judgement;
 use gate::judges_lane;
 use prepare::PreparedJob;
 

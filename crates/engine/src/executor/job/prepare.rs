@@ -109,7 +109,12 @@ impl Executor {
         }
     }
 
-    fn lane_environment(&self, lane: LaneIndex, state: &RunState, worktree: &Path) -> BTreeMap<String, String> {
+    pub(super) fn lane_environment(
+        &self,
+        lane: LaneIndex,
+        state: &RunState,
+        worktree: &Path,
+    ) -> BTreeMap<String, String> {
         let (plan, lane_state) = (self.plan.lane(lane), state.lane(lane));
         let mut environment = plan.env.clone();
         environment.extend(prefixed([

@@ -115,6 +115,7 @@ mod tests {
             commit,
             reference: reference.to_owned(),
             unchanged: false,
+            context: None,
         }
     }
 

@@ -10,6 +10,7 @@ use lanewright_model::{
 use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::gate::{Gate, is_unknown};
 use crate::state::lane::integration::Integration;
+use crate::state::lane::recovery::Recovery;
 
 /// The agents of a lane, in the order of the plan, and its jobs.
 #[derive(Debug, Clone, Default)]
@@ -192,6 +193,46 @@ impl Attempts {
             RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
             RetryLevel::Retry if in_task => worker.retries += 1,
             RetryLevel::Retry => self.rework.rounds += 1,
+        }
+    }
+
+    /// The agents that ended the lane with a failure in one of their tasks.
+    pub(crate) fn failed_in_task(&self) -> Vec<usize> {
+        let failed = |agent: &usize| self.agents[*agent].failure().is_some() && self.agents[*agent].failed_in_task();
+        (0..self.agents.len()).filter(failed).collect()
+    }
+
+    /// Has the next attempt of each of `agents` be the last of its task, from its last state that passed.
+    pub(crate) fn roll_back(&mut self, agents: &[usize]) {
+        for &agent in agents {
+            let worker = &mut self.agents[agent];
+            worker.rolled_back = true;
+            worker.restart = RestartFrom::LastGood;
+        }
+    }
+
+    /// Which level of recovery is next in a lane that ended, after `by_hand` retries that users asked for since its last
+    /// progress.
+    pub(crate) fn recovery(&self, plan: &Lane, by_hand: u32) -> Recovery {
+        let ended = |agent: &&AgentState| agent.failure().is_some() || matches!(agent.step, AgentStep::Blocked(_));
+        let Some(worker) = self.agents.iter().find(ended) else {
+            return Recovery::Escalate("no agent can fix what ended the lane".to_owned());
+        };
+        let most = plan.retries.max(1);
+        let used = if worker.failed_in_task() { worker.retries } else { self.rework.rounds }.max(by_hand);
+        let tried = format!("{used} of {most} retries used");
+        match worker.failure() {
+            Some(failure) if failure.kind.is_outage() => Recovery::Retry("a service was unavailable".to_owned()),
+            _ if worker.rolled_back => {
+                Recovery::Escalate("an attempt with a different approach failed as well".to_owned())
+            }
+            _ if used < most && !worker.fails_alike() => Recovery::Retry(tried),
+            Some(_) if worker.failed_in_task() && worker.fails_alike() => {
+                Recovery::Rollback("it failed in the same way again and again".to_owned())
+            }
+            Some(_) if worker.failed_in_task() => Recovery::Rollback(tried),
+            Some(_) => Recovery::Escalate(format!("{tried}, and the lane as a whole has no last state that passed")),
+            None => Recovery::Escalate(format!("{tried}, and its agent reports that it is blocked")),
         }
     }
 

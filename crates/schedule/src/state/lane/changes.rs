@@ -189,6 +189,13 @@ impl LaneState {
         self.attempts.revive(has_checkpoint_gate, agent_first, at);
     }
 
+    /// The same for a lane that ended, whose agent is reset to its last state that passed, for one attempt.
+    pub(crate) fn revive_differently(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
+        let failed = self.attempts.failed_in_task();
+        self.revive(has_checkpoint_gate, true, at);
+        self.attempts.roll_back(&failed);
+    }
+
     /// It stays as it is while others continue: what has not ended and does not wait for the user counts as stopped.
     /// `crashed`: the run had not ended.
     pub(crate) fn set_aside(&mut self, plan: &Lane, crashed: bool) {

@@ -12,6 +12,7 @@ mod integration;
 pub(crate) mod merge;
 pub(crate) mod placement;
 pub(crate) mod proposal;
+pub(crate) mod recovery;
 pub(crate) mod stage;
 pub(crate) mod validation;
 mod work;
@@ -30,6 +31,7 @@ use crate::state::lane::clock::LaneClock;
 use crate::state::lane::merge::{Merge, Rebuild, StagedMerge};
 use crate::state::lane::placement::PlacementState;
 use crate::state::lane::proposal::ProposalState;
+use crate::state::lane::recovery::Recovery;
 use crate::state::lane::validation::Validation;
 use crate::state::lane::work::Work;
 use crate::state::no_progress::NoProgress;
@@ -235,6 +237,12 @@ impl LaneState {
     }
 
     /// Whether it failed or is blocked, which a resume tries again.
+    /// Which level of recovery is next in a lane that ended, after `by_hand` retries that users asked for since its last
+    /// progress; the plan is the lane's.
+    pub fn recovery(&self, plan: &Lane, by_hand: u32) -> Recovery {
+        self.attempts.recovery(plan, by_hand)
+    }
+
     pub fn gave_up(&self) -> bool {
         matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)))
     }

@@ -272,6 +272,7 @@ fn existing_snapshots_of_the_log_are_packed() {
         commit: head.clone(),
         reference: name(reason),
         unchanged: false,
+        context: None,
     };
     let reasons = [SnapshotReason::External, SnapshotReason::Rollback];
     for reason in reasons {

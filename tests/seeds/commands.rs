@@ -1,0 +1,192 @@
+//! Commands of long tasks: events, checkpoints with context, gates and recovery by hand (seed 000).
+
+use std::fs::File;
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, RUN, STATE, TestEnv};
+
+/// A command that reads `input`.
+fn with_input(env: &TestEnv, arguments: &[&str], input: &str) -> Ended {
+    env.write("input", input);
+    let file = env.path("input");
+    env.lanewright_with(arguments, |command| command.stdin(File::open(&file).expect("a file")))
+}
+
+fn log_text(env: &TestEnv) -> String {
+    env.read(&format!("repo/{STATE}/{RUN}.jsonl"))
+}
+
+#[test]
+fn l43_a_command_writes_an_event() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
+    let running = env.execute_until("scratch/began");
+    let data = r#"{"times": [1, 2.5], "unit": "ms"}"#;
+    env.lanewright(&["log-event", "measured", RUN, "--lane", "L", "--data", data]).exits(0);
+    let live = env.events("event_logged");
+    assert_eq!((&live[0]["name"], &live[0]["lane"]), (&json!("measured"), &json!("L")));
+    assert_eq!(live[0]["data"], json!({"times": [1, 2.5], "unit": "ms"}));
+    env.write("scratch/go", "");
+    let ended = running.wait().exits(0);
+    assert!(ended.stderr.contains(r#"measured {"times":[1,2.5],"unit":"ms"}"#), "{}", ended.stderr);
+    let large = format!("\"{}\"", "x".repeat(900_000));
+    with_input(&env, &["log-event", "deployed", "--data", "-"], &large).exits(0);
+    assert_eq!(env.events("event_logged").len(), 2);
+    // The run is what it was.
+    env.resume(&[]).exits(7);
+    let notes = env.lanewright(&["report", RUN, "--format", "json"]).exits(0).json()["notes"].clone();
+    assert_eq!(notes[0]["message"], r#"measured {"times":[1,2.5],"unit":"ms"}"#);
+    assert!(notes[1]["message"].as_str().is_some_and(|note| note.starts_with("deployed \"xxx") && note.len() < 1000));
+    let before = log_text(&env);
+    let deep = "[".repeat(120) + &"]".repeat(120);
+    for (arguments, fault) in [
+        (&["log-event", "x", "--data", "{no}"][..], "--data is not valid JSON"),
+        (&["log-event", "x", "--data", &deep], "more than 100 levels"),
+        (&["log-event", "../x"], "an id begins with a letter or a digit"),
+        (&["log-event", "x", "--lane", "M"], "no lane `M`"),
+    ] {
+        env.lanewright(arguments).exits(2).says(&[fault]);
+    }
+    let longer = format!("\"{}\"", "x".repeat(1_000_000));
+    with_input(&env, &["log-event", "x", "--data", "-"], &longer)
+        .exits(2)
+        .says(&["longer than 1 MB; nothing was written"]);
+    assert_eq!(log_text(&env), before);
+}
+
+#[test]
+fn l44_a_checkpoint_has_the_context_that_is_given() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = '''\n\
+         cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_TASK\"; echo x > $LANEWRIGHT_TASK.txt\n\
+         touch \"$SCRATCH/began\"; wait-for go\n'''\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    let running = env.execute_until("scratch/began");
+    let context = r#"{"decisions": [{"decision": "use the v2 API", "reason": "v1 ends in May"}],
+                      "blockers": "the key is missing", "next_task": "2"}"#;
+    let call = ["checkpoints", "create", RUN, "L", "agent", "--context", context, "--format", "json"];
+    let name = env.lanewright(&call).exits(0).json()["name"].as_str().expect("a name").to_owned();
+    let before = log_text(&env);
+    for (context, fault) in [
+        ("{", "--context is not valid JSON"),
+        ("[]", "is not a JSON object"),
+        (r#"{"decision": "x"}"#, "has the unknown key `decision`"),
+        (r#"{"next_task": "3"}"#, "has no task `3`"),
+    ] {
+        env.lanewright(&["checkpoints", "create", RUN, "L", "--context", context]).exits(2).says(&[fault]);
+    }
+    assert_eq!(log_text(&env), before);
+    let shown = env.lanewright(&["checkpoints", "show", &name, "--format", "json"]).exits(0).json();
+    let kept = &shown["snapshot"]["context"];
+    assert_eq!(kept["decisions"], json!(["agent: use the v2 API: v1 ends in May"]), "{shown}");
+    assert_eq!((&kept["blockers"], &kept["next_task"]), (&json!(["the key is missing"]), &json!("2")));
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+    let prompt = env.scratch("prompt.2");
+    assert!(prompt.contains("use the v2 API (v1 ends in May)"), "{prompt}");
+}
+
+#[test]
+fn l44_a_lane_without_worktree_is_kept_by_its_branch() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n[[lane]]\nid = \"M\"\ncommand = 'exit 1'\nretries = 0\n[[lane]]\nid = \"N\"\ndepends_on = [\"M\"]\ncommand = 'true'\n");
+    env.execute(&["--merge", "none"]).exits(1);
+    env.lanewright(&["path", RUN, "L"]).exits(8);
+    let call = ["checkpoints", "create", RUN, "L", "-m", "reviewed", "--context", r#"{"decisions": "keep it"}"#];
+    let made = env.lanewright(&[&call[..], &["--format", "json"]].concat()).exits(0).json();
+    let commit = made["commit"].as_str().expect("a commit");
+    assert!(env.holds(commit, "x.txt"));
+    assert!(env.git(&["log", "-1", "--format=%B", commit]).contains("reviewed"));
+    let shown = env.lanewright(&["checkpoints", "show", made["name"].as_str().expect("a name")]).exits(0);
+    assert!(shown.stdout.contains("\n  keep it\n"), "{}", shown.stdout);
+    let call = ["checkpoints", "create", RUN, "N"];
+    env.lanewright(&call).exits(8).says(&["N has neither a worktree nor a branch"]);
+}
+
+#[test]
+fn l47_gates_are_run_by_a_command() {
+    let env = TestEnv::new();
+    env.plan(
+        "[gates]\natomic = ['echo $LANEWRIGHT_LANE; test -e ok.txt']\nfinal = ['test -e z.txt']\n\
+         [[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt; touch ok.txt'\n\
+         [[lane]]\nid = \"M\"\nretries = 0\ntests = ['test -e y.txt; touch written.txt']\n\
+         command = 'echo y > y.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    let before = log_text(&env);
+    let gate = |arguments: &[&str]| env.lanewright(&[&["gate"], arguments].concat());
+    let failed = gate(&["atomic", "M"]).exits(1);
+    assert!(failed.stdout.starts_with("M\n") && failed.stdout.contains("(exit code 1)"), "{}", failed.stdout);
+    let worktree = env.lanewright(&["path", RUN, "M"]).exits(0).stdout.trim().to_owned();
+    let result = gate(&["tests", RUN, "M", "--format", "json"]).exits(0).json();
+    assert_eq!((&result["gate"], &result["passed"], &result["exit_code"]), (&json!("tests"), &json!(true), &json!(0)));
+    assert!(std::path::Path::new(&worktree).join("written.txt").exists());
+    gate(&["final"]).exits(1);
+    env.write("repo/z.txt", "");
+    env.commit("by the user");
+    gate(&["final", RUN]).exits(0);
+    gate(&["checkpoint", "M"])
+        .exits(2)
+        .says(&["no commands for the gate `checkpoint`"])
+        .hints("`checkpoint` in [gates]");
+    gate(&["atomik", "M"]).exits(2).says(&["'atomic'"]);
+    gate(&["tests", "N"]).exits(8).says(&["`N`"]);
+    gate(&["final", RUN, "M"]).exits(2).says(&["one of the run, not of lane M"]);
+    assert_eq!(log_text(&env), before, "a gate changed the run");
+    // What the gate wrote is no change by hand.
+    env.resume(&[]).exits(1);
+}
+
+#[test]
+fn l47_a_lane_without_worktree_has_no_gate() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ntests = ['test -e x.txt']\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(0);
+    env.lanewright(&["gate", "tests"]).exits(8).says(&["L has no worktree"]).hints("gate final r1");
+}
+
+#[test]
+fn l48_a_command_takes_the_next_level_of_recovery() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\
+         ls > \"$SCRATCH/found.$LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT\"\n\
+         cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_TASK.$LANEWRIGHT_ATTEMPT\"\n\
+         [ $LANEWRIGHT_TASK = 2 ] || { echo one > one.txt; exit 0; }\n\
+         echo left > left.$LANEWRIGHT_ATTEMPT; exit 1\n'''\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    env.execute(&[]).exits(1);
+    let before = log_text(&env);
+    let planned = env.lanewright(&["recover", "L", "--dry-run", "--format", "json"]).exits(0).json();
+    assert_eq!((&planned["level"], &planned["reason"]), (&json!(1), &json!("0 of 1 retries used")));
+    assert_eq!(log_text(&env), before);
+    env.lanewright(&["recover", "L", "--error", "the port is taken"]).exits(1).says(&["level 1 of 3, retry"]);
+    assert!(env.scratch("found.2.2").contains("left.1"), "level 1 continues in the worktree as it is");
+    assert!(env.scratch("prompt.2.2").contains("the port is taken"));
+    env.lanewright(&["recover", RUN, "L"]).exits(1).says(&["level 2 of 3, reset to the last state that passed"]);
+    assert_eq!(env.scratch("found.2.3"), "README.md\none.txt\n");
+    assert!(env.scratch("prompt.2.3").contains("different approach"), "{}", env.scratch("prompt.2.3"));
+    let ended = env.lanewright(&["recover", "L"]).exits(3);
+    assert!(
+        ended.stdout.contains("level 3 of 3, escalate") && ended.stdout.contains("What you can do:"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!env.path("scratch/found.2.4").exists());
+    let logged = env.events("event_logged");
+    let levels: Vec<&Value> = logged.iter().map(|event| &event["data"]["level"]).collect();
+    assert_eq!(levels, [1, 2, 3]);
+}
+
+#[test]
+fn l48_levels_that_the_run_has_used_count() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'exit 1'\n[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    env.lanewright(&["recover", "L"]).exits(3);
+    env.lanewright(&["recover", "M"]).exits(7).says(&["neither failed nor is it blocked"]);
+}
