@@ -113,8 +113,11 @@ fn nothing_is_shown_without_terminal_or_beside_json() {
     // Longer than anything waits before it is shown.
     std::thread::sleep(Duration::from_secs(1));
     for (check, mut pipe) in checks {
-        std::io::Write::write_all(&mut pipe, format!("phase = 'P1'\n{LANE}command = 'true'\n").as_bytes())
-            .expect("it is read");
+        std::io::Write::write_all(
+            &mut pipe,
+            format!("phase = 'P1'\n{LANE}command = 'true'\nmax_time = '5m'\n").as_bytes(),
+        )
+        .expect("it is read");
         drop(pipe);
         assert_eq!(check.wait().exits(0).stderr, "");
     }

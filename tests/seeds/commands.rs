@@ -4,7 +4,7 @@ use std::fs::File;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ended, RUN, STATE, TestEnv};
+use crate::support::{Ended, RUN, STATE, TestEnv, wait_until};
 
 /// A command that reads `input`.
 fn with_input(env: &TestEnv, arguments: &[&str], input: &str) -> Ended {
@@ -189,4 +189,146 @@ fn l48_levels_that_the_run_has_used_count() {
     env.execute(&[]).exits(1);
     env.lanewright(&["recover", "L"]).exits(3);
     env.lanewright(&["recover", "M"]).exits(7).says(&["neither failed nor is it blocked"]);
+}
+
+/// An agent that calls the hook as Claude Code does: `call TOOL FILE` writes the answer into a file with the next number.
+const WITH_HOOKS: &str = r#"#!/bin/sh
+call() {
+  n=$((n + 1))
+  printf '{"tool_name":"%s","cwd":"%s","tool_input":{"file_path":"%s"}}' "$1" "$PWD" "$2" |
+    "$LANEWRIGHT" hook post-tool-use > "$SCRATCH/answer.$n"
+}
+echo x > x.txt; call Edit "$PWD/x.txt"
+call Read "$PWD/x.txt"
+call Write "$SCRATCH/notes.txt"
+touch ok.txt; call MultiEdit "$PWD/x.txt"
+"#;
+
+fn run_with_hooks(env: &TestEnv) {
+    env.program("agent-with-hooks", WITH_HOOKS);
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", RUN];
+    let ended = env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT", env!("CARGO_BIN_EXE_lanewright")));
+    ended.exits(0);
+}
+
+/// The reason of the hook's answer, which must ask the agent to fix its edit.
+fn blocked(answer: &str) -> String {
+    let answer: Value = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    assert_eq!(answer["decision"], "block", "{answer}");
+    answer["reason"].as_str().expect("a reason").to_owned()
+}
+
+#[test]
+fn l11_an_edit_gate_runs_after_each_edit() {
+    let env = TestEnv::new();
+    env.plan(
+        "[gates]\nedit = 'echo \"judged ${LANEWRIGHT_EDITED_FILE##*/}\"; test -e ok.txt'\n\
+         [[lane]]\nid = \"L\"\ncommand = 'agent-with-hooks'\n",
+    );
+    run_with_hooks(&env);
+    let reason = blocked(&env.scratch("answer.1"));
+    assert!(reason.contains("ended with exit code 1") && reason.ends_with("\njudged x.txt"), "{reason}");
+    for (number, why) in [(2, "a tool that only reads"), (3, "a file elsewhere"), (4, "an edit that passes")] {
+        assert_eq!(env.scratch(&format!("answer.{number}")), "", "{why}");
+    }
+}
+
+#[test]
+fn l02_work_is_judged_after_changes_and_checkpoints() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "[gates]\nedit = 'echo judged >> \"$SCRATCH/edits\"'\n");
+    env.commit("settings");
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'agent-with-hooks; echo $LANEWRIGHT_TASK > task.txt'\n\
+         [[lane.task]]\nverify = ['grep 1 task.txt']\n[[lane.task]]\nverify = ['grep 2 task.txt']\n",
+    );
+    run_with_hooks(&env);
+    assert_eq!(env.scratch("edits").lines().count(), 4, "two edits in each task");
+    let steps: Vec<&str> = env
+        .log()
+        .iter()
+        .filter_map(|event| match event["event"].as_str()? {
+            "job_exited" if event["job"]["role"]["verify"].is_object() => Some("validated"),
+            "snapshot_taken" if event["reason"] == "task" => Some("checkpoint"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(steps, ["validated", "checkpoint", "validated", "checkpoint"]);
+}
+
+#[test]
+fn l49_hooks_validate_edits_and_make_checkpoints() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "checkpoint_every_tool_calls = 1\n");
+    env.commit("settings");
+    env.plan(
+        "[gates]\nedit = 'ls ok.txt | cat'\nfinal = ['touch \"$SCRATCH/final\"; test -e m.txt']\n\
+         [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n\
+         [[lane]]\nid = \"L\"\nretries = 0\ncommand = 'echo x > x.txt; exit 1'\n",
+    );
+    env.execute(&[]).exits(1);
+    let worktree = env.lanewright(&["path", RUN, "L"]).exits(0).stdout.trim().to_owned();
+    let call = |tool: &str| {
+        let input = json!({"tool_name": tool, "cwd": worktree, "tool_input": {"file_path": "x.txt"}});
+        with_input(&env, &["hook", "post-tool-use"], &input.to_string()).exits(0).stdout
+    };
+    let kept = || env.events("snapshot_taken").iter().filter(|event| event["reason"] == "request").count();
+    assert!(blocked(&call("Write")).contains("fix that before you continue"));
+    wait_until("the checkpoint", || kept() == 1);
+    std::fs::write(format!("{worktree}/ok.txt"), "").expect("a file");
+    assert_eq!(call("Edit"), "");
+    wait_until("the second checkpoint", || kept() == 2);
+    // The final validation is the run's own.
+    env.lanewright(&["skip", RUN, "L", "--resume"]).exits(0);
+    assert!(env.path("scratch/final").exists());
+}
+
+#[test]
+fn l07_a_lane_without_a_gate_can_be_refused() {
+    let env = TestEnv::new();
+    let check = |plan: &str| {
+        env.plan(plan);
+        env.lanewright(&["plan", "check", "../plan.toml"])
+    };
+    let lane = |more: &str| format!("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n{more}");
+    check(&lane("")).exits(0);
+    check(&format!("require_gates = true\n{}", lane("")))
+        .exits(2)
+        .says(&["plan.toml:4", "lane L has no gate that can fail"]);
+    env.write("repo/lanewright.toml", "require_gates = true\n");
+    env.commit("settings");
+    check(&lane("tests = ['true']\n")).exits(2).says(&["lane L has no gate that can fail"]);
+    env.execute(&[]).exits(2).says(&["lane L has no gate that can fail"]);
+    assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists());
+    check(&format!("require_gates = false\n{}", lane(""))).exits(0);
+    check(&lane("[[lane.task]]\nverify = ['test -e x.txt']\n")).exits(0);
+    env.execute(&[]).exits(0);
+}
+
+#[test]
+fn l06_long_tasks_are_warned_of() {
+    let env = TestEnv::new();
+    let check = |more: &[&str]| env.lanewright(&[&["plan", "check", "../plan.toml"], more].concat());
+    let lane = "[[lane]]\nid = \"L\"\ncommand = 'true'\nallow_empty = true\n[[lane.task]]\nmax_time = \"5m\"\n\
+                [[lane.task]]\nmax_time = \"2h\"\n";
+    let other = "[[lane]]\nid = \"M\"\ncommand = 'true'\nallow_empty = true\n[[lane.task]]\n[[lane.task]]\n";
+    env.plan(&format!("{lane}{other}"));
+    let said = check(&[]).exits(0).stderr;
+    assert!(
+        said.contains("plan.toml:9") && said.contains("task 2 of lane L may take 2h 00m, more than 10m 00s"),
+        "{said}"
+    );
+    assert_eq!(said.matches("more than 10m 00s").count(), 2, "{said}");
+    assert!(said.contains("tasks without a limit of their own may take 30m 00s"), "{said}");
+    let diagnostics = check(&["--strict", "--format", "json"]).exits(2).json()["diagnostics"].clone();
+    assert_eq!(diagnostics.as_array().map(Vec::len), Some(2), "{diagnostics}");
+    env.plan(other);
+    env.write("repo/lanewright.toml", "task_timeout = '10m'\n");
+    env.commit("settings");
+    let said = check(&["--strict"]).exits(0).stderr;
+    assert!(!said.contains("more than"), "{said}");
+    // A run says nothing of it.
+    env.plan(lane);
+    let said = env.execute(&[]).exits(0).stderr;
+    assert!(!said.contains("more than"), "{said}");
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lanewright_model::event::{Event, Place, Record, RunMoved, StopReason};
-use lanewright_model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, RetryLevel, Timestamp};
+use lanewright_model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Timestamp};
 use lanewright_schedule::RunLoop;
 use lanewright_schedule::{AgentStep, LaneEnd, RunState};
 
@@ -225,7 +225,7 @@ impl Simulation {
             message_for: None,
             lanes: lanes.clone(),
             retried: if number % 2 == 0 { lanes } else { Vec::new() },
-            level: (number % 4 == 0).then_some(RetryLevel::Rollback),
+            level: None,
         };
         self.absorb([by_hand, vec![resumed]].concat(), vec![])
     }

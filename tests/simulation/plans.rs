@@ -15,8 +15,12 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
     let count = 1 + dice.roll(7);
     let pools = BTreeMap::from([("heavy".to_owned(), 1)]);
     let gate = |yes: bool| if yes { vec![shell("check")] } else { vec![] };
-    let gates =
-        Gates { atomic: gate(dice.roll(2) == 0), checkpoint: gate(dice.roll(3) == 0), last: gate(dice.roll(3) == 0) };
+    let gates = Gates {
+        atomic: gate(dice.roll(2) == 0),
+        checkpoint: gate(dice.roll(3) == 0),
+        last: gate(dice.roll(3) == 0),
+        edit: Vec::new(),
+    };
     let lanes = (0..count).map(|index| random_lane(dice, index)).collect();
     let mut exclusions = Vec::new();
     if count > 2 && dice.roll(4) == 0 {

@@ -45,6 +45,9 @@ pub struct PlanParts {
     /// Resource pools: how many lanes that use one may run at once.
     pub pools: BTreeMap<String, u32>,
     pub gates: Gates,
+    /// Whether a lane without a gate that can fail is an error, where the plan says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_gates: Option<bool>,
     pub lanes: Vec<Lane>,
     /// Lane pairs without an edge that may not run at the same time, for example because they own the same file.
     pub exclusions: Vec<(LaneIndex, LaneIndex)>,
@@ -214,6 +217,16 @@ pub struct Gates {
     /// After the last lane, on the integration branch.
     #[serde(rename = "final")]
     pub last: Vec<CommandLine>,
+    /// After each edit of an agent whose program calls `hook post-tool-use`, in its worktree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edit: Vec<CommandLine>,
+}
+
+impl Gates {
+    /// The commands of all gates.
+    pub fn all(&self) -> impl Iterator<Item = &CommandLine> {
+        self.edit.iter().chain(&self.atomic).chain(&self.checkpoint).chain(&self.last)
+    }
 }
 
 /// A unit of work with a branch and a worktree.

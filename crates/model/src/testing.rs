@@ -93,6 +93,7 @@ pub fn empty_plan() -> PlanParts {
         timeouts: Timeouts::default(),
         pools: Default::default(),
         gates: Gates::default(),
+        require_gates: None,
         lanes: Vec::new(),
         exclusions: Vec::new(),
         sequences: Vec::new(),

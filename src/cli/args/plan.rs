@@ -106,7 +106,7 @@ pub(crate) struct ReadingArgs {
     /// Also run GSD plans that are already done
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) redo: bool,
-    /// Treat missing parts of a Markdown plan as errors
+    /// Treat missing parts of a Markdown plan, and in `plan check` tasks of more than 10 minutes, as errors
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) strict: bool,
     /// Treat open interface gates without a provider as errors

@@ -8,7 +8,7 @@ use lanewright_agents::prompt::{self, Prompt};
 use lanewright_model::text::counted;
 use lanewright_model::{CommandLine, UNSET_RUNNER};
 use lanewright_plan::settings::Settings;
-use lanewright_plan::{Reading, explain, native_toml};
+use lanewright_plan::{Diagnostic, Reading, explain, native_toml};
 use lanewright_store::lock::is_held;
 use lanewright_view::graph::{Graph, SvgStyle, TextForm};
 use lanewright_view::report::ExecutionReport;
@@ -116,7 +116,11 @@ fn convert(context: &Context, settings: &Settings, path: &Path, how: &ReadingArg
 }
 
 fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let (reading, done) = read_here(context, settings, path, how)?;
+    let (text, mut reading, done) = read_here(context, settings, path, how)?;
+    let long = reading.plan.as_ref().map(|plan| text.long_tasks(plan, settings, how.strict)).unwrap_or_default();
+    reading.plan = reading.plan.filter(|_| !long.iter().any(Diagnostic::is_error));
+    reading.diagnostics.extend(long);
+    Diagnostic::sort(&mut reading.diagnostics);
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
             "valid": reading.plan.is_some(),
@@ -142,7 +146,7 @@ fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
 
 /// A valid plan; every fault is reported.
 fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<lanewright_model::Plan> {
-    let (mut reading, done) = read_here(context, settings, path, how)?;
+    let (_, mut reading, done) = read_here(context, settings, path, how)?;
     report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
     if done {
@@ -152,11 +156,16 @@ fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
 }
 
 /// Reads a plan. `true`: nothing is left to do, and the plan is the whole one.
-fn read_here(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<(Reading, bool)> {
+fn read_here(
+    context: &Context,
+    settings: &Settings,
+    path: &Path,
+    how: &ReadingArgs,
+) -> Result<(PlanText, Reading, bool)> {
     let text = PlanText::open(&lanewright_plan::settings::absolute(&context.directory, path))?;
     let (whole, rest) = text.whole_and_rest(settings, how, &|_| Ok(Vec::new()))?;
     let done = rest.is_none();
-    Ok((rest.unwrap_or(whole), done))
+    Ok((text, rest.unwrap_or(whole), done))
 }
 
 fn runner(settings: &Settings, name: &str) -> Option<CommandLine> {

@@ -11,7 +11,7 @@ mod syntax;
 
 pub use exit_status::{cannot_fail, without_display_filters};
 pub use parse::{MAX_SCRIPT, parse, with_literal_parentheses};
-pub use strict::{Shell, is_search, seeks_failures, shell_of, strict};
+pub use strict::{Shell, gate_arguments, is_search, seeks_failures, shell_of, strict};
 pub use syntax::{Command, Kind, Link, List, Pipeline, Script, Word, edited, has_letter};
 
 use lanewright_model::{CommandLine, Lane, Plan};

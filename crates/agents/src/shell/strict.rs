@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use lanewright_model::CommandLine;
+
 use super::exit_status::{display_filters, passes_on};
 use super::parse::parse;
 use super::syntax::{Command, Kind, Pipeline, Script, edited, has_letter};
@@ -27,6 +29,16 @@ pub fn shell_of(text: &str) -> Shell {
         Some(script) if !script.stages().is_empty() => Shell::ForPipelines,
         None if text.contains("[[") => Shell::Bash,
         _ => Shell::Posix,
+    }
+}
+
+/// The program and its arguments that run the command of a gate, where there is a bash.
+pub fn gate_arguments(command: &CommandLine) -> Vec<String> {
+    match command {
+        CommandLine::Shell(line) if shell_of(line) != Shell::Posix => {
+            vec!["bash".to_owned(), "-c".to_owned(), strict(line)]
+        }
+        command => command.to_arguments(),
     }
 }
 

@@ -52,6 +52,8 @@ draft! {
         pools: Vec<(At<String>, u32)> =
             ["pools": Pools, "Resource pools: how many lanes that use one may run at once."];
         gates: Gates = ["gates": Nested(Gates::keys, &[]), "Commands that must pass."];
+        require_gates: Option<bool> =
+            ["require_gates": Flag, "Whether a lane without a gate that can fail is an error. Default: false, a warning."];
         interfaces: Vec<InterfaceDraft> =
             ["interface": Tables(InterfaceDraft::keys), "Interface freeze gates: what lanes agree upon."];
         lanes: Vec<LaneDraft> = ["lane": Tables(LaneDraft::keys), "The lanes.", or "a plan has at least one lane"];
@@ -97,6 +99,8 @@ draft! {
 
 table! {
     Gates = "the gates" {
+        edit: Vec<CommandLine> =
+            ["edit": Commands, "After each edit of an agent of Claude Code, in its worktree; a failure goes back to it at once."];
         atomic: Vec<CommandLine> = ["atomic": Commands, "After each task, in the agent's worktree."];
         checkpoint: Vec<CommandLine> = ["checkpoint": Commands, "After each agent is merged into its lane."];
         last: Vec<CommandLine> = ["final": Commands, "After the last lane, on the integration branch."];

@@ -40,6 +40,7 @@ impl fmt::Display for Explanation {
         if let Some(template) = &self.commit_message {
             writeln!(f, "commits        {}", visible_line(template))?;
         }
+        write_commands(f, "", "after an edit", &self.gates.edit)?;
         write_commands(f, "", "after a task ", &self.gates.atomic)?;
         write_commands(f, "", "after a merge", &self.gates.checkpoint)?;
         write_commands(f, "", "at the end   ", &self.gates.last)

@@ -44,7 +44,7 @@ pub(super) fn read(file: &ConfigFile, invocation: &Invocation, allow_unknown: bo
 }
 
 /// Settings that may be written in a table of their own.
-const GROUPS: &[&str] = &["gsd"];
+const GROUPS: &[&str] = &["gsd", "gates"];
 
 fn group<'t, 'i>(name: &str, value: &'t SpannedValue<'i>) -> Option<(&'static str, &'t DeTable<'i>)> {
     let group = GROUPS.iter().copied().find(|group| *group == name)?;
@@ -90,7 +90,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[gsd]` and `tracking = true` below it say the same as `gsd_tracking = true`.
+    /// `[gsd]` and `tracking = true` below it say the same as `gsd_tracking = true`, and so does `edit` below `[gates]`.
     fn group(&mut self, group: &str, entries: &DeTable<'_>) {
         let of_group = |key: &&Key| key.name.strip_prefix(group).is_some_and(|rest| rest.starts_with('_'));
         for (name, value) in entries {

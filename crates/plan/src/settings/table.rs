@@ -149,6 +149,11 @@ settings! {
     fail_fast: bool { value::boolean, flags ["--fail-fast", "--keep-going"], default "false" = |_| false }
     /// Whether the merge that broke a lane's tests or the final gate is searched, by running them on earlier merges.
     bisect_merges: bool { value::boolean, flags ["--bisect-merges"], default "false" = |_| false }
+    /// Whether a lane that no command judges, one that can fail, is an error instead of a warning.
+    require_gates: bool { value::boolean, default "false" = |_| false }
+    /// The shell line that `hook post-tool-use` runs in an agent's worktree after a tool that edits files, and whose
+    /// failure goes back to the agent; `gates.edit` in a file, and in plans.
+    gates_edit: Option<String> { some(value::shell_line), default "none" = |_| None }
     /// What becomes of a lane whose work lacks what the plan says it must have.
     must_haves: MustHavesRule { value::choice, default "report" = |_| MustHavesRule::Report }
     /// How long the whole run may take, or `none`.

@@ -135,6 +135,7 @@ fn plan() -> Plan {
         timeouts,
         pools: BTreeMap::new(),
         gates: Gates::default(),
+        require_gates: None,
         lanes: Vec::new(),
         exclusions: Vec::new(),
         sequences: Vec::new(),
@@ -324,7 +325,7 @@ fn misspelt_variable_is_a_warning() {
 
     // SPEC §6: a Lanewright that an agent starts finds these in its environment.
     let told = "RUN_ID PHASE LANE AGENT TASK ATTEMPT MAX_RETRIES WORKTREE BASE_COMMIT PROMPT_FILE TASK_FILE \
-                STATUS_FILE RESULT_FILE FAILURE_CONTEXT_FILE PORT";
+                STATUS_FILE RESULT_FILE FAILURE_CONTEXT_FILE EDIT_GATE EDITED_FILE PORT";
     let told = told.split_whitespace().map(|name| (format!("LANEWRIGHT_{name}"), "x".into())).collect();
     assert_eq!(Layers::read(Layer::default(), &told, &[], &invocation()).unwrap().warnings, []);
 }

@@ -239,6 +239,15 @@ pub fn patterns(text: &str) -> Result<Vec<String>, String> {
     Ok(patterns)
 }
 
+/// Reads a line for the shell.
+pub fn shell_line(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty".to_owned()),
+        line if line.contains('\0') => Err("it holds a NUL character".to_owned()),
+        line => Ok(line.to_owned()),
+    }
+}
+
 /// Reads a program and its arguments, one a line.
 pub fn arguments(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.lines().map(str::to_owned).collect();

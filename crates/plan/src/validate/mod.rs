@@ -68,6 +68,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         },
         pools: draft.pools.iter().map(|(name, size)| (name.value.clone(), *size)).collect(),
         gates: draft.gates.clone(),
+        require_gates: draft.require_gates,
         lanes: lanes.into_iter().collect::<Option<_>>()?,
         exclusions: exclusions.into_iter().collect(),
         sequences,

@@ -68,6 +68,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 timeouts,
                 pools,
                 gates,
+                require_gates: max_parallel.map(|count| count % 2 == 0),
                 lanes,
                 exclusions,
                 sequences: Vec::new(),
@@ -142,7 +143,12 @@ fn timeouts() -> impl Strategy<Value = Timeouts> {
 }
 
 fn gates() -> impl Strategy<Value = Gates> {
-    (commands(), commands(), commands()).prop_map(|(atomic, checkpoint, last)| Gates { atomic, checkpoint, last })
+    (commands(), commands(), commands(), commands()).prop_map(|(atomic, checkpoint, last, edit)| Gates {
+        atomic,
+        checkpoint,
+        last,
+        edit,
+    })
 }
 
 fn must_haves() -> impl Strategy<Value = MustHaves> {

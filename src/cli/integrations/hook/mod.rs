@@ -2,8 +2,9 @@
 //!
 //! A hook may neither disturb the session nor make it wait. So whatever goes wrong here, a panic included, it ends with
 //! exit code 0 and says nothing; standard output gets one JSON object or nothing; and of runs only the ends of their logs
-//! and the small files of their lanes are read.
+//! and the small files of their lanes are read. It waits only for the gate `edit`, where one is set, up to a limit.
 
+mod edit_gate;
 mod input;
 mod interruption;
 mod prompt;
@@ -62,8 +63,13 @@ fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Opt
     let Some(input) = Input::read() else { return Ok(None) };
     let in_agent = context.environment.contains_key("LANEWRIGHT_RUN_ID");
     match event {
-        HookEvent::PostToolUse if in_agent => tool_use::pass_on(&context, &input),
-        HookEvent::PostToolUse => tool_use::count(&context, &input),
+        HookEvent::PostToolUse => {
+            let noted = if in_agent { tool_use::pass_on(&context, &input) } else { tool_use::count(&context, &input) };
+            if let Err(error) = noted {
+                tracing::debug!("{}", CliError::from(error).message);
+            }
+            edit_gate::judge(&context, &input)
+        }
         _ if in_agent => Ok(None),
         _ => Ok(SessionRuns::find(&context, &input).and_then(|runs| match event {
             HookEvent::SessionStart => runs.at_start().map(|text| added("SessionStart", &text)),

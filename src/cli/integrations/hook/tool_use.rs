@@ -10,7 +10,7 @@ use lanewright_plan::settings::{Layer, Settings};
 use lanewright_programs::process::{self, Output};
 use lanewright_store::lock::is_held;
 use lanewright_store::{StateDirectory, tool_calls};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::input::Input;
 use super::unfinished::surrounding;
@@ -20,9 +20,9 @@ use crate::cli::{Context, ExitStatus, Result, now};
 const LONGEST_TEXT: usize = 4000;
 
 /// Tells the Lanewright that runs this agent of a call.
-pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>> {
+pub(super) fn pass_on(context: &Context, input: &Input) -> Result<()> {
     let Some(path) = context.environment.get("LANEWRIGHT_TOOL_CALLS_FILE").filter(|path| !path.is_empty()) else {
-        return Ok(None);
+        return Ok(());
     };
     let patterns = surrounding(context, input)
         .and_then(|around| settings(context, &around).ok())
@@ -30,8 +30,7 @@ pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>>
     let mut call = json!({"tool": input.tool_name, "input": input.tool_input, "at": now()});
     change_texts(&mut call["input"], &mut shorten);
     process::redactor([], &patterns).clean_json(&mut call);
-    tool_calls::append(Path::new(path), &call)?;
-    Ok(None)
+    Ok(tool_calls::append(Path::new(path), &call)?)
 }
 
 fn shorten(text: &mut String) {
@@ -39,17 +38,17 @@ fn shorten(text: &mut String) {
 }
 
 /// Counts a call by hand, and has the worktree kept where it is time to.
-pub(crate) fn count(context: &Context, input: &Input) -> Result<Option<Value>> {
-    let Some(around) = EnclosingWorktree::of(&input.cwd) else { return Ok(None) };
-    let Some(holder) = around.holder() else { return Ok(None) };
+pub(crate) fn count(context: &Context, input: &Input) -> Result<()> {
+    let Some(around) = EnclosingWorktree::of(&input.cwd) else { return Ok(()) };
+    let Some(holder) = around.holder() else { return Ok(()) };
     let state = StateDirectory::new(&around.main);
-    let Some(lane) = holder.lane.as_ref().filter(|_| rests(&state, &holder)) else { return Ok(None) };
+    let Some(lane) = holder.lane.as_ref().filter(|_| rests(&state, &holder)) else { return Ok(()) };
     let counted = state.run(&holder.run).count_tool_call(lane, holder.agent.as_ref())?;
     let settings = settings(context, &around)?;
     if let Some(trigger) = snapshot_trigger(&settings, input, counted)? {
         keep(&around, &holder, input, trigger)?;
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Whether the run that holds the worktree is unfinished and has no live process.

@@ -18,6 +18,9 @@ const HOOKS: &[(&str, &str, bool)] = &[
 /// How long a hook may take, in seconds; ours take milliseconds.
 const TIMEOUT: u32 = 10;
 
+/// The same for those with tools, which may run the gate `edit`.
+const TIMEOUT_WITH_GATE: u32 = 60;
+
 /// `text`, a `settings.json`, with our hooks in it, each once. Text that has them stays as it is.
 pub(super) fn with_hooks(text: &str) -> Result<String, String> {
     let mut text = text.to_owned();
@@ -44,6 +47,7 @@ fn added<'a>(old: &Value, new: &'a Value) -> Option<&'a Value> {
 /// An event's groups with our hook in them once; `None`: they are no groups of hooks.
 fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     let mut groups = groups.as_array()?.clone();
+    let timeout = if has_tools { TIMEOUT_WITH_GATE } else { TIMEOUT };
     // A line of the user that calls it among other things is kept, and does what ours would.
     let commands = groups.iter().flat_map(|group| group["hooks"].as_array().into_iter().flatten());
     let mut found = commands
@@ -58,7 +62,11 @@ fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
             let ours = hook["command"].as_str().is_some_and(|command| is_our_line(command, word));
             let kept = !ours || !std::mem::replace(&mut found, true);
             if let Some(fields) = hook.as_object_mut().filter(|_| ours && kept) {
-                fields.entry("timeout").or_insert(TIMEOUT.into());
+                let limit = fields.entry("timeout").or_insert(timeout.into());
+                // What an earlier version wrote ends the gate too early.
+                if *limit == TIMEOUT {
+                    *limit = timeout.into();
+                }
             }
             kept
         });
@@ -66,7 +74,7 @@ fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     }
     emptied.iter().rev().for_each(|&at| drop(groups.remove(at)));
     if !found {
-        let hook = json!({"type": "command", "command": format!("lanewright hook {word}"), "timeout": TIMEOUT});
+        let hook = json!({"type": "command", "command": format!("lanewright hook {word}"), "timeout": timeout});
         groups.push(if has_tools { json!({"matcher": "*", "hooks": [hook]}) } else { json!({"hooks": [hook]}) });
     }
     Some(Value::Array(groups))

@@ -16,6 +16,7 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, Implementation, ServerCapabilities, ServerConfig};
 use rmcp::transport::stdio;
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
+use serde_json::Value;
 
 use crate::cli::child::{Caller, Outcome};
 use crate::cli::{Context, ExitStatus};
@@ -160,8 +161,9 @@ impl Server {
             let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
             let message = format!("--message={}", wanted.message.unwrap_or_default());
             let agent = wanted.agent.as_deref().map(parameters::agent).transpose()?;
+            let context = wanted.context.map(|context| format!("--context={}", Value::Object(context)));
             let words = ["checkpoints", "create", &message, run.as_str(), lane.as_str()].map(str::to_owned);
-            caller.run(&words.into_iter().chain(agent).collect::<Vec<_>>())
+            caller.run(&words.into_iter().chain(agent).chain(context).collect::<Vec<_>>())
         })
         .await
     }

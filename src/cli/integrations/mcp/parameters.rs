@@ -3,6 +3,7 @@
 use lanewright_model::{AgentName, LaneId, RunId};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::cli::{ExitStatus, Hint, Result};
 
@@ -108,6 +109,9 @@ pub(crate) struct CreateCheckpoint {
     /// What to say about it.
     #[serde(default)]
     pub(crate) message: Option<String>,
+    /// What was decided, what stands in the way, and the next task: an object with `decisions`, `blockers` and `next_task`.
+    #[serde(default)]
+    pub(crate) context: Option<Map<String, Value>>,
 }
 
 /// A run, or a lane of it.

@@ -15,8 +15,8 @@ use super::find::ways_back;
 use crate::cli::args::CreateCheckpoint;
 use crate::cli::control::ask::record;
 use crate::cli::json_argument;
-use crate::cli::look::worktree::{held_slot, shares};
-use crate::cli::runs::{RunRecords, require_lane, require_plan, unknown};
+use crate::cli::look::worktree::{held_slot, missing_worktree, shares};
+use crate::cli::runs::{RunRecords, beginning, require_lane, require_plan, unknown};
 use crate::cli::select::{Selector, Target};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
@@ -31,6 +31,10 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> R
     let context = arguments.context.as_deref().map(|text| given(text, &executor, lane, agent)).transpose()?;
     let slot = held_slot(&executor.pool, &run.run, (place, holder))?;
     let snapshot = SnapshotTarget { lane, agent, at: now(), reason: SnapshotReason::Request };
+    let history = beginning(&run.directory).after(&run.records);
+    if slot.is_none() && history.lane(place).is_some_and(|lane| lane.elsewhere().is_some()) {
+        return Err(missing_worktree(within, &target, &run));
+    }
     let kept = match slot {
         Some(slot) => executor.keep_worktree_with_note(&snapshot, &slot.path, &arguments.message)?,
         None => executor.keep_branch_with_note(&snapshot, &arguments.message)?.ok_or_else(|| nothing_there(&target))?,

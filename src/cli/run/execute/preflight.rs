@@ -120,7 +120,7 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
         context.printer.warning(message, &[hint]);
     }
     let all = plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| lane.own_gates());
-    let gates = all.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+    let gates = all.chain(plan.gates.all());
     let mut pipelines = gates.filter(|gate| matches!(gate, CommandLine::Shell(line) if shell_of(line) != Shell::Posix));
     let path = context.environment.get("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(gate) = pipelines.next().filter(|_| !is_on_path(&path, "bash")) {

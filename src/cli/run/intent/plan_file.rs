@@ -5,11 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lanewright_agents::runner::Catalogue;
 use lanewright_agents::shell;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_model::text::{counted, headline};
+use lanewright_model::time::short;
 use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
 use lanewright_plan::settings::{Origin, Settings};
 use lanewright_plan::{Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
@@ -28,6 +30,9 @@ pub(crate) struct PlanFile {
     pub(crate) format: Option<PlanFormat>,
     pub(crate) plan: Arc<Plan>,
 }
+
+/// How long a task should take at most (seed 000).
+const LONGEST_TASK: Duration = Duration::from_secs(10 * 60);
 
 /// A plan's files as they are on disk. They are read once, because a pipe cannot be read twice.
 pub(crate) struct PlanText {
@@ -106,7 +111,7 @@ impl PlanText {
     /// parse.
     fn faulty_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
         let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
-        let gates = gates.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+        let gates = gates.chain(plan.gates.all());
         let lines = gates.filter_map(|gate| if let CommandLine::Shell(line) = gate { Some(line) } else { None });
         let (known, odd): (BTreeSet<&String>, BTreeSet<&String>) = lines.partition(|line| shell::parse(line).is_some());
         let harmless = |line: &&String| {
@@ -151,15 +156,97 @@ impl PlanText {
         let message =
             format!("{} of lane {} does not get `{name}`: its runner has no option for it", agent.name, lane.id);
         let help = format!("`[runners.{}.options]` in lanewright.toml can add one; see docs/runners.md", agent.runner);
+        self.at_lane(Severity::Warning, lane, (name, 0), &message, &help)
+    }
+
+    /// A fault of `lane`, at the line below its id that is the one with the number of those that hold the text; else at the
+    /// line with its id.
+    fn at_lane(
+        &self,
+        severity: Severity,
+        lane: &Lane,
+        (wanted, number): (&str, usize),
+        message: &str,
+        help: &str,
+    ) -> Diagnostic {
         // A lane of a matrix has values behind the id in the text.
         let ids = std::iter::successors(Some(lane.id.as_str()), |id| id.rsplit_once('-').map(|(id, _)| id));
         let found = ids.flat_map(|id| self.files.iter().map(move |file| (id, file))).find_map(|(id, (path, text))| {
             let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.contains(id)).peekable();
             let lane = lines.peek()?.0;
-            Some((path, text, lines.find(|(_, line)| line.contains(name)).map_or(lane, |(line, _)| line)))
+            let line = lines.filter(|(_, line)| line.contains(wanted)).nth(number);
+            Some((path, text, line.map_or(lane, |(line, _)| line)))
         });
         let (path, text, line) = found.map_or(("", "", 1), |(path, text, line)| (path.as_str(), text.as_str(), line));
-        Diagnostic::at_line(Severity::Warning, path, text, line, &message, &help)
+        Diagnostic::at_line(severity, path, text, line, message, help)
+    }
+
+    /// With `require_gates`, refuses lanes that no command judges.
+    fn requiring_gates(&self, mut reading: lanewright_plan::Reading, settings: &Settings) -> lanewright_plan::Reading {
+        let Some(plan) = &reading.plan else { return reading };
+        let setting = &settings.require_gates;
+        let is_required = plan.require_gates.filter(|_| !setting.origin.outranks_plan()).unwrap_or(setting.value);
+        let refuse = |lane: &Lane| {
+            let message = format!("lane {} has no gate that can fail, and gates are required", lane.id);
+            let help =
+                "add `tests` to the lane, `verify` to its tasks or `atomic` to `[gates]`; or unset `require_gates`";
+            self.at_lane(Severity::Error, lane, ("", 0), &message, help)
+        };
+        let ungated = plan.lanes.iter().filter(|lane| is_required && !shell::has_gate(plan, lane));
+        let faults: Vec<Diagnostic> = ungated.map(refuse).collect();
+        if !faults.is_empty() {
+            reading.plan = None;
+            reading.diagnostics.extend(faults);
+            Diagnostic::sort(&mut reading.diagnostics);
+        }
+        reading
+    }
+
+    /// Tasks that may take longer than seed 000 allows: each that has a limit of its own, and once those that have none
+    /// (decision 58). Warnings, or with `strict` errors.
+    pub(crate) fn long_tasks(&self, plan: &Plan, settings: &Settings, strict: bool) -> Vec<Diagnostic> {
+        let severity = if strict { Severity::Error } else { Severity::Warning };
+        let given = Some(settings.task_timeout.value).filter(|_| settings.task_timeout.origin != Origin::Default);
+        let (mut faults, mut default) = (Vec::new(), None);
+        for lane in &plan.lanes {
+            let mut seen = BTreeSet::new();
+            let mut own = 0;
+            let workers = lane.agents.iter().filter(|agent| agent.round == Round::Implementation);
+            let tasks = workers.flat_map(|agent| (0..agent.tasks.len()).map(move |task| (agent, task)));
+            for (agent, at) in tasks.filter(|(agent, task)| !agent.tasks[*task].kind.is_human()) {
+                let task = &agent.tasks[at];
+                let limit = agent.time_limit(at, &plan.timeouts, settings.specialist_timeout.value);
+                let is_own = task.max_time.is_some() || agent.timeout.is_some_and(|limit| Some(limit) != given);
+                let number = own;
+                own += usize::from(task.max_time.is_some());
+                if limit <= LONGEST_TASK || !seen.insert(&task.id) {
+                    continue;
+                }
+                if !is_own {
+                    default = Some(limit);
+                    continue;
+                }
+                let what = match agent.tasks.len() {
+                    1 => format!("lane {} is one task, which", lane.id),
+                    _ => format!("task {} of lane {}", task.id, lane.id),
+                };
+                let message = format!("{what} may take {}, more than {}", short(limit), short(LONGEST_TASK));
+                let help = "divide it into smaller tasks, or lower its limit";
+                let wanted = if task.max_time.is_some() { ("max_time", number) } else { ("timeout", 0) };
+                faults.push(self.at_lane(severity, lane, wanted, &message, help));
+            }
+        }
+        faults.extend(default.map(|limit| {
+            let (path, text) = self.files.first().map_or(("", ""), |(path, text)| (path.as_str(), text.as_str()));
+            let message = format!(
+                "tasks without a limit of their own may take {}, more than {}",
+                short(limit),
+                short(LONGEST_TASK)
+            );
+            let help = "set `max_time` for lanes or tasks, or `task_timeout = \"10m\"` in lanewright.toml";
+            Diagnostic::at_line(severity, path, text, 1, &message, help)
+        }));
+        faults
     }
 
     /// The whole plan, and what of it is left to do; `None`: nothing. Only GSD plans record what is done.
@@ -172,10 +259,13 @@ impl PlanText {
         let everything = ReadOptions { redo: true, ..options(how, &[]) };
         let whole = self.read(settings, &everything, how.plan_format);
         let records_done = !how.redo && whole.format == Some(PlanFormat::Gsd);
-        let Some(plan) = whole.plan.as_ref().filter(|_| records_done) else { return Ok((whole.clone(), Some(whole))) };
+        let Some(plan) = whole.plan.as_ref().filter(|_| records_done) else {
+            return Ok((whole.clone(), Some(self.requiring_gates(whole, settings))));
+        };
         let unfinished = unfinished(plan)?;
         let rest = self.read(settings, &options(how, &unfinished), how.plan_format);
-        Ok((whole, Some(rest).filter(|rest| rest.plan.is_some())))
+        let rest = Some(rest).filter(|rest| rest.plan.is_some());
+        Ok((whole, rest.map(|rest| self.requiring_gates(rest, settings))))
     }
 
     /// The plan that was read; every fault is reported.
@@ -243,6 +333,10 @@ fn with_settings(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts
     }
     if settings.commit_message.origin.outranks_plan() || parts.commit_message.is_none() {
         parts.commit_message = settings.commit_message.value.clone().or(parts.commit_message);
+    }
+    if parts.gates.edit.is_empty() || settings.gates_edit.origin.outranks_plan() {
+        let edit = settings.gates_edit.value.clone().map(CommandLine::Shell);
+        parts.gates.edit = edit.map_or(parts.gates.edit, |line| vec![line]);
     }
     let time_limit = Some(settings.task_timeout.value)
         .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());

@@ -146,6 +146,10 @@ impl Executor {
         let runner = self.plan.runner(who);
         let mut environment = self.lane_environment(lane, state, &worktree.path);
         environment.extend(files.environment((who, task), job.number, plan.retries));
+        if !self.plan.gates.edit.is_empty() {
+            let commands = serde_json::to_string(&self.plan.gates.edit).unwrap_or_default();
+            environment.extend(prefixed([("EDIT_GATE", commands)]));
+        }
         let unset = |(name, _): &(&String, &String)| std::env::var_os(name).is_none();
         for (name, value) in runner.iter().flat_map(|runner| &runner.environment).filter(unset) {
             environment.entry(name.clone()).or_insert_with(|| value.clone());

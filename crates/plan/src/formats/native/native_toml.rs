@@ -79,6 +79,7 @@ fn plan_table(plan: &Plan, runners: &Runners<'_>) -> Value {
         "commit_message": plan.commit_message,
         "timeouts": given(timeouts),
         "pools": plan.pools,
+        "require_gates": plan.require_gates,
         "gates": unless_default(&plan.gates, &Gates::default()),
         "interface": plan.interfaces.iter().map(|interface| interface_table(plan, interface)).collect::<Vec<_>>(),
         "lane": plan.indices().map(|lane| lane_table(plan, lane, runners)).collect::<Vec<_>>(),

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lanewright_agents::shell::{Shell, shell_of};
+use lanewright_agents::shell::{Shell, gate_arguments, shell_of};
 use lanewright_files::awake::{AwakeClock, TICK};
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::text::counted;
@@ -145,17 +145,14 @@ impl<'a> Runner<'a> {
 
     /// Starts a step in a process group of its own, in the supervisor's session, which has no terminal.
     fn start(&mut self, step: &CommandLine, first: bool) -> io::Result<()> {
-        let child = match self.gate_line(step) {
-            Some(line) => {
-                match self.spawn(&["bash".to_owned(), "-c".to_owned(), lanewright_agents::shell::strict(line)], first) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound && self.spec.directory.is_dir() => {
-                        self.notes.push("there is no bash: only the last program of a pipeline was judged".to_owned());
-                        self.spawn(&step.to_arguments(), first)?
-                    }
-                    child => child?,
-                }
+        let in_bash = self.runs_in_bash(step);
+        let arguments = if in_bash { gate_arguments(step) } else { step.to_arguments() };
+        let child = match self.spawn(&arguments, first) {
+            Err(error) if in_bash && error.kind() == io::ErrorKind::NotFound && self.spec.directory.is_dir() => {
+                self.notes.push("there is no bash: only the last program of a pipeline was judged".to_owned());
+                self.spawn(&step.to_arguments(), first)?
             }
-            None => self.spawn(&step.to_arguments(), first)?,
+            child => child?,
         };
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         self.main = (pid, None);
@@ -166,12 +163,10 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The line of a gate that sh would judge by the last program of a pipeline, or not take at all.
-    fn gate_line<'s>(&self, step: &'s CommandLine) -> Option<&'s str> {
-        match step {
-            CommandLine::Shell(line) if self.spec.job.role.is_gate() && shell_of(line) != Shell::Posix => Some(line),
-            _ => None,
-        }
+    /// Whether it is the line of a gate that sh would judge by the last program of a pipeline, or not take at all.
+    fn runs_in_bash(&self, step: &CommandLine) -> bool {
+        let needs_bash = matches!(step, CommandLine::Shell(line) if shell_of(line) != Shell::Posix);
+        needs_bash && self.spec.job.role.is_gate()
     }
 
     fn spawn(&self, arguments: &[String], first: bool) -> io::Result<Child> {
