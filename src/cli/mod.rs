@@ -37,10 +37,10 @@ use std::process::ExitCode;
 
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
-use control::{answer, gate, recover, retry, skip, stop};
+use control::{answer, recover, retry, skip, stop};
 pub(crate) use error::{CliError, ExitStatus, Hint, Result};
 use integrations::{hook, init, mcp, notify};
-use look::{diff, list, logs, report, status, ui, worktree};
+use look::{diff, gate, list, logs, report, status, ui, worktree};
 pub(crate) use printer::Printer;
 use repair::{checkpoints, clean, doctor, log_error, log_event};
 pub(crate) use repository_context::RepositoryContext;

@@ -102,7 +102,7 @@ fn l44_a_lane_without_worktree_is_kept_by_its_branch() {
     let shown = env.lanewright(&["checkpoints", "show", made["name"].as_str().expect("a name")]).exits(0);
     assert!(shown.stdout.contains("\n  keep it\n"), "{}", shown.stdout);
     let call = ["checkpoints", "create", RUN, "N"];
-    env.lanewright(&call).exits(8).says(&["N has neither a worktree nor a branch"]);
+    env.lanewright(&call).exits(8).says(&["N has no worktree and no branch"]);
 }
 
 #[test]

@@ -116,8 +116,7 @@ lanewright checkpoints show latest:SL-1  # the newest of a lane
 lanewright checkpoints show 4f2a91c  # by its commit
 [checkpoints create]
 lanewright checkpoints create r1 SL-1 -m 'Before the API'  # with a note
-lanewright checkpoints create r1 SL-1 agent  # of one agent
-lanewright checkpoints create SL-1 --context '{"decisions": ["no cache"]}'
+lanewright checkpoints create SL-1 agent --context "$JSON"  # decisions
 [checkpoints restore]
 lanewright checkpoints restore latest:SL-1  # into its worktree
 lanewright checkpoints restore 4f2a91c --to /tmp/look  # elsewhere
@@ -150,8 +149,8 @@ lanewright log-error --phase P1 --plan SL-1 --task 1 --specialist api \
 lanewright log-error --run r1 --lane SL-1 --phase P1 --plan SL-1 --task 1 \
       --specialist api --error-type timeout --details 'the server is down'
 [log-event]
-lanewright log-event deployed --data '{"to": "staging"}'  # with data
-lanewright log-event measured r1 --lane SL-1 --data - < times.json  # from a file
+lanewright log-event deployed --data '{"to": "test"}'  # with data
+lanewright log-event measured r1 --lane SL-1  # of a lane
 [doctor]
 lanewright doctor  # check all runs, write nothing
 lanewright doctor r1 --fix  # repair one run

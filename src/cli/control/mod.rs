@@ -2,7 +2,6 @@
 
 pub(super) mod answer;
 pub(crate) mod ask;
-pub(super) mod gate;
 pub(super) mod recover;
 pub(super) mod retry;
 pub(super) mod skip;

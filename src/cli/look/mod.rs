@@ -1,6 +1,7 @@
 //! Commands that show runs, and change nothing of them.
 
 pub(super) mod diff;
+pub(super) mod gate;
 pub(crate) mod last_output;
 pub(super) mod list;
 pub(super) mod logs;

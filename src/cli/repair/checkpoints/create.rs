@@ -78,7 +78,7 @@ fn given(text: &str, executor: &Executor, lane: LaneIndex, agent: Option<&AgentN
 }
 
 fn nothing_there(target: &Target) -> anyhow::Error {
-    let message = format!("{} has neither a worktree nor a branch now, so there is nothing to keep", target.place());
+    let message = format!("{} has no worktree and no branch now, so there is nothing to keep", target.place());
     ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanewright status {}", target.run))
 }
 
