@@ -30,6 +30,8 @@ pattern = "use\\s+pay"
 #[test]
 fn missing_must_haves_are_reported_without_failure() {
     let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "must_haves = \"report\"\n");
+    env.commit("settings");
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);
     ended.says(&[

@@ -73,3 +73,23 @@ fn g33_log_error_requires_six_flags() {
     env.lanewright(&[&["log-error"], flags.as_flattened()].concat()).exits(0);
     assert!(file.exists());
 }
+
+#[test]
+fn g08_artifacts_are_checked_and_missing_files_made() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'echo \"$LANEWRIGHT_ATTEMPT\" > made.txt; \
+         [ $LANEWRIGHT_ATTEMPT = 1 ] || echo x > later.txt'\n[[lane.must_haves.artifacts]]\npath = \"later.txt\"\n\
+         [[lane.must_haves.artifacts]]\npath = \"made.txt\"\nmin_lines = 9\ncontains = \"never\"\n\
+         [[lane.must_haves.artifacts]]\npath = \"docs/\"\n[[lane.must_haves.artifacts]]\npath = \"*.md5\"\n\
+         [[lane.must_haves.artifacts]]\npath = \"~/notes.txt\"\n",
+    );
+    let ended = env.execute(&[]).exits(0);
+    ended.says(&["L: must-haves: 1 of 4 hold, 1 not checked"]);
+    assert_eq!(env.file_at("main", "made.txt"), "2", "the missing file was not asked for");
+    let broken = "artifact made.txt: 1 of 9 lines; `never` not found in it";
+    env.lanewright(&["status", RUN]).exits(0).says(&["must-haves: 1 of 4 hold", broken]);
+    for (format, expected) in [("markdown", "made.txt"), ("junit", "must-have")] {
+        env.lanewright(&["report", RUN, "--format", format]).exits(0).says(&[expected]);
+    }
+}

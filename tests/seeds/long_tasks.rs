@@ -169,3 +169,30 @@ fn l32_the_end_of_a_run_shows_the_escalation() {
         assert!(ended.stderr.contains(&command), "{command} is not in {}", ended.stderr);
     }
 }
+
+/// A lane whose command does not make the file that the lane must have before the attempt `until`.
+fn lane_without_its_file(env: &TestEnv, until: u32, more: &str) {
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\n{more}command = '''\ncp \"$LANEWRIGHT_PROMPT_FILE\" \
+         \"$SCRATCH/prompt.$LANEWRIGHT_ATTEMPT\"; echo x > x.txt\n[ $LANEWRIGHT_ATTEMPT -lt {until} ] || echo y > \
+         made.txt\n'''\n[[lane.must_haves.artifacts]]\npath = \"made.txt\"\n"
+    ));
+}
+
+#[test]
+fn l14_a_lane_without_its_file_is_not_merged() {
+    let env = TestEnv::new();
+    lane_without_its_file(&env, 9, "retries = 0\n");
+    env.execute(&[]).exits(1).says(&["the lane lacks what it must have (0 of 1 hold): made.txt"]);
+    assert!(!env.holds("main", "x.txt"), "it was merged");
+}
+
+#[test]
+fn l60_a_missing_file_goes_back_to_the_agent() {
+    let env = TestEnv::new();
+    lane_without_its_file(&env, 2, "");
+    env.execute(&[]).exits(0);
+    let context = env.scratch("prompt.2");
+    assert!(context.contains("missing: artifact made.txt: missing file"), "{context}");
+    assert!(env.holds("main", "made.txt"));
+}

@@ -180,7 +180,10 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
             Event::JobExited { job, exit, report, reading: None, transcript }
         }
         (Event::MustHavesChecked { lane, head, mut verdicts }, Some(Bug::LackNotSeen)) => {
-            verdicts.iter_mut().for_each(|verdict| verdict.holds = Some(true));
+            verdicts.iter_mut().for_each(|verdict| {
+                verdict.holds = Some(true);
+                verdict.missing = false;
+            });
             Event::MustHavesChecked { lane, head, verdicts }
         }
         (Event::WorkCommitted { lane, agent, head, changed, prohibited, .. }, Some(Bug::IdleAgentIsDone)) => {

@@ -202,7 +202,11 @@ impl Script {
 
     /// What becomes of lanes without their must-haves.
     pub fn must_haves(&self) -> MustHavesRule {
-        MustHavesRule::ALL[self.of("must_haves") as usize % MustHavesRule::ALL.len()]
+        match self.of("must_haves") % 4 {
+            1 => MustHavesRule::Enforce,
+            3 => MustHavesRule::Paths,
+            _ => MustHavesRule::Report,
+        }
     }
 
     /// How many heads of the lane lack what it must have before one does not.

@@ -542,8 +542,8 @@ impl World {
         let holds = known.unwrap_or(looked_at.len() >= lacking);
         looked_at.retain(|(known, _)| *known != head);
         looked_at.push((head.clone(), holds));
-        let (holds, about) = (Some(holds), "work".to_owned());
-        let verdict = Verdict { kind: Demand::Artifact, about, asked: vec![], holds, why: vec![] };
+        let (missing, holds, about) = (!holds, Some(holds), "work".to_owned());
+        let verdict = Verdict { kind: Demand::Artifact, about, asked: vec![], holds, missing, why: vec![] };
         Event::MustHavesChecked { lane: self.id(lane), head, verdicts: vec![verdict] }
     }
 

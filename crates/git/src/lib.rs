@@ -46,7 +46,7 @@ pub use query::generated_files::{
 };
 pub use query::head::{Head, head_of};
 pub use query::show::FileChange;
-pub use query::status::refuse_unreadable;
+pub use query::status::{is_ignored, refuse_unreadable};
 pub use query::status::{uncommitted as uncommitted_paths, untracked_below};
 pub use recovery::branches::{Rebuilt, is_checked_out, is_on_branch};
 pub use recovery::claims::ClaimFound;

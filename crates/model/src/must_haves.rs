@@ -93,13 +93,27 @@ impl KeyLink {
 
 super::word_enum! {
     /// What happens to a lane whose must-haves do not all hold.
+    // The default is what logs mean that do not have it; that of the setting is `paths`.
     #[derive(Default)]
     MustHavesRule {
         /// It is reported, and the lane continues.
         #[default]
         Report = "report",
+        /// A lane without one of its files goes back to its agents, as after failed tests; all else is reported.
+        Paths = "paths",
         /// The lane goes back to its agents, as after failed tests.
         Enforce = "enforce",
+    }
+}
+
+impl MustHavesRule {
+    /// Whether a lane goes back to its agents with these verdicts.
+    pub fn refuses(self, verdicts: &[Verdict]) -> bool {
+        match self {
+            Self::Report => false,
+            Self::Paths => verdicts.iter().any(|verdict| verdict.missing),
+            Self::Enforce => any_broken(verdicts),
+        }
     }
 }
 
@@ -127,6 +141,9 @@ pub struct Verdict {
     pub asked: Vec<String>,
     /// Whether it holds; null: only a reader can decide.
     pub holds: Option<bool>,
+    /// Whether a file is certainly missing: its path names one file, which the work does not have in another place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
     /// Why it does not hold, or what was not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,

@@ -42,7 +42,7 @@ impl World {
         };
         let most = if plan.round(Round::Implementation).any(makes_commits) { ALWAYS } else { 1 };
         let lacks = !plan.must_haves.is_empty()
-            && self.script.must_haves() == MustHavesRule::Enforce
+            && self.script.must_haves() != MustHavesRule::Report
             && self.script.lacking_heads(&plan.id) >= most;
         let tests_fail = !plan.tests.is_empty() && self.always_fails(Some(lane), JobRole::Tests);
         lacks || tests_fail || (0..plan.agents.len()).any(|agent| self.is_agent_hopeless(lane, agent))

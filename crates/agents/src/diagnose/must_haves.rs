@@ -43,13 +43,15 @@ pub enum FileText {
     Unreadable(String),
 }
 
-/// Looks for everything that is asked for among `entries`. `text_of` reads a file.
+/// Looks for everything that is asked for among `entries`. `text_of` reads a file, `is_ignored` says whether git would
+/// leave out a file of that path.
 pub fn check(
     asked: &MustHaves,
     entries: &[TreeEntry],
     text_of: &mut dyn FnMut(&TreeEntry) -> FileText,
+    is_ignored: &dyn Fn(&str) -> bool,
 ) -> Vec<Verdict> {
-    let mut search = Search { entries, text_of, work_left: MAX_WORK };
+    let mut search = Search { entries, text_of, is_ignored, work_left: MAX_WORK };
     let mut verdicts: Vec<Verdict> = asked.truths.iter().map(|truth| truth_verdict(truth)).collect();
     verdicts.extend(asked.artifacts.iter().map(|artifact| search.artifact(artifact)));
     verdicts.extend(asked.key_links.iter().map(|link| search.key_link(link)));
@@ -57,12 +59,20 @@ pub fn check(
 }
 
 fn truth_verdict(truth: &str) -> Verdict {
-    Verdict { kind: Demand::Truth, about: shown(truth), asked: Vec::new(), holds: None, why: Vec::new() }
+    Verdict {
+        kind: Demand::Truth,
+        about: shown(truth),
+        asked: Vec::new(),
+        holds: None,
+        missing: false,
+        why: Vec::new(),
+    }
 }
 
 struct Search<'s> {
     entries: &'s [TreeEntry],
     text_of: &'s mut dyn FnMut(&TreeEntry) -> FileText,
+    is_ignored: &'s dyn Fn(&str) -> bool,
     work_left: usize,
 }
 
@@ -84,6 +94,7 @@ struct Texts<'e> {
 /// What is found out about one demand.
 #[derive(Default)]
 struct Findings {
+    missing: bool,
     broken: Vec<String>,
     open: Vec<String>,
     remarks: Vec<String>,
@@ -105,7 +116,14 @@ impl Findings {
             (true, true) => Some(true),
             (true, false) => None,
         };
-        Verdict { kind, about, asked, holds, why: [self.broken, self.open, self.remarks].concat() }
+        Verdict {
+            kind,
+            about,
+            asked,
+            holds,
+            missing: self.missing,
+            why: [self.broken, self.open, self.remarks].concat(),
+        }
     }
 }
 
@@ -118,12 +136,45 @@ impl<'s> Search<'s> {
         asked.extend(artifact.exports.iter().take(MAX_EXPORTS).map(|name| format!("exports `{}`", shown(name))));
         let mut findings = Findings::default();
         match self.locate(&artifact.path, Strictness::Exact) {
-            Located::Missing => findings.broken.push("missing file".to_owned()),
+            Located::Missing => self.missing(artifact, !asked.is_empty(), &mut findings),
             Located::Elsewhere(reason) => findings.open.push(reason),
             Located::Entries(_) if asked.is_empty() => {}
             Located::Entries(entries) => self.inspect(artifact, contains, &entries, &mut findings),
         }
         findings.verdict(Demand::Artifact, shown(&artifact.path), asked)
+    }
+
+    /// Nothing is at the artifact's path; `has_content`: more is asked of it than to be there.
+    fn missing(&mut self, artifact: &Artifact, has_content: bool, findings: &mut Findings) {
+        let path = before_remark(&artifact.path);
+        if (self.is_ignored)(path) {
+            return findings.open.push("git ignores it, so that it cannot be committed".to_owned());
+        }
+        findings.broken.push("missing file".to_owned());
+        let other = self.other_place(path);
+        findings.missing = other.is_none() && names_one_file(&artifact.path, has_content);
+        findings.remarks.extend(other.map(|other| format!("perhaps it is {other}")));
+    }
+
+    /// The one file that may be meant by a path that leads nowhere: its path ends the same way, or it has the same name
+    /// and is below the same directory of the repository's root. In the plans that were looked at, such a path is an
+    /// error of the plan, not of the work.
+    fn other_place(&mut self, path: &str) -> Option<&'s str> {
+        self.work_left = self.work_left.saturating_sub(64 * self.entries.len());
+        if self.work_left == 0 {
+            return None;
+        }
+        let (first, name) = (path.split('/').next(), path.rsplit('/').next());
+        let alike = |entry: &&'s TreeEntry| {
+            let other = entry.path.as_str();
+            other.rsplit('/').next() == name
+                && (other.split('/').next() == first || other.strip_suffix(path).is_some_and(|it| it.ends_with('/')))
+        };
+        let shared = |other: &str| other.rsplit('/').zip(path.rsplit('/')).take_while(|(a, b)| a == b).count();
+        let alike: Vec<&str> = self.entries.iter().filter(alike).map(|entry| entry.path.as_str()).collect();
+        let most = alike.iter().map(|other| shared(other)).max()?;
+        let mut closest = alike.into_iter().filter(|other| shared(other) == most);
+        closest.next().filter(|_| closest.next().is_none())
     }
 
     fn inspect(
@@ -208,7 +259,7 @@ impl<'s> Search<'s> {
     /// Finds what the plan calls `path`; a remark may stand behind it.
     fn locate(&mut self, path: &str, strictness: Strictness) -> Located<'s> {
         let whole = tidy(path);
-        let before_remark = tidy(whole.split(" (").next().unwrap_or_default());
+        let before_remark = before_remark(path);
         let first_word = tidy(whole.split_whitespace().next().unwrap_or_default());
         if whole.is_empty() || first_word.len() > MAX_PATH {
             return Located::Elsewhere("it names no file".to_owned());
@@ -279,6 +330,21 @@ enum Strictness {
 fn tidy(path: &str) -> &str {
     let path = path.trim().trim_matches(['`', '"', '\'']).trim();
     path.trim_start_matches("./").trim_end_matches('/')
+}
+
+/// The path without the remark in parentheses behind it.
+fn before_remark(path: &str) -> &str {
+    tidy(tidy(path).split(" (").next().unwrap_or_default())
+}
+
+/// Whether a path cannot mean a directory or several files. A name without an extension is a file's if it begins with a
+/// capital letter (`Makefile`) or something is asked of its text.
+fn names_one_file(written: &str, has_content: bool) -> bool {
+    let is_directory = written.trim().trim_end_matches(['`', '"', '\'']).ends_with('/');
+    let path = before_remark(written);
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_file = has_content || name.contains('.') || name.starts_with(char::is_uppercase);
+    is_file && !is_directory && !path.contains(['*', '?', '{', ' '])
 }
 
 fn is_outside(path: &str) -> bool {

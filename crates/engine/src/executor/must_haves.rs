@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lanewright_agents::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
+use lanewright_git as git;
 use lanewright_model::event::Event;
 use lanewright_model::{LaneIndex, TreeEntry};
 use lanewright_schedule::RunState;
@@ -13,10 +14,13 @@ impl Executor {
     /// Reads what is committed, never the worktree: what an agent left there is not what is merged.
     pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
+        let worktree = state.lane(lane).worktree().map(|worktree| worktree.path.clone());
         Ok(self.task(lane, state, move |executor| {
             let entries = executor.repository.entries(&head)?;
             let asked = &executor.plan.lane(lane).must_haves;
-            let verdicts = check_must_haves(asked, &entries, &mut |entry| executor.text_of(entry));
+            let root = worktree.as_deref().unwrap_or(executor.repository.main_worktree());
+            let is_ignored = |path: &str| git::is_ignored(root, path).unwrap_or(false);
+            let verdicts = check_must_haves(asked, &entries, &mut |entry| executor.text_of(entry), &is_ignored);
             Ok(vec![Event::MustHavesChecked { lane: executor.id(lane), head: head.clone(), verdicts }])
         }))
     }

@@ -23,6 +23,12 @@ pub fn uncommitted(worktree: &Path) -> Result<Vec<String>> {
     Ok(paths.map(|path| path_text(&path)).collect())
 }
 
+/// Whether git ignores a file at `path` of `worktree`, which need not exist.
+pub fn is_ignored(worktree: &Path, path: &str) -> Result<bool> {
+    let git = Git::new(worktree).reading_only();
+    Ok(git.args(["check-ignore", "--quiet", "--no-index", "--", path]).yes()?)
+}
+
 /// The same whoever left it, every untracked file by itself.
 pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     listed(worktree, "all")

@@ -197,8 +197,12 @@ fn any_report() -> impl Strategy<Value = Option<AgentReport>> {
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
-    (select(Demand::ALL), any_text(), option::of(any::<bool>()), any_texts(), any_texts())
-        .prop_map(|(kind, about, holds, asked, why)| Verdict { kind, about, asked, holds, why })
+    (select(Demand::ALL), any_text(), option::of(any::<bool>()), any_texts(), any_texts(), any::<bool>()).prop_map(
+        |(kind, about, holds, asked, why, missing)| {
+            let missing = missing && holds == Some(false) && kind == Demand::Artifact;
+            Verdict { kind, about, asked, holds, missing, why }
+        },
+    )
 }
 
 fn any_checkpoint() -> impl Strategy<Value = Checkpoint> {

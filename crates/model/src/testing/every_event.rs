@@ -299,12 +299,20 @@ fn findings() -> Vec<Event> {
             lane: lane(),
             head: commit('c'),
             verdicts: vec![
-                Verdict { kind: Demand::Truth, about: "It is fast".into(), asked: vec![], holds: None, why: vec![] },
+                Verdict {
+                    kind: Demand::Truth,
+                    about: "It is fast".into(),
+                    asked: vec![],
+                    holds: None,
+                    missing: false,
+                    why: vec![],
+                },
                 Verdict {
                     kind: Demand::Artifact,
                     about: "src/a.rs".into(),
                     asked: vec!["at least 30 lines".into()],
                     holds: Some(false),
+                    missing: false,
                     why: vec!["12 of 30 lines".into()],
                 },
             ],

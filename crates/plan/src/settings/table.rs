@@ -155,7 +155,7 @@ settings! {
     /// failure goes back to the agent; `gates.edit` in a file, and in plans.
     gates_edit: Option<String> { some(value::shell_line), default "none" = |_| None }
     /// What becomes of a lane whose work lacks what the plan says it must have.
-    must_haves: MustHavesRule { value::choice, default "report" = |_| MustHavesRule::Report }
+    must_haves: MustHavesRule { value::choice, default "paths" = |_| MustHavesRule::Paths }
     /// How long the whole run may take, or `none`.
     timeout: Option<Duration> { value::limit, flags ["--timeout"], default "none" = |_| None }
     /// How many US dollars the agents of a run may cost before no more are started, or `none`.

@@ -1,9 +1,8 @@
 //! What follows from the state of one lane (SPEC §6, steps 1 to 8).
 
 use lanewright_model::event::{Event, LaneStage};
-use lanewright_model::must_haves::any_broken;
 use lanewright_model::{
-    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, MustHavesRule, Round, Stage,
+    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, Round, Stage,
 };
 
 use crate::action::Action;
@@ -213,10 +212,10 @@ fn validated(deciding: &mut Deciding, lane: LaneIndex, passed: Checkpoint) {
     if plan.must_haves.is_empty() {
         return move_on(deciding, lane, LaneStage::Review);
     }
-    let enforced = deciding.state.started().is_some_and(|started| started.options.must_haves == MustHavesRule::Enforce);
+    let rule = deciding.state.started().map(|started| started.options.must_haves).unwrap_or_default();
     match lane_state.validation.must_haves(lane_state.head()) {
         None => deciding.want(Action::CheckMustHaves(lane)),
-        Some(verdicts) if enforced && any_broken(verdicts) => must_haves_missing(deciding, lane, verdicts),
+        Some(verdicts) if rule.refuses(verdicts) => must_haves_missing(deciding, lane, verdicts),
         Some(_) => move_on(deciding, lane, LaneStage::Review),
     }
 }

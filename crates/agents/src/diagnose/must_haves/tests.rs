@@ -23,7 +23,7 @@ fn look(asked: &MustHaves) -> Vec<Verdict> {
     .collect();
     let mut entries: Vec<TreeEntry> = texts.keys().map(|path| entry(path, TreeEntryKind::File)).collect();
     entries.extend([entry("current", TreeEntryKind::Link), entry("vendor/lib", TreeEntryKind::Submodule)]);
-    check(asked, &entries, &mut |entry| texts[entry.path.as_str()].clone())
+    check(asked, &entries, &mut |entry| texts[entry.path.as_str()].clone(), &|path| path.starts_with("dist/"))
 }
 
 fn artifact(artifact: Artifact) -> (Option<bool>, String) {
@@ -61,9 +61,10 @@ fn artifact_path_may_be_file_directory_or_glob() {
     for there in there {
         assert_eq!(artifact(path(there)), (Some(true), String::new()), "{there}");
     }
-    for missing in ["src/gone.ts", "Dockerfile", "src/car", "docs/*.md", "pay.ts", "src/gone.ts (new)", "src/{"] {
+    for missing in ["src/gone.ts", "Dockerfile", "src/car", "docs/*.md", "src/gone.ts (new)", "src/{"] {
         assert_eq!(artifact(path(missing)), (Some(false), "missing file".to_owned()), "{missing}");
     }
+    assert_eq!(artifact(path("dist/app.js")).0, None, "git ignores it");
     let long = "x/".repeat(40_000);
     for elsewhere in
         ["~/notes", "/etc/passwd", "../other/x.ts", "src/../../x", "https://example.com/x", "", "two words", &long]
@@ -71,6 +72,36 @@ fn artifact_path_may_be_file_directory_or_glob() {
         assert_eq!(artifact(path(elsewhere)).0, None, "{elsewhere}");
     }
     assert_eq!(artifact(path("vendor/lib/x.c")), (None, "it is in the submodule vendor/lib".to_owned()));
+}
+
+#[test]
+fn only_a_path_of_one_file_is_surely_missing() {
+    let is_missing = |artifact: Artifact| {
+        let verdict = look(&MustHaves { artifacts: vec![artifact], ..MustHaves::default() }).remove(0);
+        (verdict.missing, verdict.why.join("; "))
+    };
+    let missing = (true, "missing file".to_owned());
+    for surely in ["src/gone.ts", "Dockerfile", "src/gone.ts (new)", "app/[id]/page.ts", "tests/sum.ts", "gone/pay.ts"]
+    {
+        assert_eq!(is_missing(path(surely)), missing, "{surely}");
+    }
+    assert_eq!(is_missing(Artifact { min_lines: Some(3), ..path("bin/serve") }), missing);
+    let unsure = [
+        "bin/serve",
+        "docs/",
+        "docs/v1.2/",
+        "docs/*.md",
+        "src/{a,b}.ts",
+        "~/notes.txt",
+        "Everything works",
+        "dist/app.js",
+    ];
+    for unsure in unsure {
+        assert!(!is_missing(path(unsure)).0, "{unsure}");
+    }
+    for (elsewhere, other) in [("pay.ts", "src/pay.ts"), ("src/shop/sum.ts", "src/cart/sum.ts")] {
+        assert_eq!(is_missing(path(elsewhere)), (false, format!("missing file; perhaps it is {other}")), "{elsewhere}");
+    }
 }
 
 #[test]

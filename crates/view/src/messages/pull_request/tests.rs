@@ -29,7 +29,14 @@ fn text_of(change: impl FnOnce(&mut Lane), verdicts: Vec<Verdict>) -> (String, S
 
 #[test]
 fn it_tells_what_was_done_and_how_to_go_on() {
-    let verdict = |holds| Verdict { kind: Demand::Artifact, about: "a.rs".into(), asked: vec![], holds, why: vec![] };
+    let verdict = |holds| Verdict {
+        kind: Demand::Artifact,
+        about: "a.rs".into(),
+        asked: vec![],
+        holds,
+        missing: false,
+        why: vec![],
+    };
     let named = |lane: &mut Lane| {
         lane.name = Some("Ledger schema".to_owned());
         lane.agents[0].tasks[0].name = Some("Tables".to_owned());

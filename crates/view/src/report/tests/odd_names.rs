@@ -97,8 +97,14 @@ fn events(id: &str, name: &str) -> Vec<Event> {
         log: vec![text()],
         ..Failure::new(FailureKind::Gate, name)
     };
-    let verdict =
-        Verdict { kind: Demand::Truth, about: text(), asked: vec![text()], holds: Some(false), why: vec![text()] };
+    let verdict = Verdict {
+        kind: Demand::Truth,
+        about: text(),
+        asked: vec![text()],
+        holds: Some(false),
+        missing: false,
+        why: vec![text()],
+    };
     let mut events = vec![begun(id)];
     events.extend(ended(id, JobRole::Tests, name, 1, vec![text()]));
     events.push(Event::MustHavesChecked { lane: lane(id), head: commit('a'), verdicts: vec![verdict] });
