@@ -130,7 +130,10 @@ fn check(env: &TestEnv, explanation: &Value) {
 
 fn run_and_check(plan: &Path) {
     let env = TestEnv::new();
-    env.write("repo/lanewright.toml", "runner = 'agent'\nallow_empty = true\n[runners.agent]\ncommand = 'agent.sh'\n");
+    env.write(
+        "repo/lanewright.toml",
+        "runner = 'agent'\nallow_empty = true\nmust_haves = 'report'\n[runners.agent]\ncommand = 'agent.sh'\n",
+    );
     env.program("agent.sh", AGENT);
     env.commit("settings");
     let text = harmless(&env, plan);

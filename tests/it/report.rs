@@ -19,7 +19,8 @@ tests = ["grep -q a a.txt"]
 [[lane.must_haves.artifacts]]
 path = "a.txt"
 [[lane.must_haves.artifacts]]
-path = "b.txt"
+path = "a.txt"
+contains = "b"
 [[lane]]
 id = "B"
 retries = 0

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{RUN, TestEnv, wait_until};
+use crate::support::{RUN, STATE, TestEnv, wait_until};
 
 fn taken(env: &TestEnv, reason: &str) -> Vec<Value> {
     env.events("snapshot_taken").into_iter().filter(|event| event["reason"] == reason).collect()
@@ -195,4 +195,24 @@ fn l60_a_missing_file_goes_back_to_the_agent() {
     let context = env.scratch("prompt.2");
     assert!(context.contains("missing: artifact made.txt: missing file"), "{context}");
     assert!(env.holds("main", "made.txt"));
+}
+
+#[test]
+fn l58_the_end_counts_what_the_work_lacks() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "must_haves = \"report\"\n");
+    env.commit("settings");
+    lane_without_its_file(&env, 9, "");
+    let done = "done, 1 must-have unmet, 1 lane without a gate";
+    env.execute(&[]).exits(0).says(&[done]);
+    for shown in [&["status", RUN][..], &["report", RUN, "--format", "md"]] {
+        let text = env.lanewright(shown).exits(0).stdout;
+        assert!(text.contains(done), "{text}");
+    }
+    let records = env.read(&format!("repo/{STATE}/checkpoints.json"));
+    assert!(records.contains("1 must-have unmet; 1 lane without a gate; 1 lane merged into main"), "{records}");
+
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\ntests = 'test -e x.txt'\n");
+    env.execute(&[]).exits(0).says(&["P1 done · 1 merged"]);
 }

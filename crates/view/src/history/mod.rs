@@ -16,6 +16,7 @@ mod workplace;
 use std::collections::{BTreeSet, HashMap};
 
 use lanewright_model::event::{Event, Record, RunOutcome};
+use lanewright_model::text::counted;
 use lanewright_model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
@@ -144,6 +145,16 @@ impl RunHistory {
     /// How many lanes this run has nothing left to do for.
     pub fn done(&self) -> usize {
         self.done
+    }
+
+    /// What the lanes were merged without, each with its number: `2 must-haves unmet`, `1 lane without a gate`.
+    pub fn lacks(&self) -> Vec<String> {
+        let merged = || self.lanes.iter().filter(|lane| lane.merge_commit.is_some());
+        let unmet = merged().flat_map(|lane| &lane.must_haves).filter(|verdict| verdict.holds == Some(false)).count();
+        let ungated = merged().filter(|lane| lane.has_gate == Some(false)).count();
+        let unmet = (unmet > 0).then(|| format!("{} unmet", counted(unmet, "must-have")));
+        let ungated = (ungated > 0).then(|| format!("{} without a gate", counted(ungated, "lane")));
+        unmet.into_iter().chain(ungated).collect()
     }
 
     pub fn apply(&mut self, record: &Record) {

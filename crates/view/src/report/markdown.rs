@@ -82,7 +82,7 @@ fn rounded(ms: u64) -> String {
 
 fn head(report: &ExecutionReport<'_>) -> String {
     let (run, usage) = (&report.history.run, report.summary.usage());
-    let mut words = vec![report.summary.standing().to_owned(), rounded(report.times.makespan_ms)];
+    let mut words = vec![report.summary.qualified(), rounded(report.times.makespan_ms)];
     words.extend(run.code.map(|code| format!("exit code {code}")));
     words.extend(run.stop.map(|reason| format!("stopped by {}", reason.word().replace('_', "-"))));
     words.extend((run.resumes > 0).then(|| counted(run.resumes as usize, "resume")));

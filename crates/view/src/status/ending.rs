@@ -256,8 +256,9 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     };
     let counts = header::state_counts(history.lanes().iter(), history, summary.held);
     let mut words: Vec<String> = counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect();
-    let room = width.saturating_sub(summary.standing().len() + 1);
-    words.insert(0, format!("{} {}", header::subject(history, &words, room), summary.standing()));
+    let state = summary.qualified();
+    let room = width.saturating_sub(state.len() + 1);
+    words.insert(0, format!("{} {state}", header::subject(history, &words, room)));
     if let Some(done) = done {
         words[0] = format!("{} done, {} is not complete", names(&done), header::subject(history, &[], 0));
     }

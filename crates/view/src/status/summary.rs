@@ -163,12 +163,24 @@ impl<'h> Summary<'h> {
     pub fn standing(&self) -> &'static str {
         self.state().word()
     }
+
+    /// The state with what qualifies it: `done, 2 must-haves unmet, 1 lane without a gate`.
+    pub fn qualified(&self) -> String {
+        qualified(self.history, self.held)
+    }
+}
+
+/// The state of the run; of one that is done also what its lanes were merged without.
+pub(crate) fn qualified(history: &RunHistory, held: bool) -> String {
+    let state = state_of(history, held);
+    let lacks = if state == RunState::Done { history.lacks() } else { Vec::new() };
+    [vec![state.to_string()], lacks].concat().join(", ")
 }
 
 /// What a run's first line says, the most important first. The title is cut to what the state and the number of lanes
 /// leave of `width`.
 pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width: usize) -> Vec<String> {
-    let mut words = vec![state_of(history, held).to_string()];
+    let mut words = vec![qualified(history, held)];
     words.extend(header::progress(history, until));
     words.insert(0, header::subject(history, &words[..2.min(words.len())], width));
     words.extend(header::left(history, until).filter(|_| held));

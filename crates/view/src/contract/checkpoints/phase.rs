@@ -88,7 +88,8 @@ pub(super) fn standing(
                 RunOutcome::Stopped => CheckpointStatus::Ready,
                 RunOutcome::RolledBack => CheckpointStatus::RolledBack,
             };
-            (Some(status), steps())
+            let lacks = if outcome == RunOutcome::Done { history.lacks() } else { Vec::new() };
+            (Some(status), lacks.into_iter().chain([steps()]).collect::<Vec<_>>().join("; "))
         }
     };
     Standing { status, notes, ..Standing::default() }

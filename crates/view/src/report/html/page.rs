@@ -62,6 +62,7 @@ pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
         |word| report.lanes.iter().find(|lane| lane.summary.word == word).map(|lane| word_of(lane.summary.tone));
     page["counts"] = counts.iter().map(|((_, word), count)| json!([word, count, tone_of(*word)])).collect();
     page["subject"] = report.subject().into();
+    page["qualified"] = summary.qualified().into();
     page["tone"] = tone_of_run(summary.standing()).into();
     page["until"] = json!(summary.until);
     page["used"] = summary.usage().to_string().into();
