@@ -92,7 +92,7 @@ pub fn answer(action: &Action, state: &RunState, commit: &CommitId) -> Vec<Event
     let name = |lane: &LaneIndex, agent: &usize| state.plan().lane(*lane).agents[*agent].name.clone();
     let head = || state.integration().cloned().unwrap_or_else(|| commit.clone());
     vec![match action {
-        Action::CheckLane(lane) => Event::LaneBased { lane: id(lane), base: head(), port: 1 },
+        Action::CheckLane(lane) => Event::LaneBased { lane: id(lane), base: head(), port: 1, missing: vec![] },
         Action::OpenWorktree { lane, agent } => {
             let agent = agent.as_ref().map(|agent| name(lane, agent));
             let head = state.lane(*lane).head().cloned().unwrap_or_else(head);

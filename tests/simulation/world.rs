@@ -304,7 +304,7 @@ impl World {
         match action {
             Action::CheckLane(lane) => {
                 let base = self.base(*lane, state);
-                vec![Event::LaneBased { lane: self.id(*lane), base, port: 1 }]
+                vec![Event::LaneBased { lane: self.id(*lane), base, port: 1, missing: vec![] }]
             }
             Action::OpenWorktree { lane, agent } => self.open_worktree(*lane, *agent, state),
             Action::CommitWork(lane, agent) => self.commit_work(*lane, *agent, state),

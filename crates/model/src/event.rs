@@ -162,6 +162,9 @@ pub enum Event {
         base: CommitId,
         /// The first of its ports.
         port: u16,
+        /// The variables of its `user_setup` that are not set in the environment of its agents.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String>,
     },
     /// A required checkpoint (`checkpoints.md`); the step that it guards has not started. `lane` is `-` for the phase.
     CheckpointReached {
@@ -175,7 +178,7 @@ pub enum Event {
     /// The user approved or rejected.
     GateAnswered {
         lane: LaneId,
-        /// `plan`, `changes` or `task:ID`.
+        /// `setup`, `plan`, `changes` or `task:ID`.
         gate: HumanGate,
         approved: bool,
         /// What the user wrote; the agents get it.

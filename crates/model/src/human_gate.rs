@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::id::TaskId;
 use super::plan::Approval;
 
-/// A gate that only the user can open: `plan` or `changes` for an approval, `task:ID` for a task.
+/// A gate that only the user can open: `setup`, `plan` or `changes` for an approval, `task:ID` for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String", extend("pattern" = "^(plan|changes|task:.+)$")))]
+#[cfg_attr(feature = "schema", schemars(with = "String", extend("pattern" = "^(setup|plan|changes|task:.+)$")))]
 pub enum HumanGate {
-    /// `plan` or `changes`.
+    /// `setup`, `plan` or `changes`.
     Approval(Approval),
     /// `task:ID`; on the command line the id alone will do.
     Task(TaskId),
@@ -36,12 +36,12 @@ impl FromStr for HumanGate {
             return Ok(Self::Approval(approval));
         }
         let task = TaskId::new(text.strip_prefix("task:").unwrap_or(text));
-        task.map(Self::Task).map_err(|error| format!("neither `plan` nor `changes` nor a task: {error}"))
+        task.map(Self::Task).map_err(|error| format!("neither `setup` nor `plan` nor `changes` nor a task: {error}"))
     }
 }
 
 impl HumanGate {
-    /// `plan`, `changes` or `task 2`: for people, after "its".
+    /// `setup`, `plan`, `changes` or `task 2`: for people, after "its".
     pub fn for_people(&self) -> String {
         match self {
             Self::Approval(approval) => approval.to_string(),

@@ -50,6 +50,7 @@ pub mod text;
 pub mod time;
 mod transcript;
 mod tree_entry;
+pub mod user_setup;
 pub mod withheld;
 mod word;
 
@@ -85,6 +86,7 @@ pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transitio
 pub use time::Timestamp;
 pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
+pub use user_setup::{SetupStep, SetupVariable, UserSetup};
 pub use word::Word;
 
 #[doc(hidden)]

@@ -16,6 +16,7 @@ use super::must_haves::MustHaves;
 use super::replaced::Replaced;
 use super::runner::Runner;
 use super::time::{millis, optional_millis};
+use super::user_setup::UserSetup;
 use super::word_enum;
 
 /// A phase: its lanes, the order between them, and the gates that its work must pass.
@@ -245,6 +246,9 @@ pub struct Lane {
     /// What must be true of the repository once the lane's work is done.
     #[serde(default, skip_serializing_if = "MustHaves::is_empty")]
     pub must_haves: MustHaves,
+    /// What a person sets up before it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_setup: Vec<UserSetup>,
     /// Commands that must pass on the lane branch before it is merged.
     pub tests: Vec<CommandLine>,
     pub approval: Vec<Approval>,
@@ -456,6 +460,8 @@ word_enum! {
 
 word_enum! {
     Approval {
+        /// What a person sets up, before the lane starts.
+        Setup = "setup",
         /// Before the implementation starts.
         Plan = "plan",
         /// Before the merge.

@@ -117,6 +117,7 @@ pub fn plan_lane(id: &str, depends_on: Vec<LaneIndex>) -> Lane {
         owns: Vec::new(),
         ownership: Default::default(),
         must_haves: Default::default(),
+        user_setup: Default::default(),
         tests: Vec::new(),
         approval: Vec::new(),
         timeout: None,
@@ -211,7 +212,7 @@ impl Story {
             worktree: worktree(slot, &branch, 'a'),
         };
         self.moved(id, LaneStage::Waiting, LaneStage::Init)
-            .then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000 })
+            .then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000, missing: vec![] })
             .reached(id, ready)
             .moved(id, LaneStage::Init, LaneStage::Classified)
             .then(opened(None, slot, format!("lane/P1/{id}")))

@@ -114,7 +114,7 @@ pub(crate) struct Answer {
     pub(crate) run: Option<Name>,
     /// The lane [default: the only one that waits]
     pub(crate) lane: Option<Name>,
-    /// plan, changes or a task [default: the only one]
+    /// setup, plan, changes or a task [default: the only one]
     #[arg(long, value_name = "GATE")]
     pub(crate) gate: Option<HumanGate>,
     /// Text for the agents; required to reject

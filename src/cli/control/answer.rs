@@ -225,6 +225,6 @@ fn word(approved: bool) -> &'static str {
 fn be(gate: &HumanGate) -> &'static str {
     match gate {
         HumanGate::Approval(Approval::Changes) => "were",
-        HumanGate::Approval(Approval::Plan) | HumanGate::Task(_) => "was",
+        HumanGate::Approval(Approval::Setup | Approval::Plan) | HumanGate::Task(_) => "was",
     }
 }

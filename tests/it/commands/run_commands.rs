@@ -52,7 +52,7 @@ pub(super) fn waiting_run(env: &TestEnv, name: &str) -> Run {
     use LaneStage::{Classified, Init, Requirements, Synthesis, Waiting};
     let mut run = Run::begun(env, name, 0);
     run.moved(Waiting, Init);
-    run.say(Event::LaneBased { lane: lane("SL-1"), base: commit(), port: 4000 });
+    run.say(Event::LaneBased { lane: lane("SL-1"), base: commit(), port: 4000, missing: vec![] });
     let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
     run.say(Event::CheckpointReached { lane: Some(lane("SL-1")), checkpoint });
     run.moved(Init, Classified);

@@ -1,12 +1,13 @@
 //! Checks what a lane needs before it starts, and selects its base (SPEC §6, step 1).
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use lanewright_git::{self as git, Merge};
 use lanewright_model::event::Event;
 use lanewright_model::ownership::Ownership;
-use lanewright_model::{CommitId, LaneIndex, MergeMode};
+use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode};
 use lanewright_schedule::RunState;
 
 use super::{Executor, ExecutorError, Prepared, Result};
@@ -25,8 +26,27 @@ impl Executor {
             executor.refuse_foreign_branches(lane)?;
             executor.refuse_changed_files(lane)?;
             let port = executor.free_ports(lane)?;
-            Ok(vec![Event::LaneBased { lane: executor.id(lane), base, port }])
+            let missing = executor.missing_variables(lane);
+            Ok(vec![Event::LaneBased { lane: executor.id(lane), base, port, missing }])
         }))
+    }
+
+    /// The variables of the lane's `user_setup` that an agent of it would not find in its environment.
+    fn missing_variables(&self, lane: LaneIndex) -> Vec<String> {
+        let plan = self.plan.lane(lane);
+        let is_given = |value: Option<&String>| value.is_some_and(|value| !value.is_empty());
+        let of_agent = |agent: &Agent, name: &str| {
+            let runner = self.plan.runner(agent).map(|runner| &runner.environment);
+            is_given(agent.env.get(name)) || is_given(runner.and_then(|environment| environment.get(name)))
+        };
+        let is_set = |name: &str| {
+            is_given(plan.env.get(name))
+                || std::env::var_os(name).is_some_and(|value| !value.is_empty())
+                || plan.agents.iter().all(|agent| of_agent(agent, name))
+        };
+        let wanted = plan.user_setup.iter().flat_map(|service| &service.env_vars);
+        let missing: BTreeSet<&str> = wanted.map(|it| it.name.as_str()).filter(|name| !is_set(name)).collect();
+        missing.into_iter().map(str::to_owned).collect()
     }
 
     /// With `--merge none` and `pr` nothing reaches the integration branch: a lane starts from the merge of what it depends on.

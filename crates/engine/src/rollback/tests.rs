@@ -31,7 +31,7 @@ fn walked(story: Story, id: &str, to: LaneStage) -> Story {
         story = story.moved(id, from, stage);
         from = stage;
         if stage == LaneStage::Init {
-            story = story.then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000 });
+            story = story.then(Event::LaneBased { lane: lane(id), base: commit('a'), port: 4000, missing: vec![] });
             story = story.reached(
                 id,
                 lanewright_model::Checkpoint::new(

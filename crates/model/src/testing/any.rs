@@ -276,7 +276,7 @@ fn any_job_event() -> impl Strategy<Value = Event> {
 fn any_lane_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => (any_lane(), select(LaneStage::ALL), select(LaneStage::ALL)).prop_map(|(lane, from, to)| Event::LaneMoved { lane, from, to }),
-        1 => any_lane().prop_map(|lane| Event::LaneBased { lane, base: commit('1'), port: 1 }),
+        1 => any_lane().prop_map(|lane| Event::LaneBased { lane, base: commit('1'), port: 1, missing: vec![] }),
         1 => (any_lane(), option::of(any_agent())).prop_map(|(lane, agent)| {
             Event::WorktreeOpened { lane, agent, worktree: worktree(1, "lane/x", '2') }
         }),

@@ -185,7 +185,7 @@ fn openings() -> Vec<Event> {
         answered(Approval::Plan.into(), true, ""),
         answered(Approval::Changes.into(), false, "no\n"),
         Event::LaneMoved { lane: lane(), from: LaneStage::Waiting, to: LaneStage::Init },
-        Event::LaneBased { lane: lane(), base: commit('d'), port: 40_000 },
+        Event::LaneBased { lane: lane(), base: commit('d'), port: 40_000, missing: vec![] },
         Event::WorktreeOpened { lane: lane(), agent: None, worktree: worktree() },
         Event::WorktreeOpened { lane: lane(), agent: Some(agent()), worktree: worktree() },
         Event::WorktreeReleased { lane: lane(), agent: agent() },

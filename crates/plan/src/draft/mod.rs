@@ -23,14 +23,16 @@ use keys::{Field, Key, Table, draft, filled_by_no_key, table};
 use lanewright_model::AgentOptions;
 use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
 use lanewright_model::{
-    Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, TaskKind,
+    Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, SetupStep, SetupVariable,
+    TaskKind, UserSetup,
 };
 
 /// The most often that a failed task may be tried again.
 const MAX_RETRIES: u32 = 100;
 
 /// Keys of a lane that cannot be the same for all.
-const NOT_IN_DEFAULTS: [&str; 7] = ["id", "name", "matrix", "depends_on", "excludes", "wave", "must_haves"];
+const NOT_IN_DEFAULTS: [&str; 8] =
+    ["id", "name", "matrix", "depends_on", "excludes", "wave", "must_haves", "user_setup"];
 
 draft! {
     PlanDraft = "a plan" {
@@ -128,6 +130,31 @@ table! {
 }
 
 table! {
+    UserSetup = "a service to set up" {
+        service: String = ["service": Text, "The name of the service."];
+        why: Option<String> = ["why": Text, "What it is needed for."];
+        env_vars: Vec<SetupVariable> =
+            ["env_vars": Tables(SetupVariable::keys), "Variables that the lane's agents need."];
+        dashboard_config: Vec<SetupStep> =
+            ["dashboard_config": Tables(SetupStep::keys), "Steps that a person carries out."];
+    }
+}
+
+table! {
+    SetupVariable = "a variable" {
+        name: String = ["name": FullText, "The variable.", or "name the variable"];
+        source: Option<String> = ["source": Text, "Where its value is found."];
+    }
+}
+
+table! {
+    SetupStep = "a step" {
+        task: String = ["task": FullText, "What to do.", or "say what to do"];
+        location: Option<String> = ["location": Text, "Where."];
+    }
+}
+
+table! {
     KeyLink = "a key link" {
         from: String = ["from": FullText, "The file that refers to the other, relative to the repository's root.",
             or "name the file, relative to the repository's root"];
@@ -158,12 +185,14 @@ draft! {
             ["ownership": Word(words::<OwnershipRule>), "How strictly `owns` holds. Default: enforced."];
         must_haves: MustHaves = ["must_haves": Nested(MustHaves::keys, &[]),
             "What must be true of the repository when the lane is done."];
+        user_setup: Vec<UserSetup> =
+            ["user_setup": Tables(UserSetup::keys), "What a person sets up before the lane starts."];
         tests: Option<Vec<CommandLine>> = ["tests": Commands, "Must pass on the lane branch before it is merged."];
         timeout: Option<At<Duration>> = ["timeout": Time, "From start to merge, waiting for people not counted."];
         retries: Option<At<u32>> =
             ["retries": Number(0, MAX_RETRIES), "How often a failed task is tried again. Default: 3."];
         approval: Option<Vec<At<Approval>>> =
-            ["approval": Words(words::<Approval>), "Human gates: before the implementation, before the merge."];
+            ["approval": Words(words::<Approval>), "Human gates: before the lane starts, before the implementation, before the merge."];
         uses: Option<Vec<At<String>>> = ["uses": Texts, "Pools that the lane takes a place of while it runs."];
         setup: Option<Vec<CommandLine>> = ["setup": Commands, "Run in each new worktree before anything else."];
         copy: Option<Vec<At<String>>> =

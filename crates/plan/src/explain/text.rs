@@ -7,7 +7,7 @@ use lanewright_model::plan::{EdgeOrigin, OwnershipRule, Skipped};
 use lanewright_model::safe_text::visible_line;
 use lanewright_model::text::counted;
 use lanewright_model::time::exact;
-use lanewright_model::{Agent, AgentOptions, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
+use lanewright_model::{Agent, AgentOptions, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER, user_setup};
 
 use super::{Explanation, InterfaceExplanation, LaneExplanation, Shared};
 
@@ -86,6 +86,7 @@ impl fmt::Display for LaneExplanation {
         }
         write_list(f, "uses", &lane.uses)?;
         write_list(f, "approval", &lane.approval)?;
+        write_list(f, "set up", &user_setup::to_do(&lane.user_setup, |_| true))?;
         write_list(f, "copy", &lane.copy)?;
         write_list(f, "merge", lane.merge_style.as_slice())?;
         write_commands(f, "  ", "setup", &lane.setup)?;

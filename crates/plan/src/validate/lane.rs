@@ -43,6 +43,7 @@ pub(super) fn lane(
         owns: globs(&lane.owns, "owns"),
         ownership: value(&lane.ownership).unwrap_or_default(),
         must_haves: lane.must_haves.clone(),
+        user_setup: lane.user_setup.clone(),
         tests: lane.tests.clone().unwrap_or_default(),
         approval: values(&lane.approval),
         timeout: value(&lane.timeout),

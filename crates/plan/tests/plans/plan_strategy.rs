@@ -9,7 +9,8 @@ use std::time::Duration;
 use lanewright_model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use lanewright_model::{
     Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeChoice,
-    MergeStyle, MustHaves, Plan, PlanParts, Resources, Round, Task, TaskKind, Timeouts,
+    MergeStyle, MustHaves, Plan, PlanParts, Resources, Round, SetupStep, SetupVariable, Task, TaskKind, Timeouts,
+    UserSetup,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -166,16 +167,30 @@ fn must_haves() -> impl Strategy<Value = MustHaves> {
     })
 }
 
+fn user_setup() -> impl Strategy<Value = Vec<UserSetup>> {
+    let variable = ("[A-Z]{1,4}", option::of(text())).prop_map(|(name, source)| SetupVariable { name, source });
+    let step = ("[a-z]{1,4}", option::of(text())).prop_map(|(task, location)| SetupStep { task, location });
+    let service = (text(), option::of(text()), vec(variable, 0..2), vec(step, 0..2));
+    let service = service.prop_map(|(service, why, env_vars, dashboard_config)| UserSetup {
+        service,
+        why,
+        env_vars,
+        dashboard_config,
+    });
+    vec(service, 0..2)
+}
+
 /// A lane without id, place and relations.
 fn lane() -> impl Strategy<Value = Lane> {
     let said = (option::of(text()), vec("[a-z*?]{1,3}", 0..3), commands(), option::of(time()), 0..=100u32);
     let approval = subsequence(Approval::ALL.to_vec(), 0..=Approval::ALL.len());
     let merge = option::of(select(MergeStyle::ALL));
     let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env(), merge);
-    let kinds = (select(RetryFrom::ALL), select(AgentWorktrees::ALL), select(OwnershipRule::ALL), must_haves());
+    let kinds =
+        (select(RetryFrom::ALL), select(AgentWorktrees::ALL), select(OwnershipRule::ALL), (must_haves(), user_setup()));
     (said, made, kinds, job(), agents()).prop_map(
         |((name, owns, tests, timeout, retries), (approval, setup, copy, env, merge_style), kinds, job, agents)| {
-            let (resume, agent_worktrees, ownership, must_haves) = kinds;
+            let (resume, agent_worktrees, ownership, (must_haves, user_setup)) = kinds;
             let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             let (depends_on, uses) = (Vec::new(), Vec::new());
             let copy: Vec<String> = copy.into_iter().collect();
@@ -189,6 +204,7 @@ fn lane() -> impl Strategy<Value = Lane> {
                 owns,
                 ownership,
                 must_haves,
+                user_setup,
                 tests,
                 approval,
                 timeout,

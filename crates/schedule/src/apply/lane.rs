@@ -246,7 +246,7 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
         Event::GateAnswered { gate, approved, message, .. } => {
             state.approvals.give(gate.clone(), *approved, message);
         }
-        Event::LaneBased { base, port, .. } => state.work.begin(base, *port),
+        Event::LaneBased { base, port, missing, .. } => state.work.begin(base, *port, missing),
         Event::WorktreeOpened { agent: None, worktree, .. } => state.open(worktree),
         Event::FailureNoted { agent: None, failure, .. } => state.failure = Some(failure.clone()),
         // What a person did may be nowhere else: it outlives the merge.

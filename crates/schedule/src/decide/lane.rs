@@ -88,9 +88,16 @@ fn init(deciding: &mut Deciding, lane: LaneIndex) {
 /// The checkpoint before anything is made, the worktrees, and the checkpoint before any agent runs.
 fn classified(deciding: &mut Deciding, lane: LaneIndex) {
     let (lane_state, plan) = deciding.lane(lane);
+    // A resume checks a setup again.
+    if lane_state.base().is_none() {
+        return deciding.want(Action::CheckLane(lane));
+    }
     if !lane_state.checkpoints.contains(&Stage::BeforeLaneStart) {
         let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
         return reach(deciding, lane, Checkpoint { head_sha: lane_state.base().cloned(), ..checkpoint });
+    }
+    if let Some(said) = lane_state.approvals.rejection(&Approval::Setup.into()) {
+        return deciding.block(lane, format!("a person rejected the setup: {said}"));
     }
     if lane_state.worktree().is_none() {
         return deciding.want(Action::OpenWorktree { lane, agent: None });
@@ -106,6 +113,11 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
         return;
     }
     if !lane_state.checkpoints.contains(&Stage::AfterLaneStart) {
+        let missing = lane_state.work.missing();
+        if !missing.is_empty() {
+            let message = format!("starts without {}, as its setup was approved", missing.join(", "));
+            deciding.note(Event::Noted { lane: Some(plan.id.clone()), message });
+        }
         let checkpoint = Checkpoint::new(Stage::AfterLaneStart, CheckpointStatus::InProgress);
         return reach(deciding, lane, Checkpoint { head_sha: lane_state.head().cloned(), ..checkpoint });
     }

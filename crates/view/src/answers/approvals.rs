@@ -1,13 +1,18 @@
 //! What the user is asked to approve, and answers that only a resume acts on.
 
+use lanewright_model::cells::clean;
 use lanewright_model::{Approval, HumanGate};
 
 use crate::history::{AnswerView, LaneHistory, LaneState, RunHistory};
 
-/// `: 3 files changed, +12 -4`, where that is known.
-pub(crate) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
-    let changes = lane.changes.filter(|_| gate == Approval::Changes);
-    changes.map(|changes| format!(": {changes}")).unwrap_or_default()
+/// What is to be approved, where that is known: `: 3 files changed, +12 -4`, `: set API_KEY (Dashboard)`.
+pub(crate) fn subject_of(lane: &LaneHistory, gate: Approval) -> String {
+    let subject = match gate {
+        Approval::Setup => Some(clean(&lane.setup_to_do().join("; "))).filter(|to_do| !to_do.is_empty()),
+        Approval::Plan => None,
+        Approval::Changes => lane.changes.map(|changes| changes.to_string()),
+    };
+    subject.map(|subject| format!(": {subject}")).unwrap_or_default()
 }
 
 /// `, at commit 1a2b3c4d5e`: the head whose changes are to be approved.
@@ -50,6 +55,8 @@ fn answered(answer: &AnswerView) -> &'static str {
 pub(crate) fn effect_of_resume(answer: &AnswerView) -> &'static str {
     match (&answer.gate, answer.approved) {
         (HumanGate::Approval(Approval::Changes), true) => "approved, resume to merge",
+        (HumanGate::Approval(Approval::Setup), true) => "setup approved, resume to start",
+        (HumanGate::Approval(Approval::Setup), false) => "setup rejected, resume to end the lane as blocked",
         (HumanGate::Approval(Approval::Plan), true) => "plan approved, resume to implement it",
         (HumanGate::Task(_), true) => "answered, resume to continue",
         (_, false) => "rejected, resume to rework it",

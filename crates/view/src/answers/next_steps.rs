@@ -6,7 +6,7 @@ use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{AgentName, Approval, HumanGate, LaneId, TaskId};
 use serde::Serialize;
 
-use crate::answers::approvals::{answer_without_effect, commit_of, effect_of_resume, size_of, word};
+use crate::answers::approvals::{answer_without_effect, commit_of, effect_of_resume, subject_of, word};
 use crate::answers::commands::Commands;
 use crate::answers::escalation;
 use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
@@ -80,8 +80,8 @@ pub(crate) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<Ne
         };
         match lane.state {
             LaneState::NeedsApproval(gate) => {
-                let (size, commit) = (size_of(lane, gate), commit_of(lane, gate));
-                ask(format!("{} waits for your approval of its {gate}{size}{commit}.", lane.id), &gate.into());
+                let (subject, commit) = (subject_of(lane, gate), commit_of(lane, gate));
+                ask(format!("{} waits for your approval of its {gate}{subject}{commit}.", lane.id), &gate.into());
             }
             LaneState::NeedsPerson => {
                 let mut tasks: Vec<&TaskId> = lane.asking.iter().map(|(_, task)| task).collect();

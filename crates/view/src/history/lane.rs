@@ -7,7 +7,7 @@ use lanewright_agents::shell::has_gate;
 use lanewright_model::event::{GivenContext, LaneStage, RunOutcome, SnapshotReason};
 use lanewright_model::{
     Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
-    LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
+    LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict, user_setup,
 };
 use serde::Serialize;
 
@@ -32,6 +32,10 @@ pub struct LaneFacts {
     pub has_gate: Option<bool>,
     /// The approvals it needs, where the plan is known.
     pub approval: Vec<Approval>,
+    /// What a person sets up before it starts, where the plan is known.
+    pub user_setup: Vec<UserSetup>,
+    /// The variables of it that are not set; `None` before that was checked.
+    pub missing: Option<Vec<String>>,
     /// The user's tasks and what each asks, where the plan is known.
     pub human_tasks: Vec<(TaskId, String)>,
     /// The tasks of each agent, where the plan is known.
@@ -296,6 +300,7 @@ impl LaneHistory {
             depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),
             has_gate: Some(has_gate(plan, lane)),
             approval: lane.approval.clone(),
+            user_setup: lane.user_setup.clone(),
             human_tasks,
             tasks: lane.agents.iter().map(of_agent).collect(),
             ..LaneFacts::default()
@@ -318,6 +323,12 @@ impl DerefMut for LaneHistory {
 }
 
 impl LaneFacts {
+    /// What a person is asked to set up, each in a few words.
+    pub(crate) fn setup_to_do(&self) -> Vec<String> {
+        let missing = self.missing.as_deref();
+        user_setup::to_do(&self.user_setup, |name| missing.is_none_or(|missing| missing.iter().any(|it| it == name)))
+    }
+
     pub fn is_merged(&self) -> bool {
         self.merge_commit.is_some() || self.merged_before
     }

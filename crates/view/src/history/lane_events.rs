@@ -22,7 +22,11 @@ impl LaneFacts {
         }
         match &record.event {
             Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
-            Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
+            Event::LaneBased { base, missing, .. } => {
+                self.based(base);
+                self.missing = Some(missing.clone());
+            }
+            Event::LaneReset { base, .. } => self.based(base),
             Event::StopRequested { .. } => self.stopping = true,
             Event::PersonAsked { agent, task, .. } => {
                 self.no_longer_asks(agent);
@@ -177,7 +181,11 @@ impl LaneFacts {
     fn moved(&mut self, from: LaneStage, to: LaneStage, at: Timestamp) {
         // What was approved was the lane's content then: after more work the question is asked again.
         if to < self.stage {
-            self.approved.retain(|&gate| gate == Approval::Plan && to > LaneStage::Synthesis);
+            self.approved.retain(|&gate| match gate {
+                Approval::Setup => true,
+                Approval::Plan => to > LaneStage::Synthesis,
+                Approval::Changes => false,
+            });
             self.rejected.clear();
             self.merging = false;
         }
@@ -195,8 +203,8 @@ impl LaneFacts {
     fn based(&mut self, base: &CommitId) {
         self.base = Some(base.clone());
         self.workplace.set_head(base);
-        self.approved.clear();
-        self.rejected.clear();
+        self.approved.retain(|&gate| gate == Approval::Setup);
+        self.rejected.retain(|&gate| gate == Approval::Setup);
         self.merging = false;
     }
 
@@ -351,7 +359,7 @@ impl LaneFacts {
             self.transitions.push((self.stage, LaneStage::Waiting, at));
         }
         (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
-        (self.base, self.merge_commit, self.pull_request) = (None, None, None);
+        (self.base, self.missing, self.merge_commit, self.pull_request) = (None, None, None, None);
         (self.delayed_until, self.changes, self.left_out, self.point) = (None, None, None, None);
         self.must_haves.clear();
         self.approved.clear();

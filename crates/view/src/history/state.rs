@@ -57,12 +57,13 @@ pub enum LaneState {
 }
 
 impl LaneState {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Waiting,
         Self::Starting,
         Self::Running,
         Self::Testing,
         Self::Reviewing,
+        Self::NeedsApproval(Approval::Setup),
         Self::NeedsApproval(Approval::Plan),
         Self::NeedsApproval(Approval::Changes),
         Self::NeedsPerson,
@@ -83,6 +84,7 @@ impl LaneState {
             Self::Running => "running",
             Self::Testing => "testing",
             Self::Reviewing => "reviewing",
+            Self::NeedsApproval(Approval::Setup) => "waiting for approval (setup)",
             Self::NeedsApproval(Approval::Plan) => "waiting for approval (plan)",
             Self::NeedsApproval(Approval::Changes) => "waiting for approval (changes)",
             Self::NeedsPerson => "waiting for a person",

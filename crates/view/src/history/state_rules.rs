@@ -1,7 +1,7 @@
 //! How a lane's state follows from its history and the run's.
 
 use lanewright_model::event::LaneStage;
-use lanewright_model::{Approval, JobRole};
+use lanewright_model::{Approval, JobRole, user_setup};
 
 use super::lane::{Ending, LaneHistory};
 use super::run::RunFacts;
@@ -41,7 +41,13 @@ fn state_by_stage(lane: &LaneHistory) -> LaneState {
     let open = |gate: Approval| lane.approval.contains(&gate) && !is_answered(gate);
     let is_empty = || lane.changes.is_some_and(|changes| changes.is_empty());
     let tests_merge = lane.jobs.running.iter().any(|job| job.job.role == JobRole::MergedTests);
+    let is_setup_due = |missing: &Vec<String>| {
+        lane.approval.contains(&Approval::Setup) || user_setup::is_due(&lane.user_setup, missing)
+    };
     match lane.stage {
+        LaneStage::Classified if !is_answered(Approval::Setup) && lane.missing.as_ref().is_some_and(is_setup_due) => {
+            LaneState::NeedsApproval(Approval::Setup)
+        }
         LaneStage::Waiting => LaneState::Waiting,
         LaneStage::Init | LaneStage::Classified => LaneState::Starting,
         LaneStage::Synthesis if open(Approval::Plan) => LaneState::NeedsApproval(Approval::Plan),

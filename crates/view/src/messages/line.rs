@@ -15,7 +15,7 @@ use lanewright_model::{
     RetryLevel, Timestamp, Transcript, Verdict,
 };
 
-use crate::answers::approvals::{answer_word, commit_of, size_of};
+use crate::answers::approvals::{answer_word, commit_of, subject_of};
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::names;
 use crate::history::{JobHistory, LaneHistory, LaneState, RunHistory, event_logged};
@@ -171,7 +171,8 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::WorktreeLost { .. } | Event::LaneClaimed { .. } | Event::PlacementEnded { .. } => None,
         Event::LaneOffered { .. } | Event::LaneReturned { .. } | Event::RollbackBegun { .. } => None,
         // Of interest to programs only.
-        Event::LaneBased { .. } | Event::LaneCleaned { .. } | Event::CheckpointReached { .. } => None,
+        Event::LaneBased { lane, .. } => asks_for_approval(history, lane),
+        Event::LaneCleaned { .. } | Event::CheckpointReached { .. } => None,
         Event::WorktreeOpened { .. } | Event::WorktreeReleased { .. } | Event::WorktreeMadeAhead { .. } => None,
         Event::FinalOpened { .. } | Event::PoolEmptied { .. } | Event::JobPlanned { .. } => None,
         Event::MergeStaged { .. } | Event::ChangesMeasured { .. } | Event::GitWorked { .. } => None,
@@ -237,13 +238,18 @@ fn diff_command(history: &RunHistory, lane: &LaneId, gate: Approval) -> String {
     run.map(|run| format!(" ({})", command(run))).unwrap_or_default()
 }
 
+fn asks_for_approval(history: &RunHistory, lane: &LaneId) -> Option<Line> {
+    let history_of_lane = history.lane(lane)?;
+    let LaneState::NeedsApproval(gate) = history_of_lane.state else { return None };
+    let subject = format!("{}{}", subject_of(history_of_lane, gate), commit_of(history_of_lane, gate));
+    let how = diff_command(history, lane, gate);
+    lasting(Tone::Warn, format!("waits for your approval of its {gate}{subject}{how}"))
+}
+
 fn lane_moved(history: &RunHistory, lane: &LaneId, from: LaneStage, to: LaneStage) -> Option<Line> {
-    let state = history.lane(lane).map(|lane| lane.state);
-    if let Some(LaneState::NeedsApproval(gate)) = state {
-        let size = |lane| format!("{}{}", size_of(lane, gate), commit_of(lane, gate));
-        let size = history.lane(lane).map(size).unwrap_or_default();
-        let how = diff_command(history, lane, gate);
-        return lasting(Tone::Warn, format!("waits for your approval of its {gate}{size}{how}"));
+    let asks = asks_for_approval(history, lane);
+    if asks.is_some() {
+        return asks;
     }
     match (from, to) {
         (LaneStage::Waiting, _) => passing(Tone::Plain, "starts".to_owned()),

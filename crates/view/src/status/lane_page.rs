@@ -7,7 +7,7 @@ use lanewright_model::event::stage_in_words;
 use lanewright_model::must_haves::tally;
 use lanewright_model::text::counted;
 use lanewright_model::time::short;
-use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, JobId};
+use lanewright_model::{Diagnosis, Failure, FailureClass, FailureKind, JobId, user_setup};
 use serde_json::{Value, json};
 
 use crate::answers::commands::Commands;
@@ -98,6 +98,7 @@ impl LanePage<'_, '_> {
             ("executor", executor.clone()),
             ("stage", Some(stage_in_words(lane.stage.word()))),
             ("note", note.cloned()),
+            ("set up", Some(user_setup::to_do(&lane.user_setup, |_| true).join("; "))),
             ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),
             ("times", times),
             ("used", Some(lane.usage().to_string())),

@@ -8,7 +8,7 @@ use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::time::short;
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
-use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of, word};
+use crate::answers::approvals::{answer_without_effect, effect_of_resume, subject_of, word};
 use crate::answers::next_steps::with_ends;
 use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, StateGroup, WaitingFor};
 use crate::status::findings::in_short;
@@ -172,7 +172,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) if *moment <= until => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again in {}", short(moment.since(until))),
-        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", size_of(lane, *gate)),
+        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", subject_of(lane, *gate)),
         (_, Some(WaitingFor::Person(tasks))) => {
             format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
         }

@@ -204,6 +204,8 @@ impl Unfinished {
         let at_rest = !self.held && matches!(self.summary.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
         let is_answered = || self.summary.answered.iter().any(|lane| lane.as_str() == task.task_name.as_str());
         let stage = LaneStage::ALL.iter().find(|stage| stage.word() == task.state)?;
-        approval_at(*stage).filter(|_| at_rest && !is_answered())
+        // A lane may have been blocked at the stage of its setup, which its file does not say.
+        let is_known = |gate: &Approval| *gate != Approval::Setup && at_rest && !is_answered();
+        approval_at(*stage).filter(is_known)
     }
 }

@@ -9,7 +9,7 @@ use lanewright_git::{self as git, Publication};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed};
-use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
+use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER, user_setup};
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 
@@ -127,6 +127,16 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
         let message =
             format!("there is no bash: of gates with a pipeline, such as `{gate}`, only the last program is judged");
         context.printer.warning(message, &["install bash".to_owned()]);
+    }
+}
+
+/// Shows what a person sets up before lanes start.
+pub(super) fn note_setup(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
+    for lane in plan.lanes.iter().filter(|lane| runs(&lane.id)) {
+        let to_do = user_setup::to_do(&lane.user_setup, |_| true);
+        if !to_do.is_empty() {
+            context.printer.note(format!("To set up for {}: {}", lane.id, to_do.join("; ")));
+        }
     }
 }
 

@@ -42,7 +42,9 @@ pub(crate) fn start(within: &RepositoryContext, request: &RunRequest, plan: &Pla
     preflight::note_identity(within);
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;
-    preflight::note_gates(&within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
+    let runs = |lane: &LaneId| named.is_empty() || named.contains(lane);
+    preflight::note_gates(&within.context, &plan.plan, &runs);
+    preflight::note_setup(&within.context, &plan.plan, &runs);
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;

@@ -1,8 +1,8 @@
 //! What the front matter of a plan says, key by key.
 
-use lanewright_model::MustHaves;
+use lanewright_model::{MustHaves, UserSetup};
 
-use super::must_haves;
+use super::{must_haves, user_setup};
 use crate::faults::{Faults, nearest, quoted};
 use crate::front_matter::{KEYS, normal, scalar};
 use crate::source_text::{At, Span};
@@ -21,6 +21,8 @@ pub(super) struct Header {
     pub(super) must_haves: MustHaves,
     /// What a person has to set up, as it is written.
     pub(super) user_setup: Option<Span>,
+    /// The same, read.
+    pub(super) setup: Vec<UserSetup>,
 }
 
 pub(super) fn read(root: Node, faults: &Faults<'_>) -> Header {
@@ -38,6 +40,7 @@ pub(super) fn read(root: Node, faults: &Faults<'_>) -> Header {
         let written = entries[at].value.span;
         let end = entries.get(at + 1).map_or(written.end, |next| next.key.span.start);
         header.user_setup = Some(Span::new(written.start, end));
+        header.setup = user_setup::read(&entries[at].value, faults);
     }
     let nested = entries.iter().any(|entry| is_key(entry, &["must_haves"]));
     let is_bare = |entry: &TableEntry| !nested && is_key(entry, &["truths", "artifacts", "key_links"]);
@@ -64,6 +67,11 @@ impl Header {
             _ => {}
         }
     }
+}
+
+/// The value of the first key that has one of these names.
+pub(super) fn field<'a>(entries: &'a [TableEntry], names: &[&str]) -> Option<&'a Node> {
+    entries.iter().find(|entry| names.contains(&normal(&entry.key.value).as_str())).map(|entry| &entry.value)
 }
 
 /// Notes keys that are probably a known one misspelt, where the known one is missing.

@@ -56,6 +56,7 @@ pub(super) fn lane(
         wave: plan.header.wave.clone(),
         ownership: Some(At::new(OwnershipRule::Advisory, file.span(0..0))),
         must_haves: plan.header.must_haves.clone(),
+        user_setup: plan.header.setup.clone(),
         tasks: Some(drafts),
         ..LaneDraft::default()
     };

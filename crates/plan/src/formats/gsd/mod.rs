@@ -16,6 +16,7 @@ mod prompt;
 mod task;
 mod tasks;
 mod tokens;
+mod user_setup;
 mod verify;
 
 use std::cell::Cell;

@@ -3,7 +3,7 @@
 use lanewright_model::MustHaves;
 use lanewright_model::{Artifact, KeyLink};
 
-use super::header::{sentence, texts};
+use super::header::{field, sentence, texts};
 use super::names::is_kept_by_lanewright;
 use crate::faults::{Faults, quoted};
 use crate::front_matter::{normal, scalar};
@@ -39,10 +39,6 @@ pub(super) fn read(node: Node, faults: &Faults<'_>) -> MustHaves {
 
 fn values(texts: Vec<At<String>>) -> Vec<String> {
     texts.into_iter().map(|text| clean(&text.value)).collect()
-}
-
-fn field<'a>(entries: &'a [TableEntry], names: &[&str]) -> Option<&'a Node> {
-    entries.iter().find(|entry| names.contains(&normal(&entry.key.value).as_str())).map(|entry| &entry.value)
 }
 
 fn string(entries: &[TableEntry], names: &[&str], faults: &Faults<'_>) -> Option<String> {

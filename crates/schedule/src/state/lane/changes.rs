@@ -181,6 +181,11 @@ impl LaneState {
         self.proposal.out = None;
         self.clock.restart(at);
         self.work.setup.retry();
+        // The environment may have the variables now.
+        if self.stage == LaneStage::Classified && self.work.worktree.is_none() && !self.work.missing.is_empty() {
+            self.work.base = None;
+            self.checkpoints.remove(&Stage::BeforeLaneStart);
+        }
         self.validation.retry();
         // A lane that stood in the queue when it ended reaches its last checkpoint again.
         if self.merged().is_none() {

@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 use lanewright_model::event::{LaneStage, Worktree};
 use lanewright_model::{
     AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, Round, Runner, Session, Stage, TaskId, Timestamp,
+    user_setup,
 };
 
 use crate::state::agent::{AgentState, RestartFrom};
@@ -265,10 +266,15 @@ impl LaneState {
         !self.is_merged() && self.end != Some(LaneEnd::Left)
     }
 
-    /// Whether a person must approve; an empty change needs no approval.
+    /// Whether a person must approve; an empty change needs no approval, and a setup is checked first.
     pub(crate) fn needs(&self, plan: &Lane, gate: Approval) -> bool {
         let is_empty = || self.validation.changes(self.head()).is_some_and(|changes| changes.is_empty());
-        plan.needs(gate) && !(gate == Approval::Changes && is_empty())
+        let is_due = || user_setup::is_due(&plan.user_setup, self.work.missing());
+        match gate {
+            Approval::Setup => self.checkpoints.contains(&Stage::BeforeLaneStart) && (plan.needs(gate) || is_due()),
+            Approval::Plan => plan.needs(gate),
+            Approval::Changes => plan.needs(gate) && !is_empty(),
+        }
     }
 
     /// Whether it can do nothing before a person says something.
@@ -335,6 +341,7 @@ pub(crate) fn first_round(lane: &Lane) -> Option<Round> {
 /// The approval that a lane may ask for at `stage`.
 pub fn approval_at(stage: LaneStage) -> Option<Approval> {
     match stage {
+        LaneStage::Classified => Some(Approval::Setup),
         LaneStage::Synthesis => Some(Approval::Plan),
         LaneStage::AwaitingUserApproval => Some(Approval::Changes),
         _ => None,

@@ -78,7 +78,8 @@ fn each_stage_has_its_round_and_its_approval() {
     use LaneStage::*;
     let plan = lane("A", &[], 1, &[]);
     let first = Some(Round::Implementation);
-    for stage in [Waiting, Init, Classified, Implementation] {
+    assert_eq!((current_round(&plan, Classified), approval_at(Classified)), (first, Some(Approval::Setup)));
+    for stage in [Waiting, Init, Implementation] {
         assert_eq!((current_round(&plan, stage), approval_at(stage)), (first, None), "{stage}");
     }
     assert_eq!((current_round(&plan, Requirements), current_round(&plan, Review)), {

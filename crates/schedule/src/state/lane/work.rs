@@ -11,6 +11,8 @@ pub(crate) struct Work {
     pub(super) base: Option<CommitId>,
     /// The first of its ports.
     pub(super) port: u16,
+    /// The variables of its `user_setup` that were not set when it was checked.
+    pub(super) missing: Vec<String>,
     pub(super) worktree: Option<Worktree>,
     /// The set-up commands of `worktree`.
     pub(super) setup: Gate,
@@ -29,9 +31,14 @@ impl Work {
         &self.setup
     }
 
-    pub(crate) fn begin(&mut self, base: &CommitId, port: u16) {
+    pub(crate) fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    pub(crate) fn begin(&mut self, base: &CommitId, port: u16, missing: &[String]) {
         self.base = Some(base.clone());
         self.port = port;
+        self.missing = missing.to_vec();
     }
 
     pub(crate) fn set_head(&mut self, head: &CommitId) {

@@ -9,7 +9,7 @@ use lanewright_model::{
 };
 
 use super::StageRecord;
-use crate::answers::approvals::{answer_without_effect, effect_of_resume, size_of};
+use crate::answers::approvals::{answer_without_effect, effect_of_resume, subject_of};
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::with_ends;
 use crate::history::{Ending, JobHistory, LaneHistory, LaneState, RunHistory, StateGroup, WaitingFor, Workplace};
@@ -157,7 +157,7 @@ fn status_and_notes(
         (LaneState::Waiting, _) if history.run.finished.is_some() => (Some(Ready), "a resume starts it".to_owned()),
         (LaneState::Waiting, _) => (Some(Ready), "waits for a place".to_owned()),
         (LaneState::NeedsApproval(gate), _) => {
-            (Some(Blocked), ask(format!("approval of its {gate}{}", size_of(lane, gate)), gate.into()))
+            (Some(Blocked), ask(format!("approval of its {gate}{}", subject_of(lane, gate)), gate.into()))
         }
         (LaneState::NeedsPerson, Some(WaitingFor::Person(tasks))) => {
             let names = tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task ");
