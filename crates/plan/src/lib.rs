@@ -41,6 +41,7 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use draft::schema;
+pub use formats::gsd::context_files as gsd_context_files;
 pub use formats::gsd::is_plan_name as is_gsd_plan_name;
 pub use formats::gsd::plan_is_done as gsd_plan_is_done;
 pub use formats::gsd::{PlanBeside as GsdPlanBeside, plans_beside as gsd_plans_beside};

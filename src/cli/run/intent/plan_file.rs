@@ -10,11 +10,16 @@ use std::time::Duration;
 use lanewright_agents::runner::Catalogue;
 use lanewright_agents::shell;
 use lanewright_files::regular_file::{self, Links};
+use lanewright_git::EnclosingWorktree;
+use lanewright_model::ownership::Ownership;
 use lanewright_model::text::{counted, headline};
 use lanewright_model::time::short;
-use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
+use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneIndex, Plan, PlanParts, Round};
 use lanewright_plan::settings::{Origin, Settings};
-use lanewright_plan::{Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
+use lanewright_plan::{
+    Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile, gsd_context_files,
+    gsd_plans_beside,
+};
 
 use super::phase_sequence::names_in;
 use super::prompts;
@@ -100,6 +105,9 @@ impl PlanText {
         reading.plan = reading.plan.map(|plan| with_settings(plan, settings, &catalogue, templates));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
+        if reading.format == Some(PlanFormat::Gsd) {
+            faulty.extend(reading.plan.iter().flat_map(|plan| self.missing_context(plan)));
+        }
         faulty.extend(reading.plan.iter().flat_map(|plan| prompts::check(plan, &settings.prompts.value)));
         reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
         reading.diagnostics.extend(faulty);
@@ -131,6 +139,40 @@ impl PlanText {
             (!asked.status.success()).then(refused)
         };
         known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
+    }
+
+    /// Files in the contexts of GSD plans that do not exist and that no earlier plan of the phase writes.
+    fn missing_context(&self, plan: &Plan) -> Vec<Diagnostic> {
+        let Some(root) = EnclosingWorktree::of(&self.directory).map(|found| found.worktree) else { return Vec::new() };
+        // In a repository of several projects a project has its plans below its own root.
+        let project = self.directory.ancestors().find(|it| it.ends_with(".planning")).and_then(Path::parent);
+        let exists = |path: &str| root.join(path).exists() || project.is_some_and(|it| it.join(path).exists());
+        let name = |path: &str| Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+        let names: Vec<String> = self.files.iter().filter_map(|(path, _)| name(path)).collect();
+        let beside = gsd_plans_beside(&names);
+        let lane_of = |path: &str| {
+            let own = beside.iter().find(|plan| Some(&plan.name) == name(path).as_ref())?;
+            plan.indices().find(|lane| plan.lane(*lane).id.as_str() == own.id)
+        };
+        let mut all = Vec::new();
+        for (path, text) in &self.files {
+            let Some(own) = lane_of(path) else { continue };
+            let earlier = || plan.indices().filter(|lane| *lane < own || plan.dag().dependencies(own).contains(lane));
+            for file in gsd_context_files(text).into_iter().filter(|file| !exists(&file.path)) {
+                let writes = |lane: LaneIndex| {
+                    let lane = plan.lane(lane);
+                    let is_summary = file.path.ends_with(&format!("{}-SUMMARY.md", lane.id));
+                    let owns = || Ownership::new(&lane.owns).is_ok_and(|owns| owns.allows(&file.path));
+                    is_summary || !lane.owns.is_empty() && owns()
+                };
+                if !earlier().any(writes) {
+                    let message = format!("the context names `{}`, which does not exist", file.path);
+                    let help = "correct the path or leave the line out; no earlier plan of the phase writes the file";
+                    all.push(Diagnostic::at_line(Severity::Warning, path, text, file.line, &message, help));
+                }
+            }
+        }
+        all
     }
 
     /// Options of agents that their runners do not have, at the line below the lane's id that sets them.

@@ -5,6 +5,7 @@
 //! and `depends` say which plan is resolve. Real files break every rule of the format; what can be read is, with a warning.
 
 mod body;
+mod context;
 mod depends;
 mod detect;
 mod header;
@@ -34,6 +35,7 @@ use depends::PlanIndex;
 use names::{file_and_directory, summary_of};
 use plan_file::PlanFile;
 
+pub use context::context_files;
 pub(super) use detect::is_plan;
 pub use names::{PlanBeside, is_plan_name, plan_is_done, plans_beside};
 
