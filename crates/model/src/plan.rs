@@ -249,6 +249,9 @@ pub struct Lane {
     /// What a person sets up before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_setup: Vec<UserSetup>,
+    /// What reviewers judge the work as a whole by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criteria: Option<String>,
     /// Commands that must pass on the lane branch before it is merged.
     pub tests: Vec<CommandLine>,
     pub approval: Vec<Approval>,

@@ -118,6 +118,7 @@ pub fn plan_lane(id: &str, depends_on: Vec<LaneIndex>) -> Lane {
         ownership: Default::default(),
         must_haves: Default::default(),
         user_setup: Default::default(),
+        criteria: None,
         tests: Vec::new(),
         approval: Vec::new(),
         timeout: None,

@@ -187,6 +187,7 @@ draft! {
             "What must be true of the repository when the lane is done."];
         user_setup: Vec<UserSetup> =
             ["user_setup": Tables(UserSetup::keys), "What a person sets up before the lane starts."];
+        criteria: Option<String> = ["criteria": Text, "What reviewers judge the work as a whole by."];
         tests: Option<Vec<CommandLine>> = ["tests": Commands, "Must pass on the lane branch before it is merged."];
         timeout: Option<At<Duration>> = ["timeout": Time, "From start to merge, waiting for people not counted."];
         retries: Option<At<u32>> =

@@ -44,6 +44,7 @@ pub(super) fn lane(
         ownership: value(&lane.ownership).unwrap_or_default(),
         must_haves: lane.must_haves.clone(),
         user_setup: lane.user_setup.clone(),
+        criteria: lane.criteria.clone(),
         tests: lane.tests.clone().unwrap_or_default(),
         approval: values(&lane.approval),
         timeout: value(&lane.timeout),

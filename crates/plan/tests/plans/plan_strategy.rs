@@ -186,11 +186,15 @@ fn lane() -> impl Strategy<Value = Lane> {
     let approval = subsequence(Approval::ALL.to_vec(), 0..=Approval::ALL.len());
     let merge = option::of(select(MergeStyle::ALL));
     let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env(), merge);
-    let kinds =
-        (select(RetryFrom::ALL), select(AgentWorktrees::ALL), select(OwnershipRule::ALL), (must_haves(), user_setup()));
+    let kinds = (
+        select(RetryFrom::ALL),
+        select(AgentWorktrees::ALL),
+        select(OwnershipRule::ALL),
+        (must_haves(), user_setup(), option::of(text())),
+    );
     (said, made, kinds, job(), agents()).prop_map(
         |((name, owns, tests, timeout, retries), (approval, setup, copy, env, merge_style), kinds, job, agents)| {
-            let (resume, agent_worktrees, ownership, (must_haves, user_setup)) = kinds;
+            let (resume, agent_worktrees, ownership, (must_haves, user_setup, criteria)) = kinds;
             let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             let (depends_on, uses) = (Vec::new(), Vec::new());
             let copy: Vec<String> = copy.into_iter().collect();
@@ -205,6 +209,7 @@ fn lane() -> impl Strategy<Value = Lane> {
                 ownership,
                 must_haves,
                 user_setup,
+                criteria,
                 tests,
                 approval,
                 timeout,

@@ -9,15 +9,22 @@ use super::tasks::RawTask;
 use super::tokens::{Kind, Token};
 
 /// Sections that are about the plan as a whole once its tasks are done.
-const LAST: [&str; 4] = ["verification", "success-criteria", "output", "threat-model"];
+const LAST: [&str; 4] = [VERIFICATION, SUCCESS_CRITERIA, "output", "threat-model"];
+
+/// By what the work as a whole is judged.
+const VERIFICATION: &str = "verification";
+const SUCCESS_CRITERIA: &str = "success-criteria";
+
+/// Instructions for any plan, which may contradict those of a task.
+const EXECUTION_CONTEXT: &str = "execution-context";
 
 const TITLES: [(&str, &str); 10] = [
     ("objective", "Objective"),
-    ("execution-context", "Execution context"),
+    (EXECUTION_CONTEXT, "For reference"),
     ("context", "Context"),
     ("interfaces", "Interfaces"),
-    ("verification", "Verification of the whole plan"),
-    ("success-criteria", "Success criteria of the whole plan"),
+    (VERIFICATION, "Verification of the whole plan"),
+    (SUCCESS_CRITERIA, "Success criteria of the whole plan"),
     ("output", "Output"),
     ("threat-model", "Threat model"),
     ("feature", "Feature"),
@@ -30,6 +37,10 @@ pub(super) struct BodyText {
     pub(super) common: String,
     /// For the last one.
     pub(super) closing: String,
+    /// What of it says how the work as a whole is judged.
+    pub(super) judged_by: String,
+    /// The instructions for any plan.
+    pub(super) reference: String,
     /// The text right before each task.
     pub(super) before: Vec<String>,
 }
@@ -45,21 +56,38 @@ pub(super) fn split_body(
     let mut found = BodyText::default();
     let text = Sections { file, tokens, skip };
     let first = tasks.first().map_or(body.end, |task| task.range.start);
-    text.add(body.start..first, &mut |part, is_last| {
-        paragraph(if is_last { &mut found.closing } else { &mut found.common }, part);
-    });
+    text.add(body.start..first, &mut |part, section| found.add_section(part, section, None));
     for pair in tasks.windows(2) {
         let mut between = String::new();
-        text.add(pair[0].range.end..pair[1].range.start, &mut |part, is_last| {
-            paragraph(if is_last { &mut found.closing } else { &mut between }, part);
+        text.add(pair[0].range.end..pair[1].range.start, &mut |part, section| {
+            found.add_section(part, section, Some(&mut between));
         });
         found.before.push(between);
     }
     if let Some(last) = tasks.last() {
-        text.add(last.range.end..body.end, &mut |part, _| paragraph(&mut found.closing, part));
+        text.add(last.range.end..body.end, &mut |part, section| {
+            found.add_section(part, section.or(Some("")), None);
+        });
     }
     found.before.insert(0, String::new());
     found
+}
+
+impl BodyText {
+    /// Adds a part of the body: one that is set apart by its `section`, others to `between` or to every task.
+    fn add_section(&mut self, part: &str, section: Option<&str>, between: Option<&mut String>) {
+        match section {
+            None => paragraph(between.unwrap_or(&mut self.common), part),
+            Some(EXECUTION_CONTEXT) => paragraph(&mut self.reference, part),
+            Some(section) => {
+                paragraph(&mut self.closing, part);
+                if [VERIFICATION, SUCCESS_CRITERIA].contains(&section) {
+                    // It stands below a heading of its own there.
+                    paragraph(&mut self.judged_by, &part.trim_start().replacen("## ", "### ", 1));
+                }
+            }
+        }
+    }
 }
 
 struct Sections<'a> {
@@ -69,8 +97,8 @@ struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    /// Gives the parts of `range`, tags of sections as headings, and whether each belongs to the last task.
-    fn add(&self, range: Range<usize>, take: &mut dyn FnMut(&str, bool)) {
+    /// Gives the parts of `range`, tags of sections as headings, and the name of a section that is set apart.
+    fn add(&self, range: Range<usize>, take: &mut dyn FnMut(&str, Option<&str>)) {
         let mut at = range.start;
         let mut last: Option<&str> = None;
         let mut part = String::new();
@@ -83,9 +111,9 @@ impl Sections<'_> {
             }
             self.push(&mut part, at..token.start);
             at = token.end.min(range.end);
-            let begins_last = token.kind == Kind::Open && LAST.contains(&token.name);
-            if begins_last && last.is_none() {
-                take(&std::mem::take(&mut part), false);
+            let is_apart = token.name == EXECUTION_CONTEXT || LAST.contains(&token.name);
+            if token.kind == Kind::Open && is_apart && last.is_none() {
+                take(&std::mem::take(&mut part), None);
                 last = Some(token.name);
             }
             part.truncate(part.trim_end().len());
@@ -94,12 +122,12 @@ impl Sections<'_> {
                 part.push_str(&format!("## {title}\n\n"));
             }
             if token.kind == Kind::Close && last == Some(token.name) {
-                take(&std::mem::take(&mut part), true);
+                take(&std::mem::take(&mut part), last);
                 last = None;
             }
         }
         self.push(&mut part, at..range.end);
-        take(&part, last.is_some());
+        take(&part, last);
     }
 
     /// Adds a stretch of the file without the front matter that may stand in it.

@@ -39,7 +39,8 @@ pub(super) fn lane(
     if too_many(file, &raw, faults) {
         return None;
     }
-    let around = split_body(file, &body, &plan.front, &tokens, &raw);
+    let mut around = split_body(file, &body, &plan.front, &tokens, &raw);
+    let criteria = Some(std::mem::take(&mut around.judged_by)).filter(|text| !text.is_empty());
     let mut read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
     for task in &mut read {
         if task.relocate(root, faults) {
@@ -57,6 +58,7 @@ pub(super) fn lane(
         ownership: Some(At::new(OwnershipRule::Advisory, file.span(0..0))),
         must_haves: plan.header.must_haves.clone(),
         user_setup: plan.header.setup.clone(),
+        criteria,
         tasks: Some(drafts),
         ..LaneDraft::default()
     };
@@ -102,6 +104,7 @@ fn whole_body(plan: &PlanFile<'_>, body: &Range<usize>, faults: &Faults<'_>) -> 
     paragraph(&mut text, &plan.setup());
     paragraph(&mut text, &around.common);
     prompt::add_closing(&mut text, "", &plan.header.must_haves.truths);
+    prompt::add_reference(&mut text, &around.reference);
     prompt::add_tracking(&mut text);
     let span = plan.file.span(body.start..body.start);
     if text.trim().is_empty() {
@@ -129,12 +132,12 @@ fn tasks_of(
     let mut drafts = Vec::with_capacity(count);
     for (at, (raw, read)) in raw.iter().zip(read).enumerate() {
         let auto = is_auto(&read);
-        let affordable = at == first || budget.get() >= around.common.len();
-        let common = affordable && (auto || at == first);
-        if common && at != first {
-            budget.set(budget.get() - around.common.len());
+        let affordable = at == first || budget.get() >= around.common.len() + around.reference.len();
+        let is_repeated = affordable && (auto || at == first);
+        if is_repeated && at != first {
+            budget.set(budget.get() - around.common.len() - around.reference.len());
         }
-        let common = if common { around.common.as_str() } else { "" };
+        let common = if is_repeated { around.common.as_str() } else { "" };
         let place = TaskPosition { lane: &plan.id, at, count, before: &around.before[at], common };
         let human = read.kind.value.is_human();
         let prompt = if human { prompt::for_person } else { prompt::for_agent };
@@ -144,6 +147,9 @@ fn tasks_of(
             prompt::add_closing(&mut text, &closing, &plan.header.must_haves.truths);
         }
         if auto {
+            if is_repeated {
+                prompt::add_reference(&mut text, &around.reference);
+            }
             prompt::add_tracking(&mut text);
         }
         drafts.push(read.draft(text, ids.as_ref().map(|ids| ids[at].clone())));

@@ -190,6 +190,15 @@ pub(super) fn add_closing(text: &mut String, closing: &str, truths: &[String]) {
     section(text, "What must be true once the plan is done", &truths.join("\n"));
 }
 
+/// The instructions for any plan, behind those of the task, which they may contradict.
+pub(super) fn add_reference(text: &mut String, reference: &str) {
+    if !reference.is_empty() {
+        let rule = "It describes how plans are carried out in general. Where it differs from this task's instructions, \
+                    these take precedence.";
+        paragraph(text, &format!("{reference}\n\n{rule}"));
+    }
+}
+
 /// Says who keeps the files that track the project's state, where the prompt speaks of them.
 pub(super) fn add_tracking(text: &mut String) {
     if text.contains("STATE.md") || text.contains("ROADMAP.md") {

@@ -135,6 +135,7 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
     }
     table["prompt"] = prompt.filter(|prompt| *prompt != default_prompt(lane)).into();
     table["env"] = json!(lane.env);
+    table["criteria"] = json!(lane.criteria);
     table["user_setup"] = json!(lane.user_setup);
     table["must_haves"] = json!(unless_default(&lane.must_haves, &MustHaves::default()));
     if lone.is_none() {
