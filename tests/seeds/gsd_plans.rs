@@ -96,11 +96,17 @@ fn g08_artifacts_are_checked_and_missing_files_made() {
 
 /// A GSD phase of one plan whose front matter has `more`, with an agent that counts its starts.
 fn gsd_plan(env: &TestEnv, more: &str) {
+    gsd_plan_with(env, more, "", "");
+}
+
+/// The same with `sections` before the tasks, and an agent that does `work` as well.
+fn gsd_plan_with(env: &TestEnv, more: &str, sections: &str, work: &str) {
     env.write("repo/lanewright.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
-    env.program("agent.sh", "#!/bin/sh\necho x >> \"$SCRATCH/starts\"; echo \"${STRIPE_KEY:-none}\" > pay.txt\n");
+    let agent = "#!/bin/sh\necho x >> \"$SCRATCH/starts\"; echo \"${STRIPE_KEY:-none}\" > pay.txt\n";
+    env.program("agent.sh", &format!("{agent}{work}\n"));
     let plan = format!(
         "---\nphase: 03-pay\nplan: 01\ntype: execute\nwave: 1\nfiles_modified: [pay.txt]\n{more}---\n\
-         <objective>Pay</objective>\n<tasks>\n<task type=\"auto\"><name>Write</name><files>pay.txt</files>\n\
+         <objective>Pay</objective>\n{sections}<tasks>\n<task type=\"auto\"><name>Write</name><files>pay.txt</files>\n\
          <action>Write pay.txt</action><verify><automated>test -f pay.txt</automated></verify>\n\
          <done>there</done></task>\n</tasks>\n"
     );
@@ -165,4 +171,65 @@ fn g06_a_dashboard_step_waits_for_the_user() {
     env.lanewright_in(&["resume", RUN], &with).exits(3).says(&[asked]);
     env.lanewright_in(&["approve", RUN, "03-01", "--resume"], &with).exits(0);
     assert_eq!(env.scratch("starts"), "x\n");
+}
+
+#[test]
+fn g04_files_beyond_the_plan_are_named() {
+    let env = TestEnv::new();
+    gsd_plan_with(&env, "", "", "echo y > other.txt; mkdir -p .planning; echo z > .planning/notes.md");
+    let beyond = "03-01 changed 1 file beyond its plan: other.txt";
+    env.lanewright(&PHASE).exits(0).says(&[beyond]);
+    for format in ["text", "md"] {
+        let report = env.lanewright(&["report", RUN, "--format", format]).exits(0).stdout;
+        assert!(report.contains(beyond), "{report}");
+    }
+    assert!(env.holds("main", "other.txt"), "the list is advisory");
+}
+
+#[test]
+fn g11_execution_context_is_for_reference() {
+    let env = TestEnv::new();
+    let sections = "<execution_context>\n@~/.claude/execute-plan.md\n</execution_context>\n";
+    gsd_plan_with(&env, "", sections, "");
+    let prompt = env.lanewright(&["plan", "show", PHASE[1], "--prompts"]).exits(0).stdout;
+    let parts = ["Write pay.txt", "## For reference", "@~/.claude/execute-plan.md", "these take precedence"];
+    let places = parts.map(|part| prompt.find(part).unwrap_or_else(|| panic!("{part} is not in {prompt}")));
+    assert!(places.is_sorted(), "{prompt}");
+}
+
+#[test]
+fn g12_a_missing_context_file_is_a_warning() {
+    let env = TestEnv::new();
+    env.write("repo/src/a.ts", "a\n");
+    let context = "<context>\n@src/a.ts\n@src/gone.ts\n@pay.txt\n@docs/x.md (if available)\n</context>\n";
+    gsd_plan_with(&env, "", context, "");
+    let next = "---\nphase: 03-pay\nplan: 02\nwave: 2\ndepends_on: [03-01]\nfiles_modified: [b.txt]\n---\n<context>\n@pay.txt\n\
+                @.planning/phases/03-pay/03-01-SUMMARY.md\n</context>\n<tasks>\n<task type=\"auto\"><name>B</name>\n\
+                <action>b</action></task>\n</tasks>\n";
+    env.write("repo/.planning/phases/03-pay/03-02-PLAN.md", next);
+    let checked = env.lanewright(&["plan", "check", PHASE[1]]).exits(0).stderr;
+    assert_eq!(checked.matches("the context names").count(), 2, "{checked}");
+    for missing in ["the context names `src/gone.ts`, which does not exist", "the context names `pay.txt`"] {
+        assert!(checked.contains(missing), "{checked}");
+    }
+}
+
+#[test]
+fn g15_reviewers_get_the_criteria_of_the_plan() {
+    let env = TestEnv::new();
+    let sections =
+        "<verification>\nBoth work.\n</verification>\n<success_criteria>\n- Paid in 1 s\n</success_criteria>\n";
+    gsd_plan_with(&env, "", sections, "");
+    let plan = env.lanewright(&["plan", "convert", PHASE[1]]).exits(0).stdout;
+    let critic = "\n[[lane.agent]]\nname = \"critic\"\nround = \"review\"\ncommand = 'true'\n";
+    env.write("plan.toml", plan + critic);
+    let path = env.path("plan.toml");
+    let shown = env.lanewright(&["plan", "show", path.to_str().expect("UTF-8"), "--prompts"]).exits(0).stdout;
+    let (_, prompt) = shown.split_once("## This is a review").expect("the prompt of the reviewer");
+    let (_, section) = prompt.split_once("## How the work as a whole is judged").expect("a section of its own");
+    for part in
+        ["### Verification of the whole plan\n\nBoth work.", "### Success criteria of the whole plan", "- Paid in 1 s"]
+    {
+        assert!(section.contains(part), "{part} is not in {section}");
+    }
 }

@@ -1,10 +1,14 @@
 //! One lane, as its events so far describe it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use lanewright_agents::shell::has_gate;
 use lanewright_model::event::{GivenContext, LaneStage, RunOutcome, SnapshotReason};
+use lanewright_model::ownership::Ownership;
+use lanewright_model::plan::OwnershipRule;
+use lanewright_model::text::{counted, listed};
 use lanewright_model::{
     Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
     LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict, user_setup,
@@ -14,6 +18,9 @@ use serde::Serialize;
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
 use super::state::LaneState;
 use super::workplace::Workplace;
+
+/// How many files are named.
+const NAMED: usize = 20;
 
 pub type Span = (Timestamp, Timestamp);
 
@@ -30,6 +37,8 @@ pub struct LaneFacts {
     pub depends_on: Vec<LaneId>,
     /// Whether a command judges its work before it is merged; unknown without a plan.
     pub has_gate: Option<bool>,
+    /// Globs of the files that the plan says are changed, where it is no rule that only these may be.
+    pub(super) about: Vec<String>,
     /// The approvals it needs, where the plan is known.
     pub approval: Vec<Approval>,
     /// What a person sets up before it starts, where the plan is known.
@@ -212,6 +221,8 @@ pub struct AgentHistory {
     pub name: AgentName,
     pub workplace: Workplace,
     pub branch: Option<String>,
+    /// The files that its work changed.
+    pub(super) changed: Vec<String>,
 }
 
 /// A failure and what it happened to.
@@ -299,6 +310,7 @@ impl LaneHistory {
             name: lane.name.clone(),
             depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),
             has_gate: Some(has_gate(plan, lane)),
+            about: if lane.ownership == OwnershipRule::Advisory { lane.owns.clone() } else { Vec::new() },
             approval: lane.approval.clone(),
             user_setup: lane.user_setup.clone(),
             human_tasks,
@@ -323,6 +335,22 @@ impl DerefMut for LaneHistory {
 }
 
 impl LaneFacts {
+    /// The files that its agents changed beyond those that its plan names, in the order of their paths. Files of the
+    /// planning itself are changed by every plan.
+    pub fn beyond_plan(&self) -> Vec<String> {
+        let Ok(named) = Ownership::new(&self.about) else { return Vec::new() };
+        let is_planning = |path: &str| path.split('/').any(|part| part == ".planning");
+        let changed: BTreeSet<&str> = self.agents.iter().flat_map(|agent| &agent.changed).map(String::as_str).collect();
+        changed.into_iter().filter(|path| !named.allows(path) && !is_planning(path)).map(str::to_owned).collect()
+    }
+
+    /// [`Self::beyond_plan`] in a line: `changed 2 files beyond its plan: a.txt, b.txt`.
+    pub(crate) fn beyond_plan_line(&self) -> Option<String> {
+        let files = self.beyond_plan();
+        let line = format!("changed {} beyond its plan: {}", counted(files.len(), "file"), listed(&files, NAMED));
+        (!files.is_empty()).then_some(line)
+    }
+
     /// What a person is asked to set up, each in a few words.
     pub(crate) fn setup_to_do(&self) -> Vec<String> {
         let missing = self.missing.as_deref();

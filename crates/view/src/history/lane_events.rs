@@ -55,8 +55,13 @@ impl LaneFacts {
             Event::WorktreeOpened { agent, worktree, .. } => self.opened(agent.as_ref(), worktree, is_copied),
             Event::WorktreeLost { agent, head: Some(head), .. } => self.workplace_of(agent.as_ref()).reopened(head),
             Event::WorktreeReleased { agent, .. } => self.agent_mut(agent).workplace = Workplace::default(),
-            Event::WorkCommitted { agent, head, .. } | Event::AgentReset { agent, head, .. } => {
-                self.agent_mut(agent);
+            Event::WorkCommitted { agent, head, changed, .. } => {
+                let changed = if self.about.is_empty() { &[][..] } else { changed };
+                self.agent_mut(agent).changed = changed.to_vec();
+                self.workplace_of(Some(agent)).set_head(head);
+            }
+            Event::AgentReset { agent, head, .. } => {
+                self.agent_mut(agent).changed.clear();
                 self.workplace_of(Some(agent)).set_head(head);
             }
             Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
@@ -139,7 +144,12 @@ impl LaneFacts {
 
     fn agent_mut(&mut self, name: &AgentName) -> &mut AgentHistory {
         let index = self.agents.iter().position(|agent| agent.name == *name).unwrap_or_else(|| {
-            self.agents.push(AgentHistory { name: name.clone(), workplace: Workplace::default(), branch: None });
+            self.agents.push(AgentHistory {
+                name: name.clone(),
+                workplace: Workplace::default(),
+                branch: None,
+                changed: vec![],
+            });
             self.agents.len() - 1
         });
         &mut self.agents[index]

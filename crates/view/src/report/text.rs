@@ -27,6 +27,7 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("Times", times(report));
     section("To decide", report.summary.escalations.iter().map(Escalation::render).collect());
     section("Lanes without a gate", without_gate(report));
+    section("Files beyond the plans", beyond_plans(report));
     section("Jobs on clusters", placements(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
@@ -39,6 +40,12 @@ pub(super) fn without_gate(report: &ExecutionReport<'_>) -> Vec<String> {
     let lanes: Vec<&str> = lanes.map(|lane| lane.id.as_str()).collect();
     let line = format!("No command judged the work of {} before it was merged.", lanes.join(", "));
     if lanes.is_empty() { Vec::new() } else { vec![line] }
+}
+
+/// The files that lanes changed beyond those that their plans name, a line for each lane.
+pub(super) fn beyond_plans(report: &ExecutionReport<'_>) -> Vec<String> {
+    let lanes = report.lanes.iter().map(|lane| lane.lane);
+    lanes.filter_map(|lane| Some(format!("{} {}.", lane.id, clean(&lane.beyond_plan_line()?)))).collect()
 }
 
 /// Where the time went, each on a line.

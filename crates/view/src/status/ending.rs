@@ -145,6 +145,7 @@ impl Items<'_, '_> {
             // The options of all lanes are alike.
             others.iter_mut().flat_map(|decision| decision.as_mut()).for_each(|decision| decision.options.clear());
         }
+        items.extend(lanes.iter().filter_map(|lane| self.beyond_plan(lane)));
         items
     }
 
@@ -241,6 +242,14 @@ impl Items<'_, '_> {
             commands: vec![self.commands.lane_status(&lane.id)],
             decision: None,
         })
+    }
+
+    /// A lane that is merged and changed more files than its plan names.
+    fn beyond_plan(&self, lane: &LaneHistory) -> Option<Item> {
+        let line = lane.beyond_plan_line().filter(|_| lane.state.is_done())?;
+        let line = format!("{} {line}", lane.id);
+        let what = wrapped_on(self.lines, &clean(&line), self.width);
+        Some(Item { tone: Tone::Plain, what, decision: None, commands: Vec::new() })
     }
 }
 

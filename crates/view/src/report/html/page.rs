@@ -117,6 +117,7 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     each(&mut value["attempts"], &of.attempts, |value, it| add_to_job(value, it, held));
     each(&mut value["gates"], &of.gates, |value, it| add_to_job(value, it, held));
     each(&mut value["must_haves"], &lane.must_haves, |value, verdict| value["text"] = verdict.describe().into());
+    value["beyond_plan"] = json!(lane.beyond_plan_line());
     value["must_have_tally"] = tally(&lane.must_haves).into();
     value["word"] = of.summary.word.into();
     value["tone"] = word_of(of.summary.tone).into();
