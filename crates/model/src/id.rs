@@ -13,6 +13,14 @@ use serde::{Deserialize, Serialize};
 /// The longest identifier, in bytes.
 pub const MAX_ID_LENGTH: usize = 64;
 
+/// What the refs of the snapshots of a lane are named after: `P1-SL-1`. A lane that is called after the number of its
+/// phase and a plan, such as `10-01` of the phase `10-auth`, has the number of the plan only: `10-auth-01`.
+pub fn snapshot_group(phase: &str, lane: &str) -> String {
+    let number = phase.split('-').next().filter(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+    let plan = lane.split_once('-').filter(|(of, plan)| Some(*of) == number && !plan.is_empty());
+    format!("{phase}-{}", plan.map_or(lane, |(_, plan)| plan))
+}
+
 /// Why a string is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -152,6 +160,21 @@ impl CommitId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn snapshots_of_a_gsd_plan_have_its_own_number() {
+        let cases = [
+            ("P1", "SL-1", "P1-SL-1"),
+            ("10-error-recovery", "10-01", "10-error-recovery-01"),
+            ("10", "10-01", "10-01"),
+            ("02.1-x", "02.1-03-b", "02.1-x-03-b"),
+            ("10-x", "1-01", "10-x-1-01"),
+            ("10-x", "10", "10-x-10"),
+        ];
+        for (phase, lane, expected) in cases {
+            assert_eq!(snapshot_group(phase, lane), expected);
+        }
+    }
 
     #[test]
     fn safe_names_are_accepted() {

@@ -194,7 +194,7 @@ impl Executor {
     }
 
     fn snapshot_reference(&self, lane: LaneIndex, at: Timestamp) -> String {
-        git::reference_name(&self.facts.phase, self.id(lane), at, self.facts.options.checkpoint_tags)
+        git::reference_name(&self.facts.phase, self.plan.lane(lane).id.as_str(), at, self.facts.options.checkpoint_tags)
     }
 
     /// What the commit of a snapshot says. Its trailers let a resume record a snapshot that its taker did not.

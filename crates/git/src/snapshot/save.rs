@@ -1,10 +1,10 @@
 //! Snapshots: a worktree's whole state in a commit of its own, made beside the agent's work without touching it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::Path;
 
-use lanewright_model::{CommitId, LaneId, PhaseId, Timestamp};
+use lanewright_model::id::snapshot_group;
+use lanewright_model::{CommitId, PhaseId, Timestamp};
 
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::durable;
@@ -33,8 +33,8 @@ pub struct Snapshot {
 }
 
 /// The name of a snapshot's ref (SPEC §4), of Lanewright's own or, with `tags`, a tag.
-pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, tags: bool) -> String {
-    format!("{}/{phase}-{lane}/{}", space(tags), at.compact())
+pub fn reference_name(phase: &PhaseId, lane: &str, at: Timestamp, tags: bool) -> String {
+    format!("{}/{}/{}", space(tags), snapshot_group(phase.as_str(), lane), at.compact())
 }
 
 fn space(tags: bool) -> &'static str {
@@ -146,13 +146,13 @@ pub fn saved_under(repository: &Repository, reference: &str, message: &str) -> R
     Ok(found)
 }
 
-/// The refs of a phase's snapshots, each with its lane. No commit is looked at: it may be damaged.
-pub fn saved_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<(LaneId, Snapshot)>> {
+/// The refs of a phase's snapshots, each with the [`snapshot_group`] of its lane. No commit is looked at: it may be damaged.
+pub fn saved_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<(String, Snapshot)>> {
     let space = space(tags);
     let named = |(reference, commit): (String, CommitId)| {
-        let (lane, at) = reference.strip_prefix(&format!("{space}/{phase}-"))?.split_once('/')?;
-        let lane = LaneId::new(lane).ok().filter(|_| is_compact_time(at))?;
-        Some((lane, Snapshot { commit, reference }))
+        let (group, at) = reference.strip_prefix(&format!("{space}/"))?.split_once('/')?;
+        let group = Some(group.to_owned()).filter(|_| is_compact_time(at))?;
+        Some((group, Snapshot { commit, reference }))
     };
     let references = repository.references(&format!("{space}/{phase}-*/*"))?;
     Ok(references.into_iter().filter_map(named).collect())

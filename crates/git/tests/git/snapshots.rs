@@ -221,9 +221,9 @@ pinned_tests! {
 fn reference_name_is_valid_for_git() {
     let (phase, lane) = (PhaseId::new("P1").unwrap(), LaneId::new("SL-1").unwrap());
     let at = Timestamp::from_unix_millis(1_769_860_800_000);
-    let ours = reference_name(&phase, &lane, at, false);
+    let ours = reference_name(&phase, lane.as_str(), at, false);
     assert_eq!(ours, "refs/lanewright/checkpoint/P1-SL-1/20260131T120000.000Z");
-    assert_eq!(reference_name(&phase, &lane, at, true), "refs/tags/checkpoint/P1-SL-1/20260131T120000.000Z");
+    assert_eq!(reference_name(&phase, lane.as_str(), at, true), "refs/tags/checkpoint/P1-SL-1/20260131T120000.000Z");
     assert!(git_output(Path::new("/"), &["check-ref-format", &ours]).status.success());
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use lanewright_git::{self as git, GitError, Pool, Repository};
+use lanewright_model::id::snapshot_group;
 use lanewright_model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use lanewright_programs::process;
 
@@ -124,7 +125,7 @@ fn stray_references(
     let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut named: BTreeSet<&str> = BTreeSet::new();
     let mut know = |phase: &PhaseId, lane: &str| {
-        known.entry(format!("{phase}-{lane}")).or_default().insert(lane.to_owned());
+        known.entry(snapshot_group(phase.as_str(), lane)).or_default().insert(lane.to_owned());
     };
     for run in runs {
         if let Some(Ok(plan)) = &run.plan.pinned {

@@ -7,6 +7,7 @@ use lanewright_files::FileError;
 use lanewright_files::directory::entries;
 use lanewright_git::{self as git, GitError};
 use lanewright_model::event::Event;
+use lanewright_model::id::snapshot_group;
 use lanewright_model::{CheckpointRecord, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
 
@@ -73,7 +74,9 @@ pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, own: &[&CheckpointRecord
                 traces.branches.extend(scope.repository.references(&prefix)?);
             }
             for space in ["refs/lanewright/checkpoint", "refs/tags/checkpoint"] {
-                traces.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
+                traces
+                    .snapshots
+                    .extend(scope.repository.references(&format!("{space}/{}", snapshot_group(phase, lane)))?);
             }
         }
         // Lane A-B of phase P1 has the names of lane B of phase P1-A.

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use lanewright_model::event::{Event, Record};
+use lanewright_model::id::snapshot_group;
 use lanewright_model::{LaneId, PhaseId};
 
 use crate::state_sync::error::{Result, StateSyncError};
@@ -74,7 +75,8 @@ impl ReceivedState {
 
 /// How the refs of snapshots of a lane begin.
 fn snapshot_spaces(phase: &PhaseId, lane: &LaneId) -> [String; 2] {
-    ["refs/lanewright/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{phase}-{lane}/"))
+    let group = snapshot_group(phase.as_str(), lane.as_str());
+    ["refs/lanewright/checkpoint", "refs/tags/checkpoint"].map(|space| format!("{space}/{group}/"))
 }
 
 #[cfg(test)]
