@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use lanewright_files::timing::TARGET;
 use lanewright_git::{Pool, Repository};
-use lanewright_model::event::{Event, Record, RunStarted};
+use lanewright_model::event::{Event, Record, RunStarted, SPECIALIST_ERRORS};
 use lanewright_model::{AgentName, CheckpointStatus, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
 use lanewright_store::error_log::{self, ErrorEntry, ErrorType};
 use lanewright_store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
@@ -55,12 +55,19 @@ impl ProjectionWriter {
     ) -> Result<Self, ProjectionError> {
         let directory = state.run(&run.run_id);
         let files = RunFiles::new(directory.log(), state.checkpoints(), repository.main_worktree().to_owned());
-        Self::begin(files, directory.errors(), remover(pool, &run.run_id), plan, history)
+        let planning = run.planning(repository.main_worktree()).filter(|_| run.options.placed_by.is_none());
+        let mut errors = vec![directory.errors()];
+        if let Some(planning) = planning {
+            let path = planning.join(SPECIALIST_ERRORS);
+            repository.ensure_excluded(&[&format!("/{}", path.display())]).map_err(behind)?;
+            errors.push(repository.main_worktree().join(path));
+        }
+        Self::begin(files, errors, remover(pool, &run.run_id), plan, history)
     }
 
     fn begin(
         files: RunFiles,
-        errors: PathBuf,
+        errors: Vec<PathBuf>,
         remove_lane: RemoveLane,
         plan: &Arc<Plan>,
         history: Arc<Vec<Record>>,
@@ -282,7 +289,7 @@ fn details(failure: &Failure) -> String {
 
 struct Disk {
     checkpoints: PathBuf,
-    errors: PathBuf,
+    errors: Vec<PathBuf>,
     remove_lane: RemoveLane,
     /// Why something is still behind: the first reason of the last write.
     fault: Option<ProjectionError>,
@@ -354,9 +361,9 @@ fn write_checkpoints(path: &Path, pending: &mut Pending) -> Result<usize, Projec
     Ok(bytes)
 }
 
-fn write_errors(path: &Path, entries: &mut Vec<ErrorEntry>) -> Result<(), ProjectionError> {
+fn write_errors(paths: &[PathBuf], entries: &mut Vec<ErrorEntry>) -> Result<(), ProjectionError> {
     if !entries.is_empty() {
-        error_log::complete(path, entries).map_err(behind)?;
+        paths.iter().try_for_each(|path| error_log::complete(path, entries)).map_err(behind)?;
         entries.clear();
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `log-error`: records errors of scripts and agents (SPEC §10; seed 002).
 
+use lanewright_model::event::{PLANNING, SPECIALIST_ERRORS};
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_plan::settings::Layer;
 use lanewright_programs::process;
@@ -42,6 +43,11 @@ pub(crate) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus>
         details: redactor.redact(&arguments.details).into_owned(),
     };
     append(&path, std::slice::from_ref(&entry))?;
+    let planning = repository.main_worktree().join(PLANNING);
+    if planning.is_dir() {
+        repository.ensure_excluded(&[&format!("/{PLANNING}/{SPECIALIST_ERRORS}")])?;
+        append(&planning.join(SPECIALIST_ERRORS), std::slice::from_ref(&entry))?;
+    }
     let json = json!({"path": path, "entry": entry});
     context.printer.print(format_args!("Recorded in {}\n", path.display()), &json)
 }

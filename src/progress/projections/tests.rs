@@ -41,7 +41,8 @@ impl Scene {
             repository: self.root.path().to_owned(),
         };
         let plan = Arc::new(plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]));
-        ProjectionWriter::begin(files, self.path("errors.jsonl"), remove, &plan, Arc::new(history.to_vec())).unwrap()
+        ProjectionWriter::begin(files, vec![self.path("errors.jsonl")], remove, &plan, Arc::new(history.to_vec()))
+            .unwrap()
     }
 
     /// Lane, stage and status of what `checkpoints.json` holds.

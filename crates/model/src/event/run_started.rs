@@ -1,6 +1,6 @@
 //! What a run began with, and who works on it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,20 @@ pub struct RunStarted {
     pub options: RunOptions,
 }
 
+/// The directory in which GSD keeps plans.
+pub const PLANNING: &str = ".planning";
+
+/// The log of errors that GSD reads there.
+pub const SPECIALIST_ERRORS: &str = "specialist-errors.jsonl";
+
 impl RunStarted {
+    /// The directory of GSD that the plan is in, relative to the main worktree `main`; `None`: it is in no such one.
+    pub fn planning(&self, main: &Path) -> Option<PathBuf> {
+        let plan = self.plan_path.strip_prefix(main).ok()?;
+        let planning = plan.ancestors().find(|path| path.ends_with(PLANNING))?;
+        (self.options.plan_format == Some(PlanFormat::Gsd)).then(|| planning.to_owned())
+    }
+
     /// The branch of a lane, without `refs/heads/`: `lane/<phase>/<lane>`, with the run's suffix if it has one.
     pub fn lane_branch(&self, lane: &LaneId) -> String {
         format!("lane/{}/{lane}{}", self.phase, self.options.branch_suffix)
