@@ -233,3 +233,77 @@ fn g15_reviewers_get_the_criteria_of_the_plan() {
         assert!(section.contains(part), "{part} is not in {section}");
     }
 }
+
+#[test]
+fn g16_a_plan_without_its_summary_gets_one() {
+    let env = TestEnv::new();
+    let summary = ".planning/phases/03-pay/03-01-SUMMARY.md";
+    let output = format!("<output>\nAfter completion, create `{summary}`\n</output>\n");
+    gsd_plan_with(&env, "", &output, "");
+    env.lanewright(&PHASE).exits(0).says(&[&format!("the agent left no summary; Lanewright adds {summary}")]);
+    let text = env.file_at("main", summary);
+    for part in ["# Plan 03-01: Pay", "- Write", "- pay.txt", "run r1"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(env.holds("main", "pay.txt"));
+
+    let env = TestEnv::new();
+    gsd_plan_with(&env, "", &output, &format!("echo own > {summary}"));
+    env.lanewright(&PHASE).exits(0);
+    assert_eq!(env.file_at("main", summary), "own");
+}
+
+#[test]
+fn g20_errors_are_appended_below_planning() {
+    let env = TestEnv::new();
+    gsd_plan_with(&env, "", "", "[ $LANEWRIGHT_ATTEMPT != 1 ] || exit 7");
+    env.lanewright(&PHASE).exits(0);
+    let lines = env.read("repo/.planning/specialist-errors.jsonl");
+    let error: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&error["lane"], &error["task"]), (&Value::from("03-01"), &Value::from("1")));
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert_eq!(env.git(&["status", "--porcelain"]), "", "it is shown as a change");
+
+    let flags =
+        ["--phase", "P", "--plan", "1", "--task", "1", "--specialist", "x", "--error-type", "crash", "--details", "d"];
+    env.lanewright(&[&["log-error"], &flags[..]].concat()).exits(0);
+    assert_eq!(env.read("repo/.planning/specialist-errors.jsonl").lines().count(), 2);
+}
+
+#[test]
+fn g22_a_checkpoint_tag_has_the_number_of_the_plan() {
+    let env = TestEnv::new();
+    gsd_plan_with(&env, "", "", "exit 7");
+    let settings = "runner = 'agent'\ncheckpoint_tags = true\nretries = 0\n[runners.agent]\ncommand = 'agent.sh'\n";
+    env.write("repo/lanewright.toml", settings);
+    env.commit("tags");
+    env.lanewright(&PHASE).exits(1);
+    let tags = env.git(&["tag", "--list"]);
+    assert!(tags.starts_with("checkpoint/03-pay-01/20"), "{tags}");
+}
+
+#[test]
+fn g29_the_start_of_an_attempt_is_a_checkpoint() {
+    let env = TestEnv::new();
+    gsd_plan(&env, "");
+    let base = env.main();
+    env.lanewright(&PHASE).exits(0);
+    let listed = env.lanewright(&["checkpoints", "list", RUN]).exits(0).stdout;
+    assert!(listed.contains("Starts of attempts\n") && listed.contains(&base[..10]), "{listed}");
+    let json = env.lanewright(&["checkpoints", "list", RUN, "--format", "json"]).exits(0).json();
+    let start = &json["starts"][0];
+    assert_eq!((&start["lane"], &start["attempt"], &start["commit"]), (&"03-01".into(), &1.into(), &base.into()));
+}
+
+#[test]
+fn g35_errors_are_added_to_the_state_where_it_is_kept() {
+    let env = TestEnv::new();
+    gsd_plan_with(&env, "", "", "[ $LANEWRIGHT_ATTEMPT != 1 ] || exit 7");
+    let settings = "runner = 'agent'\ngsd.tracking = true\n[runners.agent]\ncommand = 'agent.sh'\n";
+    env.write("repo/lanewright.toml", settings);
+    env.write("repo/.planning/STATE.md", "# State\n");
+    env.commit("tracking");
+    env.lanewright(&PHASE).exits(0);
+    let state = env.file_at("main", ".planning/STATE.md");
+    assert!(state.contains("## Errors\n\n- 20") && state.contains(": plan 03-01, task 1 (agent): "), "{state}");
+}

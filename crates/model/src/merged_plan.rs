@@ -23,6 +23,15 @@ pub struct MergedPlan<'a> {
     pub date: &'a str,
     /// The run and the lane's head, for a summary.
     pub source: (&'a RunId, &'a CommitId),
+    /// The prompt of its last task.
+    pub prompt: &'a str,
+    /// The names of its tasks, and the files that its lane changed, for a summary.
+    pub tasks: &'a [String],
+    pub changed: &'a [String],
+    /// What failed in its lane, a line each: `task 1 (agent): message`.
+    pub errors: &'a [String],
+    /// Whether `ROADMAP.md` and `STATE.md` are kept up to date.
+    pub tracking: bool,
     /// `ROADMAP.md` and `STATE.md` as the integration branch has them.
     pub texts: [Option<&'a str>; 2],
 }

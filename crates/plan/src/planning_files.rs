@@ -37,16 +37,60 @@ pub fn planning_files(merged: &MergedPlan<'_>) -> PlanningFiles {
         date: merged.date,
     };
     let [roadmap, state] = merged.texts;
-    let texts = [roadmap.map(|text| done.in_roadmap(text)), state.map(|text| done.in_state(text))];
-    let is_missing = merged.directory.is_some() && !has_summary;
+    let state = state.map(|text| with_errors(done.in_state(text), &plan, merged));
+    let texts = [roadmap.map(|text| done.in_roadmap(text)), state];
+    let is_asked = merged.tracking || own.is_some() && asks_for_summary(merged.prompt);
+    let is_missing = merged.directory.is_some() && !has_summary && is_asked;
     PlanningFiles { texts, summary: is_missing.then(|| (summary(&plan), summary_text(&plan, merged))) }
 }
 
-fn summary_text(plan: &str, MergedPlan { name, date, source: (run, head), .. }: &MergedPlan<'_>) -> String {
+/// The state with what failed in the lane, below its heading `Errors`, which is added at the end where there is none.
+fn with_errors(state: String, plan: &str, merged: &MergedPlan<'_>) -> String {
+    let line = |error: &String| format!("- {}: plan {plan}, {error}", merged.date);
+    let lines: Vec<String> = merged.errors.iter().map(line).filter(|line| !state.contains(line.as_str())).collect();
+    if lines.is_empty() {
+        return state;
+    }
+    let added = lines.join("\n") + "\n";
+    let is_heading = |line: &str| line.starts_with('#') && line.trim_matches(['#', ' ']).eq_ignore_ascii_case("errors");
+    let mut at = 0;
+    for line in state.split_inclusive('\n') {
+        at += line.len();
+        if is_heading(line.trim_end()) {
+            let (before, after) = state.split_at(at);
+            let gap = if before.ends_with('\n') { "" } else { "\n" };
+            return format!("{before}{gap}{added}{}", after.strip_prefix('\n').unwrap_or(after));
+        }
+    }
+    format!("{}\n\n## Errors\n\n{added}", state.trim_end())
+}
+
+/// Whether the section about the output of a plan, in the prompt of its last task, speaks of a SUMMARY.
+fn asks_for_summary(prompt: &str) -> bool {
+    let output = prompt.lines().skip_while(|line| *line != "## Output").skip(1);
+    output.take_while(|line| !line.starts_with("## ")).any(|line| line.contains("SUMMARY"))
+}
+
+/// How many files a summary names.
+const NAMED: usize = 100;
+
+fn summary_text(plan: &str, merged: &MergedPlan<'_>) -> String {
+    let MergedPlan { name, date, source: (run, head), .. } = merged;
     let name = name.map(|name| format!(": {name}")).unwrap_or_default();
-    format!(
+    let mut text = format!(
         "# Plan {plan}{name}\n\nDone on {date}. The agent left no summary of its own; Lanewright merged its work ({head}) in run {run}.\n"
-    )
+    );
+    let mut list = |heading: &str, items: &[String]| {
+        let shown: String = items.iter().take(NAMED).map(|item| format!("- {item}\n")).collect();
+        let more = items.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!("- and {more} more\n") } else { String::new() };
+        if !items.is_empty() {
+            text.push_str(&format!("\n## {heading}\n\n{shown}{more}"));
+        }
+    };
+    list("Tasks", merged.tasks);
+    list("Files changed", merged.changed);
+    text
 }
 
 /// A plan of a phase that was just done.
@@ -152,10 +196,70 @@ fn lines(text: &str, change: impl Fn(&str) -> Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+    use std::path::Path;
+
+    use lanewright_model::{CommitId, RunId};
+
     use super::*;
 
     fn done(done: usize) -> DonePlan<'static> {
         DonePlan { plan: "01-02", phase: Some("01"), count: Some((done, 2)), date: "2026-01-31" }
+    }
+
+    fn merged<'a>(errors: &'a [String], texts: [Option<&'a str>; 2], run: &'a (RunId, CommitId)) -> MergedPlan<'a> {
+        MergedPlan {
+            lane: "01-02",
+            name: Some("Base"),
+            phase: "01-base",
+            lanes: &[],
+            directory: Some(Path::new(".planning/phases/01-base")),
+            file: None,
+            names: [&[], &[]],
+            date: "2026-01-31",
+            source: (&run.0, &run.1),
+            prompt: "",
+            tasks: &[],
+            changed: &[],
+            errors,
+            tracking: true,
+            texts,
+        }
+    }
+
+    #[test]
+    fn errors_of_a_lane_are_added_to_the_state_once() {
+        let run = (RunId::new("r1").unwrap(), "a".repeat(40).parse().unwrap());
+        let errors = ["task 1 (agent): exit code 1".to_owned()];
+        let state = |text: &str| planning_files(&merged(&errors, [None, Some(text)], &run)).texts[1].clone().unwrap();
+        let line = "- 2026-01-31: plan 01-02, task 1 (agent): exit code 1\n";
+        assert_eq!(state("# State\n"), format!("# State\n\n## Errors\n\n{line}"));
+        let below = state("### Errors\n- old\n\n## Next\n");
+        assert_eq!(below, format!("### Errors\n{line}- old\n\n## Next\n"));
+        assert_eq!(state(&below), below);
+    }
+
+    #[test]
+    fn a_summary_is_added_where_the_plan_asks_for_one() {
+        let run = (RunId::new("r1").unwrap(), "a".repeat(40).parse().unwrap());
+        let names = ["01-02-PLAN.md".to_owned()];
+        let (tasks, changed) = (["Write it".to_owned()], ["a.txt".to_owned()]);
+        let of = |prompt, names| {
+            let plan = merged(&[], [None, None], &run);
+            let (tasks, changed) = (&tasks[..], &changed[..]);
+            planning_files(&MergedPlan { prompt, names, tasks, changed, tracking: false, ..plan }).summary
+        };
+        let asks = "Do it.\n\n## Output\n\nAfter completion, create `01-02-SUMMARY.md`\n";
+        let (name, text) = of(asks, [&names, &names]).expect("a summary");
+        assert_eq!(name, "01-02-SUMMARY.md");
+        for part in ["# Plan 01-02: Base", "## Tasks\n\n- Write it\n", "## Files changed\n\n- a.txt\n"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(of("@01-01-SUMMARY.md\n\n## Output\n\nA report.\n", [&names, &names]), None, "none is asked for");
+        assert_eq!(of(asks, [&[], &[]]), None, "the plan is not committed");
+        let done = ["01-02-PLAN.md".to_owned(), "01-02-SUMMARY.md".to_owned()];
+        assert_eq!(of(asks, [&done, &names]), None, "the agent wrote it");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use lanewright_model::event::Event;
 use lanewright_model::{CommitId, LaneIndex, Round};
 use lanewright_schedule::RunState;
 
+use super::tracking::errors_of;
 use super::{Executor, ExecutorError, Prepared, Result, lane_head};
 
 impl Executor {
@@ -20,7 +21,7 @@ impl Executor {
             return Ok(commit.clone());
         }
         let (id, onto) = (self.id(lane), self.integration()?);
-        let reserved = self.reserved(lane, (&onto, head))?;
+        let reserved = self.reserved(lane, None, &[], (&onto, head))?;
         match git::merge(&self.repository, &onto, head, &format!("Merge lane {id}"), &self.trailers(&id), &reserved)? {
             Merge::Done(merge) => Ok(merge),
             Merge::AlreadyIn | Merge::Conflict(_) => Ok(onto),
@@ -83,6 +84,7 @@ impl Executor {
         let (context, worktree) = (self.lane_context(lane, state), state.lane(lane).worktree().cloned());
         let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         let accepted = state.lane(lane).accepted().to_vec();
+        let errors = errors_of(state, lane);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
@@ -90,7 +92,7 @@ impl Executor {
             }
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-            let reserved = executor.reserved(lane, (&onto, &head))?;
+            let reserved = executor.reserved(lane, Some(&base), &errors, (&onto, &head))?;
             let squash_message = executor.squash_message(lane, [&base, &head])?;
             let integration = Integration {
                 style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
@@ -125,6 +127,7 @@ impl Executor {
                 executor.pool.open(&executor.holder(lane, None), &want)?;
             }
             events.extend(executor.left_out(lane, (&base, &head), &reserved)?);
+            events.extend(executor.added_summary(lane, &reserved));
             events.push(Event::MergeStaged { lane: id, onto, commit, moved });
             Ok(events)
         }))

@@ -3,24 +3,31 @@
 use std::path::{Path, PathBuf};
 
 use lanewright_git::Reserved;
-use lanewright_model::event::Event;
+use lanewright_model::event::{Event, PLANNING};
+use lanewright_model::text::headline;
 use lanewright_model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
+use lanewright_schedule::RunState;
 
 use super::{Executor, Result};
 
 impl Executor {
-    /// The files of which a lane has no say, with what they hold once its head is merged onto `onto`; and a summary, where
-    /// the lane wrote none.
-    pub(super) fn reserved(&self, lane: LaneIndex, (onto, head): (&CommitId, &CommitId)) -> Result<Vec<Reserved>> {
+    /// The files of which a lane has no say, with what they hold once its head, which began at `base`, is merged onto
+    /// `onto`; and a summary, where the lane wrote none and its plan asks for one or GSD's files are kept up to date.
+    pub(super) fn reserved(
+        &self,
+        lane: LaneIndex,
+        base: Option<&CommitId>,
+        errors: &[String],
+        (onto, head): (&CommitId, &CommitId),
+    ) -> Result<Vec<Reserved>> {
         if self.facts.options.plan_format != Some(PlanFormat::Gsd) {
             return Ok(Vec::new());
         }
+        let tracking = self.facts.options.gsd_tracking;
         let paths = TRACKING.map(|name| self.planning().join(name).to_string_lossy().into_owned());
-        if !self.facts.options.gsd_tracking {
-            return Ok(paths.map(|path| Reserved { path, text: None }).into());
-        }
         let text_of = |path: &str| -> Result<Option<String>> {
-            Ok(self.repository.file_in(onto, path)?.and_then(|bytes| String::from_utf8(bytes).ok()))
+            let text = if tracking { self.repository.file_in(onto, path)? } else { None };
+            Ok(text.and_then(|bytes| String::from_utf8(bytes).ok()))
         };
         let texts = [text_of(&paths[0])?, text_of(&paths[1])?];
         let (directory, file) = self.plan_directory();
@@ -34,6 +41,9 @@ impl Executor {
         let lanes: Vec<String> =
             self.plan.lanes.iter().map(|lane| &lane.id).chain(skipped).map(ToString::to_string).collect();
         let plan = self.plan.lane(lane);
+        let tasks = || plan.agents.iter().flat_map(|agent| &agent.tasks).filter(|task| !task.kind.is_human());
+        let names_of_tasks: Vec<String> = tasks().map(|task| headline(task.title(), 200)).collect();
+        let changed = base.map(|base| self.repository.changed_paths(base, head)).transpose()?.unwrap_or_default();
         let after = (self.planning_files)(&MergedPlan {
             lane: plan.id.as_str(),
             name: plan.name.as_deref(),
@@ -44,6 +54,11 @@ impl Executor {
             names: [&of_head, &of_branch],
             date: &self.clock.now().0.format("%Y-%m-%d").to_string(),
             source: (&self.facts.run_id, head),
+            prompt: tasks().last().map_or("", |task| task.prompt.as_str()),
+            tasks: &names_of_tasks,
+            changed: &changed,
+            errors,
+            tracking,
             texts: [texts[0].as_deref(), texts[1].as_deref()],
         });
         let written = |text: String| Some(text.into_bytes());
@@ -85,6 +100,12 @@ impl Executor {
         Ok(Some(self.note(lane, message)))
     }
 
+    /// A note if its merge brings a summary that the lane did not write.
+    pub(super) fn added_summary(&self, lane: LaneIndex, reserved: &[Reserved]) -> Option<Event> {
+        let path = &reserved.iter().find(|file| !self.is_tracking(&file.path))?.path;
+        Some(self.note(lane, format!("the agent left no summary; Lanewright adds {path}")))
+    }
+
     /// Whether `path` is one of GSD's tracking files, which are not merged from lanes.
     pub(super) fn is_tracking(&self, path: &str) -> bool {
         let planning = self.planning();
@@ -93,11 +114,22 @@ impl Executor {
     }
 
     fn planning(&self) -> PathBuf {
-        let plan = self.facts.plan_path.strip_prefix(self.repository.main_worktree()).unwrap_or(Path::new(""));
-        let parts: Vec<_> = plan.components().collect();
-        let at = parts.iter().position(|part| part.as_os_str() == ".planning");
-        at.map_or_else(|| PathBuf::from(".planning"), |at| parts[..=at].iter().collect())
+        self.facts.planning(self.repository.main_worktree()).unwrap_or_else(|| PathBuf::from(PLANNING))
     }
 }
+
+/// What failed in a lane, a line each.
+pub(super) fn errors_of(state: &RunState, lane: LaneIndex) -> Vec<String> {
+    let workers = state.plan().lane(lane).agents.iter().zip(state.lane(lane).agents());
+    let all = workers.flat_map(|(agent, worker)| worker.past.iter().map(move |past| (&agent.name, past)));
+    all.map(|(agent, past)| {
+        let task = past.task.as_ref().map(|task| format!("task {task} ")).unwrap_or_default();
+        headline(&format!("{task}({agent}): {}", past.failure.message), ERROR)
+    })
+    .collect()
+}
+
+/// The longest line about an error, in characters.
+const ERROR: usize = 300;
 
 const TRACKING: [&str; 2] = ["ROADMAP.md", "STATE.md"];
