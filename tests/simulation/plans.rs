@@ -189,6 +189,11 @@ impl Script {
         self.of(&format!("{lane} cause")) % 12 == 8
     }
 
+    /// Whether a variable that a person sets up is not set for the lane.
+    pub fn lacks_setup(&self, lane: &LaneId) -> bool {
+        self.of(&format!("{lane} setup")).is_multiple_of(16)
+    }
+
     /// Whether a person says no to the task once before saying yes.
     pub fn person_refuses(&self, lane: &LaneId, gate: &str) -> bool {
         let idle_once = self.of(&format!("{lane} cause")) % 12 == 8;

@@ -304,7 +304,9 @@ impl World {
         match action {
             Action::CheckLane(lane) => {
                 let base = self.base(*lane, state);
-                vec![Event::LaneBased { lane: self.id(*lane), base, port: 1, missing: vec![] }]
+                let lane = self.id(*lane);
+                let missing = if self.script.lacks_setup(&lane) { vec!["API_KEY".to_owned()] } else { vec![] };
+                vec![Event::LaneBased { lane, base, port: 1, missing }]
             }
             Action::OpenWorktree { lane, agent } => self.open_worktree(*lane, *agent, state),
             Action::CommitWork(lane, agent) => self.commit_work(*lane, *agent, state),

@@ -20,6 +20,19 @@ pub struct UserSetup {
     pub dashboard_config: Vec<SetupStep>,
 }
 
+impl UserSetup {
+    /// Changes every free text with `change`; the names of variables stay as they are.
+    pub fn change_texts(&mut self, change: &mut dyn FnMut(&mut String)) {
+        change(&mut self.service);
+        self.why.iter_mut().for_each(&mut *change);
+        self.env_vars.iter_mut().filter_map(|variable| variable.source.as_mut()).for_each(&mut *change);
+        for step in &mut self.dashboard_config {
+            change(&mut step.task);
+            step.location.iter_mut().for_each(&mut *change);
+        }
+    }
+}
+
 /// An environment variable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,5 @@
-//! An approval is asked for again when an agent has worked since on what was approved.
+//! An approval is asked for again when an agent has worked since on what was approved, and a setup is approved before any
+//! job of its lane.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +8,35 @@ use lanewright_model::{Approval, HumanGate, JobId, JobRole, Lane, LaneId, Plan, 
 
 /// The gates of each lane that need an approval before it is merged.
 #[derive(Default)]
-pub struct Approvals(BTreeMap<LaneId, BTreeSet<HumanGate>>);
+pub struct Approvals {
+    open: BTreeMap<LaneId, BTreeSet<HumanGate>>,
+    /// Lanes that miss what a person sets up, each with whether that was approved.
+    setups: BTreeMap<LaneId, bool>,
+}
 
 impl Approvals {
     pub fn see(&mut self, plan: &Plan, event: &Event) -> Option<String> {
         match event {
             Event::JobPlanned { job } => {
                 let lane = job.lane.clone()?;
+                if self.setups.get(&lane) == Some(&false) {
+                    return Some(format!("{job} is planned before the setup of its lane was approved"));
+                }
                 let gates = gates_after(plan.lane(plan.find(&lane)?), job);
-                self.0.entry(lane).or_default().extend(gates);
+                self.open.entry(lane).or_default().extend(gates);
+            }
+            Event::LaneBased { lane, missing, .. } if !missing.is_empty() => {
+                self.setups.entry(lane.clone()).or_default();
+            }
+            Event::LaneRolledBack { lane, .. } => drop(self.setups.remove(lane)),
+            Event::GateAnswered { lane, gate: HumanGate::Approval(Approval::Setup), approved, .. } => {
+                self.setups.insert(lane.clone(), *approved);
             }
             Event::GateAnswered { lane, gate, approved: true, .. } => {
-                self.0.entry(lane.clone()).or_default().remove(gate);
+                self.open.entry(lane.clone()).or_default().remove(gate);
             }
             Event::LaneMerged { lane, .. } => {
-                let gate = self.0.get(lane)?.first()?;
+                let gate = self.open.get(lane)?.first()?;
                 return Some(format!("{lane} was merged and nobody looked at it: {gate}"));
             }
             _ => {}

@@ -200,6 +200,8 @@ impl RunState {
             self.final_worktree = None;
         }
         let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
+        // Where a lane runs by itself, the run that placed it has asked.
+        let checks_setups = !self.is_lane_run();
         for index in self.plan.indices() {
             let plan = self.plan.lane(index);
             let lane = &mut self.lanes[index.at()];
@@ -209,6 +211,9 @@ impl RunState {
                     lane.revive_differently(has_checkpoint_gate, at);
                 } else {
                     lane.revive(has_checkpoint_gate, is_retried, at);
+                }
+                if checks_setups {
+                    lane.check_setup_again();
                 }
             } else {
                 lane.set_aside(plan, crashed);

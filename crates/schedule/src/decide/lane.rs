@@ -43,6 +43,9 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     if !is_set_up(deciding, lane) {
         return;
     }
+    if let Some(said) = lane_state.approvals.rejection(&Approval::Setup.into()) {
+        return deciding.block(lane, format!("a person rejected the setup: {said}"));
+    }
     let may_leave = lane_state.checkpoints.contains(&Stage::BeforeLaneStart);
     if let Some(executor) = executor.filter(|_| may_leave) {
         return offer(deciding, lane, executor);
@@ -95,9 +98,6 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
     if !lane_state.checkpoints.contains(&Stage::BeforeLaneStart) {
         let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
         return reach(deciding, lane, Checkpoint { head_sha: lane_state.base().cloned(), ..checkpoint });
-    }
-    if let Some(said) = lane_state.approvals.rejection(&Approval::Setup.into()) {
-        return deciding.block(lane, format!("a person rejected the setup: {said}"));
     }
     if lane_state.worktree().is_none() {
         return deciding.want(Action::OpenWorktree { lane, agent: None });

@@ -139,6 +139,7 @@ impl LaneFacts {
         if self.ending.take().is_some() {
             self.finished = None;
             self.asking.append(&mut self.refused);
+            self.rejected.retain(|&gate| gate != Approval::Setup);
         }
     }
 

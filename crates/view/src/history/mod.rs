@@ -66,6 +66,7 @@ impl RunHistory {
         for lane in &mut self.lanes {
             lane.name.iter_mut().for_each(|name| redactor.clean(name));
             lane.human_tasks.iter_mut().for_each(|(_, question)| redactor.clean(question));
+            lane.user_setup.iter_mut().for_each(|service| service.change_texts(&mut |text| redactor.clean(text)));
         }
         self
     }

@@ -181,11 +181,6 @@ impl LaneState {
         self.proposal.out = None;
         self.clock.restart(at);
         self.work.setup.retry();
-        // The environment may have the variables now.
-        if self.stage == LaneStage::Classified && self.work.worktree.is_none() && !self.work.missing.is_empty() {
-            self.work.base = None;
-            self.checkpoints.remove(&Stage::BeforeLaneStart);
-        }
         self.validation.retry();
         // A lane that stood in the queue when it ended reaches its last checkpoint again.
         if self.merged().is_none() {
@@ -199,6 +194,15 @@ impl LaneState {
         let failed = self.attempts.failed_in_task();
         self.revive(has_checkpoint_gate, true, at);
         self.attempts.roll_back(&failed);
+    }
+
+    /// The environment may have the variables of its setup now; whether it waits for them is decided again.
+    pub(crate) fn check_setup_again(&mut self) {
+        let has_begun = self.work.worktree.is_some() || self.is_elsewhere();
+        if self.stage == LaneStage::Classified && !has_begun && !self.work.missing.is_empty() {
+            self.work.base = None;
+            self.checkpoints.remove(&Stage::BeforeLaneStart);
+        }
     }
 
     /// It stays as it is while others continue: what has not ended and does not wait for the user counts as stopped.

@@ -65,7 +65,9 @@ fn words_for(state: &str, standing: &str) -> (u8, Vec<&'static str>) {
         _ => vec![word],
     };
     match state {
-        "waiting for approval (plan)" | "waiting for approval (changes)" => (0, vec!["needs approval"]),
+        "waiting for approval (setup)" | "waiting for approval (plan)" | "waiting for approval (changes)" => {
+            (0, vec!["needs approval"])
+        }
         "waiting for a person" => (0, vec!["needs you"]),
         "failed" => (1, vec!["failed"]),
         "blocked" => (2, vec!["blocked"]),
