@@ -128,7 +128,7 @@ fn a_run_that_is_done_says_where_its_work_is() {
     let lanes: [(&str, &[&str], &[Approval]); 1] = [("SL-1", &[], &[])];
     let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').finished(RunOutcome::Done, 0);
     insta::assert_snapshot!(ended(&lanes, &story, 80), @"
-    P1 Billing done · 1 merged
+    P1 Billing done, 1 lane without a gate · 1 merged
     18s elapsed
     1 lane merged into main at dddddddddd.
     ");
