@@ -197,9 +197,9 @@ fn any_report() -> impl Strategy<Value = Option<AgentReport>> {
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
-    (select(Demand::ALL), any_text(), option::of(any::<bool>()), any_texts(), any_texts(), any::<bool>()).prop_map(
-        |(kind, about, holds, asked, why, missing)| {
-            let missing = missing && holds == Some(false) && kind == Demand::Artifact;
+    (select(Demand::ALL), any_text(), option::of(any::<bool>()), any_texts(), any_texts()).prop_map(
+        |(kind, about, holds, asked, why)| {
+            let missing = holds == Some(false) && kind == Demand::Artifact;
             Verdict { kind, about, asked, holds, missing, why }
         },
     )

@@ -269,7 +269,7 @@ mod tests {
             fail_fast: true,
             bisect_merges: false,
             gsd_tracking: false,
-            must_haves: MustHavesRule::Report,
+            must_haves: MustHavesRule::Paths,
             lanes: vec![LaneId::new("a").unwrap(), LaneId::new("b").unwrap()],
             done: Vec::new(),
             worktree_root: "/r/w".into(),

@@ -19,6 +19,7 @@ const NEVER: &[&str] = &[
     "NextStep.commands[]: empty",
     // It is absent then.
     "AgentReport.own: false",
+    "Verdict.missing: false",
     // Otherwise the lane waits for a place, or for no answer.
     "WaitingFor.lanes.lanes: empty",
     "WaitingFor.person.person: empty",
