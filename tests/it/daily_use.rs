@@ -53,7 +53,7 @@ fn why_and_log_are_status_and_logs() {
 }
 
 #[test]
-fn work_of_an_attempt_that_changed_nothing_is_not_saved() {
+fn unchanged_work_of_an_attempt_is_not_reported() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'exit 1'\n\
