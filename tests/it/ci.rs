@@ -32,7 +32,7 @@ fn commands(text: &str) -> Vec<&str> {
 
 const TOLD: [&str; 3] = [
     "::error file=src/lib.rs,line=3,col=5,title=B%3A gate::mismatched types",
-    "::warning title=A%3A must-have::artifact b.txt: missing file",
+    "::warning title=A%3A must-have::artifact a.txt: `b` not found in it",
     "::warning title=C%3A blocked::it depends on B, which failed",
 ];
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{RUN, Running, STATE, TestEnv, all_files, wait_until};
+use crate::support::{CHECKPOINTS, RUN, Running, STATE, TestEnv, all_files, wait_until};
 
 fn taken(env: &TestEnv, reason: &str) -> Vec<Value> {
     env.events("snapshot_taken").into_iter().filter(|event| event["reason"] == reason).collect()
@@ -126,4 +126,21 @@ fn t30_hundreds_of_tool_calls_are_handled() {
     let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
     assert!(!log.contains("canary"), "the run log holds what the tools were given");
     assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
+fn t29_attempts_are_kept_across_resumes() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 1\ncommand = 'echo try $LANEWRIGHT_ATTEMPT; exit 3'\n");
+    env.execute(&[]).exits(1);
+    env.resume(&[]).exits(1);
+    let text = fs::read_to_string(env.path(&format!("repo/{CHECKPOINTS}"))).expect("the file");
+    let records: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    let failed = records.iter().find(|record| record["lane"] == "A" && record["status"] == "failed").expect("a record");
+    let context = failed["failure_context"].as_array().expect("a list");
+    let attempts: Vec<&str> = context.iter().filter_map(|line| line.as_str()?.split(':').next()).collect();
+    let attempts: Vec<&str> = attempts.into_iter().filter(|word| word.starts_with("Attempt")).collect();
+    let starts = env.events("job_started").len();
+    let expected: Vec<String> = (1..=starts).map(|number| format!("Attempt {number}")).collect();
+    assert_eq!(attempts, expected);
 }

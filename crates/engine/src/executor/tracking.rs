@@ -54,7 +54,7 @@ impl Executor {
             names: [&of_head, &of_branch],
             date: &self.clock.now().0.format("%Y-%m-%d").to_string(),
             source: (&self.facts.run_id, head),
-            prompt: tasks().last().map_or("", |task| task.prompt.as_str()),
+            prompt: tasks().next_back().map_or("", |task| task.prompt.as_str()),
             tasks: &names_of_tasks,
             changed: &changed,
             errors,

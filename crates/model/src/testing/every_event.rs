@@ -391,6 +391,7 @@ fn latest() -> Vec<Event> {
             reason: SnapshotReason::Request,
             commit: commit('f'),
             reference: REFERENCE.into(),
+            unchanged: true,
             context: Some(Box::new(GivenContext {
                 decisions: vec![Decision { text: "use the v2 API".into(), reason: "v1 ends in May".into() }],
                 blockers: vec!["the key is missing".into()],

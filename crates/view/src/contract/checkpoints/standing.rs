@@ -12,7 +12,9 @@ use super::StageRecord;
 use crate::answers::approvals::{answer_without_effect, effect_of_resume, subject_of};
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::with_ends;
-use crate::history::{Ending, JobHistory, LaneHistory, LaneState, RunHistory, StateGroup, WaitingFor, Workplace};
+use crate::history::{
+    Ending, FailureView, JobHistory, LaneHistory, LaneState, RunHistory, StateGroup, WaitingFor, Workplace,
+};
 
 /// How many lanes are named that a lane waits for.
 const NAMED: usize = 5;
@@ -23,8 +25,8 @@ pub(super) struct Standing {
     /// `None`: as the stage was reached.
     pub(super) status: Option<CheckpointStatus>,
     pub(super) notes: String,
-    /// How it failed, with the number of the failed attempt.
-    pub(super) failure: Option<(Failure, u32)>,
+    /// How it failed, and the `failure_context` of every attempt at that, across resumes.
+    pub(super) failure: Option<(Failure, Vec<String>)>,
     /// The worktree where the work is.
     pub(super) git: Option<GitState>,
 }
@@ -59,9 +61,9 @@ impl Standing {
         record.failure_context.clone_from(&reached.failure_context);
         record.command.clone_from(&reached.command);
         record.exit_code = reached.exit_code;
-        if let Some((failure, attempt)) = &self.failure {
+        if let Some((failure, attempts)) = &self.failure {
             record.retry_attempt = record.retry_attempt.map(|retry| retry.min(record.max_retries.unwrap_or(retry)));
-            record.failure_context.extend(failure.context(*attempt));
+            record.failure_context.clone_from(attempts);
             record.command = failure.command.clone().or(record.command.take());
             record.exit_code = failure.exit_code.or(record.exit_code);
         }
@@ -116,9 +118,8 @@ pub(super) fn of_lane(
             (Some(CheckpointStatus::Blocked), format!("its rollback is not finished: {finish}"))
         }
         Some(Ending::Failed(failure)) => {
-            let attempt = u32::try_from(lane.retries.len()).unwrap_or(u32::MAX).saturating_add(1);
             let (status, notes) = (Some(CheckpointStatus::Failed), failure.message.clone());
-            return Standing { status, notes, failure: Some((failure.clone(), attempt)), git };
+            return Standing { status, notes, failure: Some((failure.clone(), attempts_of(lane, failure))), git };
         }
         Some(Ending::Blocked(reason)) => (Some(CheckpointStatus::Blocked), reason.clone()),
         _ if is_interrupted && lane.state.group() == StateGroup::Working => {
@@ -136,6 +137,27 @@ pub(super) fn of_lane(
         _ => status_and_notes(history, lane, commands),
     };
     Standing { status, notes, failure: None, git }
+}
+
+/// The entries of `failure_context` for all failures of the work in which the lane failed, `last` included: each with the
+/// number of its attempt, which a resume continues.
+fn attempts_of(lane: &LaneHistory, last: &Failure) -> Vec<String> {
+    let of_last = |view: &&FailureView| {
+        lane.last_failure.as_ref().is_none_or(|last| (&view.agent, &view.task) == (&last.agent, &last.task))
+    };
+    let noted: Vec<&FailureView> = lane.failures.iter().filter(of_last).collect();
+    let mut number = 0;
+    let mut entries = Vec::new();
+    for view in noted.iter().filter(|view| !view.failure.kind.is_outage()) {
+        let attempt = view.job.as_ref().filter(|job| job.agent().is_some()).map(|job| job.number);
+        number = attempt.unwrap_or(0).max(number + 1);
+        entries.extend(view.failure.context(number));
+    }
+    // Each retry followed a failure; another one ended the lane.
+    if lane.retries.len() >= noted.len() || noted.last().is_none_or(|view| view.failure != *last) {
+        entries.extend(last.context(number + 1));
+    }
+    entries
 }
 
 fn status_and_notes(

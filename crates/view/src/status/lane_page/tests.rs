@@ -162,6 +162,7 @@ fn removed_refs_of_a_merged_lane_are_not_shown() {
         commit: commit('e'),
         reference: snapshot.to_owned(),
         unchanged: false,
+        context: None,
     };
     let merged = Story::begun().opened("SL-1", 1).then(taken).merged("SL-1", 'd');
     let cleaned = |kept: &[&str]| {
