@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use lanewright_engine::executor::{Executor, RunClock};
+use lanewright_engine::executor::{Executor, LeftOutReports, RunClock};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
-use lanewright_git::{self as git, Pool, Remote, Repository};
+use lanewright_git::{self as git, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
-use lanewright_model::ownership::RUN_LOG_DIRECTORY;
+use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY};
 use lanewright_model::{Plan, Redactor, RunId};
 use lanewright_plan::planning_files;
 use lanewright_plan::settings::{Layer, Settings};
@@ -64,6 +64,13 @@ impl RepositoryContext {
         let state = state_in(repository.main_worktree(), &settings);
         let session_id = session_id(&settings);
         let context = context.clone();
+        let take = settings.take.value.as_deref().unwrap_or_default();
+        let rules = LeftOutRules {
+            // They were compiled when they were read.
+            take: Ownership::new(take).ok().filter(|_| !take.is_empty()),
+            max_file_size: settings.max_file_size.value.map(|size| size.0),
+        };
+        let repository = repository.leaving_out(rules);
         Self { context, repository, settings, state, session_id, claimed: None }
     }
 
@@ -144,6 +151,7 @@ impl RepositoryContext {
             pull_request_text: pull_request,
             planning_files,
             clock: RunClock::set(now(), None),
+            left_out: LeftOutReports::default(),
         })
     }
 

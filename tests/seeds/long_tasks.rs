@@ -82,6 +82,143 @@ fn l19_a_rollback_takes_no_checkpoint_but_its_own() {
     assert!(reasons.iter().all(|reason| **reason == "rollback" || **reason == "stop"), "{reasons:?}");
 }
 
+/// The names in the notes about what is left out.
+fn left_out(env: &TestEnv) -> Vec<String> {
+    let notes = env.events("noted").into_iter().filter_map(|note| note["message"].as_str().map(str::to_owned));
+    notes.filter_map(|note| Some(note.strip_prefix("left out of the work: ")?.to_owned())).collect()
+}
+
+/// The snapshot of what was left in the lane's worktree.
+fn saved_at_the_end(env: &TestEnv) -> String {
+    let kept = env.events("lane_cleaned")[0]["kept"].to_string();
+    let reference = kept.split('"').flat_map(|text| text.split(": ")).find(|part| part.starts_with("refs/"));
+    reference.unwrap_or_else(|| panic!("nothing was saved: {kept}")).to_owned()
+}
+
+const JUNK: &str = "mkdir -p node_modules/p .venv .claude/checkpoints; echo x > node_modules/p/i.js; \
+                    echo home > .venv/pyvenv.cfg; echo z > .claude/checkpoints/z; echo s > .f1.swp; echo a > a.txt";
+
+#[test]
+fn l21_junk_is_left_out_and_named() {
+    let env = TestEnv::new();
+    let line = format!("{JUNK}; git add node_modules; echo x > $LANEWRIGHT_TASK.txt");
+    env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{line}'\n[[lane.task]]\n[[lane.task]]\n"));
+    env.execute(&[]).exits(0).says(&["node_modules/ (1 file)"]);
+    assert_eq!(env.files("main"), [".gitignore", "1.txt", "2.txt", "README.md", "a.txt"]);
+    let names = ".claude/checkpoints/ (1 file), .venv/ (1 file), node_modules/ (1 file), .f1.swp";
+    let globs = r#"[".claude/checkpoints", ".venv", "node_modules", ".f1.swp"]"#;
+    assert_eq!(left_out(&env), [format!("{names}; to commit them, set `take = {globs}` in lanewright.toml")]);
+    let table = env.lanewright(&["status", RUN]).exits(0).stdout;
+    assert!(table.contains("L: left out of the work: .claude/checkpoints/"), "{table}");
+    let saved = saved_at_the_end(&env);
+    assert!(env.holds(&saved, ".f1.swp") && !env.holds(&saved, "node_modules/p/i.js"), "{saved}");
+}
+
+#[test]
+fn l21_trees_alone_are_not_uncommitted_work() {
+    let env = TestEnv::new();
+    let line = "mkdir -p web/node_modules; echo x > web/node_modules/x; echo a > web/a";
+    env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{line}'\n"));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "web/a"]);
+    assert!(env.events("lane_cleaned")[0]["kept"].is_null(), "{:?}", env.events("lane_cleaned"));
+    assert_eq!(env.kept(), [""; 0]);
+}
+
+#[test]
+fn l21_agent_that_changed_only_junk_changed_nothing() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'mkdir -p node_modules; echo x > node_modules/x'\n");
+    env.execute(&[]).exits(1);
+    assert_eq!(env.events("work_committed")[0]["changed"].as_array().map(Vec::len), Some(0));
+    assert_eq!(left_out(&env).len(), 1);
+}
+
+#[test]
+fn l21_large_file_is_saved_and_not_merged() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");
+    env.commit("settings");
+    let line = "head -c 1025 /dev/zero > dump.bin; head -c 1024 /dev/zero > small.bin";
+    env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{line}'\n"));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "lanewright.toml", "small.bin"]);
+    let named = left_out(&env);
+    assert!(named[0].starts_with("dump.bin (") && named[0].contains("raise `max_file_size`"), "{named:?}");
+    assert!(env.holds(&saved_at_the_end(&env), "dump.bin"));
+}
+
+#[test]
+fn l21_file_that_a_filter_makes_small_is_taken() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");
+    env.write("repo/.gitattributes", "*.bin filter=pointer\n");
+    env.commit("settings");
+    env.git(&["config", "filter.pointer.clean", "cat > /dev/null; echo pointer"]);
+    let line = "head -c 5000 /dev/zero > dump.bin; head -c 5000 /dev/zero > dump";
+    env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{line}'\n"));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.file_at("main", "dump.bin").trim_end(), "pointer");
+    assert!(!env.holds("main", "dump"));
+}
+
+#[test]
+fn l21_tracked_trees_and_take_are_committed() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "take = ['web/node_modules', '*.swp']\n");
+    env.write("repo/node_modules/old", "");
+    env.commit("settings");
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = '''\n\
+         mkdir -p web/node_modules doc/node_modules; echo x > web/node_modules/x; echo x > doc/node_modules/x\n\
+         echo x > node_modules/new; echo s > .f1.swp\n'''\n",
+    );
+    env.execute(&[]).exits(0);
+    let files = env.files("main");
+    for taken in ["node_modules/new", "node_modules/old", "web/node_modules/x", ".f1.swp"] {
+        assert!(files.iter().any(|file| file == taken), "{taken}: {files:?}");
+    }
+    assert!(!env.holds("main", "doc/node_modules/x"));
+}
+
+#[test]
+fn l21_agent_that_commits_junk_itself_fails() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
+         mkdir -p node_modules; echo x > node_modules/x; echo a > a.txt\n\
+         [ $LANEWRIGHT_ATTEMPT != 1 ] || { git add --all; git commit -qm junk; }\n'''\n",
+    );
+    env.execute(&[]).exits(0);
+    let failures = env.events("failure_noted");
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    let failure = &failures[0]["failure"];
+    assert_eq!(
+        (failure["kind"].as_str(), failure["paths"][0].as_str()),
+        (Some("ownership"), Some("node_modules/ (1 file)"))
+    );
+    assert!(failure["message"].to_string().contains(r#"take = [\"node_modules\"]"#), "{failure}");
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt"]);
+    assert_eq!(env.git(&["log", "--format=%s", "main", "--", "node_modules"]), "");
+}
+
+#[test]
+fn l21_resume_does_not_take_junk_for_changes() {
+    for point in ["after_commit_work:1", "after_snapshot:1"] {
+        let env = TestEnv::new();
+        env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{JUNK}'\n"));
+        let plan = env.path("plan.toml");
+        let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN];
+        let killed = env.lanewright_with(&start, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
+        assert!(killed.was_killed(), "{point}: {}", killed.stderr);
+        // Programs that still run, or are started again, change them meanwhile.
+        env.write("repo.lanes/r1/L/code/node_modules/p/more.js", "");
+        env.write("repo.lanes/r1/L/code/.a.swp", "");
+        env.resume(&[]).exits(0);
+        assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt"], "{point}");
+    }
+}
+
 #[test]
 fn l27_a_failed_task_is_retried_at_most_three_times() {
     let env = TestEnv::new();

@@ -45,6 +45,7 @@ pub use query::generated_files::{
     without_generated,
 };
 pub use query::head::{Head, head_of};
+pub use query::left_out::{LeftOut, LeftOutReason, LeftOutRules};
 pub use query::show::FileChange;
 pub use query::status::{is_ignored, refuse_unreadable};
 pub use query::status::{uncommitted as uncommitted_paths, untracked_below};
@@ -60,7 +61,7 @@ pub use repo::repository::{Repository, branch_reference};
 pub use snapshot::index::present_tree;
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, changed_since, has_changes, keep, reference_name, reset_to_head, restore,
-    saved_of_phase, saved_under, snapshot, snapshot_of_all_files, snapshot_of_commit, snapshot_of_head,
+    saved_of_phase, saved_under, snapshot, snapshot_of_all_files, snapshot_of_commit, snapshot_of_head, snapshot_of_work,
 };
 pub use worktree::claim::Holder;
 pub use worktree::copy_ignored::copy_ignored;

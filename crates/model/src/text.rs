@@ -48,6 +48,9 @@ pub fn listed(names: &[String], most: usize) -> String {
     format!("{}{more}", named.join(", "))
 }
 
+/// How a note begins that names what the work of a lane leaves out.
+pub const LEFT_OUT: &str = "left out of the work: ";
+
 /// `1 lane`, `2 lanes`.
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }

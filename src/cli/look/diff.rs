@@ -109,7 +109,7 @@ fn tip(
     let options = &run.started()?.options;
     let pool = within.pool(&options.worktree_root, options.keep_caches);
     if let Some(slot) = held_slot(&pool, &run.run, (lane, agent))? {
-        return Ok(Some((git::head_of(&slot.path)?.commit, git::present_tree(&slot.path)?)));
+        return Ok(Some((git::head_of(&slot.path)?.commit, git::present_tree(&within.repository, &slot.path)?)));
     }
     let repository = &within.repository;
     let branch = if branch.is_empty() { None } else { repository.branch_commit(branch)? };

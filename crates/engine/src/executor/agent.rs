@@ -104,8 +104,10 @@ impl Executor {
         let message = match &self.plan.commit_message {
             None => work_message(plan, (name.as_str(), task.id.as_str()), &subject),
             Some(template) => {
-                let files =
-                    if template.contains("files") { git::uncommitted_paths(&worktree.path)? } else { Vec::new() };
+                let files = match template.contains("files") {
+                    true => git::uncommitted_paths(&self.repository, &worktree.path)?,
+                    false => Vec::new(),
+                };
                 self.commit_message(template, lane, (name.as_str(), attempt), (task.id.as_str(), &subject), &files)?
             }
         };
@@ -122,6 +124,12 @@ impl Executor {
             committed.head = self.repository.graft(&worktree.path, &branch, [&committed.head, recorded], &message)?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
+        let noted = self.note_left_out(lane, &committed.left_out);
+        let own = self.repository.left_out_of_commits(&worktree.path, [start, &committed.head], &changed)?;
+        if !own.is_empty() {
+            let failed = self.left_out_is_committed(lane, agent, &task.id, &own);
+            return Ok(noted.into_iter().chain([failed]).collect());
+        }
         let changed = git::without_generated(&worktree.path, &committed.head, changed)?;
         let owns = Ownership::allowed_to(plan).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
         let mut prohibited: Vec<String> =
@@ -149,6 +157,7 @@ impl Executor {
             events.push(self.note(lane, format!("state files in the worktree of {name} are not committed: {names}")));
         }
         let (agent, head) = (name.clone(), committed.head);
+        events.extend(noted);
         events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle });
         Ok(events)
     }

@@ -284,7 +284,9 @@ impl Executor {
         let message = format!("Snapshot of the final gate of {}", self.facts.run_id);
         // It was opened where the integration branch stood, wherever that went since.
         let kept_by = [kept_by, std::slice::from_ref(&worktree.head)].concat();
-        self.release(&holder, worktree, &kept_by, || self.keep_files(&worktree.path, &reference, &message))?;
+        self.release(&holder, worktree, &kept_by, || {
+            self.keep_files(&worktree.path, &reference, &message, git::snapshot)
+        })?;
         Ok(git::saved_under(&self.repository, &reference, &message)?)
     }
 }

@@ -12,6 +12,7 @@ pub mod crash;
 mod held_worktrees;
 mod job;
 mod lane;
+mod left_out;
 mod merge;
 mod must_haves;
 pub mod placements;
@@ -27,6 +28,7 @@ use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
 pub use job::{BriefFiles, Judgement};
 pub(crate) use lane::FINAL;
+pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;
 
 use std::path::{Path, PathBuf};
@@ -85,6 +87,8 @@ pub struct Executor {
     /// What the files of the project's plans hold once one of them is done.
     pub planning_files: fn(&MergedPlan<'_>) -> PlanningFiles,
     pub clock: RunClock,
+    /// What was reported as left out of the lanes' work.
+    pub left_out: LeftOutReports,
 }
 
 /// What went wrong with an action: the lane is blocked, nothing is lost.

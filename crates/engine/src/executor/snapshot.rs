@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lanewright_git::{self as git, GitError, Snapshot, SnapshotRequest};
+use lanewright_git::{self as git, GitError, Repository, Snapshot, SnapshotRequest};
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
 use lanewright_schedule::RunState;
@@ -139,7 +139,9 @@ impl Executor {
     /// The same, with words of a person's in the commit's message.
     pub fn keep_worktree_with_note(&self, target: &SnapshotTarget<'_>, path: &Path, words: &str) -> Result<Snapshot> {
         let reference = self.snapshot_reference(target.lane, target.at);
-        let kept = self.keep_files(path, &reference, &self.message(target, words));
+        // An agent continues in the worktree, which has what its work leaves out.
+        let save = if target.reason.is_routine() { git::snapshot_of_work } else { git::snapshot };
+        let kept = self.keep_files(path, &reference, &self.message(target, words), save);
         crash_point(CrashPoint::Kept);
         kept
     }
@@ -162,13 +164,19 @@ impl Executor {
         Ok(Some(git::snapshot_of_commit(&self.repository, &request)?))
     }
 
-    /// Keeps the whole state of the worktree at `path` as `reference`.
-    pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot> {
+    /// Keeps the state of the worktree at `path` as `reference`, in the way of `save`.
+    pub(super) fn keep_files(
+        &self,
+        path: &Path,
+        reference: &str,
+        message: &str,
+        save: fn(&Repository, &SnapshotRequest<'_>) -> Result<Snapshot, GitError>,
+    ) -> Result<Snapshot> {
         self.repository.refuse_foreign_worktree(path)?;
         let head = self.repository.head_at(path)?.commit;
         let request =
             SnapshotRequest { worktree: path, reference, message, head: &head, since: &self.facts.base_commit };
-        git::snapshot(&self.repository, &request).or_else(|error| self.keep_files_only(&request, &head, error))
+        save(&self.repository, &request).or_else(|error| self.keep_files_only(&request, &head, error))
     }
 
     /// Keeps a worktree whose branch cannot be read, which was `error`: from its files alone, on top of what the run

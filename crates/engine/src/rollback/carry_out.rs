@@ -134,7 +134,7 @@ impl Rollback<'_> {
         let mut heads = Vec::new();
         for slot in worktrees::held(executor, lane.lane)?.into_iter().filter(|slot| slot.provisioned) {
             let agent = slot.holder.agent;
-            if git::uncommitted_paths(&slot.path)?.is_empty() {
+            if git::uncommitted_paths(&executor.repository, &slot.path)?.is_empty() {
                 heads.push((agent, git::head_of(&slot.path)?.commit));
                 continue;
             }

@@ -305,6 +305,8 @@ pub(crate) struct IndexEntry {
     /// Whether git assumes it to be unchanged.
     pub(crate) assumed: bool,
     pub(crate) skipped: bool,
+    /// The lower half of the file's size when git last looked at it; `None`: unknown.
+    pub(crate) size: Option<u32>,
 }
 
 pub(crate) fn index_entries(file: &Path) -> Option<Vec<IndexEntry>> {
@@ -315,6 +317,7 @@ pub(crate) fn index_entries(file: &Path) -> Option<Vec<IndexEntry>> {
         conflicts: entry.flags & STAGE != 0,
         assumed: entry.flags & IndexEntryFlag::VALID.bits() != 0,
         skipped: entry.flags_extended & IndexEntryExtendedFlag::SKIP_WORKTREE.bits() != 0,
+        size: Some(entry.file_size),
     };
     Some(index.iter().map(entry).collect())
 }

@@ -13,8 +13,8 @@ use crate::fast::durable;
 use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::query::{
-    LINK, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in, unchanged_hook_files,
-    untracked,
+    LINK, LeftOut, LeftOutReason, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in,
+    unchanged_hook_files, untracked,
 };
 use crate::repo::{Repository, branch_reference, git_directory, holding_worktree};
 
@@ -36,10 +36,12 @@ pub struct Committed {
     /// Repositories within the worktree (a clone, another worktree). They are left as they are and are not committed:
     /// git would store a link to a commit that is nowhere else.
     pub embedded: Vec<String>,
+    /// New files that the repository's rules leave out, and that are not committed either.
+    pub left_out: Vec<LeftOut>,
 }
 
-/// Commits everything in a worktree, in which no other program is at work, that is neither committed nor ignored; nothing
-/// of that kind is as good.
+/// Commits everything in a worktree, in which no other program is at work, that is neither committed, nor ignored, nor left
+/// out by rules; nothing of that kind is as good.
 ///
 /// # Errors
 /// [`GitError::OperationInProgress`], also for unresolved conflicts; [`GitError::Astray`] when another branch is checked out.
@@ -53,9 +55,9 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         let before = repository.head_on(worktree, request.branch)?;
         // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
         durable::objects(repository, &before, [request.since])?;
-        let embedded = stage_everything(worktree, entries, lock)?;
+        let (embedded, left_out) = stage_everything(repository, worktree, (entries, &before), lock)?;
         let embedded = embedded.iter().map(|path| path_text(path)).collect();
-        Ok(Committed { head: commit_staged(repository, request, before)?, embedded })
+        Ok(Committed { head: commit_staged(repository, request, before)?, embedded, left_out })
     })
 }
 
@@ -84,23 +86,43 @@ pub fn commit_paths(repository: &Repository, request: &CommitRequest<'_>, paths:
     })
 }
 
-/// Stages everything but what a hook left, and returns the repositories within the worktree, which are not staged either.
-/// `before`: what the index holds.
-fn stage_everything(worktree: &Path, before: Vec<IndexEntry>, lock: &File) -> Result<Vec<Vec<u8>>> {
+/// Stages everything but what a hook left. Returns the repositories within the worktree and what the rules leave out, which
+/// are not staged either. `before`: what the index holds.
+fn stage_everything(
+    repository: &Repository,
+    worktree: &Path,
+    (before, head): (Vec<IndexEntry>, &CommitId),
+    lock: &File,
+) -> Result<(Vec<Vec<u8>>, Vec<LeftOut>)> {
     if before.iter().any(|entry| entry.conflicts) {
         return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
     }
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
     let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
+    let after = index_entries(worktree)?;
+    let since_head = || repository.staged(worktree, None, head);
+    let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], since_head, git)?;
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
-    let known: BTreeSet<Vec<u8>> = links(before).collect();
+    let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();
     // Git has staged a link to a commit that is nowhere else.
-    let new: Vec<Vec<u8>> = links(index_entries(worktree)?).filter(|path| !known.contains(path)).collect();
-    if !new.is_empty() {
-        git().input(new.join(&0)).args(["update-index", "--force-remove", "-z", "--stdin"]).run()?;
-        embedded.extend(new);
+    let new: Vec<Vec<u8>> = links(after).filter(|path| !known.contains(path)).collect();
+    let files = left_out.iter().flat_map(|it| it.files.clone());
+    unstage(git, &files.chain(new.iter().cloned()).collect::<Vec<_>>())?;
+    embedded.extend(new);
+    let is_in_tree = |path: &[u8]| {
+        let mut trees = left_out.iter().filter(|it| it.reason == LeftOutReason::Tree);
+        trees.any(|tree| path_text(path).starts_with(&tree.path))
+    };
+    embedded.retain(|path| !is_in_tree(path));
+    Ok((embedded, left_out))
+}
+
+/// Takes `paths`, which are new there, out of the index of `git`.
+pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, paths: &[Vec<u8>]) -> Result<()> {
+    if !paths.is_empty() {
+        git().input(paths.join(&0)).args(["update-index", "--force-remove", "-z", "--stdin"]).run()?;
     }
-    Ok(embedded)
+    Ok(())
 }
 
 /// Commits what is staged on top of `old`; nothing is as good. Everything that came after the request's known commit is

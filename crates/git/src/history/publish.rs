@@ -144,7 +144,7 @@ pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Resul
         let earlier = stale_checkouts::earlier_tip(repository, &worktree, branch, &tip)?;
         let base =
             earlier.map_or_else(|| stale_since_move(repository, &worktree, &tip), |it| Ok(Some(it)))?.unwrap_or(tip);
-        let changes = worktree_changes(&worktree, &base)?;
+        let changes = worktree_changes(repository, &worktree, &base)?;
         Ok(Some((worktree, changes)))
     })
 }

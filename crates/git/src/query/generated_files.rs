@@ -122,14 +122,16 @@ pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
 }
 
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
-/// none where that is not known.
-pub fn changed_by_hand(worktree: &Path) -> Result<Vec<String>> {
+/// none where that is not known. What a commit leaves out does not count.
+pub fn changed_by_hand(repository: &Repository, worktree: &Path) -> Result<Vec<String>> {
     if !git_directory(worktree)?.join(AT_THE_END).exists() {
         return Ok(Vec::new());
     }
     let known = noted(worktree, AT_THE_END)?;
     let changed = uncommitted(worktree)?.into_iter().filter(|(path, blob)| known.get(path) != Some(blob));
-    Ok(changed.map(|(path, _)| path_text(&path)).collect())
+    let changed = changed.map(|(path, _)| path).collect();
+    let changed = repository.left_out_rules.without_left_out(worktree, changed)?;
+    Ok(changed.iter().map(|path| path_text(path)).collect())
 }
 
 pub(crate) fn has_hook_files(worktree: &Path) -> Result<bool> {

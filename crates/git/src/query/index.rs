@@ -74,7 +74,8 @@ pub(crate) fn index_entries(worktree: &Path) -> Result<Vec<IndexEntry>> {
     entries_in(&git_directory(worktree)?.join("index"), &|| Git::new(worktree).reading_only())
 }
 
-fn entries_in<'a>(index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {
+/// The same in the file `index`, which `git` reads where libgit2 does not.
+pub(crate) fn entries_in<'a>(index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {
     if !index.exists() {
         return Ok(Vec::new());
     }
@@ -95,6 +96,7 @@ fn listed(line: &[u8]) -> Option<IndexEntry> {
         conflicts: facts.last() != Some(&b'0'),
         assumed: tag.is_ascii_lowercase(),
         skipped: tag.eq_ignore_ascii_case(&b'S'),
+        size: None,
     })
 }
 

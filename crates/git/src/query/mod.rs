@@ -5,6 +5,7 @@ pub(crate) mod differences;
 pub(crate) mod generated_files;
 pub(crate) mod head;
 pub(crate) mod index;
+pub(crate) mod left_out;
 pub(crate) mod operation;
 pub(crate) mod show;
 pub(crate) mod status;
@@ -16,7 +17,8 @@ pub(crate) use generated_files::{
 };
 pub(crate) use head::{Head, head_of};
 pub(crate) use index::{
-    clear_flags, clear_flags_in, copy_index, distrust_times, has_flags, has_untracked, index_entries,
+    clear_flags, clear_flags_in, copy_index, distrust_times, entries_in, has_flags, has_untracked, index_entries,
 };
+pub(crate) use left_out::{LeftOut, LeftOutReason, LeftOutRules};
 pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{differing_from_head, refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes};

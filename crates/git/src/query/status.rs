@@ -1,5 +1,6 @@
 //! What is uncommitted in a worktree.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Output;
 
@@ -11,16 +12,25 @@ use crate::fast::surely_clean::is_surely_clean;
 use crate::query::{clear_flags_in, copy_index, has_flags, has_hook_files, unchanged_hook_files};
 use crate::repo::{Repository, git_directory};
 
-/// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
-/// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
-/// read again and again.
-pub fn uncommitted(worktree: &Path) -> Result<Vec<String>> {
+/// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones, nor what a hook left
+/// there before anybody worked in it, nor trees that programs make again. Git may note in the index what it found out: files
+/// as old as the index would be read again and again.
+pub fn uncommitted(repository: &Repository, worktree: &Path) -> Result<Vec<String>> {
+    let rules = &repository.left_out_rules;
     let from_hook = unchanged_hook_files(worktree)?;
-    if from_hook.is_empty() {
-        return Ok(listed(worktree, "normal")?.iter().map(|path| path_text(path)).collect());
-    }
-    let paths = differing_from_head(worktree)?.into_iter().filter(|path| !from_hook.contains(path));
-    Ok(paths.map(|path| path_text(&path)).collect())
+    let found = listed(worktree, if from_hook.is_empty() { "normal" } else { "all" })?;
+    // What is in a directory without tracked files is not listed by itself.
+    let is_collapsed = |it: &Listed| it.untracked && it.path.ends_with(b"/");
+    let each =
+        if from_hook.is_empty() && found.iter().any(is_collapsed) { listed(worktree, "all")? } else { found.clone() };
+    let untracked = each.into_iter().filter(|it| it.untracked).map(|it| it.path).collect();
+    let work: BTreeSet<Vec<u8>> = rules.without_trees(worktree, untracked)?.into_iter().collect();
+    let has_work = |it: &Listed| match is_collapsed(it) {
+        true => work.range(it.path.clone()..).next().is_some_and(|path| path.starts_with(&it.path)),
+        false => !it.untracked || work.contains(&it.path),
+    };
+    let paths = found.into_iter().filter(|it| has_work(it) && !from_hook.contains(&it.path));
+    Ok(paths.map(|it| path_text(&it.path)).collect())
 }
 
 /// Whether git ignores a file at `path` of `worktree`, which need not exist.
@@ -29,12 +39,19 @@ pub fn is_ignored(worktree: &Path, path: &str) -> Result<bool> {
     Ok(git.args(["check-ignore", "--quiet", "--no-index", "--", path]).yes()?)
 }
 
-/// The same whoever left it, every untracked file by itself.
+/// The same whatever left it, trees that programs make again included; every untracked file by itself.
 pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>> {
-    listed(worktree, "all")
+    Ok(listed(worktree, "all")?.into_iter().map(|it| it.path).collect())
 }
 
-fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>> {
+#[derive(Debug, Clone)]
+struct Listed {
+    untracked: bool,
+    /// That of a directory ends with `/`.
+    path: Vec<u8>,
+}
+
+fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Listed>> {
     let git = Git::new(worktree).comparing_carefully();
     let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
     if has_flags(worktree)? {
@@ -44,7 +61,7 @@ fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>> {
 }
 
 /// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
-fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
+fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Listed>> {
     let scratch = tempfile::tempdir().map_err(io_error("make a directory for a copy of the index of", worktree))?;
     let index = scratch.path().join("index");
     copy_index(worktree, &index)?;
@@ -52,9 +69,13 @@ fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Resul
     list(git.variable("GIT_INDEX_FILE", &index), untracked)
 }
 
-fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
+fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Listed>> {
     let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
-    Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
+    let listed = |entry: &[u8]| Listed {
+        untracked: entry.starts_with(b"??"),
+        path: entry.get(3..).unwrap_or_default().to_vec(),
+    };
+    Ok(nul_separated(&listing).map(listed).collect())
 }
 
 /// Refuses a worktree in which something cannot be read: no snapshot could hold it. An agent may be at work there.
@@ -103,15 +124,17 @@ pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Re
             return Ok(());
         }
     }
-    let paths = uncommitted(worktree)?;
+    let paths = uncommitted(repository, worktree)?;
     if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
 }
 
-/// The paths in which `worktree`, uncommitted and untracked files included, differs from `base`; sorted.
-pub(crate) fn worktree_changes(worktree: &Path, base: &CommitId) -> Result<Vec<String>> {
+/// The paths in which `worktree`, uncommitted and untracked files included, differs from `base`; sorted. Trees that programs
+/// make again are left out.
+pub(crate) fn worktree_changes(repository: &Repository, worktree: &Path, base: &CommitId) -> Result<Vec<String>> {
     let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames", base.as_str()]);
     let mut paths = changed.paths()?;
-    paths.extend(untracked(worktree)?.iter().map(|path| path_text(path)));
+    let untracked = repository.left_out_rules.without_trees(worktree, untracked(worktree)?)?;
+    paths.extend(untracked.iter().map(|path| path_text(path)));
     paths.sort();
     paths.dedup();
     Ok(paths)

@@ -13,7 +13,7 @@ use crate::fast::libgit2::RefUpdate;
 use crate::history::{make_commit, move_branch, set_reference};
 use crate::query::Head;
 use crate::repo::{Repository, branch_reference, commit_id, git_directory};
-use crate::snapshot::{Start, tree_of};
+use crate::snapshot::{Extent, Start, tree_of};
 use crate::worktree::{Checkout, Holder, Mode, Pool, adopt_head};
 
 /// What a branch is to hold whose head is lost.
@@ -45,7 +45,7 @@ pub fn is_checked_out<'a>(worktree: &Path, may_lack: bool, mut paths: impl Itera
 impl Repository {
     /// Whether the files of `worktree` are not just those of `commit`.
     pub fn has_files_beyond(&self, worktree: &Path, commit: &CommitId) -> Result<bool> {
-        Ok(tree_of(worktree, Start::Paths)? != self.tree_of(commit)?)
+        Ok(tree_of(self, worktree, Start::Paths, Extent::Work)? != self.tree_of(commit)?)
     }
 
     /// Moves `branch` from `tip` to a commit on top of `onto`, and returns that. The files of `worktree`, which has it
@@ -60,7 +60,7 @@ impl Repository {
     ) -> Result<CommitId> {
         let tree = match (content, worktree) {
             (Rebuilt::Head, _) => return Ok(tip.clone()),
-            (Rebuilt::Files, Some(worktree)) => tree_of(worktree, Start::Paths)?,
+            (Rebuilt::Files, Some(worktree)) => tree_of(self, worktree, Start::Paths, Extent::Work)?,
             (Rebuilt::Snapshot(commit), _) => self.tree_of(commit)?,
             (Rebuilt::Files | Rebuilt::Nothing, _) => self.tree_of(onto)?,
         };

@@ -10,6 +10,7 @@ use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
 use crate::command::{Git, GitError, Result, io_error, path_text};
+use crate::query::LeftOutRules;
 use crate::repo::{Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory};
 
 /// A repository with a main worktree; clones share what this process remembers of it.
@@ -23,6 +24,7 @@ pub struct Repository {
     pub(crate) durable_objects: DurableObjects,
     pub(crate) recent_objects: RecentObjects,
     pub(crate) handles: Handles,
+    pub(crate) left_out_rules: Arc<LeftOutRules>,
 }
 
 impl Repository {
@@ -38,10 +40,17 @@ impl Repository {
                 .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
         };
         let from = inside.unwrap_or_else(|| main.clone());
-        let (known_configuration, durable_objects, recent_objects, handles) = Default::default();
-        let repository = Self { main, common, from, known_configuration, durable_objects, recent_objects, handles };
+        let (known_configuration, durable_objects, recent_objects, handles, left_out_rules) = Default::default();
+        let repository =
+            Self { main, common, from, known_configuration, durable_objects, recent_objects, handles, left_out_rules };
         repository.refuse_foreign_ref_format()?;
         Ok(repository)
+    }
+
+    /// The same repository with `rules` for what commits and snapshots leave out.
+    #[must_use]
+    pub fn leaving_out(self, rules: LeftOutRules) -> Self {
+        Self { left_out_rules: Arc::new(rules), ..self }
     }
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`

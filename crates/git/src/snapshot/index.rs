@@ -10,9 +10,9 @@ use lanewright_files::atomic;
 use lanewright_files::directory::{create_directory, with_suffix};
 
 use crate::command::{Git, Result, io_error};
-use crate::history::add_everything;
-use crate::query::{clear_flags_in, copy_index, distrust_times};
-use crate::repo::{git_directory, holding};
+use crate::history::{add_everything, unstage};
+use crate::query::{LeftOutReason, LeftOutRules, clear_flags_in, copy_index, distrust_times, entries_in};
+use crate::repo::{Repository, git_directory, holding};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -22,14 +22,24 @@ pub(crate) enum Start {
     Paths,
 }
 
+/// Which new files a tree has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Those that are committed as work.
+    Work,
+    /// Those of editors and large ones, too: only what programs make again is left out.
+    Everything,
+}
+
 /// The tree that `worktree` would be.
-pub(crate) fn tree_of(worktree: &Path, start: Start) -> Result<String> {
+pub(crate) fn tree_of(repository: &Repository, worktree: &Path, start: Start, extent: Extent) -> Result<String> {
     let file = git_directory(worktree)?.join("lanewright.snapshot");
     holding(&with_suffix(&file, ".guard"), |guard| {
         // A git that died may have left them.
         atomic::remove(&with_suffix(&file, ".lock"))?;
         atomic::remove(&file)?;
-        let tree = SnapshotIndex { worktree, file: &file, guard, objects: None }.tree(start);
+        let index = SnapshotIndex { worktree, file: &file, guard, objects: None };
+        let tree = index.tree(start, &repository.left_out_rules, extent);
         atomic::remove(&file)?;
         tree
     })
@@ -66,9 +76,9 @@ pub(crate) fn write_all_objects<T>(worktree: &Path, take: impl FnOnce(&Path) -> 
     })
 }
 
-/// The tree that a worktree would be with all that is not committed in it.
-pub fn present_tree(worktree: &Path) -> Result<String> {
-    tree_of(worktree, Start::Index)
+/// The tree that a worktree would be with all work that is not committed in it.
+pub fn present_tree(repository: &Repository, worktree: &Path) -> Result<String> {
+    tree_of(repository, worktree, Start::Index, Extent::Work)
 }
 
 struct SnapshotIndex<'a> {
@@ -80,14 +90,19 @@ struct SnapshotIndex<'a> {
 }
 
 impl<'a> SnapshotIndex<'a> {
-    fn tree(&self, start: Start) -> Result<String> {
+    fn tree(&self, start: Start, rules: &LeftOutRules, extent: Extent) -> Result<String> {
         match start {
             Start::Index => copy_index(self.worktree, self.file)?,
             Start::Paths => self.list_paths()?,
         }
-        clear_flags_in(self.worktree, self.file, || self.git())?;
+        let before = clear_flags_in(self.worktree, self.file, || self.git())?;
         distrust_times(self.worktree, self.file);
         add_everything(self.worktree, || self.git(), &[])?;
+        let after = entries_in(self.file, &|| self.git())?;
+        let mut left_out = rules.left_out_of_addition(self.worktree, [&before, &after], || self.git())?;
+        left_out.retain(|it| extent == Extent::Work || it.reason == LeftOutReason::Tree);
+        let files: Vec<Vec<u8>> = left_out.into_iter().flat_map(|it| it.files).collect();
+        unstage(|| self.git(), &files)?;
         Ok(self.git().arg("write-tree").line()?)
     }
 

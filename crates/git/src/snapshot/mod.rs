@@ -3,4 +3,4 @@
 pub(crate) mod index;
 pub(crate) mod save;
 
-pub(crate) use index::{Start, tree_of};
+pub(crate) use index::{Extent, Start, tree_of};

@@ -12,7 +12,7 @@ use crate::fast::libgit2::RefUpdate;
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::query::{clear_flags, has_hook_files, head_of, quit_operations, unchanged};
 use crate::repo::{Repository, holding_worktree};
-use crate::snapshot::{Start, tree_of};
+use crate::snapshot::{Extent, Start, tree_of};
 use crate::worktree::forget_update;
 
 #[derive(Debug, Clone, Copy)]
@@ -41,19 +41,30 @@ fn space(tags: bool) -> &'static str {
     if tags { "refs/tags/checkpoint" } else { "refs/lanewright/checkpoint" }
 }
 
-/// Keeps everything in a worktree that is tracked, or untracked and not ignored. Branch, index and files stay as they
-/// are, and an agent may work on them meanwhile. A repository within the worktree is not looked into.
+/// Keeps everything in a worktree that is tracked, or untracked and not ignored, except trees that programs make again.
+/// Branch, index and files stay as they are, and an agent may work on them meanwhile. A repository within the worktree is
+/// not looked into.
 pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
-    snapshot_from(repository, request, Start::Index)
+    snapshot_from(repository, request, Start::Index, Extent::Everything)
+}
+
+/// The same without anything that a commit leaves out, of a worktree that stays as it is.
+pub fn snapshot_of_work(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
+    snapshot_from(repository, request, Start::Index, Extent::Work)
 }
 
 /// The same where git may have lost objects: every file is read and stored again.
 pub fn snapshot_of_all_files(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
-    snapshot_from(repository, request, Start::Paths)
+    snapshot_from(repository, request, Start::Paths, Extent::Everything)
 }
 
-fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: Start) -> Result<Snapshot> {
-    keep_tree(repository, request, &tree_of(request.worktree, start)?)
+fn snapshot_from(
+    repository: &Repository,
+    request: &SnapshotRequest<'_>,
+    start: Start,
+    extent: Extent,
+) -> Result<Snapshot> {
+    keep_tree(repository, request, &tree_of(repository, request.worktree, start, extent)?)
 }
 
 /// The same where a worktree holds what its head holds, because all that was in it was committed just now: nothing is
@@ -91,16 +102,20 @@ pub fn reset_to_head(worktree: &Path) -> Result<()> {
     })
 }
 
-/// The files in which a worktree differs from `known`, untracked ones included, ignored ones not. Nothing in it changes.
+/// The files in which a worktree differs from `known`, untracked ones included; neither ignored ones nor those that a commit
+/// leaves out. Nothing in it changes.
 pub fn changed_since(repository: &Repository, worktree: &Path, known: &CommitId) -> Result<Vec<String>> {
-    let tree = tree_of(worktree, Start::Index)?;
+    let tree = tree_of(repository, worktree, Start::Index, Extent::Work)?;
     let differing = |more: &[&str]| {
         let git = repository.git().args(["diff-tree", "-r", "-z", "--no-renames"]).args(more.iter().copied());
         git.args([known.as_str(), tree.as_str()]).run()
     };
     let gone = unstaged_only(worktree, &differing(&["--diff-filter=D"])?)?;
     let changed = differing(&["--name-only"])?;
-    Ok(nul_separated(&changed).filter(|path| !gone.contains(*path)).map(path_text).collect())
+    let changed = nul_separated(&changed).filter(|path| !gone.contains(*path)).map(<[u8]>::to_vec).collect();
+    // A snapshot that was about to be discarded has them, too.
+    let changed = repository.left_out_rules.without_left_out(worktree, changed)?;
+    Ok(changed.iter().map(|path| path_text(path)).collect())
 }
 
 /// The paths in the listing of removed files whose files are as they were: ignored ones that are not staged any more, for

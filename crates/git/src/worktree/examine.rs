@@ -190,7 +190,7 @@ impl Pool {
             return Vec::new();
         }
         let looked = head_of(path).and_then(|head| {
-            let mut work = worktree_changes(path, &head.commit)?;
+            let mut work = worktree_changes(&self.repository, path, &head.commit)?;
             if !unchanged_since_release(entry, &head.commit) && !self.repository.is_in_any_reference(&head.commit)? {
                 work.push(format!("commit {}, which no ref holds", head.commit));
             }

@@ -97,7 +97,7 @@ pinned_tests! {
                 write(&slot.path.join("a.txt"), "work\n");
                 write(&slot.path.join("src/b.rs"), "work\n");
                 assert_eq!(status(&slot.path), "", "git does not look");
-                assert_eq!(uncommitted_paths(&slot.path).unwrap(), ["a.txt", "src/b.rs"], "{init:?} {how}");
+                assert_eq!(uncommitted_paths(&world.repository(), &slot.path).unwrap(), ["a.txt", "src/b.rs"], "{init:?} {how}");
                 assert_eq!(status(&slot.path), "", "the flags are the agent's as long as it works");
                 let release = world.pool(1).release(&holder("A", None), std::slice::from_ref(&slot.head));
                 assert!(matches!(&release, Err(GitError::Dirty { paths, .. }) if paths.len() == 2), "{release:?}");

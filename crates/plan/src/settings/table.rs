@@ -126,6 +126,10 @@ settings! {
     commit_message: Option<String> {
         some(value::commit_message), default "the lane's id, and the titles of the lane and the task" = |_| None
     }
+    /// Globs of new files that are committed although lanes leave such files out.
+    take: Option<Vec<String>> { some(value::globs), default "none" = |_| None }
+    /// The size of the largest new file that is committed, or `none`.
+    max_file_size: Option<Size> { value::file_size_limit, default "50MiB" = |_| Some(Size(50 << 20)) }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
         value::path, flags ["--worktree-root"],

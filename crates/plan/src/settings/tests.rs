@@ -382,6 +382,15 @@ fn patterns_must_be_regular_expressions() {
 }
 
 #[test]
+fn take_and_the_largest_file_are_checked() {
+    assert_eq!(faults("take = ['vendor/**', 'data/*.bin']\nmax_file_size = '1KiB'"), [""; 0]);
+    assert_eq!(faults("max_file_size = 'none'"), [""; 0]);
+    let bad = faults("take = ['a[']");
+    assert!(bad[0].starts_with("1:8: `take` is a list of strings: `a[` is not a valid glob: "), "{bad:?}");
+    assert_eq!(faults("max_file_size = 'x'").len(), 1);
+}
+
+#[test]
 fn every_setting_and_variable_is_documented() {
     let page = include_str!("../../../../docs/settings.md");
     for key in KEYS {

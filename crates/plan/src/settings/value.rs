@@ -215,17 +215,31 @@ const LEAST_OUTPUT: Size = Size(1 << 20);
 
 /// Reads the largest size of an output: `512MiB`, a number of bytes, or `none`.
 pub fn size_limit(text: &str) -> Result<Option<Size>, String> {
+    match file_size_limit(text)? {
+        Some(size) if size.0 < LEAST_OUTPUT.0 => Err(format!("`{text}` is less than {LEAST_OUTPUT}")),
+        size => Ok(size),
+    }
+}
+
+/// Reads the largest size of a file: `512MiB`, a number of bytes, or `none`.
+pub fn file_size_limit(text: &str) -> Result<Option<Size>, String> {
     if text == "none" {
         return Ok(None);
     }
     let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
     let (number, factor) = unit.unwrap_or((text, &1));
     let size = number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(*factor)).map(Size);
-    match size {
-        Some(size) if size.0 >= LEAST_OUTPUT.0 => Ok(Some(size)),
-        Some(_) => Err(format!("`{text}` is less than {LEAST_OUTPUT}")),
-        None => Err(format!("`{text}` is none; write it as `512MiB` or `1GiB`")),
+    size.map(Some).ok_or_else(|| format!("`{text}` is none; write it as `512MiB` or `1GiB`"))
+}
+
+/// Reads globs of paths, one a line.
+pub fn globs(text: &str) -> Result<Vec<String>, String> {
+    let globs: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    for glob in &globs {
+        lanewright_model::ownership::glob(glob)
+            .map_err(|error| format!("`{glob}` is not a valid glob: {}", error.kind()))?;
     }
+    Ok(globs)
 }
 
 pub fn patterns(text: &str) -> Result<Vec<String>, String> {

@@ -1,6 +1,6 @@
 //! `status`: the table that also ends a run, its JSON form, and what to type next.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -20,7 +20,8 @@ use crate::status::table::{Cell, lines};
 use lanewright_model::cells::{clean, cut, wrapped};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
-use lanewright_model::{Timestamp, Usage, Verdict};
+use lanewright_model::text::LEFT_OUT;
+use lanewright_model::{LaneId, Timestamp, Usage, Verdict};
 
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryContext<'a> {
@@ -117,6 +118,7 @@ impl<'h> Summary<'h> {
             push_wrapped(&mut text, &clean(&gates), width);
         }
         self.push_must_haves(&mut text, width, styles);
+        self.push_left_out(&mut text, width);
         if self.history.run.started.is_some() {
             text.push('\n');
             push_wrapped(&mut text, &self.history.times(self.until).describe(), width);
@@ -149,6 +151,20 @@ impl<'h> Summary<'h> {
             for verdict in lane.lane.must_haves.iter().filter(|verdict| verdict.holds == Some(false)) {
                 push_wrapped(text, &clean(&format!("- {} {}", lane.lane.id, verdict.describe())), width);
             }
+        }
+    }
+
+    /// What the work of the lanes leaves out, and the settings that change it; once, also where a resume found it again.
+    fn push_left_out(&self, text: &mut String, width: usize) {
+        let is_shown = |id: &LaneId| self.lanes.iter().any(|shown| shown.lane.id == *id);
+        let notes = self.history.run.notes.iter().filter(|note| note.message.starts_with(LEFT_OUT));
+        let lines: BTreeSet<String> = notes
+            .filter_map(|note| Some((note.lane.as_ref().filter(|id| is_shown(id))?, &note.message)))
+            .map(|(id, message)| format!("{id}: {message}"))
+            .collect();
+        for (number, line) in lines.iter().enumerate() {
+            text.push_str(if number == 0 { "\n" } else { "" });
+            push_wrapped(text, &clean(line), width);
         }
     }
 

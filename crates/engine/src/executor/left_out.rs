@@ -1,0 +1,59 @@
+//! What agents left in their worktrees that is not taken as work: reported once, and a failure where an agent commits it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use lanewright_git::{LeftOut, LeftOutReason};
+use lanewright_model::event::Event;
+use lanewright_model::text::{LEFT_OUT, listed};
+use lanewright_model::{Failure, FailureKind, LaneId, LaneIndex, TaskId};
+
+use super::Executor;
+
+/// The paths that were reported, by lane.
+#[derive(Debug, Default)]
+pub struct LeftOutReports(Mutex<BTreeSet<(LaneId, String)>>);
+
+/// The most paths that a message names.
+const NAMED: usize = 10;
+
+impl Executor {
+    /// Reports those of `found` that were not reported for the lane before; every commit of the lane finds them again.
+    pub(super) fn note_left_out(&self, lane: LaneIndex, found: &[LeftOut]) -> Option<Event> {
+        let id = self.id(lane);
+        let mut reported = self.left_out.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<&LeftOut> = found.iter().filter(|it| reported.insert((id.clone(), it.path.clone()))).collect();
+        (!new.is_empty()).then(|| self.note(lane, format!("{LEFT_OUT}{}; {}", names(&new), remedy(&new))))
+    }
+
+    /// The failure of an agent that committed such files itself.
+    pub(super) fn left_out_is_committed(
+        &self,
+        lane: LaneIndex,
+        agent: usize,
+        task: &TaskId,
+        found: &[LeftOut],
+    ) -> Event {
+        let message = "committed files that are left out of the work of lanes; leave them uncommitted";
+        let message = format!("{message} ({})", remedy(&found.iter().collect::<Vec<_>>()));
+        let paths = found.iter().map(ToString::to_string).collect();
+        Event::FailureNoted {
+            lane: self.id(lane),
+            agent: Some(self.agent_name(lane, agent)),
+            task: Some(task.clone()),
+            failure: Failure { paths, ..Failure::new(FailureKind::Ownership, message) },
+        }
+    }
+}
+
+fn names(found: &[&LeftOut]) -> String {
+    listed(&found.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMED)
+}
+
+/// The settings that have them committed.
+fn remedy(found: &[&LeftOut]) -> String {
+    let globs: Vec<&str> = found.iter().map(|it| it.path.strip_suffix('/').unwrap_or(&it.path)).take(NAMED).collect();
+    let is_large = found.iter().any(|it| matches!(it.reason, LeftOutReason::Large(_)));
+    let limit = if is_large { ", or raise `max_file_size`," } else { "" };
+    format!("to commit them, set `take = {globs:?}`{limit} in lanewright.toml")
+}

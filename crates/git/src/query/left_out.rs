@@ -1,0 +1,426 @@
+//! New files that lanes' work leaves out: trees that programs make again, files of editors and desktops, large files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use lanewright_files::regular_file;
+use lanewright_model::CommitId;
+use lanewright_model::ownership::Ownership;
+use lanewright_model::text::counted;
+
+use crate::command::{Git, Result, path_text};
+use crate::fast::libgit2::{Difference, IndexEntry};
+use crate::query::{index_entries, untracked};
+use crate::repo::Repository;
+
+/// What is left out of commits, in addition to the rules that always hold.
+#[derive(Debug, Clone)]
+pub struct LeftOutRules {
+    /// What is committed in spite of the rules; `None`: nothing.
+    pub take: Option<Ownership>,
+    /// The size in bytes of the largest new file that is committed; `None`: no limit.
+    pub max_file_size: Option<u64>,
+}
+
+impl Default for LeftOutRules {
+    fn default() -> Self {
+        Self { take: None, max_file_size: Some(50 << 20) }
+    }
+}
+
+/// A file or a tree of new files that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Relative to the worktree; that of a tree ends with `/`.
+    pub path: String,
+    pub reason: LeftOutReason,
+    pub(crate) files: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOutReason {
+    /// Programs make its files again.
+    Tree,
+    /// An editor or a desktop made it.
+    Editor,
+    /// It has that many bytes.
+    Large(u64),
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            LeftOutReason::Tree => write!(f, "{} ({})", self.path, counted(self.files.len(), "file")),
+            LeftOutReason::Editor => write!(f, "{}", self.path),
+            LeftOutReason::Large(size) if size < 10_000_000 => write!(f, "{} ({} kB)", self.path, size.div_ceil(1000)),
+            LeftOutReason::Large(size) => write!(f, "{} ({} MB)", self.path, size / 1_000_000),
+        }
+    }
+}
+
+/// The first line of a file that marks a cache (bford.info/cachedir).
+const CACHE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
+
+impl LeftOutRules {
+    fn takes(&self, path: &[u8]) -> bool {
+        self.take.as_ref().is_some_and(|take| take.allows(&path_text(path)))
+    }
+
+    /// Whether any of `paths`, which are new, may have to be left out. Of most lanes none has, which is all that they pay
+    /// for.
+    fn may_concern<'a>(&self, worktree: &Path, mut paths: impl Iterator<Item = &'a [u8]>) -> bool {
+        paths.any(|path| is_suspicious(path) || self.is_large_on_disk(worktree, path).is_some())
+    }
+
+    /// The size of a file that is larger on disk than the limit.
+    fn is_large_on_disk(&self, worktree: &Path, path: &[u8]) -> Option<u64> {
+        let found = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).ok()?;
+        Some(found.len()).filter(|&size| found.is_file() && self.max_file_size.is_some_and(|limit| size > limit))
+    }
+
+    /// Those of the `new` paths that are in trees to leave out, by tree. `tracked` are the paths that are not new: a tree
+    /// with one of them is taken.
+    fn trees<'a>(
+        &self,
+        worktree: &Path,
+        new: impl Iterator<Item = &'a [u8]> + Clone,
+        tracked: &BTreeSet<&[u8]>,
+    ) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+        let is_tracked = |tree: &[u8]| tracked.range(tree..).next().is_some_and(|next| next.starts_with(tree));
+        let marked: BTreeSet<&[u8]> = new.clone().filter_map(|path| marked_tree(worktree, path)).collect();
+        let mut trees = BTreeMap::<Vec<u8>, Vec<Vec<u8>>>::new();
+        for path in new {
+            let directories = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..=at]);
+            // What is installed into a tree that is tracked belongs to it, trees within included.
+            let outermost =
+                directories.clone().find(|&tree| is_tree(tree) || (marked.contains(tree) && !is_tracked(tree)));
+            if let Some(tree) = outermost.filter(|&tree| !is_tracked(tree) && !self.takes(path)) {
+                trees.entry(tree.to_vec()).or_default().push(path.to_vec());
+            }
+        }
+        trees
+    }
+
+    /// Those of the `new` paths that are to be left out. `sizes` returns the sizes of files as git stores them.
+    fn sort_out(
+        &self,
+        worktree: &Path,
+        new: &[&[u8]],
+        tracked: &BTreeSet<&[u8]>,
+        sizes: impl FnOnce(&[(&[u8], u64)]) -> Result<Vec<u64>>,
+    ) -> Result<Vec<LeftOut>> {
+        let trees = self.trees(worktree, new.iter().copied(), tracked);
+        let in_trees: BTreeSet<&[u8]> = trees.values().flatten().map(Vec::as_slice).collect();
+        let others: Vec<&[u8]> =
+            new.iter().copied().filter(|&path| !in_trees.contains(path) && !self.takes(path)).collect();
+        let one = |path: &[u8], reason| LeftOut { path: path_text(path), reason, files: vec![path.to_vec()] };
+        let (editors, others): (Vec<&[u8]>, Vec<&[u8]>) = others.into_iter().partition(|&path| is_of_editor(path));
+        let large: Vec<(&[u8], u64)> =
+            others.into_iter().filter_map(|path| Some((path, self.is_large_on_disk(worktree, path)?))).collect();
+        let sizes = if large.is_empty() { Vec::new() } else { sizes(&large)? };
+        let large = large.iter().zip(sizes).filter(|(_, size)| self.max_file_size.is_some_and(|limit| *size > limit));
+        let large: Vec<LeftOut> = large.map(|((path, _), size)| one(path, LeftOutReason::Large(size))).collect();
+        let editors = editors.into_iter().map(|path| one(path, LeftOutReason::Editor)).collect();
+        let trees = trees.into_iter().map(|(tree, files)| LeftOut {
+            path: path_text(&tree),
+            reason: LeftOutReason::Tree,
+            files,
+        });
+        Ok([trees.collect(), editors, large].concat())
+    }
+
+    /// What is to be left out of the paths that the index of `git` has `after` an addition and not `before`.
+    pub(crate) fn left_out_of_addition<'a>(
+        &self,
+        worktree: &Path,
+        [before, after]: [&[IndexEntry]; 2],
+        git: impl Fn() -> Git<'a>,
+    ) -> Result<Vec<LeftOut>> {
+        let new = new_paths(before, after);
+        if !self.may_concern(worktree, new.iter().copied()) {
+            return Ok(Vec::new());
+        }
+        let tracked = before.iter().map(|entry| entry.path.as_slice()).collect();
+        self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))
+    }
+
+    /// The same of the paths that the index has `after` an addition and `head` has not: an agent may have staged them
+    /// itself.
+    pub(crate) fn left_out_of_commit<'a>(
+        &self,
+        worktree: &Path,
+        [before, after]: [&[IndexEntry]; 2],
+        since_head: impl FnOnce() -> Result<Vec<Difference>>,
+        git: impl Fn() -> Git<'a>,
+    ) -> Result<Vec<LeftOut>> {
+        let is_large = |entry: &IndexEntry| match entry.size {
+            Some(size) => self.max_file_size.is_some_and(|limit| u64::from(size) > limit),
+            None => self.is_large_on_disk(worktree, &entry.path).is_some(),
+        };
+        let staged_before = || before.iter().any(|entry| is_suspicious(&entry.path) || is_large(entry));
+        if !self.may_concern(worktree, new_paths(before, after).into_iter()) && !staged_before() {
+            return Ok(Vec::new());
+        }
+        self.left_out_of_differences(worktree, after, &since_head()?, git)
+    }
+
+    /// The same of the paths that `index` has and that are new according to the `differences` between a commit and it.
+    fn left_out_of_differences<'a>(
+        &self,
+        worktree: &Path,
+        index: &[IndexEntry],
+        differences: &[Difference],
+        git: impl Fn() -> Git<'a>,
+    ) -> Result<Vec<LeftOut>> {
+        let (new, others): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(|it| it.from == 0);
+        let new: BTreeSet<&[u8]> = new.into_iter().map(|it| it.path.as_slice()).collect();
+        let known = index.iter().map(|entry| entry.path.as_slice()).filter(|path| !new.contains(path));
+        let tracked = known.chain(others.into_iter().map(|it| it.path.as_slice())).collect();
+        let new: Vec<&[u8]> = new.into_iter().collect();
+        self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))
+    }
+
+    /// The `untracked` paths of `worktree` without those in trees to leave out.
+    pub(crate) fn without_trees(&self, worktree: &Path, untracked: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if !untracked.iter().any(|path| is_suspicious(path)) {
+            return Ok(untracked);
+        }
+        let index = index_entries(worktree)?;
+        let tracked = index.iter().map(|entry| entry.path.as_slice()).collect();
+        let trees = self.trees(worktree, untracked.iter().map(Vec::as_slice), &tracked);
+        let in_trees: BTreeSet<&[u8]> = trees.values().flatten().map(Vec::as_slice).collect();
+        Ok(untracked.iter().filter(|path| !in_trees.contains(path.as_slice())).cloned().collect())
+    }
+
+    /// Those of `paths` that are neither left out while untracked in `worktree`, nor files of editors that are gone again.
+    pub(crate) fn without_left_out(&self, worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if !self.may_concern(worktree, paths.iter().map(Vec::as_slice)) {
+            return Ok(paths);
+        }
+        let index = index_entries(worktree)?;
+        let tracked: BTreeSet<&[u8]> = index.iter().map(|entry| entry.path.as_slice()).collect();
+        // The file that marks a tree may not have changed itself.
+        let untracked = untracked(worktree)?;
+        let new: Vec<&[u8]> =
+            untracked.iter().chain(&paths).map(Vec::as_slice).collect::<BTreeSet<_>>().into_iter().collect();
+        let new: Vec<&[u8]> = new.into_iter().filter(|path| !tracked.contains(path)).collect();
+        let on_disk = |files: &[(&[u8], u64)]| Ok(files.iter().map(|(_, size)| *size).collect());
+        let left_out = self.sort_out(worktree, &new, &tracked, on_disk)?;
+        let left_out: BTreeSet<&[u8]> = left_out.iter().flat_map(|it| &it.files).map(Vec::as_slice).collect();
+        Ok(paths.iter().filter(|path| !left_out.contains(path.as_slice())).cloned().collect())
+    }
+}
+
+impl Repository {
+    /// What of the `changed` paths was added between two commits, of which the second is checked out in `worktree` and in
+    /// its index, and should have been left out of it.
+    pub fn left_out_of_commits(
+        &self,
+        worktree: &Path,
+        [from, to]: [&CommitId; 2],
+        changed: &[String],
+    ) -> Result<Vec<LeftOut>> {
+        let rules = &self.left_out_rules;
+        if !rules.may_concern(worktree, changed.iter().map(String::as_bytes)) {
+            return Ok(Vec::new());
+        }
+        let differences = self.differences(from, to)?;
+        let git = || Git::new(worktree).reading_only();
+        rules.left_out_of_differences(worktree, &index_entries(worktree)?, &differences, git)
+    }
+}
+
+/// The paths that `after` has and `before` has not; git sorts both.
+fn new_paths<'a>(before: &[IndexEntry], after: &'a [IndexEntry]) -> Vec<&'a [u8]> {
+    let mut known = before.iter().map(|entry| entry.path.as_slice()).peekable();
+    let is_new = |path: &&[u8]| {
+        while known.next_if(|known| known < path).is_some() {}
+        known.peek() != Some(path)
+    };
+    after.iter().map(|entry| entry.path.as_slice()).filter(is_new).collect()
+}
+
+/// The sizes of the blobs that the index of `git` has for files, of which the size on disk is known.
+fn sizes_in_index<'a>(git: impl Fn() -> Git<'a>, files: &[(&[u8], u64)]) -> Result<Vec<u64>> {
+    // Each name is a line.
+    let is_line = |(path, _): &&(&[u8], u64)| !path.contains(&b'\n');
+    let names: Vec<Vec<u8>> = files.iter().filter(is_line).map(|(path, _)| [b":", *path, b"\n"].concat()).collect();
+    let sizes = git().input(names.concat()).args(["cat-file", "--batch-check=%(objectsize)"]).run()?;
+    let sizes = path_text(&sizes);
+    let mut sizes = sizes.lines();
+    let size = |file: &(&[u8], u64)| {
+        let stored = if is_line(&file) { sizes.next().and_then(|size| size.parse().ok()) } else { None };
+        stored.unwrap_or(file.1)
+    };
+    Ok(files.iter().map(size).collect())
+}
+
+/// Whether the name of a file, or of a directory that it is in, may be a reason to leave it out.
+fn is_suspicious(path: &[u8]) -> bool {
+    let slashes = || path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    [CACHE_TAG, VIRTUAL_ENVIRONMENT].contains(&file_name(path))
+        || is_of_editor(path)
+        || slashes().any(|at| is_tree(&path[..=at]))
+}
+
+/// Whether a directory, whose path ends with `/`, is to be left out because of its name.
+fn is_tree(directory: &[u8]) -> bool {
+    let is = |name: &[u8]| {
+        let rest = directory.strip_suffix(b"/").and_then(|directory| directory.strip_suffix(name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
+    };
+    TREES.iter().any(|name| is(name))
+}
+
+const TREES: [&[u8]; 3] = [b"node_modules", b"__pycache__", b".claude/checkpoints"];
+
+/// The directory, with a `/` at its end, that the file `path` marks as one to leave out; never the whole worktree.
+fn marked_tree<'a>(worktree: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
+    let name = file_name(path);
+    let directory = &path[..path.len() - name.len()];
+    let marks = || match name {
+        VIRTUAL_ENVIRONMENT => true,
+        CACHE_TAG => {
+            regular_file::read(worktree.join(OsStr::from_bytes(path))).is_ok_and(|text| text.starts_with(CACHE))
+        }
+        _ => false,
+    };
+    (!directory.is_empty() && marks()).then_some(directory)
+}
+
+const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
+const VIRTUAL_ENVIRONMENT: &[u8] = b"pyvenv.cfg";
+
+fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// Whether an editor or a desktop names its own files like that: locks, swap files, backups, settings of folders.
+fn is_of_editor(path: &[u8]) -> bool {
+    let name = file_name(path);
+    let is_swap_file = |[dot, s, w, last]: [u8; 4]| [dot, s, w] == *b".sw" && last.is_ascii_lowercase();
+    [&b".DS_Store"[..], b"Thumbs.db", b"desktop.ini"].contains(&name)
+        || name.starts_with(b".#")
+        || (name.len() > 1 && name.ends_with(b"~"))
+        || (name.len() > 2 && name.starts_with(b"#") && name.ends_with(b"#"))
+        || (name.len() > 4 && name.starts_with(b".") && name.last_chunk().copied().is_some_and(is_swap_file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(take: &[&str], max_file_size: u64) -> LeftOutRules {
+        let take = (!take.is_empty()).then(|| Ownership::new(take).unwrap());
+        LeftOutRules { take, max_file_size: Some(max_file_size) }
+    }
+
+    /// What is left out of `new` files, each with its text, beside `tracked` ones.
+    fn left_out(rules: &LeftOutRules, new: &[(&str, &str)], tracked: &[&str]) -> Vec<String> {
+        let worktree = tempfile::tempdir().unwrap();
+        for (path, text) in new {
+            let place = worktree.path().join(path);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, text).unwrap();
+        }
+        let new: Vec<&[u8]> = new.iter().map(|(path, _)| path.as_bytes()).collect();
+        let tracked = tracked.iter().map(|path| path.as_bytes()).collect();
+        let as_on_disk = |files: &[(&[u8], u64)]| Ok(files.iter().map(|(_, size)| *size).collect());
+        let left_out = rules.sort_out(worktree.path(), &new, &tracked, as_on_disk).unwrap();
+        assert!(left_out.is_empty() || rules.may_concern(worktree.path(), new.into_iter()), "{left_out:?}");
+        left_out.iter().map(LeftOut::to_string).collect()
+    }
+
+    #[test]
+    fn trees_that_programs_make_are_left_out_as_one() {
+        let new = [
+            ("app/node_modules/p/i.js", ""),
+            ("app/node_modules/p/node_modules/q/i.js", ""),
+            ("app/a.js", ""),
+            ("__pycache__/a.pyc", ""),
+            (".venv/pyvenv.cfg", ""),
+            (".venv/lib/x.py", ""),
+            (".claude/checkpoints/z", ""),
+            (".claude/commands/z.md", ""),
+            ("out/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n# by a tool"),
+            ("out/x", ""),
+            ("doc/CACHEDIR.TAG", "a page about it"),
+            ("my_node_modules/x", ""),
+        ];
+        let expected = [
+            ".claude/checkpoints/ (1 file)",
+            ".venv/ (2 files)",
+            "__pycache__/ (1 file)",
+            "app/node_modules/ (2 files)",
+            "out/ (2 files)",
+        ];
+        let mut others = new.to_vec();
+        let found = left_out(&LeftOutRules::default(), &others, &[]);
+        assert_eq!(found, expected);
+        others.retain(|(path, _)| path.starts_with("my_") || path.ends_with(".md") || *path == "app/a.js");
+        assert_eq!(left_out(&LeftOutRules::default(), &others, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn tree_with_a_tracked_file_is_taken() {
+        let new = [("node_modules/new/node_modules/x", ""), ("out/pyvenv.cfg", ""), ("out/__pycache__/x", "")];
+        let found = left_out(&LeftOutRules::default(), &new, &["node_modules/old/x", "out/y"]);
+        assert_eq!(found, ["out/__pycache__/ (1 file)"]);
+        assert_eq!(left_out(&LeftOutRules::default(), &[("a/node_modules/x", "")], &["a/node_modules2/x"]).len(), 1);
+    }
+
+    #[test]
+    fn virtual_environment_is_never_the_whole_worktree() {
+        assert_eq!(marked_tree(Path::new("/nowhere"), b"pyvenv.cfg"), None);
+        assert_eq!(marked_tree(Path::new("/nowhere"), b"a/pyvenv.cfg"), Some(&b"a/"[..]));
+    }
+
+    #[test]
+    fn files_of_editors_and_desktops_are_left_out() {
+        for path in ["src/.#f1", "src/.f1.swp", "a.rs~", "#a.rs#", "x/.DS_Store", "Thumbs.db", "desktop.ini"] {
+            assert!(is_of_editor(path.as_bytes()), "{path}");
+        }
+        for path in ["a.swp", "~", "#", "##", ".swap", "a~b", "x.#y", "DS_Store", ".#dir/a", ".a.sw1"] {
+            assert!(!is_of_editor(path.as_bytes()), "{path}");
+        }
+        assert_eq!(left_out(&LeftOutRules::default(), &[("a~", ""), ("b", "")], &[]), ["a~"]);
+    }
+
+    #[test]
+    fn files_above_the_limit_are_left_out() {
+        let new = [("a.bin", "12345678"), ("b.bin", "1234567")];
+        assert_eq!(left_out(&rules(&[], 7), &new, &[]), ["a.bin (1 kB)"]);
+        assert_eq!(left_out(&rules(&[], 8), &new, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn what_take_matches_is_taken() {
+        let new = [("node_modules/p/i.js", ""), ("node_modules/q/i.js", ""), ("a~", ""), ("data/a.bin", "12345678")];
+        assert_eq!(left_out(&rules(&["node_modules/p", "*~", "data/*.bin"], 7), &new, &[]), ["node_modules/ (1 file)"]);
+    }
+
+    #[test]
+    fn new_paths_are_those_that_the_index_did_not_have() {
+        let entries = |paths: &[&str]| -> Vec<IndexEntry> {
+            let entry = |path: &&str| IndexEntry {
+                path: path.as_bytes().to_vec(),
+                mode: 0o100_644,
+                conflicts: false,
+                assumed: false,
+                skipped: false,
+                size: None,
+            };
+            paths.iter().map(entry).collect()
+        };
+        let new = |before: &[&str], after: &[&str]| -> Vec<String> {
+            new_paths(&entries(before), &entries(after)).into_iter().map(path_text).collect()
+        };
+        assert_eq!(new(&["a", "c", "e"], &["a", "b", "c", "d", "f"]), ["b", "d", "f"]);
+        assert_eq!(new(&["a"], &["a"]), [""; 0]);
+        assert_eq!(new(&[], &["a"]), ["a"]);
+    }
+}
