@@ -45,7 +45,7 @@ pub use query::generated_files::{
     without_generated,
 };
 pub use query::head::{Head, head_of};
-pub use query::left_out::{LeftOut, LeftOutReason, LeftOutRules};
+pub use query::left_out::{LeftOut, LeftOutReason};
 pub use query::show::FileChange;
 pub use query::status::{is_ignored, refuse_unreadable};
 pub use query::status::{uncommitted as uncommitted_paths, untracked_below};
@@ -57,6 +57,7 @@ pub use recovery::lost_objects::{
 pub use recovery::missing_worktrees::Lost;
 pub use recovery::power_cut::{AfterBoot, Outage, restore_published_files};
 pub use recovery::unreadable_commits::damaged;
+pub use repo::left_out_rules::LeftOutRules;
 pub use repo::repository::{Repository, branch_reference};
 pub use snapshot::index::present_tree;
 pub use snapshot::save::{

@@ -88,7 +88,7 @@ impl Judge<'_> {
         if !slot.provisioned {
             return Ok(Verdict::Remove("holds no work".to_owned()));
         }
-        let paths = git::uncommitted_paths(&self.around.repository, &slot.path)?;
+        let paths = git::uncommitted_paths(self.around.repository, &slot.path)?;
         if !paths.is_empty() {
             return Ok(self.unless_forced(format!("holds uncommitted work: {}", paths.join(", "))));
         }

@@ -9,28 +9,12 @@ use std::path::Path;
 
 use lanewright_files::regular_file;
 use lanewright_model::CommitId;
-use lanewright_model::ownership::Ownership;
 use lanewright_model::text::counted;
 
 use crate::command::{Git, Result, path_text};
 use crate::fast::libgit2::{Difference, IndexEntry};
 use crate::query::{index_entries, untracked};
-use crate::repo::Repository;
-
-/// What is left out of commits, in addition to the rules that always hold.
-#[derive(Debug, Clone)]
-pub struct LeftOutRules {
-    /// What is committed in spite of the rules; `None`: nothing.
-    pub take: Option<Ownership>,
-    /// The size in bytes of the largest new file that is committed; `None`: no limit.
-    pub max_file_size: Option<u64>,
-}
-
-impl Default for LeftOutRules {
-    fn default() -> Self {
-        Self { take: None, max_file_size: Some(50 << 20) }
-    }
-}
+use crate::repo::{LeftOutRules, Repository};
 
 /// A file or a tree of new files that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -312,6 +296,8 @@ fn is_of_editor(path: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use lanewright_model::ownership::Ownership;
+
     use super::*;
 
     fn rules(take: &[&str], max_file_size: u64) -> LeftOutRules {

@@ -19,6 +19,6 @@ pub(crate) use head::{Head, head_of};
 pub(crate) use index::{
     clear_flags, clear_flags_in, copy_index, distrust_times, entries_in, has_flags, has_untracked, index_entries,
 };
-pub(crate) use left_out::{LeftOut, LeftOutReason, LeftOutRules};
+pub(crate) use left_out::{LeftOut, LeftOutReason};
 pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{differing_from_head, refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes};

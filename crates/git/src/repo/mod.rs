@@ -4,6 +4,7 @@ pub(crate) mod configuration;
 pub(crate) mod git_dir;
 pub(crate) mod handles;
 pub(crate) mod known_objects;
+pub(crate) mod left_out_rules;
 pub(crate) mod lock;
 pub(crate) mod repository;
 
@@ -13,5 +14,6 @@ pub(crate) use git_dir::{
 };
 pub(crate) use handles::Handles;
 pub(crate) use known_objects::{DurableObjects, RecentObjects, loose};
+pub(crate) use left_out_rules::LeftOutRules;
 pub(crate) use lock::{Guarded, holding, holding_worktree};
 pub(crate) use repository::{Repository, branch_reference, commit_id, commit_ids};

@@ -10,8 +10,9 @@ use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
 use crate::command::{Git, GitError, Result, io_error, path_text};
-use crate::query::LeftOutRules;
-use crate::repo::{Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory};
+use crate::repo::{
+    Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, LeftOutRules, RecentObjects, git_directory,
+};
 
 /// A repository with a main worktree; clones share what this process remembers of it.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use lanewright_files::directory::{create_directory, with_suffix};
 
 use crate::command::{Git, Result, io_error};
 use crate::history::{add_everything, unstage};
-use crate::query::{LeftOutReason, LeftOutRules, clear_flags_in, copy_index, distrust_times, entries_in};
-use crate::repo::{Repository, git_directory, holding};
+use crate::query::{LeftOutReason, clear_flags_in, copy_index, distrust_times, entries_in};
+use crate::repo::{LeftOutRules, Repository, git_directory, holding};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
