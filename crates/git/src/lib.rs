@@ -62,7 +62,8 @@ pub use repo::repository::{Repository, branch_reference};
 pub use snapshot::index::present_tree;
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, changed_since, has_changes, keep, reference_name, reset_to_head, restore,
-    saved_of_phase, saved_under, snapshot, snapshot_of_all_files, snapshot_of_commit, snapshot_of_head, snapshot_of_work,
+    saved_of_phase, saved_under, snapshot, snapshot_of_all_files, snapshot_of_commit, snapshot_of_head,
+    snapshot_of_work,
 };
 pub use worktree::claim::Holder;
 pub use worktree::copy_ignored::copy_ignored;
