@@ -100,9 +100,15 @@ pub fn note_generated(worktree: &Path, before: &Contents, agents: &[String]) -> 
 
 /// Has `run` run a gate in a worktree in which nothing else works: what it writes is neither the work of the `agents`,
 /// which changed these paths, nor a change by hand.
-pub fn noting_generated<T>(worktree: &Path, agents: &[String], run: impl FnOnce() -> T) -> Result<T> {
+pub fn noting_generated<T>(
+    repository: &Repository,
+    worktree: &Path,
+    agents: &[String],
+    run: impl FnOnce() -> T,
+) -> Result<T> {
     let before = uncommitted(worktree)?;
-    let is_judged = git_directory(worktree)?.join(AT_THE_END).exists() && changed_by_hand(worktree)?.is_empty();
+    let is_known = git_directory(worktree)?.join(AT_THE_END).exists();
+    let is_judged = is_known && changed_by_hand(repository, worktree)?.is_empty();
     let result = run();
     note_generated(worktree, &before, agents)?;
     if is_judged {

@@ -47,7 +47,7 @@ impl Executor {
             Some(base) => self.repository.changed_paths(base, &head)?,
             None => Vec::new(),
         };
-        git::noting_generated(worktree, &agents, || self.judge(spec))?
+        git::noting_generated(&self.repository, worktree, &agents, || self.judge(spec))?
     }
 
     /// Runs the final gate on the integration branch as it is now, in a worktree of its own. For a run that no process
