@@ -75,8 +75,9 @@ fn r29_lane_goes_back_to_its_start_with_its_base() {
     env.git(&["commit", "--allow-empty", "-m", "later"]);
     back_to(&env, "after_lane_start").exits(0);
     assert_eq!(env.git(&["rev-parse", "lane/P1/A"]), base);
-    let again = back_to(&env, "after_lane_start").exits(0).stdout;
-    assert!(again.contains("already rolled back"), "{again}");
+    env.git_in(&env.path("repo.lanes/slots/01"), &["commit", "--allow-empty", "-m", "by hand"]);
+    back_to(&env, "after_lane_start").exits(0);
+    assert_eq!(env.git(&["rev-parse", "lane/P1/A"]), base, "it is done again, not only said");
     let_pass(&env);
     env.resume(&[]).exits(0);
     assert_eq!(starts(&env), "1 2 1 2");
@@ -84,17 +85,19 @@ fn r29_lane_goes_back_to_its_start_with_its_base() {
 
 #[test]
 fn r29_merged_lane_is_merged_again_with_all_it_has() {
-    for (point, started) in [("pre_pr", "1 2"), ("1", "1 2 2"), ("after_lane_start", "1 2 1 2")] {
+    let points = [("pre_pr", "1 2"), ("1", "1 2 2"), ("after_lane_start", "1 2 1 2")];
+    let styles = ["merge", "squash", "rebase", "ff"];
+    for (style, (point, started)) in styles.iter().flat_map(|style| points.map(|point| (style, point))) {
         let env = TestEnv::new();
         let_pass(&env);
-        env.plan(&[TWO_TASKS, OTHER].concat());
+        env.plan(&[&format!("merge = \"{style}\"\n"), TWO_TASKS, OTHER].concat());
         env.execute(&[]).exits(0);
         let files = env.tree("main");
         back_to(&env, point).exits(0);
-        assert!(!env.holds("main", "t1") && env.holds("main", "b.txt"), "{point}");
+        assert!(!env.holds("main", "t1") && env.holds("main", "b.txt"), "{style} {point}");
         env.resume(&[]).exits(0);
-        assert_eq!(env.tree("main"), files, "{point}");
-        assert_eq!(starts(&env), started, "{point}");
+        assert_eq!(env.tree("main"), files, "{style} {point}");
+        assert_eq!(starts(&env), started, "{style} {point}");
         assert_eq!(env.git(&["worktree", "list"]).lines().count(), 1, "{point}");
     }
 }
@@ -139,7 +142,9 @@ fn r29_a_stage_that_was_never_reached_is_refused() {
     let before = env.refs();
     back_to(&env, "pre_pr").exits(2).says(&["A has no point `pre_pr`", "after_lane_start, 1, 2, after_lane_tests"]);
     back_to(&env, "after_lane_test").exits(2).says(&["did you mean `after_lane_tests`?"]);
-    env.lanewright(&["rollback", RUN, "--to", "nothing"]).exits(2).says(&["no lane of the run"]);
+    env.lanewright(&["rollback", RUN, "--to", "nothing"])
+        .exits(2)
+        .says(&["the lanes that have begun have no point `nothing`"]);
     assert_eq!(env.refs(), before);
 }
 
@@ -153,6 +158,31 @@ fn r29_a_lane_waits_for_those_it_depends_on() {
     let to = of_b["reference"].as_str().expect("a ref");
     let refused = env.lanewright(&["rollback", RUN, "--lane", "B", "--to", to]).exits(3);
     refused.says(&["B depends on lanes that are not merged: A"]);
+}
+
+#[test]
+fn r29_what_was_merged_in_between_is_not_lost() {
+    let env = executed(&[TWO_TASKS], 1);
+    back_to(&env, "1").exits(0);
+    let before = taken_by_rollback(&env);
+    let_pass(&env);
+    env.resume(&[]).exits(0);
+    let files = env.tree("main");
+    back_to(&env, &before).exits(0);
+    assert!(!env.holds("main", "t1"));
+    env.resume(&[]).exits(0);
+    assert_eq!(env.tree("main"), files);
+}
+
+#[test]
+fn r29_lanes_do_not_go_back_beside_those_they_need() {
+    let env = TestEnv::new();
+    env.lanes(&[("A", &[], "mkdir -p A; echo a > A/a"), ("B", &["A"], "mkdir -p B; echo b > B/b")]);
+    env.execute(&[]).exits(0);
+    let before = env.refs();
+    let refused = env.lanewright(&["rollback", RUN, "--yes", "--to", "after_lane_start"]).exits(3);
+    refused.says(&["B depends on lanes that are not merged: A"]).hints("lanewright rollback r1 --lane B");
+    assert_eq!(env.refs(), before);
 }
 
 #[test]

@@ -381,8 +381,10 @@ pub(crate) fn refusal(
                 error.hint(format!("one of them: {}", again(std::slice::from_ref(lane))))
             })
         }
-        RollbackError::DependsOn { ref missing, .. } => {
-            blocked.hint(format!("take {} back first, or resume until they are merged", listed_lanes(missing)))
+        RollbackError::DependsOn { ref lane, ref missing } => {
+            let start = command(state, &["rollback", started.run_id.as_str(), "--lane", lane.as_str()]);
+            let then = format!("or resume until {} is merged", listed_lanes(missing));
+            blocked.hint(format!("take {lane} back to its start: {start}")).hint(then)
         }
         RollbackError::Placed(_) | RollbackError::LostPoint { .. } => {
             let lanes = asked.lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);

@@ -161,6 +161,7 @@ impl Rollback<'_> {
             heads.push((None, head));
         }
         let integration = executor.integration()?;
+        let mut fallback = None;
         for (agent, head) in heads {
             let mut holders: Vec<&CommitId> = kept.iter().map(|work| &work.commit).collect();
             holders.push(&executor.facts.base_commit);
@@ -170,7 +171,15 @@ impl Rollback<'_> {
             if !holders.into_iter().any(is_held) {
                 let snapshot = executor.keep_commit(lane.lane, &head, at)?;
                 kept.push(self.record_kept(lane, agent, snapshot)?);
+            } else if fallback.is_none() && head != executor.facts.base_commit {
+                fallback = Some((agent, head));
             }
+        }
+        // By this one the rollback can be undone.
+        let is_own = |work: &SnapshotView| work.reason == SnapshotReason::Rollback;
+        if let Some((agent, head)) = fallback.filter(|_| lane.point.is_some() && !kept.iter().any(is_own)) {
+            let snapshot = executor.keep_commit(lane.lane, &head, at)?;
+            kept.push(self.record_kept(lane, agent, snapshot)?);
         }
         Ok(kept)
     }
@@ -252,22 +261,28 @@ impl Rollback<'_> {
         for (at, head) in returns::branches(executor, lane.lane, &point.then) {
             let agent = at.map(|at| executor.plan.lane(lane.lane).agents[at].name.clone());
             let branch = at.map_or_else(|| executor.lane_branch(lane.lane), |at| executor.agent_branch(lane.lane, at));
-            let want = Checkout { branch: Some(branch), start: then.now(&head), mode: Mode::Reset, adopt: true };
-            let worktree = executor.open(&executor.holder(lane.lane, at), &want, lane.lane)?;
             let plan = executor.plan.lane(lane.lane);
             let has_own = |name: &AgentName| {
                 (0..plan.agents.len()).any(|at| plan.agents[at].name == *name && !plan.shares_worktree(at))
             };
             let in_it = |saved: &&SavedFiles| saved.agent.as_ref().filter(|name| has_own(name)) == agent.as_ref();
-            let saved = point.files.iter().find(in_it);
-            if let Some(SavedFiles { agent, commit, reference }) = saved {
-                git::restore(&worktree.path, commit)?;
+            let saved: Vec<&SavedFiles> = point.files.iter().filter(in_it).collect();
+            let head = returns::head_then(executor, &head, point, &saved)?;
+            let want = Checkout { branch: Some(branch), start: then.now(&head), mode: Mode::Reset, adopt: true };
+            let worktree = executor.open(&executor.holder(lane.lane, at), &want, lane.lane)?;
+            let files = saved.iter().find(|saved| returns::is_of_files(executor, saved));
+            let files = files.or(saved.first().filter(|_| point.merged_since));
+            if let Some(SavedFiles { agent, commit, reference }) = files {
+                let now = then.now(commit);
+                git::restore(&worktree.path, &now)?;
                 let (lane, agent, reason) = (id.clone(), agent.clone(), SnapshotReason::Restore);
                 let (commit, reference) = (commit.clone(), reference.clone());
                 let (unchanged, context) = (false, None);
-                recorded.push(Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged, context });
+                if now == commit {
+                    recorded.push(Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged, context });
+                }
             }
-            let snapshot = saved.map(|saved| saved.commit.clone());
+            let snapshot = files.map(|saved| saved.commit.clone());
             then.worktrees.push(OpenedWorktree { agent, worktree, snapshot });
         }
         self.state.note_point(lane.lane, point.seq, (*point.then).clone());

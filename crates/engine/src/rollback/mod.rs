@@ -46,7 +46,7 @@ pub enum RollbackError {
     DependsOn { lane: LaneId, missing: Vec<LaneId> },
     #[error("{0} is worked on by a job of an executor")]
     Elsewhere(LaneId),
-    #[error("{} has no point `{to}`", .lane.as_ref().map_or("no lane of the run that has begun", LaneId::as_str))]
+    #[error("{} no point `{to}`", .lane.as_ref().map_or("the lanes that have begun have".to_owned(), |lane| format!("{lane} has")))]
     UnknownPoint {
         /// `None`: no lane was asked for.
         lane: Option<LaneId>,

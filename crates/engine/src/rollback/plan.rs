@@ -26,7 +26,7 @@ pub struct RollbackPlan {
     pub lanes: Vec<LaneToRollBack>,
     /// Lanes that were asked for, have not begun and are not skipped.
     pub untouched: Vec<LaneId>,
-    /// Lanes that were asked for and stand where they were rolled back to.
+    /// Lanes that were asked for and have not begun since they were rolled back.
     pub already: Vec<RolledBackBefore>,
     /// Whether nothing of the run is left afterwards, and the run log does not say so yet.
     pub ends_run: bool,
@@ -98,10 +98,6 @@ pub fn plan(state: &RunState, records: &[Record], asked: Asked<'_>) -> Result<Ro
     if asked.to.is_some() {
         chosen.retain(|lane| back_to.contains_key(lane));
     }
-    let stands_there =
-        |lane: &LaneIndex| back_to.get(lane).is_some_and(|point| stands_at(records, &name(*lane), point));
-    let there: Vec<LaneIndex> = chosen.iter().copied().filter(stands_there).collect();
-    chosen.retain(|lane| !there.contains(lane));
     let left = |lanes: Vec<LaneIndex>| {
         let after = plan.dag().with_dependants(lanes).into_iter();
         after.filter(|&it| begun(it) && !chosen.contains(&it)).map(name).collect::<Vec<LaneId>>()
@@ -116,7 +112,9 @@ pub fn plan(state: &RunState, records: &[Record], asked: Asked<'_>) -> Result<Ro
         return Err(RollbackError::Elsewhere(name(lane)));
     }
     for &lane in going.iter().filter(|&lane| back_to.contains_key(lane)) {
-        let missing = plan.dag().dependencies(lane).iter().filter(|&&on| !state.lane(on).is_merged());
+        // One that goes back as well is not merged either.
+        let is_missing = |on: &&LaneIndex| !state.lane(**on).is_merged() || going.contains(on);
+        let missing = plan.dag().dependencies(lane).iter().filter(is_missing);
         let missing: Vec<LaneId> = missing.map(|&on| name(on)).collect();
         if !missing.is_empty() {
             return Err(RollbackError::DependsOn { lane: name(lane), missing });
@@ -130,7 +128,7 @@ pub fn plan(state: &RunState, records: &[Record], asked: Asked<'_>) -> Result<Ro
     let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|lane| lanes.iter().any(|it| name(it.lane) == *lane));
     let mut jobs: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
     jobs.sort();
-    let is_at_rest = |lane: &LaneIndex| there.contains(lane) || (chosen.contains(lane) && !going.contains(lane));
+    let is_at_rest = |lane: &LaneIndex| chosen.contains(lane) && !going.contains(lane);
     let at_rest = plan.indices().filter(is_at_rest).map(name);
     let (mut untouched, mut already) = (Vec::new(), Vec::new());
     for lane in at_rest {
@@ -179,17 +177,6 @@ fn points_asked_for(
         return Err(RollbackError::SeveralLanes { to: to.to_owned(), lanes: lanes.into_iter().map(name).collect() });
     }
     Ok(found)
-}
-
-/// Whether the last thing that happened in the lane was a rollback to that point.
-fn stands_at(records: &[Record], lane: &LaneId, point: &Point) -> bool {
-    let own = records.iter().rev().map(|record| &record.event).filter(|event| event.lane() == Some(lane));
-    let mut since = own.take_while(|event| {
-        matches!(event, Event::LaneRolledBack { .. } | Event::SnapshotTaken { .. } | Event::BranchMoved { .. })
-    });
-    since.any(|event| {
-        matches!(event, Event::LaneRolledBack { point: Some(known), .. } if known.seq == point.seq && known.name == point.name)
-    })
 }
 
 fn rolled_back_before(records: &[Record], lane: &LaneId) -> Option<RolledBackBefore> {

@@ -6,9 +6,10 @@ use lanewright_schedule::LaneState;
 
 use super::merges::Reverted;
 use super::plan::LaneToRollBack;
-use super::points::Point;
+use super::points::{Point, SavedFiles};
 use super::{Result, RollbackError, worktrees};
 use crate::executor::Executor;
+use crate::executor::snapshot::REASON;
 
 /// The lane's branches at a point, each with its agent (`None`: the lane's own) and its head.
 pub(super) fn branches(executor: &Executor, lane: LaneIndex, then: &LaneState) -> Vec<(Option<usize>, CommitId)> {
@@ -20,6 +21,34 @@ pub(super) fn branches(executor: &Executor, lane: LaneIndex, then: &LaneState) -
         Some((Some(at), agent.head.as_ref().unwrap_or(&worktree.head).clone()))
     });
     own.into_iter().chain(agents).collect()
+}
+
+/// Whether a snapshot is of the files of a worktree, and not just a ref to the head of a branch.
+pub(super) fn is_of_files(executor: &Executor, saved: &SavedFiles) -> bool {
+    git::trailers_of(&executor.repository, &saved.commit).contains_key(REASON)
+}
+
+/// Where a branch stood: what is recorded, and what a rollback saved of commits that were on top of that.
+pub(super) fn head_then(
+    executor: &Executor,
+    recorded: &CommitId,
+    point: &Point,
+    saved: &[&SavedFiles],
+) -> Result<CommitId> {
+    let (mut head, repository) = (recorded.clone(), &executor.repository);
+    // Those of a merged lane are made again.
+    for saved in saved.iter().filter(|_| !point.merged_since) {
+        let at = match is_of_files(executor, saved) {
+            true => repository.parent_of(&saved.commit)?,
+            false => Some(saved.commit.clone()),
+        };
+        if let Some(at) = at
+            && repository.is_ancestor(&head, &at)?
+        {
+            head = at;
+        }
+    }
+    Ok(head)
 }
 
 /// Refuses a point whose commits cannot be read, whose work cannot be made again, or whose branches another run has.
@@ -54,8 +83,9 @@ pub(super) fn check(executor: &Executor, lane: &LaneToRollBack, undone: &Reverte
     Ok(())
 }
 
-/// The lane's commits up to the point, each with one that has the same changes on top of the integration branch, where
-/// that holds them undone: merged once more, they would bring nothing. Begins with its base. No ref leads to them yet.
+/// The lane's commits up to the point, each with one that has the same changes on top of the integration branch, if the
+/// lane was merged after the point. The branch, or its history, has its commits undone: merged once more, they would bring
+/// nothing. Begins with its base. No ref leads to them yet.
 pub(super) fn made_again(
     executor: &Executor,
     lane: &LaneToRollBack,
@@ -64,9 +94,8 @@ pub(super) fn made_again(
 ) -> Result<Vec<(CommitId, CommitId)>> {
     let (then, repository) = (&point.then, &executor.repository);
     let Some(base) = then.base().filter(|_| point.merged_since) else { return Ok(Vec::new()) };
-    let onto = &undone.tip.clone().map_or_else(|| executor.integration(), Ok)?;
-    let is_undone = |commit: &CommitId| Ok::<_, RollbackError>(commit != base && repository.is_ancestor(commit, onto)?);
-    let (plan, mut made) = (executor.plan.lane(lane.lane), vec![(base.clone(), onto.clone())]);
+    let onto = undone.tip.clone().map_or_else(|| executor.integration(), Ok)?;
+    let plan = executor.plan.lane(lane.lane);
     // The lane's branch first: the agents' branches began on it.
     let shared = (0..plan.agents.len()).filter(|&at| plan.shares_worktree(at)).map(|at| &then.agents()[at]);
     let mut own: Vec<&CommitId> = then.merges().iter().map(|(_, head)| head).chain(then.head()).collect();
@@ -76,29 +105,32 @@ pub(super) fn made_again(
     lines.extend(separate.map(|at| &then.agents()[at]).map(|agent| {
         (agent.start.as_ref().unwrap_or(base), agent.passed.iter().chain(&agent.good).chain(&agent.head).collect())
     }));
+    lines.push((base, point.files.iter().map(|saved| &saved.commit).collect()));
+    let mut made = vec![(base.clone(), onto.clone())];
     for (start, mut line) in lines {
-        let known = |made: &[(CommitId, CommitId)], commit: &CommitId| {
-            made.iter().find(|(before, _)| before == commit).map(|(_, now)| now.clone())
-        };
-        let mut ordered = Vec::new();
         line.sort();
         line.dedup();
+        let mut ordered = Vec::new();
         for commit in line {
             ordered.push((repository.commits_between(base, commit)?, commit));
         }
         ordered.sort();
+        let known = |made: &[(CommitId, CommitId)], commit: &CommitId| {
+            made.iter().find(|(before, _)| before == commit).map(|(_, now)| now.clone())
+        };
         let mut before = known(&made, start).unwrap_or_else(|| onto.clone());
         for (_, commit) in ordered {
-            if let Some(now) = known(&made, commit) {
-                before = now;
-            } else if is_undone(commit)? {
-                before = make_again(executor, lane, [base, onto, commit], &before)?;
-                made.push((commit.clone(), before.clone()));
-            }
+            before = match known(&made, commit) {
+                Some(now) => now,
+                None => {
+                    let now = make_again(executor, lane, [base, &onto, commit], &before)?;
+                    made.push((commit.clone(), now.clone()));
+                    now
+                }
+            };
         }
     }
-    // Only where the branch holds something undone.
-    Ok(if made.len() > 1 { made } else { Vec::new() })
+    Ok(made)
 }
 
 fn make_again(

@@ -102,8 +102,8 @@ pub fn revert(
     }
 }
 
-/// Makes what `commit` changed since `base` again on top of `onto`, which has it undone. The new commit continues `commit`
-/// and `before`, so that what continues either merges with it. Durable; no ref leads to it.
+/// Makes what `commit` changed since `base` again on top of `onto`, which has it undone, as a commit that continues `before`
+/// and nothing else: with `commit` in its history, git would take that work for merged. Durable; no ref leads to it.
 ///
 /// # Errors
 /// What git returns; the paths in conflict are in the result.
@@ -117,7 +117,7 @@ pub fn make_again(
     if !merged.conflicts.is_empty() {
         return Ok(Err(merged.conflicts));
     }
-    seal(repository, &merged.tree, &[commit, before], message).map(Ok)
+    seal(repository, &merged.tree, &[before], message).map(Ok)
 }
 
 /// How git itself begins the message of a commit that undoes another.

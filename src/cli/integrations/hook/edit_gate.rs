@@ -70,7 +70,7 @@ fn of_lane(input: &Input) -> Option<EditGate> {
     let holder = around.holder()?;
     holder.lane.as_ref()?;
     let commands = pinned_plan(&StateDirectory::new(&around.main).run(&holder.run))?.gates.edit.clone();
-    (!commands.is_empty()).then(|| EditGate { worktree: around.worktree, commands })
+    (!commands.is_empty()).then_some(EditGate { worktree: around.worktree, commands })
 }
 
 impl EditGate {

@@ -350,6 +350,7 @@ impl Attempts {
     pub(super) fn return_to(&mut self, point: &LanePoint, plan: &Lane) {
         self.running.clear();
         self.reset_rework();
+        self.integration.return_to(point);
         for (at, worker) in self.agents.iter_mut().enumerate() {
             let holder = (!plan.shares_worktree(at)).then_some(&plan.agents[at].name);
             let opened = point.worktrees.iter().find(|opened| opened.agent.as_ref() == holder);

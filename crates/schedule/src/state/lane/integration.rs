@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use lanewright_model::CommitId;
+use lanewright_model::event::LanePoint;
 
 use crate::state::agent::{AgentState, AgentStep};
 
@@ -53,6 +54,12 @@ impl Integration {
             self.merges.push((agent, head.clone()));
             self.accepted.push(head.clone());
         }
+    }
+
+    /// The lane is back at a point of its own, where other commits may stand for those that it had.
+    pub(crate) fn return_to(&mut self, point: &LanePoint) {
+        let merges = self.merges.iter_mut().map(|(_, head)| head);
+        merges.chain(&mut self.accepted).for_each(|commit| *commit = point.now(commit));
     }
 
     /// The lane is on another base, with nothing of its agents in it.
