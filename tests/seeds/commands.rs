@@ -170,7 +170,7 @@ fn l48_a_command_takes_the_next_level_of_recovery() {
     assert!(env.scratch("prompt.2.3").contains("different approach"), "{}", env.scratch("prompt.2.3"));
     let ended = env.lanewright(&["recover", "L"]).exits(3);
     assert!(
-        ended.stdout.contains("level 3 of 3, escalate") && ended.stdout.contains("What you can do:"),
+        ended.stdout.contains("level 3 of 3, escalate") && ended.stdout.contains("Options:"),
         "{}",
         ended.stdout
     );
