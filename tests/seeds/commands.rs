@@ -169,11 +169,7 @@ fn l48_a_command_takes_the_next_level_of_recovery() {
     assert_eq!(env.scratch("found.2.3"), "README.md\none.txt\n");
     assert!(env.scratch("prompt.2.3").contains("different approach"), "{}", env.scratch("prompt.2.3"));
     let ended = env.lanewright(&["recover", "L"]).exits(3);
-    assert!(
-        ended.stdout.contains("level 3 of 3, escalate") && ended.stdout.contains("Options:"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("level 3 of 3, escalate") && ended.stdout.contains("Options:"), "{}", ended.stdout);
     assert!(!env.path("scratch/found.2.4").exists());
     let logged = env.events("event_logged");
     let levels: Vec<&Value> = logged.iter().map(|event| &event["data"]["level"]).collect();

@@ -77,8 +77,9 @@ pub struct MergeToRevert {
 ///
 /// # Errors
 /// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for depends on one
-/// that was, and has begun; [`RollbackError::Elsewhere`] where a job of an executor has a lane; what [`points`] returns,
-/// and [`RollbackError::UnknownPoint`].
+/// that was, and has begun; [`RollbackError::Elsewhere`] where a job of an executor has a lane. For a point also
+/// [`RollbackError::UnknownPoint`], [`RollbackError::AmbiguousPoint`], [`RollbackError::SeveralLanes`],
+/// [`RollbackError::Placed`], [`RollbackError::DependsOn`], and [`RollbackError::Contradiction`].
 pub fn plan(state: &RunState, records: &[Record], asked: Asked<'_>) -> Result<RollbackPlan, RollbackError> {
     let plan = state.plan();
     let mut chosen = Vec::new();
