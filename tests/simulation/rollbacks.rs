@@ -64,15 +64,8 @@ impl Simulation {
         let state = self.replay(records)?;
         let id = state.plan().lane(lane).id.clone();
         self.write(records, [Event::RollbackBegun { lane: id.clone(), to: seq.to_string() }]);
-        let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|of| *of == id);
-        let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
-        running.sort();
-        for job in running {
-            let ended = self.world.end(&job);
-            if self.dies() {
-                return Ok(false);
-            }
-            self.write(records, [ended]);
+        if !self.end_jobs(records, &state, |of| *of == id) {
+            return Ok(false);
         }
         self.world.close(lane);
         if self.dies() {
@@ -120,17 +113,8 @@ impl Simulation {
         if self.dies() {
             return Ok(false);
         }
-        let concerns = |job: &&JobId| {
-            job.lane.as_ref().is_none_or(|of| lanes.iter().any(|&lane| id(lane) == *of)) && !lanes.is_empty()
-        };
-        let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
-        running.sort();
-        for job in running {
-            let ended = self.world.end(&job);
-            if self.dies() {
-                return Ok(false);
-            }
-            self.write(records, [ended]);
+        if !lanes.is_empty() && !self.end_jobs(records, &state, |of| lanes.iter().any(|&lane| id(lane) == *of)) {
+            return Ok(false);
         }
         let undone: Vec<LaneIndex> = lanes.iter().copied().filter(|lane| self.world.merges.contains(lane)).collect();
         let was_merged: Vec<LaneIndex> =
@@ -163,6 +147,21 @@ impl Simulation {
             self.write(records, [done]);
         }
         Ok(true)
+    }
+
+    /// Ends the jobs of these lanes, and the final gate, which judges their work; whether it came to its end.
+    fn end_jobs(&mut self, records: &mut Vec<Record>, state: &RunState, is_meant: impl Fn(&LaneId) -> bool) -> bool {
+        let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(&is_meant);
+        let mut running: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
+        running.sort();
+        for job in running {
+            let ended = self.world.end(&job);
+            if self.dies() {
+                return false;
+            }
+            self.write(records, [ended]);
+        }
+        true
     }
 
     fn dies(&mut self) -> bool {

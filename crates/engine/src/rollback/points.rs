@@ -114,7 +114,7 @@ pub(super) fn points(
             return Err(RollbackError::AmbiguousPoint { lane: plan.lane(lane).id.clone(), to: to.to_owned(), names });
         }
         // All that one rollback saved belongs together.
-        let saved_with = |it: &&Candidate| newest.rollback.is_some() && it.rollback == newest.rollback;
+        let saved_with = |it: &&Candidate| it.rollback == newest.rollback;
         let files = match newest.rollback {
             Some(_) => candidates.iter().filter(saved_with).flat_map(|it| it.files.clone()).collect(),
             None => newest.files.clone(),
