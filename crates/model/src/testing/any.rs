@@ -186,14 +186,24 @@ fn any_transcript() -> impl Strategy<Value = Option<Box<Transcript>>> {
 
 fn any_report() -> impl Strategy<Value = Option<AgentReport>> {
     let words = (select(&["COMPLETE", "ERROR", "BLOCKED", ""][..]), select(&["APPROVED", "REJECTED", ""][..]));
-    let reason = prop_oneof![Just(String::new()), any_text()];
-    let decision = (any_text(), reason).prop_map(|(text, reason)| Decision { text, reason });
-    let more = (collection::vec(decision, 0..2), collection::vec(any_text(), 0..2));
+    let more = (any_decisions(), collection::vec(any_text(), 0..2));
     let report = |((status, decision), message, (decisions, blockers), own): ((&str, &str), String, (_, _), bool)| {
         let (status, decision) = (status.to_owned(), decision.to_owned());
         AgentReport { status, decision, message, decisions, blockers, own, ..AgentReport::default() }
     };
     option::of((words, any_text(), more, any::<bool>()).prop_map(report))
+}
+
+fn any_decisions() -> impl Strategy<Value = Vec<Decision>> {
+    let reason = prop_oneof![Just(String::new()), any_text()];
+    collection::vec((any_text(), reason).prop_map(|(text, reason)| Decision { text, reason }), 0..2)
+}
+
+fn any_context() -> impl Strategy<Value = Option<Box<GivenContext>>> {
+    let next_task = option::of(Just(task("T1")));
+    let given = (any_decisions(), collection::vec(any_text(), 0..2), next_task)
+        .prop_map(|(decisions, blockers, next_task)| Box::new(GivenContext { decisions, blockers, next_task }));
+    option::of(given)
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
@@ -335,17 +345,19 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
         }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentMerged { lane, agent, head: commit('7') }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentReset { lane, agent, head: commit('8') }),
-        (any_lane(), option::of(any_agent()), reason.clone()).prop_map(|(lane, agent, reason)| {
-            Event::SnapshotTaken {
-                lane,
-                agent,
-                reason,
-                commit: commit('9'),
-                reference: "refs/x".to_owned(),
-                unchanged: false,
-                context: None,
+        (any_lane(), option::of(any_agent()), reason.clone(), any_context()).prop_map(
+            |(lane, agent, reason, context)| {
+                Event::SnapshotTaken {
+                    lane,
+                    agent,
+                    reason,
+                    commit: commit('9'),
+                    reference: "refs/x".to_owned(),
+                    unchanged: false,
+                    context,
+                }
             }
-        }),
+        ),
         (any_lane(), option::of(any_agent()), reason, any_text())
             .prop_map(|(lane, agent, reason, error)| Event::SnapshotFailed { lane, agent, reason, error }),
         (any_lane(), option::of(any_agent()), any_text()).prop_map(|(lane, agent, error)| {
