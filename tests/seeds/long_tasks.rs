@@ -1,7 +1,7 @@
 //! Long tasks: small tasks one after the other, their checkpoints, and the levels of recovery (seed 000).
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{RUN, STATE, TestEnv, wait_until};
 
@@ -352,4 +352,70 @@ fn l58_the_end_counts_what_the_work_lacks() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\ntests = 'test -e x.txt'\n");
     env.execute(&[]).exits(0).says(&["P1 done · 1 merged"]);
+}
+
+/// The phases that an agent's work went through, by the run log.
+fn phases(env: &TestEnv, lane: &str) -> Vec<String> {
+    let moves: Vec<Value> = env.events("agent_moved").into_iter().filter(|event| event["lane"] == lane).collect();
+    let word = |value: &Value| value.as_str().expect("a word").to_owned();
+    assert!(moves.windows(2).all(|two| two[0]["to"] == two[1]["from"]), "{moves:#?}");
+    let first = moves.first().map(|event| word(&event["from"]));
+    first.into_iter().chain(moves.iter().map(|event| word(&event["to"]))).collect()
+}
+
+#[test]
+fn l34_states_of_agents_follow_the_table() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[[lane]]
+id = "L"
+command = 'echo $LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT >> l.txt'
+[[lane.task]]
+id = "1"
+prompt = "one"
+verify = ["grep -q '1 2' l.txt"]
+[[lane.task]]
+id = "2"
+prompt = "two"
+[[lane]]
+id = "F"
+command = "exit 1"
+retries = 0
+"#,
+    );
+    env.execute(&[]).exits(1);
+    let executes = ["INITIALIZED", "PLANNING", "PLANNED", "EXECUTING"];
+    let passes = ["VALIDATING", "CHECKPOINTING"];
+    let fails_and_passes = ["VALIDATING", "FAILED", "ROLLING_BACK", "EXECUTING", "VALIDATING", "CHECKPOINTING"];
+    let of_l = [&executes[..], &fails_and_passes, &["EXECUTING"], &passes, &["COMPLETED"]].concat();
+    let of_f = [&executes[..], &["FAILED", "ABANDONED"]].concat();
+    assert_eq!(phases(&env, "L"), of_l);
+    assert_eq!(phases(&env, "F"), of_f);
+
+    let status = env.lanewright(&["status", RUN, "--format", "json"]).json();
+    let states: Vec<&Value> =
+        status["lanes"].as_array().expect("a list").iter().map(|lane| &lane["agent_states"]).collect();
+    assert_eq!(states, [&json!({"agent": "COMPLETED"}), &json!({"agent": "ABANDONED"})]);
+    let report = env.lanewright(&["report", RUN, "--format", "json"]).json();
+    let last = report["lanes"][1]["agent_moves"].as_array().expect("a list").last().expect("a move");
+    assert_eq!((&last["from"], &last["to"]), (&json!("FAILED"), &json!("ABANDONED")));
+    let task: Value = serde_json::from_str(&env.read("repo.lanes/r1/F/task.json")).expect("an object");
+    assert_eq!(task["agents"]["agent"]["state"], "ABANDONED");
+    let steps = task["agents"]["agent"]["transition_log"].as_array().expect("a list");
+    assert_eq!(steps.iter().map(|step| step["to"].as_str().expect("a word")).collect::<Vec<_>>(), of_f[1..]);
+}
+
+#[test]
+fn l40_new_work_of_an_agent_begins_at_initialized() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'test -e \"$SCRATCH/go\" && echo l > l.txt'\n");
+    env.execute(&[]).exits(1);
+    env.write("scratch/go", "");
+    env.resume(&[]).exits(0);
+    env.lanewright(&["rollback", RUN, "--lane", "L", "--yes"]).exits(0);
+    let once = ["INITIALIZED", "PLANNING", "PLANNED", "EXECUTING"];
+    let twice = ["INITIALIZED", "PLANNING", "PLANNED", "EXECUTING", "VALIDATING", "CHECKPOINTING", "COMPLETED"];
+    let expected = [&once[..], &["FAILED", "ABANDONED"], &twice, &["INITIALIZED"]].concat();
+    assert_eq!(phases(&env, "L"), expected);
 }

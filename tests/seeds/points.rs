@@ -48,6 +48,7 @@ fn status_of(env: &TestEnv, stage: &str) -> serde_json::Value {
 fn l08_a_task_is_redone_without_the_others() {
     let env = executed(&[TWO_TASKS], 1);
     back_to(&env, "1").exits(0);
+    env.lanewright(&["doctor", RUN]).exits(0);
     assert!(env.holds("lane-agent/P1/A/agent", "t1"));
     assert!(!env.holds("lane-agent/P1/A/agent", "t2"));
     let_pass(&env);
@@ -114,6 +115,7 @@ fn r29_a_rollback_is_undone_by_its_snapshot() {
         let snapshot = taken_by_rollback(&env);
         assert!(told.contains(&format!("--lane A --to {snapshot}")), "{told}");
         back_to(&env, &snapshot).exits(0);
+        env.lanewright(&["doctor", RUN]).exits(0);
         env.resume(&[]).exits(0);
         assert_eq!(env.tree("main"), files, "{point}");
         assert_eq!(starts(&env), "1 2", "{point}: nothing is paid twice");

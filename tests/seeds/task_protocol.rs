@@ -110,6 +110,18 @@ fn p47_the_doctor_finds_a_damaged_transition_log() {
 }
 
 #[test]
+fn l42_the_doctor_finds_an_impossible_state_of_an_agent() {
+    let env = failed();
+    let steps = task(&env)["agents"]["agent"]["transition_log"].clone();
+    for wrong in ["COMPLETED", "DONE"] {
+        assert_found_and_repaired(&env, "transition-impossible", |task| {
+            task["agents"]["agent"]["transition_log"][1]["to"] = json!(wrong);
+        });
+    }
+    assert_eq!(task(&env)["agents"]["agent"]["transition_log"], steps);
+}
+
+#[test]
 fn p05_a_nested_repository_is_named() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nowns = [\"c/**\"]\nretries = 0\ncommand = 'git init -q c; echo c > c/c.txt'\n");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lanewright_model::event::{Event, LaneStage, Record};
-use lanewright_model::{ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
+use lanewright_model::{AgentName, AgentPhase, ExitCause, FailureKind, JobRole, LaneId, LaneIndex, MergeMode};
 use lanewright_schedule::LaneEnd;
 
 use super::run::Simulation;
@@ -31,6 +31,7 @@ impl Simulation {
         }
         self.check_reasons()?;
         self.check_sequences()?;
+        self.check_phases()?;
         self.check_tasks_done_once()
     }
 
@@ -92,6 +93,31 @@ impl Simulation {
                     }
                 }
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The phases of each agent follow each other in the log, which ends with the one that it is in.
+    fn check_phases(&self) -> Result<(), String> {
+        let mut phases: BTreeMap<(&LaneId, &AgentName), AgentPhase> = BTreeMap::new();
+        let durable = self.durable();
+        for record in &durable {
+            let Event::AgentMoved { lane, agent, from, to } = &record.event else { continue };
+            let phase = phases.entry((lane, agent)).or_default();
+            if phase != from || !from.may_record(*to) {
+                return Err(format!("{agent} of {lane} went from {from} to {to} in {}, at {phase}", record.seq));
+            }
+            *phase = *to;
+        }
+        let state = self.run_loop.state();
+        for lane in self.world.plan.indices() {
+            let plan = self.world.plan.lane(lane);
+            for (agent, worker) in plan.agents.iter().zip(state.lane(lane).agents()) {
+                let recorded = phases.get(&(&plan.id, &agent.name)).copied().unwrap_or_default();
+                if recorded != worker.phase.now() {
+                    return Err(format!("{} of {} is {}, not {recorded}", agent.name, plan.id, worker.phase.now()));
+                }
             }
         }
         Ok(())

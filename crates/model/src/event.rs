@@ -28,8 +28,8 @@ use serde_json::Value;
 
 use crate::time::{millis, optional_millis};
 use crate::{
-    AgentName, Budget, ChangeSize, Checkpoint, CommitId, EventName, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
-    ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    AgentName, AgentPhase, Budget, ChangeSize, Checkpoint, CommitId, EventName, Failure, HumanGate, JobExit, JobId,
+    LaneId, Outage, ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
 pub use agent_report::{AgentReport, Decision, GivenContext};
@@ -155,6 +155,8 @@ pub enum Event {
     // A lane.
     /// It changed its stage.
     LaneMoved { lane: LaneId, from: LaneStage, to: LaneStage },
+    /// The work of an agent changed its phase; `INITIALIZED` again: new work, as after a rollback.
+    AgentMoved { lane: LaneId, agent: AgentName, from: AgentPhase, to: AgentPhase },
     /// Its preconditions are met.
     LaneBased {
         lane: LaneId,

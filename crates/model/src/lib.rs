@@ -13,6 +13,7 @@
 extern crate self as lanewright_model;
 
 pub mod agent_options;
+pub mod agent_phase;
 pub mod cells;
 mod change_size;
 pub mod checkpoint;
@@ -55,6 +56,7 @@ pub mod withheld;
 mod word;
 
 pub use agent_options::AgentOptions;
+pub use agent_phase::AgentPhase;
 pub use change_size::ChangeSize;
 pub use checkpoint::{Checkpoint, CheckpointStatus, Stage};
 pub use checkpoint_record::{CheckpointRecord, GitState};

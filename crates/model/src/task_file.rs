@@ -45,6 +45,13 @@ pub struct TaskAgent {
     /// In the words of seed 003, Recovery Procedure 2: `MISSING`, `WORKING`, `COMPLETE`, `ERROR`, `TIMEOUT`, `BLOCKED`.
     #[serde(default)]
     pub status: String,
+    /// The phase of its work, in the words of seed 000, State Machine, for example `EXECUTING`; empty: the run log, of an
+    /// older version, does not say.
+    #[serde(default)]
+    pub state: String,
+    /// Every step of its work, oldest first; one to `INITIALIZED` begins new work.
+    #[serde(default)]
+    pub transition_log: Vec<Transition>,
     /// How many retries it has had.
     #[serde(default)]
     pub retry_count: u32,

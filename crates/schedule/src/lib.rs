@@ -26,7 +26,6 @@ pub use decide::{Decisions, Finish, decide};
 pub use next_lane::{Blocker, Claim, NextLane, blocker, contention, next_lane};
 pub use run_loop::{RunLoop, RunLoopError, Step};
 pub use state::agent::{AgentState, AgentStep, RestartFrom};
-pub use state::agent_phase::AgentPhase;
 pub use state::gate::{FailedGate, Gate};
 pub use state::lane::merge::Rebuild;
 pub use state::lane::recovery::Recovery;

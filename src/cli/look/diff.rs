@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use lanewright_git::{self as git, FileChange};
-use lanewright_model::event::Event;
 use lanewright_model::text::listed;
 use lanewright_model::{AgentName, CommitId, LaneId};
 use lanewright_plan::settings::Layer;
+use lanewright_view::history::LaneState;
 use lanewright_view::history::changes::{AgentWork, LaneWork};
 use serde_json::json;
 
@@ -118,10 +118,10 @@ fn tip(
 }
 
 fn nothing(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
-    let last = run.records.iter().rev().find(|record| record.event.lane() == target.lane.as_ref());
-    let rolled_back = last.is_some_and(|record| matches!(record.event, Event::LaneRolledBack { .. }));
     let history = beginning(&run.directory).after(&run.records);
-    let why = match target.lane.as_ref().and_then(|lane| history.lane(lane)?.elsewhere()) {
+    let lane = target.lane.as_ref().and_then(|lane| history.lane(lane));
+    let rolled_back = lane.is_some_and(|lane| lane.state == LaneState::RolledBack);
+    let why = match lane.and_then(|lane| lane.elsewhere()) {
         _ if rolled_back => "it was rolled back".to_owned(),
         Some(placement) => format!("{placement}; none of its work has been copied yet"),
         None => "it has not started".to_owned(),

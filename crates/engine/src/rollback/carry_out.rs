@@ -68,6 +68,10 @@ pub fn carry_out(
     crash_point(CrashPoint::RollbackStep("undo_merges"));
     let lanes = plan.lanes.iter().zip(kept);
     let rolled_back = lanes.map(|(lane, kept)| rollback.reset_lane(lane, kept, &undone)).collect::<Result<_, _>>()?;
+    let moves = rollback.state.unrecorded_moves();
+    if !moves.is_empty() {
+        rollback.record(moves)?;
+    }
     if plan.ends_run {
         rollback.end_run()?;
     } else {

@@ -136,6 +136,7 @@ impl Event {
                 Facts::of(lane).by_any(agent.as_ref())
             }
             Self::WorktreeReleased { lane, agent } | Self::AgentReset { lane, agent, .. } => Facts::of(lane).by(agent),
+            Self::AgentMoved { lane, agent, .. } => Facts::of(lane).by(agent),
             Self::WorkCommitted { lane, agent, .. } | Self::AgentMerged { lane, agent, .. } => {
                 Facts::of(lane).by(agent).milestone()
             }

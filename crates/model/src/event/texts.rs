@@ -44,7 +44,7 @@ impl Event {
             Self::WorktreeOpened { .. } | Self::WorktreeReleased { .. } | Self::WorktreeLost { .. } => {}
             Self::JobPlanned { .. } | Self::JobStarted { .. } | Self::WorkCommitted { .. } => {}
             Self::SnapshotTaken { context, .. } => context.iter_mut().for_each(|context| in_context(context, change)),
-            Self::BranchMoved { .. } => {}
+            Self::BranchMoved { .. } | Self::AgentMoved { .. } => {}
             Self::AgentMerged { .. } | Self::AgentReset { .. } | Self::ChangesMeasured { .. } => {}
             Self::MergeStaged { .. } | Self::MergeSuperseded { .. } | Self::MergesBisected { .. } => {}
             Self::LaneMerged { .. } | Self::BranchPushed { .. } | Self::PullRequestOpened { .. } => {}

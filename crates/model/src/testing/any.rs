@@ -17,11 +17,13 @@ pub fn any_records() -> impl Strategy<Value = Vec<Record>> {
     any_log(Just(Vec::new()).boxed())
 }
 
-/// A run with its plan, where that is known: mostly one that has started, often with the beginning of a usual story.
+/// A run with its plan, where that is known: mostly one that has started, often with the beginning of a usual story,
+/// seldom one of which nothing is known.
 pub fn any_run() -> impl Strategy<Value = (Option<Plan>, Vec<Record>)> {
     let beginning = (option::weighted(0.85, any_start()), any_beginning())
         .prop_map(|(start, story)| start.into_iter().chain(story).collect());
-    (option::weighted(0.8, any_plan()), any_log(beginning.boxed()))
+    let run = (option::weighted(0.8, any_plan()), any_log(beginning.boxed()));
+    prop_oneof![1 => Just((None, Vec::new())), 49 => run]
 }
 
 /// Any events after those of `beginning`, which follow each other by a second.
@@ -48,8 +50,11 @@ fn any_beginning() -> impl Strategy<Value = Vec<Event>> {
     let failure = Failure::new(FailureKind::Ownership, "changed files outside `owns`");
     let rejected =
         Event::FailureNoted { lane: lane.clone(), agent: Some(agent.clone()), task: Some(task("1")), failure };
+    let missing = vec!["KEY".to_owned()];
+    let based = Event::LaneBased { lane: lane.clone(), base: commit('a'), port: 40_000, missing };
     let stories = [
         Story::default(),
+        Story::default().then(based).moved("SL-1", LaneStage::Init, LaneStage::Classified),
         opened().then(asked),
         moved(LaneStage::Synthesis),
         moved(LaneStage::AwaitingUserApproval),
@@ -340,6 +345,8 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
     let reason = select(SnapshotReason::ALL);
     prop_oneof![
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::WorktreeReleased { lane, agent }),
+        (any_lane(), any_agent(), select(AgentPhase::ALL), select(AgentPhase::ALL))
+            .prop_map(|(lane, agent, from, to)| Event::AgentMoved { lane, agent, from, to }),
         (any_lane(), any_agent(), files.clone(), files).prop_map(|(lane, agent, changed, prohibited)| {
             Event::WorkCommitted { lane, agent, head: commit('6'), changed, prohibited, idle: Idle::No }
         }),

@@ -399,5 +399,6 @@ fn latest() -> Vec<Event> {
             })),
         },
         recovered(),
+        Event::AgentMoved { lane: lane(), agent: agent(), from: AgentPhase::Initialized, to: AgentPhase::Planning },
     ]
 }

@@ -5,13 +5,12 @@ use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::plan::{OwnershipRule, RetryFrom};
 use lanewright_model::text::listed;
 use lanewright_model::{
-    Agent, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
+    Agent, AgentPhase, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
 };
 
 use crate::apply::Fault;
 use crate::apply::judge::idle_failure;
 use crate::state::agent::{AgentState, AgentStep, RestartFrom};
-use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
@@ -58,6 +57,7 @@ impl<'a> Worker<'a> {
                 self.keep_snapshots();
             }
             Event::WorktreeReleased { .. } => self.agent().release(),
+            Event::AgentMoved { from, to, .. } => self.agent().phase.record(*from, *to),
             _ => {}
         }
         Ok(())
@@ -65,20 +65,19 @@ impl<'a> Worker<'a> {
 
     /// Takes the agent's work along an arrow of seed 000; standing where it should go is no step.
     pub(super) fn advance(&mut self, to: AgentPhase) -> Result<(), Fault> {
-        let from = self.agent().phase;
+        let from = self.agent().phase.now();
         let is_planned_before =
             to == AgentPhase::Planned && !matches!(from, AgentPhase::Initialized | AgentPhase::Planning);
         if from == to || is_planned_before {
             return Ok(());
         }
         // A shared worktree opens nothing.
-        let opens_nothing = (from, to) == (AgentPhase::Initialized, AgentPhase::Planned);
-        if !opens_nothing && !from.may_become(to) {
-            let (lane, agent) = (self.lane.id.clone(), self.agent_plan().name.clone());
-            return Err(Fault::ImpossiblePhase { lane, agent, from, to });
+        if (from, to) == (AgentPhase::Initialized, AgentPhase::Planned) {
+            self.advance(AgentPhase::Planning)?;
         }
-        self.agent().phase = to;
-        Ok(())
+        let (lane, agent) = (&self.lane.id, &self.agent_plan().name);
+        let fault = |(from, to)| Fault::ImpossiblePhase { lane: lane.clone(), agent: agent.clone(), from, to };
+        self.agent().phase.advance(to).map_err(fault)
     }
 
     /// The agent came to a person's task, which is executed from now on.
@@ -269,7 +268,7 @@ impl<'a> Worker<'a> {
     fn retry_planned(&mut self, level: RetryLevel, not_before: Timestamp) -> Result<(), Fault> {
         self.state.attempts.plan_retry(self.at, level);
         self.agent().step = AgentStep::Retrying(not_before);
-        if self.agent().phase == AgentPhase::Failed {
+        if self.agent().phase.now() == AgentPhase::Failed {
             self.advance(AgentPhase::RollingBack)?;
         }
         Ok(())

@@ -56,7 +56,7 @@ fn snapshot_of_other_reason_is_ignored() {
     let step = |step: AgentStep, reason| {
         let prepare = |state: &mut LaneState| {
             state.attempts.agents_mut()[0].step = step.clone();
-            state.attempts.agents_mut()[0].phase = AgentPhase::Checkpointing;
+            state.attempts.agents_mut()[0].phase.begin_again(AgentPhase::Checkpointing);
         };
         after(&taken(reason, "refs/a"), plain(), prepare).agents()[0].step.clone()
     };
@@ -68,13 +68,25 @@ fn snapshot_of_other_reason_is_ignored() {
 }
 
 #[test]
+fn event_outside_the_table_of_phases_is_a_fault() {
+    let plan = plan(vec![plain()], &[]);
+    let mut state = LaneState::new(&plan.lanes[0], 0);
+    let (agent, changed, prohibited) = (AgentName::new("engineer").unwrap(), vec![], vec![]);
+    let (from, to) = (AgentPhase::Initialized, AgentPhase::Validating);
+    let fault = Fault::ImpossiblePhase { lane: id(), agent: agent.clone(), from, to };
+    let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle: Idle::No };
+    let mut worker = Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 };
+    assert_eq!(worker.apply(&event), Err(fault));
+}
+
+#[test]
 fn work_outside_owns_is_refused() {
     let committed = |prohibited: &[&str], lane: Lane| {
         let prohibited = prohibited.iter().map(|path| path.to_string()).collect();
         let (agent, changed) = (AgentName::new("engineer").unwrap(), Vec::new());
         let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle: Idle::No };
         let prepare = |state: &mut LaneState| {
-            state.attempts.agents_mut()[0].phase = AgentPhase::Executing;
+            state.attempts.agents_mut()[0].phase.begin_again(AgentPhase::Executing);
             state.attempts.agents_mut()[0].start = Some(commit(1));
             state.attempts.agents_mut()[0].claims_completion = true;
         };

@@ -2,14 +2,13 @@
 
 use lanewright_model::event::Reading;
 use lanewright_model::retry::OUTAGE_LIMIT;
-use lanewright_model::{ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Timestamp};
+use lanewright_model::{AgentPhase, ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Timestamp};
 
 use crate::apply::Fault;
 use crate::apply::agent::Worker;
 use crate::apply::judge::{Words, judge, last_words};
 use crate::state::RunState;
 use crate::state::agent::AgentStep;
-use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 

@@ -47,6 +47,7 @@ impl RunState {
             | Event::WorktreeOpened { .. }
             | Event::WorktreeLost { .. }
             | Event::WorktreeReleased { .. }
+            | Event::AgentMoved { .. }
             | Event::JobStarted { .. }
             | Event::WorkCommitted { .. }
             | Event::SnapshotTaken { .. }

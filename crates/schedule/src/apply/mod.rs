@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, Owner, Record, RunStarted};
-use lanewright_model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp};
+use lanewright_model::{AgentName, AgentPhase, Budget, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp};
 
 use crate::apply::agent::Worker;
-use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
 use crate::state::lane::{LaneEnd, agent_index};
 use crate::state::{RunState, StopState};

@@ -40,6 +40,7 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
         // A stop comes first: nothing may begin beside it.
         return deciding.out;
     }
+    deciding.out.events.extend(state.unrecorded_moves());
     for lane in most_urgent_first(state) {
         if state.indexes.is_held_back(lane) && state.stop.is_none() {
             wait_for_jobs(&mut deciding, lane);

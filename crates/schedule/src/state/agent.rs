@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use lanewright_model::event::{Decision, LanePoint, OpenedWorktree, Reading, SnapshotReason, Worktree};
-use lanewright_model::{Agent, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
+use lanewright_model::{Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
 
-use crate::state::agent_phase::AgentPhase;
 use crate::state::gate::Gate;
+
+use phase_tracker::PhaseTracker;
 
 /// One agent of a lane.
 #[derive(Debug, Clone, Default)]
 pub struct AgentState {
     /// Where its work stands, in the words of seed 000.
-    pub phase: AgentPhase,
+    pub phase: PhaseTracker,
     /// What comes next.
     pub step: AgentStep,
     /// The task it is at.
@@ -205,7 +206,7 @@ impl AgentState {
         self.session = None;
         self.outage = None;
         self.rejection = None;
-        self.phase = if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized };
+        self.phase.begin_again(if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized });
     }
 
     /// Goes back to `head` because what passed after it cannot be read any more: those tasks are done again.
@@ -249,9 +250,7 @@ impl AgentState {
         self.start = Some(worktree.head.clone());
         self.passed.clear();
         self.set_head(&worktree.head);
-        if self.phase == AgentPhase::Initialized {
-            self.phase = AgentPhase::Planning;
-        }
+        let _ = self.phase.advance(AgentPhase::Planning);
     }
 
     fn set_head(&mut self, head: &CommitId) {
@@ -307,7 +306,7 @@ impl AgentState {
         match self.restart {
             RestartFrom::Here if self.failed_in_task() => {
                 self.step = AgentStep::Committing;
-                self.phase = AgentPhase::Executing;
+                self.phase.begin_again(AgentPhase::Executing);
             }
             RestartFrom::LaneHead if is_in_lane && has_checkpoint_gate => self.step = AgentStep::Gating(Gate::Due),
             RestartFrom::LaneHead if is_in_lane => self.step = AgentStep::Done,
@@ -353,8 +352,8 @@ impl AgentState {
         self.session = None;
         if self.step == AgentStep::Committing {
             self.step = AgentStep::Ready;
-            // As if the attempt had not ended: it is not the agent's failure.
-            self.phase = AgentPhase::Executing;
+            // It is not the agent's failure.
+            self.phase.lose_attempt();
         }
     }
 
@@ -366,7 +365,7 @@ impl AgentState {
             // As if the attempt had been stopped.
             AgentStep::Committing => {
                 self.step = save(None);
-                self.phase = AgentPhase::Executing;
+                self.phase.lose_attempt();
             }
             // It has changed nothing yet.
             AgentStep::Ready if self.attempt == 0 => return,
@@ -382,8 +381,9 @@ impl AgentState {
     }
 
     /// Its lane is back at a point of its own, with `opened` where it works, if that was open then. An attempt that ran,
-    /// or had failed, is made again.
-    pub(crate) fn return_to(&mut self, point: &LanePoint, opened: Option<&OpenedWorktree>) {
+    /// or had failed, is made again. `phase`: the one it was in before.
+    pub(crate) fn return_to(&mut self, point: &LanePoint, opened: Option<&OpenedWorktree>, phase: PhaseTracker) {
+        let mut then = std::mem::replace(&mut self.phase, phase).now();
         for commit in self.start.iter_mut().chain(&mut self.head).chain(&mut self.good).chain(&mut self.passed) {
             *commit = point.now(commit);
         }
@@ -399,11 +399,12 @@ impl AgentState {
             AgentStep::Ready | AgentStep::Asking | AgentStep::Snapshotting | AgentStep::Merging | AgentStep::Done => {}
             _ => {
                 self.step = AgentStep::Ready;
-                if matches!(self.phase, AgentPhase::Validating | AgentPhase::Failed | AgentPhase::Abandoned) {
-                    self.phase = AgentPhase::RollingBack;
+                if matches!(then, AgentPhase::Validating | AgentPhase::Failed | AgentPhase::Abandoned) {
+                    then = AgentPhase::RollingBack;
                 }
             }
         }
+        self.phase.begin_again(then);
     }
 
     pub(crate) fn note_keeping(&mut self, at: Timestamp) {
@@ -415,9 +416,7 @@ impl AgentState {
     pub(crate) fn give_up(&mut self) {
         if let AgentStep::Failed(failure) = &self.step {
             self.step = AgentStep::PermanentlyFailed(failure.clone());
-            if self.phase.may_become(AgentPhase::Abandoned) {
-                self.phase = AgentPhase::Abandoned;
-            }
+            let _ = self.phase.advance(AgentPhase::Abandoned);
         }
     }
 
@@ -452,5 +451,6 @@ impl PastFailure {
 /// How many failures in a row have to be the same for the retries to end early.
 const ALIKE: usize = 3;
 
+pub(crate) mod phase_tracker;
 #[cfg(test)]
 mod tests;

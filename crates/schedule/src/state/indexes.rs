@@ -23,6 +23,7 @@ struct Marks {
     over: bool,
     failed: bool,
     complete: bool,
+    moved: bool,
 }
 
 /// Lanes by how they stand.
@@ -46,6 +47,8 @@ pub(crate) struct LaneIndexes {
     held_back: Vec<LaneIndex>,
     failed: usize,
     complete: usize,
+    /// Lanes with agents whose phases are not all on record.
+    moved: BTreeSet<LaneIndex>,
 }
 
 /// What the plan says of which lanes may not run side by side.
@@ -116,6 +119,7 @@ impl LaneIndexes {
             held_back: Vec::new(),
             failed: 0,
             complete: 0,
+            moved: BTreeSet::new(),
             rules: Arc::new(rules),
         }
     }
@@ -123,6 +127,11 @@ impl LaneIndexes {
     /// Lanes that have begun and are neither over nor waiting for a person.
     pub(crate) fn active(&self) -> &BTreeSet<LaneIndex> {
         &self.active
+    }
+
+    /// Lanes with agents whose phases are not all on record here.
+    pub(crate) fn moved(&self) -> &BTreeSet<LaneIndex> {
+        &self.moved
     }
 
     /// The length of the longest path from the beginning of the lane to the end.
@@ -198,6 +207,10 @@ impl LaneIndexes {
         match marks.active {
             true => self.active.insert(index),
             false => self.active.remove(&index),
+        };
+        match marks.moved {
+            true => self.moved.insert(index),
+            false => self.moved.remove(&index),
         };
         if marks.holds != before.holds {
             self.hold(index, marks.holds);
@@ -281,6 +294,7 @@ impl Marks {
             over,
             failed: matches!(lane.end, Some(LaneEnd::Failed(_))),
             complete,
+            moved: lane.has_moves_to_record(),
         }
     }
 }

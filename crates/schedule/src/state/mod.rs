@@ -1,7 +1,6 @@
 //! The state of a run: what its events add up to.
 
 pub(crate) mod agent;
-pub(crate) mod agent_phase;
 pub(crate) mod gate;
 pub(crate) mod indexes;
 pub(crate) mod lane;
@@ -161,6 +160,22 @@ impl RunState {
 
     pub fn lane(&self, index: LaneIndex) -> &LaneState {
         &self.lanes[index.at()]
+    }
+
+    /// The moves of agents ([`Event::AgentMoved`]) that the log does not have yet.
+    pub fn unrecorded_moves(&self) -> Vec<Event> {
+        let mut moves = Vec::new();
+        for &lane in self.indexes.moved() {
+            let plan = self.plan.lane(lane);
+            for (agent, worker) in plan.agents.iter().zip(self.lane(lane).agents()) {
+                let recorded = |(from, to)| {
+                    let (lane, agent) = (plan.id.clone(), agent.name.clone());
+                    Event::AgentMoved { lane, agent, from, to }
+                };
+                moves.extend(worker.phase.unrecorded().map(recorded));
+            }
+        }
+        moves
     }
 
     /// Where the lane of that name stands in the plan.

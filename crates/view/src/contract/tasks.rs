@@ -3,7 +3,7 @@
 use lanewright_model::event::LaneStage;
 use lanewright_model::{AgentName, LaneId, Plan, TaskAgent, TaskCheckpoint, TaskFile, Timestamp, Transition};
 
-use crate::history::{LaneHistory, RunHistory};
+use crate::history::{AgentMove, LaneHistory, RunHistory};
 
 /// The current `task.json` of a lane of `plan`; `None` before the lane was begun.
 pub fn task_file(history: &RunHistory, plan: &Plan, lane: &LaneId) -> Option<TaskFile> {
@@ -28,11 +28,17 @@ pub fn task_file(history: &RunHistory, plan: &Plan, lane: &LaneId) -> Option<Tas
     })
 }
 
+fn moved(step: &AgentMove) -> Transition {
+    Transition { from: step.from.to_string(), to: step.to.to_string(), timestamp: step.at }
+}
+
 fn task_agent(lane: &LaneHistory, name: &AgentName) -> TaskAgent {
     let agent = lane.agent(name);
     let worktree = agent.and_then(|agent| agent.workplace.worktree.as_ref());
     TaskAgent {
         status: lane.status_of(name).to_string(),
+        state: lane.phase_of(name).map(|phase| phase.to_string()).unwrap_or_default(),
+        transition_log: lane.agent_moves.iter().filter(|step| step.agent == *name).map(moved).collect(),
         retry_count: lane.retries_of(name),
         branch: agent.and_then(|agent| agent.branch.clone()),
         worktree: worktree.map(|worktree| worktree.path.clone()),

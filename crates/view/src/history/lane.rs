@@ -1,6 +1,6 @@
 //! One lane, as its events so far describe it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -10,8 +10,8 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{
-    Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
-    LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict, user_setup,
+    Agent, AgentName, AgentPhase, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole,
+    Lane, LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict, user_setup,
 };
 use serde::Serialize;
 
@@ -119,6 +119,19 @@ pub struct LaneFacts {
     /// When git worked for it.
     pub git: Vec<Span>,
     pub(super) statuses: Vec<(AgentName, AgentStatus)>,
+    /// How the phases of its agents changed.
+    pub agent_moves: Vec<AgentMove>,
+}
+
+/// A change of the phase of an agent's work.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentMove {
+    pub agent: AgentName,
+    pub from: AgentPhase,
+    /// `INITIALIZED`: new work began, as after a rollback.
+    pub to: AgentPhase,
+    pub at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -426,6 +439,19 @@ impl LaneFacts {
 
     pub fn status_of(&self, agent: &AgentName) -> AgentStatus {
         self.statuses.iter().find(|(name, _)| name == agent).map_or(AgentStatus::Missing, |(_, status)| *status)
+    }
+
+    /// The phase of the agent's work; `None`: an older version, which did not record it, wrote the log.
+    pub fn phase_of(&self, agent: &AgentName) -> Option<AgentPhase> {
+        let last = self.agent_moves.iter().rfind(|step| step.agent == *agent).map(|step| step.to);
+        let is_new = self.status_of(agent) == AgentStatus::Missing;
+        last.or(is_new.then_some(AgentPhase::Initialized))
+    }
+
+    /// The phases of the agents that have done something, as far as they are known.
+    pub(crate) fn agent_phases(&self) -> BTreeMap<&AgentName, AgentPhase> {
+        let names = self.agent_moves.iter().map(|step| &step.agent);
+        names.filter_map(|name| Some((name, self.phase_of(name)?))).collect()
     }
 
     /// The lane's workplace, and those of its agents that have worktrees of their own.

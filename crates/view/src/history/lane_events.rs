@@ -8,7 +8,8 @@ use lanewright_model::{
 
 use super::job::{AgentStatus, Retry};
 use super::lane::{
-    AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneFacts, MergeView, PlacementView, SnapshotView,
+    AgentHistory, AgentMove, AnswerView, CheckpointView, Ending, FailureView, LaneFacts, MergeView, PlacementView,
+    SnapshotView,
 };
 use super::workplace::Workplace;
 
@@ -54,6 +55,9 @@ impl LaneFacts {
 
             Event::WorktreeOpened { agent, worktree, .. } => self.opened(agent.as_ref(), worktree, is_copied),
             Event::WorktreeLost { agent, head: Some(head), .. } => self.workplace_of(agent.as_ref()).reopened(head),
+            Event::AgentMoved { agent, from, to, .. } => {
+                self.agent_moves.push(AgentMove { agent: agent.clone(), from: *from, to: *to, at });
+            }
             Event::WorktreeReleased { agent, .. } => self.agent_mut(agent).workplace = Workplace::default(),
             Event::WorkCommitted { agent, head, changed, .. } => {
                 let changed = if self.about.is_empty() { &[][..] } else { changed };
@@ -385,7 +389,9 @@ impl LaneFacts {
 impl LaneFacts {
     /// It stands at an earlier point of its own, in new worktrees, until a resume.
     fn returned_to(&mut self, point: &LanePoint, at: Timestamp) {
-        self.transitions.push((LaneStage::Waiting, point.stage, at));
+        let passed = LaneStage::ALL.iter().copied().filter(|stage| *stage <= point.stage);
+        let passed: Vec<LaneStage> = passed.collect();
+        self.transitions.extend(passed.windows(2).map(|step| (step[0], step[1], at)));
         (self.stage, self.base, self.point) = (point.stage, Some(point.base.clone()), Some(point.name.clone()));
         for opened in &point.worktrees {
             self.opened(opened.agent.as_ref(), &opened.worktree, false);

@@ -21,8 +21,8 @@ use lanewright_model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
 pub use lane::{
-    AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView,
-    Span,
+    AgentMove, AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView,
+    SnapshotView, Span,
 };
 pub(crate) use run::event_logged;
 pub use run::{InterfaceView, NoteView, RunFacts};

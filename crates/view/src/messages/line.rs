@@ -124,6 +124,8 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
         }
         Event::WorkCommitted { .. } => work_committed(history, &record.event),
         Event::AgentMerged { head, .. } => passing(Plain, format!("merged into the lane at {}", head.short())),
+        // Each follows from an event that is reported.
+        Event::AgentMoved { .. } => None,
         Event::AgentReset { head, .. } => passing(Plain, format!("starts again from {}", head.short())),
         Event::FailureNoted { failure, .. } => failure_noted(failure),
         Event::RetryPlanned { lane, level, not_before, checkpoint, .. } => {

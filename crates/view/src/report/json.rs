@@ -16,8 +16,8 @@ use super::timeline::{Timeline, Times};
 use crate::answers::escalation::Escalation;
 use crate::answers::next_steps::NextStep;
 use crate::history::{
-    AnswerView, CheckpointView, Elsewhere, FailureView, InterfaceView, LaneState, MergeView, NoteView, PlacementView,
-    Retry, SnapshotView, WaitingFor,
+    AgentMove, AnswerView, CheckpointView, Elsewhere, FailureView, InterfaceView, LaneState, MergeView, NoteView,
+    PlacementView, Retry, SnapshotView, WaitingFor,
 };
 use crate::status::interfaces::interfaces;
 use crate::status::run_state::RunState;
@@ -127,6 +127,8 @@ struct ReportedLane<'a> {
     has_gate: Option<bool>,
     /// The agents that have worked.
     agents: Vec<&'a AgentName>,
+    /// How the phases of their work changed, oldest first.
+    agent_moves: &'a [AgentMove],
     started: Option<Timestamp>,
     finished: Option<Timestamp>,
     elapsed_ms: Option<u64>,
@@ -314,6 +316,7 @@ fn lane<'a>(report: &'a LaneReport<'_>) -> ReportedLane<'a> {
         depends_on: &lane.depends_on,
         has_gate: lane.has_gate,
         agents: lane.agents.iter().map(|agent| &agent.name).collect(),
+        agent_moves: &lane.agent_moves,
         started: lane.started,
         finished: lane.finished,
         elapsed_ms: milliseconds(report.summary.elapsed),

@@ -1,9 +1,11 @@
 //! A run and its lanes as JSON: `status --format json`, and the end of a run.
 
+use std::collections::BTreeMap;
+
 use lanewright_model::event::{LaneStage, RunOutcome};
 use lanewright_model::job::JobKind;
 use lanewright_model::{
-    AgentName, CommitId, LaneId, PhaseId, PullRequest, RetryLevel, RunId, TaskId, Timestamp, Usage, Verdict,
+    AgentName, AgentPhase, CommitId, LaneId, PhaseId, PullRequest, RetryLevel, RunId, TaskId, Timestamp, Usage, Verdict,
 };
 use serde::Serialize;
 
@@ -71,6 +73,8 @@ pub struct LaneStatus<'a> {
     stage: LaneStage,
     /// The agents that work now, or if none does, those that have worked.
     agents: Vec<&'a AgentName>,
+    /// The phase of the work of each agent that has begun.
+    agent_states: BTreeMap<&'a AgentName, AgentPhase>,
     running: Vec<RunningJob<'a>>,
     /// How often an agent was started.
     attempts: usize,
@@ -184,6 +188,7 @@ impl<'a> LaneStatus<'a> {
             state: lane.state,
             stage: lane.stage,
             agents: agents(lane),
+            agent_states: lane.agent_phases(),
             running: lane.jobs.running.iter().map(RunningJob::of).collect(),
             attempts: lane.attempts(),
             usage: lane.usage(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::text::shell_line;
-use lanewright_model::{LaneId, Plan, Transition};
+use lanewright_model::{AgentPhase, LaneId, Plan, Transition};
 use lanewright_schedule::Fault;
 use lanewright_store::LaneDirectory;
 use serde_json::Value;
@@ -116,7 +116,12 @@ fn task_faults(seen: &TaskSeen) -> Vec<(Kind, Severity, String)> {
         }
         return faults;
     };
-    if let Some(step) = impossible_step(&found.transition_log) {
+    let of_agents = found.agents.iter().filter_map(|(name, agent)| {
+        let step = impossible_step(&agent.transition_log, AgentPhase::from_word, AgentPhase::may_record)?;
+        Some(format!("agent {name}: {step}"))
+    });
+    let of_lane = impossible_step(&found.transition_log, LaneStage::from_word, may_step);
+    for step in of_lane.into_iter().chain(of_agents) {
         faults.push((Kind::TransitionImpossible, Severity::Error, step));
     }
     if found.session_id != expected.session_id {
@@ -131,16 +136,22 @@ fn task_faults(seen: &TaskSeen) -> Vec<(Kind, Severity, String)> {
     faults
 }
 
-/// The first step that no lane can make: out of a stage that it is not in, into no stage, or past one.
-fn impossible_step(steps: &[Transition]) -> Option<String> {
-    let place = |word: &str| LaneStage::ALL.iter().position(|stage| stage.word() == word);
+/// Whether a lane can go from one stage to another: not past one, and not nowhere.
+fn may_step(from: LaneStage, to: LaneStage) -> bool {
+    let place = |stage| LaneStage::ALL.iter().position(|known| *known == stage).unwrap_or_default();
+    to != from && place(to) <= place(from) + 1
+}
+
+/// The first step that cannot be made: out of a state that it does not follow, into an unknown one, or past one.
+fn impossible_step<S: Copy>(
+    steps: &[Transition],
+    read: impl Fn(&str) -> Option<S>,
+    may: impl Fn(S, S) -> bool,
+) -> Option<String> {
     let mut stands = steps.first().map_or("", |step| step.from.as_str());
     for step in steps {
-        let possible = match (place(&step.from), place(&step.to)) {
-            (Some(from), Some(to)) => step.from == stands && to != from && to <= from + 1,
-            _ => false,
-        };
-        if !possible {
+        let states = read(&step.from).zip(read(&step.to));
+        if step.from != stands || !states.is_some_and(|(from, to)| may(from, to)) {
             return Some(format!("from {} to {}, at {stands}", step.from, step.to));
         }
         stands = &step.to;

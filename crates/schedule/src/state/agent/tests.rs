@@ -113,14 +113,49 @@ fn failed_gate_runs_again_before_agent() {
     assert_eq!(judged(RestartFrom::LastGood, true, true, true), AgentStep::Ready);
 }
 
+fn in_phase(phase: AgentPhase) -> PhaseTracker {
+    let mut tracker = PhaseTracker::default();
+    tracker.begin_again(phase);
+    tracker
+}
+
+#[test]
+fn phases_that_are_not_on_record_are_named_in_order() {
+    use AgentPhase::*;
+    let mut tracker = in_phase(Executing);
+    assert_eq!(tracker.advance(Completed), Err((Executing, Completed)));
+    tracker.record(Planning, Planned);
+    assert_eq!(tracker.unrecorded().count(), 3, "that one is not the oldest");
+    tracker.record(Initialized, Planning);
+    tracker.advance(Validating).unwrap();
+    tracker.lose_attempt();
+    tracker.begin_again(Initialized);
+    let moves: Vec<_> = tracker.unrecorded().collect();
+    assert_eq!(
+        moves,
+        [
+            (Planning, Planned),
+            (Planned, Executing),
+            (Executing, Validating),
+            (Validating, Failed),
+            (Failed, RollingBack),
+            (RollingBack, Executing),
+            (Executing, Initialized),
+        ]
+    );
+}
+
 #[test]
 fn agent_out_of_retries_restarts_at_resume() {
     let failure = |kind| Failure::new(kind, "why");
-    let mut agent =
-        AgentState { step: AgentStep::Failed(failure(FailureKind::Crash)), phase: AgentPhase::Failed, ..far() };
+    let mut agent = AgentState {
+        step: AgentStep::Failed(failure(FailureKind::Crash)),
+        phase: in_phase(AgentPhase::Failed),
+        ..far()
+    };
     agent.give_up();
     assert_eq!(
-        (&agent.step, agent.phase),
+        (&agent.step, agent.phase.now()),
         (&AgentStep::PermanentlyFailed(failure(FailureKind::Crash)), AgentPhase::Abandoned)
     );
     agent.retries = 2;
@@ -170,10 +205,10 @@ fn outage_time_excludes_inactive_run() {
 #[test]
 fn unrecorded_work_is_done_again_after_a_restart_of_the_machine() {
     let after = |step, restart| {
-        let phase = AgentPhase::Validating;
+        let phase = in_phase(AgentPhase::Validating);
         let mut agent = AgentState { step, restart, phase, attempt: 1, ..far() };
         agent.lose_unsynced();
-        (agent.step, agent.restart, agent.phase)
+        (agent.step, agent.restart, agent.phase.now())
     };
     let saving = |failure| AgentStep::Salvaging(SnapshotReason::Stop, failure);
     let crash = Failure::new(FailureKind::Crash, "why");

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use lanewright_model::event::{Event, LanePoint};
 use lanewright_model::{
-    Agent, AgentName, CommitId, Failure, FailureKind, JobId, Lane, RetryLevel, Round, TaskId, Timestamp,
+    Agent, AgentName, AgentPhase, CommitId, Failure, FailureKind, JobId, Lane, RetryLevel, Round, TaskId, Timestamp,
 };
 
+use crate::state::agent::phase_tracker::PhaseTracker;
 use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::gate::{Gate, is_unknown};
 use crate::state::lane::integration::Integration;
@@ -43,6 +44,19 @@ impl Attempts {
 
     pub(crate) fn agents_mut(&mut self) -> &mut [AgentState] {
         &mut self.agents
+    }
+
+    /// In which phases the work of its agents is, and was.
+    pub(super) fn take_phases(&mut self) -> Vec<PhaseTracker> {
+        self.agents.iter_mut().map(|worker| std::mem::take(&mut worker.phase)).collect()
+    }
+
+    /// Nothing is left of its agents' work, which was in `phases`.
+    pub(super) fn begin_again(&mut self, phases: Vec<PhaseTracker>) {
+        for (worker, phase) in self.agents.iter_mut().zip(phases) {
+            worker.phase = phase;
+            worker.phase.begin_again(AgentPhase::Initialized);
+        }
     }
 
     pub(crate) fn running(&self) -> &BTreeSet<JobId> {
@@ -347,14 +361,14 @@ impl Attempts {
     }
 
     /// The lane is back at a point of its own: nothing runs, and what had failed by then is tried again with a fresh count.
-    pub(super) fn return_to(&mut self, point: &LanePoint, plan: &Lane) {
+    pub(super) fn return_to(&mut self, point: &LanePoint, plan: &Lane, phases: Vec<PhaseTracker>) {
         self.running.clear();
         self.reset_rework();
         self.integration.return_to(point);
-        for (at, worker) in self.agents.iter_mut().enumerate() {
+        for ((at, worker), phase) in self.agents.iter_mut().enumerate().zip(phases) {
             let holder = (!plan.shares_worktree(at)).then_some(&plan.agents[at].name);
             let opened = point.worktrees.iter().find(|opened| opened.agent.as_ref() == holder);
-            worker.return_to(point, opened);
+            worker.return_to(point, opened, phase);
         }
     }
 

@@ -35,18 +35,20 @@ impl LaneState {
     pub(crate) fn roll_back(&mut self, plan: &Lane, missing: usize) {
         let proposal = std::mem::take(&mut self.proposal).after_rollback();
         let placement = std::mem::take(&mut self.placement).after_rollback();
+        let phases = self.attempts.take_phases();
         *self = Self { proposal, placement, ..Self::new(plan, missing) };
+        self.attempts.begin_again(phases);
     }
 
     /// After a rollback: the lane as it was at the `point`, `then`, in the worktrees that were opened for it. What ran, or
     /// had failed, is done again.
     pub(crate) fn return_to(&mut self, point: &LanePoint, then: Self, plan: &Lane, at: Timestamp) {
         let (missing, proposal) = (self.missing, std::mem::take(&mut self.proposal));
-        let placement = std::mem::take(&mut self.placement);
+        let (placement, phases) = (std::mem::take(&mut self.placement), self.attempts.take_phases());
         *self = Self { missing, proposal, placement, end: None, stopping: None, failure: None, ..then };
         (self.interrupted, self.rolling_back) = (false, false);
         self.work.return_to(point);
-        self.attempts.return_to(point, plan);
+        self.attempts.return_to(point, plan, phases);
         self.validation.start_again();
         self.merge.start_again();
         // It gets in the queue again.

@@ -181,6 +181,11 @@ impl LaneState {
         if self.is_elsewhere() { 0 } else { self.attempts.running_attempts() }
     }
 
+    /// Whether the phases of its agents are to be recorded by this run.
+    pub(crate) fn has_moves_to_record(&self) -> bool {
+        !self.is_elsewhere() && self.agents().iter().any(|agent| !agent.phase.is_recorded())
+    }
+
     /// Whether a job of a cluster has it, or is about to.
     pub fn is_elsewhere(&self) -> bool {
         self.placement.current().is_some()

@@ -1,6 +1,6 @@
 use lanewright_model::event::Event;
 use lanewright_model::testing::*;
-use lanewright_model::{Failure, FailureKind};
+use lanewright_model::{AgentPhase, Failure, FailureKind};
 
 use super::*;
 
@@ -18,7 +18,9 @@ fn status(story: &Story) -> String {
 
 #[test]
 fn a_lane_at_work_holds_every_field_of_the_contract() {
-    let story = Story::begun().opened("SL-1", 1).job(&attempt("SL-1", "engineer", 1));
+    let (from, to) = (AgentPhase::Planned, AgentPhase::Executing);
+    let moved = Event::AgentMoved { lane: lane("SL-1"), agent: agent("engineer"), from, to };
+    let story = Story::begun().opened("SL-1", 1).job(&attempt("SL-1", "engineer", 1)).then(moved);
     insta::assert_snapshot!(serde_json::to_string_pretty(&task_of(&story)).unwrap(), @r#"
     {
       "task_name": "SL-1",
@@ -32,6 +34,14 @@ fn a_lane_at_work_holds_every_field_of_the_contract() {
       "agents": {
         "engineer": {
           "status": "WORKING",
+          "state": "EXECUTING",
+          "transition_log": [
+            {
+              "from": "PLANNED",
+              "to": "EXECUTING",
+              "timestamp": "2025-12-27T10:00:11.000Z"
+            }
+          ],
           "retry_count": 0,
           "branch": "lane-agent/P1/SL-1/engineer",
           "worktree": "/w/slots/02"

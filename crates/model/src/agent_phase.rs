@@ -1,6 +1,6 @@
 //! The states of an agent's work: exactly the table of seed 000, State Machine.
 
-lanewright_model::word_enum! {
+crate::word_enum! {
     /// Where an agent's work stands.
     #[derive(Default)]
     AgentPhase {
@@ -44,6 +44,32 @@ impl AgentPhase {
             Completed | Abandoned => false,
         }
     }
+
+    /// Whether a move to `next` can be on record: an arrow of the table, or the beginning of new work, as after a rollback.
+    pub fn may_record(self, next: Self) -> bool {
+        self.may_become(next) || (next == Self::Initialized && self != next)
+    }
+
+    /// The phases from the beginning of the work to this one, both included, along arrows of the table.
+    pub fn way(self) -> Vec<Self> {
+        use AgentPhase::*;
+        let mut way = vec![self];
+        loop {
+            let before = match way[way.len() - 1] {
+                Initialized => break,
+                Planning => Initialized,
+                Planned => Planning,
+                Executing => Planned,
+                Validating | Failed => Executing,
+                Checkpointing => Validating,
+                Completed => Checkpointing,
+                RollingBack | Abandoned => Failed,
+            };
+            way.push(before);
+        }
+        way.reverse();
+        way
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +99,25 @@ mod tests {
         for &from in AgentPhase::ALL {
             for &to in AgentPhase::ALL {
                 assert_eq!(from.may_become(to), ARROWS.contains(&(from, to)), "{from} -> {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_phase_is_reached_from_the_beginning_by_arrows() {
+        for &to in AgentPhase::ALL {
+            let way = to.way();
+            assert_eq!((way[0], way[way.len() - 1]), (Initialized, to));
+            assert!(way.windows(2).all(|step| step[0].may_become(step[1])), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn only_new_work_leaves_the_table_on_record() {
+        for &from in AgentPhase::ALL {
+            for &to in AgentPhase::ALL {
+                let begins = to == Initialized && from != to;
+                assert_eq!(from.may_record(to), begins || ARROWS.contains(&(from, to)), "{from} -> {to}");
             }
         }
     }
