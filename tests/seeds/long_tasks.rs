@@ -149,6 +149,72 @@ fn l21_large_file_is_saved_and_not_merged() {
 }
 
 #[test]
+fn l21_what_an_agent_moves_is_not_new() {
+    let moves = "mkdir -p to; mv big.bin notes~ to; git mv lib/node_modules to; echo more >> to/big.bin";
+    let commits = format!("{moves}; git add -A; git commit -qm moved");
+    let in_two_tasks = "if [ $LANEWRIGHT_TASK = 1 ]; then mv big.bin notes~ lib/node_modules \"$SCRATCH\"; \
+                        else mkdir -p to; cd \"$SCRATCH\"; mv big.bin notes~ node_modules \"$OLDPWD/to\"; fi";
+    for command in [moves, &commits, in_two_tasks] {
+        let env = TestEnv::new();
+        env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");
+        env.write("repo/big.bin", "12345678\n".repeat(300));
+        env.write("repo/notes~", "n");
+        env.write("repo/lib/node_modules/p/i.js", "x");
+        env.git(&["add", "-f", "."]);
+        env.commit("files");
+        let tasks = "[[lane.task]]\nallow_empty = true\n".repeat(2);
+        env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{command}'\n{tasks}"));
+        let ended = env.execute(&[]).exits(0);
+        for path in ["to/big.bin", "to/notes~", "to/node_modules/p/i.js"] {
+            assert!(env.holds("main", path), "{command}: {path}: {}", ended.stderr);
+        }
+        assert_eq!(left_out(&env), [""; 0], "{command}");
+    }
+}
+
+#[test]
+fn l21_known_files_may_grow_and_come_with_a_rebase() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");
+    env.commit("settings");
+    env.plan(
+        r#"
+[[lane]]
+id = "L"
+retries = 0
+command = '''
+seq 200 >> data.bin
+[ $LANEWRIGHT_TASK = 1 ] && exit
+touch "$SCRATCH/began"
+wait-for go
+git add -A && git commit -qm grown && git rebase -q main'''
+[[lane.task]]
+[[lane.task]]
+"#,
+    );
+    let running = env.execute_until("scratch/began");
+    env.write("repo/vendor/node_modules/x", "x");
+    env.git(&["add", "-f", "vendor"]);
+    env.commit("vendor");
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+    assert!(env.holds("main", "vendor/node_modules/x"));
+    assert_eq!(env.file_at("main", "data.bin").lines().count(), 400);
+}
+
+#[test]
+fn l21_large_file_is_saved_where_tests_judge_the_lane() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");
+    env.commit("settings");
+    let line = "head -c 1025 /dev/zero > dump.bin; echo x > small";
+    env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{line}'\ntests = [\"test -f small\"]\n"));
+    let said = env.execute(&[]).exits(0).stderr;
+    let saved = said.lines().find_map(|line| line.split("did not commit are saved as ").nth(1)).expect("a ref");
+    assert!(env.holds(saved.trim(), "dump.bin") && !env.holds("main", "dump.bin"), "{said}");
+}
+
+#[test]
 fn l21_file_that_a_filter_makes_small_is_taken() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");

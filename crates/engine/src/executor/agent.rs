@@ -125,7 +125,12 @@ impl Executor {
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let noted = self.note_left_out(lane, &committed.left_out);
-        let own = self.repository.left_out_of_commits(&worktree.path, [start, &committed.head], &changed)?;
+        let known = || {
+            // What is on the integration branch came with a merge or a rebase.
+            let integration = self.repository.branch_commit(&self.facts.base_branch)?;
+            Ok([recorded, start].into_iter().cloned().chain(integration).collect())
+        };
+        let own = self.repository.left_out_of_head(&worktree.path, known, &changed)?;
         if !own.is_empty() {
             let failed = self.left_out_is_committed(lane, agent, &task.id, &own);
             return Ok(noted.into_iter().chain([failed]).collect());
@@ -248,20 +253,24 @@ impl Executor {
                 &context,
             )?;
             let name = executor.agent_name(lane, agent);
-            events.extend(left.into_iter().map(|left| executor.leftover(lane, agent, left)));
+            let of_gates = left.is_of_gates;
+            events.extend(left.snapshots.into_iter().map(|left| executor.leftover(lane, agent, left, of_gates)));
             events.push(Event::WorktreeReleased { lane: executor.id(lane), agent: name });
             Ok(events)
         }))
     }
 
     /// What was left in a worktree after its agent's work was taken: by gates, whose leftovers go when the lane is
-    /// merged, or by a specialist, whose changes are neither merged nor discarded.
-    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot) -> Event {
+    /// merged, or by the agent, of whom it is neither merged nor discarded.
+    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot, is_of_gates: bool) -> Event {
         let agent = &self.plan.lane(lane).agents[agent];
-        if agent.round == Round::Implementation {
-            return self.put_aside(lane, Some(agent.name.clone()), left);
-        }
-        let message = format!("changes by {} are not merged; they are saved as {}", agent.name, left.reference);
+        let message = match agent.round {
+            Round::Implementation if is_of_gates => return self.put_aside(lane, Some(agent.name.clone()), left),
+            Round::Implementation => {
+                format!("files that {} did not commit are saved as {}", agent.name, left.reference)
+            }
+            _ => format!("changes by {} are not merged; they are saved as {}", agent.name, left.reference),
+        };
         self.note(lane, message)
     }
 

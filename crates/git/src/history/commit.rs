@@ -26,7 +26,8 @@ pub struct CommitRequest<'a> {
     pub message: &'a str,
     /// `Run`, `Lane`, …, with their values.
     pub trailers: &'a [(&'a str, &'a str)],
-    /// A commit whose objects are durable; those that came after it are made so, the agent's own commits included.
+    /// The commit that the work began at, whose objects are durable; those that came after it are made so, the agent's own
+    /// commits included.
     pub since: &'a CommitId,
 }
 
@@ -55,7 +56,8 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         let before = repository.head_on(worktree, request.branch)?;
         // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
         durable::objects(repository, &before, [request.since])?;
-        let (embedded, left_out) = stage_everything(repository, worktree, (entries, &before), lock)?;
+        let known = [&before, request.since];
+        let (embedded, left_out) = stage_everything(repository, worktree, entries, known, lock)?;
         let embedded = embedded.iter().map(|path| path_text(path)).collect();
         Ok(Committed { head: commit_staged(repository, request, before)?, embedded, left_out })
     })
@@ -87,11 +89,12 @@ pub fn commit_paths(repository: &Repository, request: &CommitRequest<'_>, paths:
 }
 
 /// Stages everything but what a hook left. Returns the repositories within the worktree and what the rules leave out, which
-/// are not staged either. `before`: what the index holds.
+/// are not staged either. `before`: what the index holds; what one of the `known` commits has is not new.
 fn stage_everything(
     repository: &Repository,
     worktree: &Path,
-    (before, head): (Vec<IndexEntry>, &CommitId),
+    before: Vec<IndexEntry>,
+    known: [&CommitId; 2],
     lock: &File,
 ) -> Result<(Vec<Vec<u8>>, Vec<LeftOut>)> {
     if before.iter().any(|entry| entry.conflicts) {
@@ -100,8 +103,7 @@ fn stage_everything(
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
     let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
     let after = index_entries(worktree)?;
-    let since_head = || repository.staged(worktree, None, head);
-    let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], since_head, git)?;
+    let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();
     // Git has staged a link to a commit that is nowhere else.

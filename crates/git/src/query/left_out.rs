@@ -11,8 +11,8 @@ use lanewright_files::regular_file;
 use lanewright_model::CommitId;
 use lanewright_model::text::counted;
 
-use crate::command::{Git, Result, path_text};
-use crate::fast::libgit2::{Difference, IndexEntry};
+use crate::command::{Git, Result, nul_separated, path_text};
+use crate::fast::libgit2::IndexEntry;
 use crate::query::{index_entries, untracked};
 use crate::repo::{LeftOutRules, Repository};
 
@@ -128,17 +128,19 @@ impl LeftOutRules {
         if !self.may_concern(worktree, new.iter().copied()) {
             return Ok(Vec::new());
         }
-        let tracked = before.iter().map(|entry| entry.path.as_slice()).collect();
+        let added = added_since(git(), "HEAD")?;
+        let (new, known): (Vec<&[u8]>, Vec<&[u8]>) = new.into_iter().partition(|path| added.contains(*path));
+        let tracked = before.iter().map(|entry| entry.path.as_slice()).chain(known).collect();
         self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))
     }
 
-    /// The same of the paths that the index has `after` an addition and `head` has not: an agent may have staged them
-    /// itself.
+    /// The same of the paths that the index has `after` an addition and none of the `known` commits has: an agent may have
+    /// staged them itself.
     pub(crate) fn left_out_of_commit<'a>(
         &self,
         worktree: &Path,
         [before, after]: [&[IndexEntry]; 2],
-        since_head: impl FnOnce() -> Result<Vec<Difference>>,
+        known: &[&CommitId],
         git: impl Fn() -> Git<'a>,
     ) -> Result<Vec<LeftOut>> {
         let is_large = |entry: &IndexEntry| match entry.size {
@@ -149,23 +151,26 @@ impl LeftOutRules {
         if !self.may_concern(worktree, new_paths(before, after).into_iter()) && !staged_before() {
             return Ok(Vec::new());
         }
-        self.left_out_of_differences(worktree, after, &since_head()?, git)
+        self.left_out_of_index(worktree, after, known, git)
     }
 
-    /// The same of the paths that `index` has and that are new according to the `differences` between a commit and it.
-    fn left_out_of_differences<'a>(
+    /// What is to be left out of the paths of the `index` of `git` that none of the `known` commits has.
+    fn left_out_of_index<'a>(
         &self,
         worktree: &Path,
         index: &[IndexEntry],
-        differences: &[Difference],
+        known: &[&CommitId],
         git: impl Fn() -> Git<'a>,
     ) -> Result<Vec<LeftOut>> {
-        let (new, others): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(|it| it.from == 0);
-        let new: BTreeSet<&[u8]> = new.into_iter().map(|it| it.path.as_slice()).collect();
-        let known = index.iter().map(|entry| entry.path.as_slice()).filter(|path| !new.contains(path));
-        let tracked = known.chain(others.into_iter().map(|it| it.path.as_slice())).collect();
-        let new: Vec<&[u8]> = new.into_iter().collect();
-        self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))
+        let mut new: Option<BTreeSet<Vec<u8>>> = None;
+        for commit in known {
+            let added = added_since(git(), commit.as_str())?;
+            new = Some(new.map_or_else(|| added.clone(), |new| &new & &added));
+        }
+        let new = new.unwrap_or_default();
+        let paths = index.iter().map(|entry| entry.path.as_slice());
+        let (new, tracked): (Vec<&[u8]>, Vec<&[u8]>) = paths.partition(|path| new.contains(*path));
+        self.sort_out(worktree, &new, &tracked.into_iter().collect(), |files| sizes_in_index(&git, files))
     }
 
     /// The `untracked` paths of `worktree` without those in trees to leave out.
@@ -200,22 +205,28 @@ impl LeftOutRules {
 }
 
 impl Repository {
-    /// What of the `changed` paths was added between two commits, of which the second is checked out in `worktree` and in
-    /// its index, and should have been left out of it.
-    pub fn left_out_of_commits(
+    /// What of the `changed` paths of the head of `worktree`, which its index has, is in none of the `known` commits and
+    /// should have been left out.
+    pub fn left_out_of_head(
         &self,
         worktree: &Path,
-        [from, to]: [&CommitId; 2],
+        known: impl FnOnce() -> Result<Vec<CommitId>>,
         changed: &[String],
     ) -> Result<Vec<LeftOut>> {
         let rules = &self.left_out_rules;
         if !rules.may_concern(worktree, changed.iter().map(String::as_bytes)) {
             return Ok(Vec::new());
         }
-        let differences = self.differences(from, to)?;
         let git = || Git::new(worktree).reading_only();
-        rules.left_out_of_differences(worktree, &index_entries(worktree)?, &differences, git)
+        rules.left_out_of_index(worktree, &index_entries(worktree)?, &known()?.iter().collect::<Vec<_>>(), git)
     }
+}
+
+/// The paths of the index of `git` that `commit` has neither so nor under another name: what was moved is not new.
+fn added_since(git: Git<'_>, commit: &str) -> Result<BTreeSet<Vec<u8>>> {
+    let git = git.args(["diff-index", "--cached", "-z", "--name-only", "--diff-filter=A", "--find-renames"]);
+    let added = git.args(["--ignore-submodules=none", commit]).run()?;
+    Ok(nul_separated(&added).map(<[u8]>::to_vec).collect())
 }
 
 /// The paths that `after` has and `before` has not; git sorts both.

@@ -110,11 +110,13 @@ pub fn changed_since(repository: &Repository, worktree: &Path, known: &CommitId)
         let git = repository.git().args(["diff-tree", "-r", "-z", "--no-renames"]).args(more.iter().copied());
         git.args([known.as_str(), tree.as_str()]).run()
     };
-    let gone = unstaged_only(worktree, &differing(&["--diff-filter=D"])?)?;
-    let changed = differing(&["--name-only"])?;
-    let changed = nul_separated(&changed).filter(|path| !gone.contains(*path)).map(<[u8]>::to_vec).collect();
-    // A snapshot that was about to be discarded has them, too.
-    let changed = repository.left_out_rules.without_left_out(worktree, changed)?;
+    let kept = unstaged_only(worktree, &differing(&["--diff-filter=D"])?)?;
+    let gone = differing(&["--diff-filter=D", "--name-only"])?;
+    let gone = nul_separated(&gone).filter(|path| !kept.contains(*path)).map(<[u8]>::to_vec).collect();
+    // A snapshot that was about to be discarded has what is left out, too.
+    let gone = repository.left_out_rules.without_left_out(worktree, gone)?;
+    let changed = differing(&["--diff-filter=d", "--name-only"])?;
+    let changed: BTreeSet<Vec<u8>> = nul_separated(&changed).map(<[u8]>::to_vec).chain(gone).collect();
     Ok(changed.iter().map(|path| path_text(path)).collect())
 }
 
