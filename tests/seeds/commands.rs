@@ -135,8 +135,35 @@ fn l47_gates_are_run_by_a_command() {
     gate(&["tests", "N"]).exits(8).says(&["`N`"]);
     gate(&["final", RUN, "M"]).exits(2).says(&["one of the run, not of lane M"]);
     assert_eq!(log_text(&env), before, "a gate changed the run");
-    // What the gate wrote is no change by hand.
-    env.resume(&[]).exits(1);
+    // It may as well be a person's: no gate has written it before.
+    env.resume(&[]).exits(5).says(&["M: written.txt in"]);
+}
+
+#[test]
+fn l47_edits_during_a_gate_are_changes_by_hand() {
+    let env = TestEnv::new();
+    let program = env!("CARGO_BIN_EXE_lanewright");
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'echo x > x.txt'\ntests = '''\n\
+         date +%N > generated.txt\n{program} log-event tested --lane L\n\
+         [ ! -e \"$SCRATCH/by-hand\" ] || {{ touch \"$SCRATCH/tests\"; wait-for go; }}\ntest -e fixed.txt'''\n",
+    ));
+    env.execute(&[]).exits(1);
+    env.write("scratch/by-hand", "");
+    let worktree = env.lanewright(&["path", RUN, "L"]).exits(0).stdout.trim().to_owned();
+    let gate = env.start_with(&["gate", "tests", "L"], |command| command);
+    wait_until("the gate", || env.path("scratch/tests").exists());
+    env.lanewright(&["log-event", "meanwhile", "--lane", "L"]).exits(0);
+    env.resume(&[]).exits(4).says(&["a gate of run r1 is run by hand by pid"]);
+    std::fs::write(std::path::Path::new(&worktree).join("fixed.txt"), "by hand").expect("the worktree");
+    env.write("scratch/go", "");
+    gate.wait().exits(0);
+    let conflict = env.resume(&[]).exits(5);
+    assert!(conflict.stderr.contains("fixed.txt") && !conflict.stderr.contains("generated.txt"), "{}", conflict.stderr);
+    env.resume(&["--on-conflict", "override"]).exits(0);
+    assert!(env.holds("main", "fixed.txt") && !env.holds("main", "generated.txt"));
+    let names: Vec<Value> = env.events("event_logged").iter().map(|event| event["name"].clone()).collect();
+    assert_eq!(names, [json!("tested"), json!("tested"), json!("meanwhile"), json!("tested")]);
 }
 
 #[test]

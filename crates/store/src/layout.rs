@@ -212,6 +212,11 @@ impl RunDirectory {
         self.directory().join("run.lock")
     }
 
+    /// The lock of the process that runs a gate of the run by hand, beside which no process may work on the run.
+    pub fn gate_lock(&self) -> PathBuf {
+        self.directory().join("gate.lock")
+    }
+
     pub fn escalations(&self) -> PathBuf {
         self.directory().join("escalations.md")
     }

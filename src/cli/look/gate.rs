@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use lanewright_engine::at_resume::replay;
 use lanewright_engine::executor::{Executor, Judgement};
-use lanewright_model::text::{counted, headline};
+use lanewright_model::text::{counted, headline, listed};
 use lanewright_model::time::short;
-use lanewright_model::{CommandLine, ExitCause, LaneId, LaneIndex, Plan};
+use lanewright_model::{AgentName, CommandLine, ExitCause, LaneId, LaneIndex, Plan};
 use lanewright_plan::settings::Layer;
 use lanewright_programs::process::{self, Observation};
 use lanewright_schedule::RunState;
 use lanewright_store::RunLock;
-use lanewright_store::lock::LockError;
+use lanewright_store::lock::{LockError, is_held};
 use serde_json::json;
 
 use crate::cli::args::{Gate, GateName};
@@ -34,6 +34,9 @@ pub(crate) fn run(context: &Context, arguments: &Gate) -> Result<ExitStatus> {
     };
     judging.report(&judged)
 }
+
+/// How many agents are named.
+const NAMED: usize = 10;
 
 struct Judging<'a> {
     within: &'a RepositoryContext,
@@ -105,7 +108,18 @@ impl Judging<'_> {
                 self.command(&["gate", gate, self.run.run.as_str(), lane.as_str()])
             )));
         }
-        let own = agent.filter(|agent| !shares(self.plan(), index, agent));
+        let of_agents = self.agents_with_worktrees(index)?;
+        let own = match (self.gate, agent) {
+            (GateName::Atomic, None) if of_agents.len() > 1 => {
+                let names = listed(&of_agents.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMED);
+                let message = format!("several agents of lane {lane} have worktrees: {names}");
+                let words = ["gate", "atomic", self.run.run.as_str(), lane.as_str(), of_agents[0].as_str()];
+                let hint = format!("name the one to judge: {}", self.command(&words));
+                return Err(ExitStatus::Usage.error(message).hint(hint));
+            }
+            (GateName::Atomic, None) => of_agents.first(),
+            _ => agent.filter(|agent| !shares(self.plan(), index, agent)),
+        };
         let slot = held_slot(&self.executor.pool, &self.run.run, (lane, own))?;
         let slot = slot.filter(|slot| slot.path.is_dir()).ok_or_else(|| {
             let target = Target { run: self.run.run.clone(), lane: Some(lane.clone()), agent: agent.cloned() };
@@ -115,6 +129,18 @@ impl Judging<'_> {
         let lock = self.lock()?;
         let alone = lock.is_some() && !self.has_open_job(lane);
         Ok(self.executor.judge_lane(index, steps, &slot.path, alone, &self.state()?)?)
+    }
+
+    /// The agents of the lane that hold worktrees of their own.
+    fn agents_with_worktrees(&self, lane: LaneIndex) -> Result<Vec<AgentName>> {
+        let plan = self.plan().lane(lane);
+        let mut found = Vec::new();
+        for agent in &plan.agents {
+            if held_slot(&self.executor.pool, &self.run.run, (&plan.id, Some(&agent.name)))?.is_some() {
+                found.push(agent.name.clone());
+            }
+        }
+        Ok(found)
     }
 
     fn integration(&self) -> Result<Judgement> {
@@ -128,11 +154,17 @@ impl Judging<'_> {
         Ok(self.executor.judge_integration(&self.state()?)?)
     }
 
-    /// The run's lock; `None`: a process works on the run.
+    /// Keeps processes from beginning to work on the run; `None`: one works on it. Events and answers can be recorded
+    /// meanwhile, also by the gate.
     fn lock(&self) -> Result<Option<RunLock>> {
-        match RunLock::acquire(&self.run.directory.lock(), &self.within.holder(&self.run.run)) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(LockError::Held { .. }) => Ok(None),
+        let (run, directory) = (&self.run.run, &self.run.directory);
+        match RunLock::acquire(&directory.gate_lock(), &self.within.holder(run)) {
+            Ok(lock) => Ok(Some(lock).filter(|_| !is_held(&directory.lock()))),
+            Err(LockError::Held { holder, .. }) => {
+                let by = holder.map_or_else(String::new, |by| format!(" (pid {})", by.owner.process.pid));
+                let message = format!("another gate of run {run} is run by hand{by}");
+                Err(ExitStatus::Held.error(message).hint("wait for its end"))
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -13,13 +13,13 @@ use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
 use lanewright_programs::process::{self, Observation};
-use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
+use lanewright_store::{Journal, RunDirectory, StateDirectory, lock, run_log};
 use serde_json::{Value, json};
 
 use crate::cli::args::{Clean, Name};
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_all_states;
-use crate::cli::run::sync_after_switches;
+use crate::cli::run::{lock_run, sync_after_switches};
 use crate::cli::runs::command;
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
@@ -138,7 +138,7 @@ fn inspect(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
 fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean, removed: &dyn Fn()) -> Result<Cleaned> {
     let directory = runs.within.state.run(&run);
     directory.create()?;
-    let lock = RunLock::acquire(&directory.lock(), &runs.within.holder(&run))?;
+    let lock = lock_run(&runs.within, &run)?;
     let logged = &runs.known[&run];
     sync_after_switches(&runs.within, &logged.started.base_branch);
     let mut found = runs

@@ -98,21 +98,24 @@ pub fn note_generated(worktree: &Path, before: &Contents, agents: &[String]) -> 
     note(worktree, LEFT_BEHIND, &all)
 }
 
-/// Has `run` run a gate in a worktree in which nothing else works: what it writes is neither the work of the `agents`,
-/// which changed these paths, nor a change by hand.
-pub fn noting_generated<T>(
-    repository: &Repository,
-    worktree: &Path,
-    agents: &[String],
-    run: impl FnOnce() -> T,
-) -> Result<T> {
+/// Has `run` run a gate by hand in a worktree in which nothing of Lanewright works. What it writes again of the files that
+/// gates wrote there before is no change by hand; any other file may be a person's, who edits while it runs.
+pub fn noting_generated<T>(worktree: &Path, run: impl FnOnce() -> T) -> Result<T> {
     let before = uncommitted(worktree)?;
-    let is_known = git_directory(worktree)?.join(AT_THE_END).exists();
-    let is_judged = is_known && changed_by_hand(repository, worktree)?.is_empty();
     let result = run();
-    note_generated(worktree, &before, agents)?;
-    if is_judged {
-        note_uncommitted(worktree)?;
+    let now = uncommitted(worktree)?;
+    for name in [LEFT_BEHIND, AT_THE_END] {
+        let mut known = noted(worktree, name)?;
+        for (path, blob) in &mut known {
+            if before.get(path) == Some(blob)
+                && let Some(blob_now) = now.get(path)
+            {
+                blob.clone_from(blob_now);
+            }
+        }
+        if !known.is_empty() {
+            note(worktree, name, &known)?;
+        }
     }
     Ok(result)
 }

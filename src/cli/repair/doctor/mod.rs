@@ -16,13 +16,12 @@ use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
 use lanewright_plan::ReadOptions;
 use lanewright_schedule::RunState;
-use lanewright_store::lock::LockError;
 use lanewright_store::{Journal, LogError, RunLock};
 
 use crate::cli::args;
 use crate::cli::error::is_held;
 use crate::cli::repository_context::check_directory;
-use crate::cli::run::{PlanText, lock_phase, preflight, rollback_refusal};
+use crate::cli::run::{PlanText, lock_phase, lock_run, preflight, rollback_refusal};
 use crate::cli::runs::existing;
 use crate::cli::select::Selector;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -225,10 +224,7 @@ impl Locks {
         within.state.create()?;
         let directory = within.state.run(run);
         directory.create()?;
-        let own = match RunLock::acquire(&directory.lock(), &within.holder(run)) {
-            Err(LockError::Held { .. }) => return Err(held(run)),
-            taken => taken?,
-        };
+        let own = lock_run(within, run).map_err(|error| held_instead(error, run))?;
         let facts = doctor.facts(&BTreeSet::from([run.clone()]))?;
         let started = facts.runs.iter().find(|it| it.run == *run).and_then(|it| it.expected.as_ref());
         if let Some(expected) = started.filter(|it| it.started.options.branch_suffix.is_empty()) {

@@ -16,8 +16,17 @@ use super::refusal::{WAIT, held, in_words};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
 pub(crate) fn lock_run(within: &RepositoryContext, run: &RunId) -> Result<RunLock> {
-    let held = |by: Option<&Holder>| held(&format!("run {run} is being worked on"), by);
-    lock(&within.state.run(run).lock(), &within.holder(run), held)
+    let directory = within.state.run(run);
+    let working = |by: Option<&Holder>| held(&format!("run {run} is being worked on"), by);
+    let own = lock(&directory.lock(), &within.holder(run), working)?;
+    // Its process takes its lock first, and looks at this one then.
+    let gate = directory.gate_lock();
+    if is_held(&gate) {
+        let by = read_holder(&gate).map_or_else(String::new, |by| format!(" by pid {}", by.owner.process.pid));
+        let message = format!("a gate of run {run} is run by hand{by}");
+        return Err(ExitStatus::Held.error(message).hint("wait for its end"));
+    }
+    Ok(own)
 }
 
 /// Does `work` while no other Lanewright decides what it works on in `phase`.

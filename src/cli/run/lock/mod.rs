@@ -9,5 +9,5 @@ mod refusal;
 pub(super) use claims::{LaneClaims, merged_before};
 pub(crate) use left_to_do::{left_to_do, undo_of_skip};
 pub(crate) use locked_run::{LockedRun, Reach, adopt};
-pub(crate) use locks::lock_phase;
-pub(super) use locks::{choosing, lock_branches, lock_run};
+pub(super) use locks::{choosing, lock_branches};
+pub(crate) use locks::{lock_phase, lock_run};

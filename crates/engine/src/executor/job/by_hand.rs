@@ -23,7 +23,7 @@ pub struct Judgement {
 
 impl Executor {
     /// Runs the commands of a gate in `worktree`, which is the lane's or an agent's of it. With `alone` nothing else works
-    /// there, and what the gate writes is noted as such.
+    /// there, and what the gate writes again is noted as such.
     ///
     /// # Errors
     /// The worktree is not as git knows it, or the commands cannot be started.
@@ -37,17 +37,13 @@ impl Executor {
     ) -> Result<Judgement> {
         self.repository.refuse_foreign_worktree(worktree)?;
         let head = self.repository.head_at(worktree)?.commit;
-        let place = Worktree { slot: 0, path: worktree.to_owned(), branch: String::new(), head: head.clone() };
+        let place = Worktree { slot: 0, path: worktree.to_owned(), branch: String::new(), head };
         let job = JobId { lane: Some(self.id(lane)), role: JobRole::Tests, number: 0 };
         let spec = self.gate_spec(job, steps, &place, self.lane_environment(lane, state, worktree));
         if !alone {
             return self.judge(spec);
         }
-        let agents = match state.lane(lane).base() {
-            Some(base) => self.repository.changed_paths(base, &head)?,
-            None => Vec::new(),
-        };
-        git::noting_generated(&self.repository, worktree, &agents, || self.judge(spec))?
+        git::noting_generated(worktree, || self.judge(spec))?
     }
 
     /// Runs the final gate on the integration branch as it is now, in a worktree of its own. For a run that no process
