@@ -177,14 +177,26 @@ fn r29_what_was_merged_in_between_is_not_lost() {
 }
 
 #[test]
-fn r29_lanes_do_not_go_back_beside_those_they_need() {
-    let env = TestEnv::new();
-    env.lanes(&[("A", &[], "mkdir -p A; echo a > A/a"), ("B", &["A"], "mkdir -p B; echo b > B/b")]);
-    env.execute(&[]).exits(0);
-    let before = env.refs();
-    let refused = env.lanewright(&["rollback", RUN, "--yes", "--to", "after_lane_start"]).exits(3);
-    refused.says(&["B depends on lanes that are not merged: A"]).hints("lanewright rollback r1 --lane B");
-    assert_eq!(env.refs(), before);
+fn r29_lanes_after_one_that_goes_back_go_to_their_start() {
+    for to in ["after_lane_start", "1"] {
+        let env = TestEnv::new();
+        let task = "[[lane.task]]\nid = ";
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\ncommand = 'echo a >> a'\n{task}\"1\"\n{task}\"2\"\n\
+             [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'cp a b'\n"
+        ));
+        env.execute(&[]).exits(0);
+        let files = env.tree("main");
+        let refused = back_to(&env, to).exits(2);
+        let together = format!("lanewright rollback r1 --lane A --lane B --to {to}");
+        refused.hints(&together);
+        let words: Vec<&str> = together.split(' ').skip(1).chain(["--yes"]).collect();
+        env.lanewright(&words).exits(0);
+        let shown = env.lanewright(&["status", RUN, "B"]).stdout;
+        assert!(shown.contains("rolled back"), "{shown}");
+        env.resume(&[]).exits(0);
+        assert_eq!(env.tree("main"), files, "{to}");
+    }
 }
 
 #[test]

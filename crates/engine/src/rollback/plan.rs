@@ -1,6 +1,6 @@
 //! What a rollback has to do, from the run log alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::{CommitId, JobId, LaneId, LaneIndex, Stage, Timestamp};
@@ -97,7 +97,10 @@ pub fn plan(state: &RunState, records: &[Record], asked: Asked<'_>) -> Result<Ro
         None => HashMap::new(),
     };
     if asked.to.is_some() {
-        chosen.retain(|lane| back_to.contains_key(lane));
+        // What was built on a lane before it goes back is done anew: such lanes go to their start.
+        let after: BTreeSet<LaneIndex> = back_to.keys().flat_map(|&lane| dependants(state, lane)).collect();
+        chosen.retain(|lane| back_to.contains_key(lane) || (after.contains(lane) && !asked.lanes.is_empty()));
+        back_to.retain(|lane, _| !after.contains(lane));
     }
     let left = |lanes: Vec<LaneIndex>| {
         let after = plan.dag().with_dependants(lanes).into_iter();
@@ -160,6 +163,7 @@ fn points_asked_for(
         match point {
             Ok(_) if state.lane(lane).placement().number() > 0 => return Err(RollbackError::Placed(name(lane))),
             Ok(point) => drop(found.insert(lane, point)),
+            Err(_) if chosen.iter().any(|&other| dependants(state, other).contains(&lane)) => {}
             Err(has) if is_asked_for => {
                 return Err(RollbackError::UnknownPoint { lane: Some(name(lane)), to: to.to_owned(), has });
             }
@@ -178,6 +182,12 @@ fn points_asked_for(
         return Err(RollbackError::SeveralLanes { to: to.to_owned(), lanes: lanes.into_iter().map(name).collect() });
     }
     Ok(found)
+}
+
+/// The lanes that depend on `lane`, also by way of others.
+fn dependants(state: &RunState, lane: LaneIndex) -> Vec<LaneIndex> {
+    let with = state.plan().dag().with_dependants([lane]);
+    with.into_iter().filter(|&it| it != lane).collect()
 }
 
 fn rolled_back_before(records: &[Record], lane: &LaneId) -> Option<RolledBackBefore> {
