@@ -1,6 +1,6 @@
 //! What agents do wrong, and what they say of themselves.
 
-use crate::support::TestEnv;
+use crate::support::{RUN, TestEnv};
 
 /// Runs a lane with one retry whose first attempt does `mistake`, which must fail with `complaint`, and whose second
 /// does `fix`.
@@ -236,4 +236,27 @@ fn flagged_files_are_in_the_snapshot_not_the_next_lane() {
     env.execute(&[]).exits(0);
     let kept = env.events("snapshot_taken").into_iter().find(|event| event["reason"] == "failure").expect("a snapshot");
     assert_eq!(env.file_at(kept["commit"].as_str().unwrap(), "README.md"), "lost");
+}
+
+#[test]
+fn tasks_with_commands_need_no_runner() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\n[[lane.agent]]\nname = \"eng\"\n\
+         [[lane.agent.task]]\nid = \"one\"\nprompt = \"Write one.\"\n\
+         command = 'cat > one; cmp one \"$LANEWRIGHT_PROMPT_FILE\"'\n\
+         [[lane.agent.task]]\nid = \"two\"\n\
+         command = [\"sh\", \"-c\", \"echo $LANEWRIGHT_TASK > two; test -e $SCRATCH/fixed\"]\n",
+    );
+    env.execute(&[]).exits(1);
+    env.lanewright(&["retry", RUN, "L", "--runner", "claude"])
+        .exits(7)
+        .says(&["task two of lane L has a command of its own"])
+        .hints("--accept-plan-change");
+    env.write("scratch/fixed", "");
+    env.lanewright(&["retry", RUN, "L"]).exits(0);
+    assert!(env.file_at("main", "one").contains("Write one."));
+    assert_eq!(env.file_at("main", "two").trim(), "two");
+    let attempts = env.log().iter().filter(|event| event["event"] == "job_planned").count();
+    assert_eq!(attempts, 3, "the first task ran once, the second twice");
 }

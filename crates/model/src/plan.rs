@@ -10,7 +10,7 @@ use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
 use super::executor::{ExecutorSettings, Resources};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
-use super::job::JobId;
+use super::job::{JobId, JobRole};
 use super::merge_choice::{MergeChoice, MergeStyle};
 use super::must_haves::MustHaves;
 use super::replaced::Replaced;
@@ -153,11 +153,20 @@ impl Plan {
         self.parts.runners.get(&agent.runner)
     }
 
-    /// The runner of the agent that `job` is an attempt of, where one is described.
+    /// The runner that `agent` does `task` with, where one is described; a task with a command of its own has none.
+    pub fn runner_for(&self, agent: &Agent, task: &Task) -> Option<&Runner> {
+        self.runner(agent).filter(|_| task.command.is_none())
+    }
+
+    /// The runner of the attempt `job`, where one is described.
     pub fn runner_of(&self, job: &JobId) -> Option<&Runner> {
-        let agent = job.agent().filter(|_| job.is_attempt())?;
+        let JobRole::Attempt { agent, task } = &job.role else { return None };
         let lane = self.lane(self.find(job.lane.as_ref()?)?);
-        self.runner(lane.agents.iter().find(|known| known.name == *agent)?)
+        let agent = lane.agents.iter().find(|known| known.name == *agent)?;
+        match agent.tasks.iter().find(|known| known.id == *task) {
+            Some(task) => self.runner_for(agent, task),
+            None => self.runner(agent),
+        }
     }
 
     pub fn find(&self, id: &LaneId) -> Option<LaneIndex> {
@@ -326,7 +335,8 @@ impl Lane {
     }
 }
 
-/// The runner of an agent for which neither the plan nor the settings name one. No run starts with it.
+/// The runner of an agent for which neither the plan nor the settings name one. No run starts with it where the agent
+/// [runs its command](Agent::runs_its_command).
 pub const UNSET_RUNNER: &str = "none";
 
 /// A program that works in a lane.
@@ -335,7 +345,7 @@ pub struct Agent {
     /// Unique in the lane.
     pub name: AgentName,
     pub round: Round,
-    /// What is run for each of its tasks.
+    /// What is run for each of its tasks that has no command of its own.
     pub command: CommandLine,
     /// The runner description the command comes from; `command` where the plan gave the command itself, `none` where
     /// nothing names one ([`UNSET_RUNNER`]).
@@ -369,6 +379,11 @@ impl Task {
 }
 
 impl Agent {
+    /// Whether its command is run at all: for a task that is not a person's and has no command of its own.
+    pub fn runs_its_command(&self) -> bool {
+        self.tasks.iter().any(|task| !task.kind.is_human() && task.command.is_none())
+    }
+
     /// The last of its tasks that is not a person's; the first, if all are.
     pub fn last_own_task(&self) -> usize {
         self.tasks.iter().rposition(|task| !task.kind.is_human()).unwrap_or(0)
@@ -397,6 +412,9 @@ pub struct Task {
     pub kind: TaskKind,
     /// The prompt of the agent, or the text for the person.
     pub prompt: String,
+    /// What is run for it, in place of the agent's command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
     /// Commands that must pass before the next task starts.
     pub verify: Vec<CommandLine>,
     /// How long one attempt may take.

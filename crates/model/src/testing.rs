@@ -157,6 +157,7 @@ pub fn plan_task(id: &str) -> Task {
         name: None,
         kind: TaskKind::Auto,
         prompt: String::new(),
+        command: None,
         verify: Vec::new(),
         max_time: None,
         files: Vec::new(),

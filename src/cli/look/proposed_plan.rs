@@ -1,7 +1,7 @@
 //! The plan of a lane that waits for its approval: what its requirements agents found, else the prompts of its tasks.
 
 use lanewright_files::regular_file;
-use lanewright_model::{Agent, Plan, Round};
+use lanewright_model::{Agent, Plan, Round, Task};
 use lanewright_store::RunDirectory;
 use lanewright_view::history::{JobHistory, LaneHistory};
 use lanewright_view::status::ending::PlanPart;
@@ -52,8 +52,10 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// `agent, task 1: what it is to do`, with the other lines of the prompt below.
+/// `agent, task 1: what it is to do`, with the other lines of the prompt below, and the task's command.
 fn prompts(agent: &Agent) -> Vec<String> {
     let own = agent.tasks.iter().filter(|task| !task.kind.is_human());
-    own.flat_map(|task| lines(&format!("{}, task {}: {}", agent.name, task.id, task.prompt.trim()))).collect()
+    let command = |task: &Task| task.command.as_ref().map(|command| format!("\n$ {command}")).unwrap_or_default();
+    let text = |task: &Task| format!("{}, task {}: {}{}", agent.name, task.id, task.prompt.trim(), command(task));
+    own.flat_map(|task| lines(&text(task))).collect()
 }

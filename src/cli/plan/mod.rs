@@ -107,7 +107,12 @@ fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGra
 
 fn convert(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
     let plan = valid(context, settings, path, how)?;
-    if plan.lanes.iter().flat_map(|lane| &lane.agents).any(|agent| agent.runner == UNSET_RUNNER) {
+    if plan
+        .lanes
+        .iter()
+        .flat_map(|lane| &lane.agents)
+        .any(|agent| agent.runner == UNSET_RUNNER && agent.runs_its_command())
+    {
         let hint = "set `runner` in `[defaults]` of the new plan, or in lanewright.toml";
         context.printer.warning("the plan names no runner for its agents", &[hint.to_owned()]);
     }

@@ -36,7 +36,8 @@ impl Executor {
         let plan = self.plan.lane(lane);
         let is_given = |value: Option<&String>| value.is_some_and(|value| !value.is_empty());
         let of_agent = |agent: &Agent, name: &str| {
-            let runner = self.plan.runner(agent).map(|runner| &runner.environment);
+            let has_command = agent.tasks.iter().any(|task| task.command.is_some());
+            let runner = self.plan.runner(agent).filter(|_| !has_command).map(|runner| &runner.environment);
             is_given(agent.env.get(name)) || is_given(runner.and_then(|environment| environment.get(name)))
         };
         let is_set = |name: &str| {

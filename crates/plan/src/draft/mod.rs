@@ -353,13 +353,15 @@ impl Field for PromptDraft {
 draft! {
     TaskDraft = "a task" {
         span: Span = [];
-        id: Option<At<String>> = ["id": Id, "The task's id, unique in the lane. Default: its position."];
+        id: Option<At<String>> = ["id": Id, "The task's id, unique in the lane. Default: its position, after those of the lane and of earlier agents."];
         name: Option<At<String>> = ["name": Text, "What the task is called."];
         kind: Option<At<TaskKind>> = ["type": Word(words::<TaskKind>),
             "Whose it is: the agent's, or a person's to verify, decide or do. Default: auto."];
         prompt: PromptDraft = [
             "prompt": Text, "The agent's prompt. Default: the name.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
+        command: Option<At<CommandLine>> =
+            ["command": Command, "What is run for the task. Default: the agent's command."];
         verify: Vec<CommandLine> = ["verify": Commands, "Must pass before the next task starts."];
         max_time: Option<At<Duration>> = ["max_time": Time, "The time limit of one attempt."];
         files: Vec<At<String>> = ["files": Texts, "Files that the task is about."];
@@ -382,7 +384,7 @@ draft! {
             ["round": Word(words::<Round>), "When the agent works. Default: implementation."];
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command comes from. Default: the lane's.";
-            "command": Command, "What is run for each of its tasks. Default: the lane's."];
+            "command": Command, "What is run for each of its tasks that has no command. Default: the lane's."];
         options: OptionsDraft = [
             "model": FullText, "The model, in its program's words. Default: the lane's.";
             "effort": FullText, "How hard it thinks, in its program's words, such as high. Default: the lane's.";
@@ -395,5 +397,7 @@ draft! {
             "prompt_file": FullText, "The same, in a file beside the plan."];
         allow_empty: Option<bool> =
             ["allow_empty": Flag, "Whether the agent's work may change no file. Default: the lane's."];
+        tasks: Option<Vec<TaskDraft>> =
+            ["task": Tables(TaskDraft::keys), "The tasks of an implementation agent, in place of the lane's."];
     }
 }

@@ -117,6 +117,7 @@ impl LaneExplanation {
 fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> fmt::Result {
     let round = if agent.round == Round::Implementation { String::new() } else { format!(" ({})", agent.round) };
     match agent.runner == UNSET_RUNNER {
+        true if !agent.runs_its_command() => writeln!(f, "  agent {}{round}", agent.name)?,
         true => writeln!(f, "  agent {}{round}  no runner is set", agent.name)?,
         false => writeln!(f, "  agent {}{round}  $ {}", agent.name, visible_line(&agent.command.to_string()))?,
     }
@@ -127,6 +128,7 @@ fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> 
             true => writeln!(f, ", a person's ({})", task.kind)?,
             false => writeln!(f, ", at most {}", exact(Duration::from_millis(*limit)))?,
         }
+        write_commands(f, "    ", "  run", task.command.as_slice())?;
         write_commands(f, "    ", "  verify", &task.verify)?;
     }
     Ok(())

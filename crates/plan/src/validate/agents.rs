@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lanewright_model::text::listed;
 use lanewright_model::{Agent, AgentName, CommandLine, Round, Task, TaskId, UNSET_RUNNER};
 
 use super::lane::env;
@@ -54,7 +55,7 @@ pub(super) fn agents(lane: &LaneDraft, context: &Context<'_>) -> Vec<Agent> {
     let drafts = given.map_or(implied.as_slice(), Vec::as_slice);
     let name = || value(&lane.name).or_else(|| value(&lane.id));
     let around = LaneContext { lane, context, prompt: prompt(&lane.prompt, context).or_else(name).unwrap_or_default() };
-    let tasks = tasks(&around);
+    let tasks = tasks(drafts, &around);
     let staff: Vec<Member<'_>> = drafts.iter().filter_map(|draft| member(draft, given.is_some(), &around)).collect();
     unique(staff.iter().map(|member| &member.written), "an agent", true, context.faults);
     if staff.len() < drafts.len() {
@@ -100,7 +101,10 @@ fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -
 /// A prompt beside the lane's tasks would be repeated in each of them, or lost.
 fn refuse_prompt(draft: &AgentDraft, around: &LaneContext<'_>) {
     if let Some(given) = draft.prompt.text.as_ref().or(draft.prompt.file.as_ref()) {
-        let message = "an implementation agent gets its work from the lane's tasks and cannot have a prompt";
+        let message = match own_tasks(draft) {
+            [] => "an implementation agent gets its work from the lane's tasks and cannot have a prompt",
+            _ => "an agent with tasks of its own gets its work from them and cannot have a prompt",
+        };
         let help = "write it in the tasks, or leave the lane without tasks";
         around.context.faults.error_with(given.span, message, help);
     }
@@ -110,11 +114,19 @@ fn refuse_prompt(draft: &AgentDraft, around: &LaneContext<'_>) {
 pub(crate) const NO_RUNNER: &str = "command";
 
 /// The command and the runner of an agent, from the nearest place that names one: the agent, its lane, the defaults.
-/// Where none does, the runner of a plan that cannot name one is [`UNSET_RUNNER`]. `declared` says that the plan names the agent.
+/// Where none does, the runner is [`UNSET_RUNNER`] if the plan cannot name one or each task has a command. `declared` says that the plan names the agent.
 fn program(draft: &AgentDraft, declared: bool, around: &LaneContext<'_>) -> Option<(CommandLine, At<String>)> {
     let program = if draft.program.is_given() { &draft.program } else { &around.lane.program };
     if program.faulty {
         return None;
+    }
+    let has_commands = tasks_have_commands(draft, around.lane);
+    if has_commands && !program.is_given() {
+        return Some((never_run(), At::new(UNSET_RUNNER.to_owned(), draft.span)));
+    }
+    if has_commands && draft.program.is_given() {
+        let message = "the agent's own command is never run: each of its tasks has one";
+        around.context.faults.warning(draft.span, message, "remove `command` and `runner` from the agent");
     }
     let fallbacks = &around.context.fallbacks;
     let fallback = fallbacks.runner.map(|runner| At::new(runner.to_owned(), draft.span));
@@ -128,15 +140,18 @@ fn program(draft: &AgentDraft, declared: bool, around: &LaneContext<'_>) -> Opti
         (Some(command), None) => Some((command.value.clone(), At::new(NO_RUNNER.to_owned(), command.span))),
         (command, Some(runner)) => Some((runner_command(command, &runner, around)?, runner)),
         (None, None) if around.context.runner_may_be_unset => {
-            // It is never run: no run starts with an agent whose runner is not set.
-            let nothing = CommandLine::Shell("false".to_owned());
-            Some((nothing, At::new(UNSET_RUNNER.to_owned(), draft.span)))
+            Some((never_run(), At::new(UNSET_RUNNER.to_owned(), draft.span)))
         }
         (None, None) => {
             nothing_to_run(draft, declared, around);
             None
         }
     }
+}
+
+/// The command of an agent whose runner is not set: no run starts with it, or each of its tasks has a command.
+fn never_run() -> CommandLine {
+    CommandLine::Shell("false".to_owned())
 }
 
 fn runner_command(
@@ -220,20 +235,56 @@ pub(crate) fn own_task(round: Round) -> Option<&'static str> {
     }
 }
 
-/// A task, and the draft that says who does it.
+/// A task, and the drafts that say who does it.
 struct Assigned<'a> {
     task: Task,
     draft: &'a TaskDraft,
+    /// The agent that lists it; `None`: the lane does.
+    owner: Option<&'a AgentDraft>,
 }
 
-/// The lane's tasks; none where the plan names none.
-fn tasks<'a>(around: &LaneContext<'a>) -> Vec<Assigned<'a>> {
-    let drafts = around.lane.tasks.as_deref().unwrap_or_default();
+impl Assigned<'_> {
+    fn is_of(&self, agent: &AgentDraft) -> bool {
+        self.owner.is_some_and(|owner| std::ptr::eq(owner, agent))
+    }
+}
+
+/// The tasks that the agent lists itself.
+fn own_tasks(draft: &AgentDraft) -> &[TaskDraft] {
+    draft.tasks.as_deref().unwrap_or_default()
+}
+
+/// Whether the agent works in the round of the tasks.
+fn does_tasks(draft: &AgentDraft) -> bool {
+    value(&draft.round).is_none_or(|round| own_task(round).is_none())
+}
+
+/// The tasks of the lane, and those of each agent that does tasks; none where the plan names none.
+fn tasks<'a>(agents: &'a [AgentDraft], around: &LaneContext<'a>) -> Vec<Assigned<'a>> {
+    let common = around.lane.tasks.iter().flatten().map(|draft| (draft, None));
+    let workers = agents.iter().filter(|agent| does_tasks(agent));
+    let own = workers.flat_map(|agent| own_tasks(agent).iter().map(move |draft| (draft, Some(agent))));
+    let drafts: Vec<(&TaskDraft, Option<&AgentDraft>)> = common.chain(own).collect();
     let by_position = |at: usize, draft: &TaskDraft| At::new((at + 1).to_string(), draft.span);
-    let written = |(at, draft): (usize, &TaskDraft)| draft.id.clone().unwrap_or_else(|| by_position(at, draft));
+    let written =
+        |(at, (draft, _)): (usize, &(&TaskDraft, _))| draft.id.clone().unwrap_or_else(|| by_position(at, draft));
     let ids: Vec<At<String>> = drafts.iter().enumerate().map(written).collect();
     unique(ids.iter(), "a task", false, around.context.faults);
-    ids.iter().zip(drafts).filter_map(|(id, draft)| Some(Assigned { task: task(id, draft, around)?, draft })).collect()
+    let assigned = |(id, (draft, owner))| Some(Assigned { task: task(id, draft, around)?, draft, owner });
+    ids.iter().zip(drafts).filter_map(assigned).collect()
+}
+
+/// Whether each task of the agent that is not a person's has a command, and there is one.
+fn tasks_have_commands(draft: &AgentDraft, lane: &LaneDraft) -> bool {
+    let name = draft.name.as_ref().map_or(NAMELESS, |name| &name.value);
+    let is_for = |task: &&TaskDraft| task.agent.as_ref().is_none_or(|agent| agent.value == name);
+    let tasks: Vec<&TaskDraft> = match own_tasks(draft) {
+        [] => lane.tasks.iter().flatten().filter(is_for).collect(),
+        own => own.iter().collect(),
+    };
+    let mut of_agent =
+        tasks.into_iter().filter(|task| value(&task.kind).is_none_or(|kind| !kind.is_human())).peekable();
+    does_tasks(draft) && of_agent.peek().is_some() && of_agent.all(|task| task.command.is_some())
 }
 
 fn task(written: &At<String>, draft: &TaskDraft, around: &LaneContext<'_>) -> Option<Task> {
@@ -245,6 +296,7 @@ fn task(written: &At<String>, draft: &TaskDraft, around: &LaneContext<'_>) -> Op
         name,
         kind: value(&draft.kind).unwrap_or_default(),
         prompt: prompt_text.unwrap_or_else(|| around.prompt.clone()),
+        command: value(&draft.command),
         verify: draft.verify.clone(),
         max_time: value(&draft.max_time).or(value(&around.lane.max_time)),
         files: texts(&draft.files),
@@ -267,18 +319,55 @@ fn only_task(
 /// Checks that every task has an agent that does it, and an id that is not one of a specialist's task.
 fn check_tasks(tasks: &[Assigned<'_>], staff: &[Member<'_>], around: &LaneContext<'_>) {
     let faults = around.context.faults;
-    let workers: Vec<&str> =
-        staff.iter().filter(|member| own_task(member.round).is_none()).map(|member| member.name.as_str()).collect();
-    if let Some(first) = tasks.first().filter(|_| workers.is_empty()) {
-        let message = format!("lane {} has tasks, but no agent that does them", called(around.lane));
-        faults.error_with(first.draft.span, message, "add an agent with `round = \"implementation\"`");
+    let lane = called(around.lane);
+    let (workers, specialists): (Vec<&Member<'_>>, Vec<_>) =
+        staff.iter().partition(|member| own_task(member.round).is_none());
+    for (member, first) in specialists.iter().filter_map(|member| Some((member, own_tasks(member.draft).first()?))) {
+        let message =
+            format!("agent {} works in the round `{}`, which has one task", quoted(member.name.as_str()), member.round);
+        faults.error_with(first.span, message, "write what it is to do as its `prompt`");
+    }
+    let (free, busy): (Vec<&Member<'_>>, Vec<_>) =
+        workers.iter().partition(|member| own_tasks(member.draft).is_empty());
+    let names = |members: &[&Member<'_>]| members.iter().map(|member| member.name.to_string()).collect::<Vec<_>>();
+    let (free, busy) = (names(&free), names(&busy));
+    if let Some(first) = tasks.iter().find(|task| task.owner.is_none()).filter(|_| free.is_empty()) {
+        let (message, help) = match busy.as_slice() {
+            [] => (
+                format!("lane {lane} has tasks, but no agent that does them"),
+                "add an agent with `round = \"implementation\"`",
+            ),
+            busy => (
+                format!("no agent does the tasks of lane {lane}: each has tasks of its own ({})", listed(busy, NAMED)),
+                "remove them, or write them among the tasks of an agent",
+            ),
+        };
+        faults.error_with(first.draft.span, message, help);
         return;
     }
-    for Assigned { task, draft } in tasks {
-        if let Some(agent) = draft.agent.as_ref().filter(|agent| !workers.contains(&agent.value.as_str())) {
-            let (id, lane) = (quoted(task.id.as_str()), called(around.lane));
+    for Assigned { task, draft, owner } in tasks {
+        let other = |agent: &&At<String>| match owner {
+            Some(owner) => owner.name.as_ref().is_none_or(|name| name.value != agent.value),
+            None => !free.contains(&agent.value),
+        };
+        if let Some(agent) = draft.agent.as_ref().filter(other) {
+            let id = quoted(task.id.as_str());
+            if owner.is_some() {
+                let message = format!("task {id} is in the list of one agent, and for {}", quoted(&agent.value));
+                faults.error_with(agent.span, message, "move it to the agent that does it, or to the lane");
+                continue;
+            }
+            if busy.contains(&agent.value) {
+                let message = format!("task {id} is for {}, which has tasks of its own", quoted(&agent.value));
+                faults.error_with(agent.span, message, "write it among the tasks of that agent");
+                continue;
+            }
             let message = format!("task {id} is for {}, no implementation agent of lane {lane}", quoted(&agent.value));
-            unknown(agent, &message, workers.iter().copied(), faults);
+            unknown(agent, &message, free.iter().map(String::as_str), faults);
+        }
+        if let Some(command) = draft.command.as_ref().filter(|_| task.kind.is_human()) {
+            let message = format!("task {} is a person's, so its `command` would never run", quoted(task.id.as_str()));
+            faults.error_with(command.span, message, "remove it, or make it a task of the agent's");
         }
         if task.kind.is_human() && !task.verify.is_empty() {
             let message = format!("task {} is a person's, so its `verify` would never run", quoted(task.id.as_str()));
@@ -293,10 +382,17 @@ fn check_tasks(tasks: &[Assigned<'_>], staff: &[Member<'_>], around: &LaneContex
     }
 }
 
-/// The tasks for `member`, or for no agent in particular.
+/// How many agents are named.
+const NAMED: usize = 8;
+
+/// The tasks that `member` lists, else those of the lane for it or for no agent in particular.
 fn assigned(member: &Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -> Vec<Task> {
     let is_for = |agent: &At<String>| agent.value == member.name.as_str();
-    let own = tasks.iter().filter(|task| task.draft.agent.as_ref().is_none_or(is_for));
+    let is_its = |task: &&Assigned<'_>| match own_tasks(member.draft) {
+        [] => task.owner.is_none() && task.draft.agent.as_ref().is_none_or(is_for),
+        _ => task.is_of(member.draft),
+    };
+    let own = tasks.iter().filter(is_its);
     let own: Vec<Task> = own.map(|task| task.task.clone()).collect();
     if own.is_empty() {
         let message = format!("agent {} has no task: all are for other agents", quoted(member.name.as_str()));

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright_model::{CommandLine, ExecutorKind, Plan};
+use lanewright_model::{CommandLine, ExecutorKind, Plan, Task};
 use lanewright_plan::explain::explain;
 use lanewright_plan::schema::json_schema;
 use lanewright_plan::{
@@ -294,6 +294,31 @@ fn lane_agents_and_tasks_are_resolved() {
     assert_eq!(plan.lanes[2].agents[0].name.as_str(), "agent", "a command alone has no runner to be named after");
     assert_eq!(plan.lanes[2].agents[0].tasks[0].prompt, "SL-DOCS");
     assert_eq!(good("smallest.toml").lanes[0].retries, 3);
+}
+
+#[test]
+fn agents_do_their_own_tasks_with_their_commands() {
+    let plan = good("agent-tasks.toml");
+    let staff = plan.lanes.iter().flat_map(|lane| &lane.agents).map(|agent| {
+        let command = |task: &Task| task.command.as_ref().map_or_else(String::new, |command| format!(" $ {command}"));
+        let tasks: Vec<String> = agent.tasks.iter().map(|task| format!("{}{}", task.id, command(task))).collect();
+        format!("{} ({}): {}", agent.name, agent.runner, tasks.join(", "))
+    });
+    let expected = [
+        "eng (claude): one $ echo one > one, 4",
+        "writer (claude): docs, tidy $ make fmt",
+        "left (none): 1 $ echo left > left",
+        "right (none): 2 $ echo right > right, last $ echo last > last",
+        "agent (none): 1 $ echo c > c",
+    ];
+    assert_eq!(staff.collect::<Vec<_>>(), expected);
+    let runs = |name: &str| {
+        let mut all = plan.lanes.iter().flat_map(|lane| &lane.agents);
+        all.find(|agent| agent.name.as_str() == name).unwrap().runs_its_command()
+    };
+    assert_eq!(["eng", "writer", "left"].map(runs), [false, true, false]);
+    let shown = explain(&plan).to_string();
+    assert!(shown.contains("agent left\n    task 1, at most 30m\n      run  $ echo left > left\n"), "{shown}");
 }
 
 #[test]

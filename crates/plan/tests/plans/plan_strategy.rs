@@ -308,6 +308,7 @@ fn agent() -> impl Strategy<Value = Agent> {
                 name: None,
                 kind: TaskKind::Auto,
                 prompt,
+                command: None,
                 verify: Vec::new(),
                 max_time: None,
                 files: Vec::new(),
@@ -349,12 +350,26 @@ fn prompt() -> impl Strategy<Value = String> {
 
 fn task() -> impl Strategy<Value = Task> {
     let lists = (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3));
-    (option::of(text()), prompt(), commands(), option::of(time()), lists, any::<bool>()).prop_map(
-        |(name, prompt, verify, max_time, (files, interfaces, acceptance_criteria), allow_empty)| {
+    let work = (option::of(command()), commands());
+    (option::of(text()), prompt(), work, option::of(time()), lists, any::<bool>()).prop_map(
+        |(name, prompt, (command, verify), max_time, (files, interfaces, acceptance_criteria), allow_empty)| {
             let id = "t".parse().unwrap();
             // What a person does has no commands of its own.
-            let kind = if verify.is_empty() { TaskKind::Decision } else { TaskKind::Auto };
-            Task { id, name, kind, prompt, verify, max_time, files, interfaces, acceptance_criteria, allow_empty }
+            let is_persons = command.is_none() && verify.is_empty();
+            let kind = if is_persons { TaskKind::Decision } else { TaskKind::Auto };
+            Task {
+                id,
+                name,
+                kind,
+                prompt,
+                command,
+                verify,
+                max_time,
+                files,
+                interfaces,
+                acceptance_criteria,
+                allow_empty,
+            }
         },
     )
 }

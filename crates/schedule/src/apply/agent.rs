@@ -5,7 +5,8 @@ use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::plan::{OwnershipRule, RetryFrom};
 use lanewright_model::text::listed;
 use lanewright_model::{
-    Agent, AgentPhase, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, TaskId, Timestamp,
+    Agent, AgentPhase, CommitId, Failure, FailureKind, HumanGate, Lane, Plan, RetryLevel, Round, Runner, TaskId,
+    Timestamp,
 };
 
 use crate::apply::Fault;
@@ -29,6 +30,12 @@ impl<'a> Worker<'a> {
 
     pub(super) fn agent_plan(&self) -> &'a Agent {
         &self.lane.agents[self.at]
+    }
+
+    /// The runner of the task that it is at, where one is described.
+    pub(super) fn runner(&self) -> Option<&'a Runner> {
+        let (plan, worker) = (self.agent_plan(), &self.state.agents()[self.at]);
+        self.plan.runner_for(plan, &plan.tasks[worker.task])
     }
 
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {

@@ -110,7 +110,7 @@ impl Worker<'_> {
 
     fn attempt_exited(&mut self, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
         let plan = self.agent_plan();
-        let streams = self.plan.runner(plan).is_some_and(Runner::has_stream);
+        let streams = self.runner().is_some_and(Runner::has_stream);
         self.record_report(exit, words);
         let verdict = judge(plan.round, exit, words);
         if matches!(verdict, AgentStep::Committing | AgentStep::Snapshotting) {
@@ -127,7 +127,7 @@ impl Worker<'_> {
 
     /// What the attempt reported, and the session in which the next one can continue.
     fn record_report(&mut self, exit: &JobExit, Words { report, reading, transcript }: Words<'_>) {
-        let runner = self.plan.runner(self.agent_plan());
+        let runner = self.runner();
         let session = |runner| self.state.continued_session(self.lane, self.at, runner);
         let continued = runner.and_then(session).cloned();
         let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();

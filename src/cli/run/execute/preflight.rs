@@ -17,7 +17,7 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {
-    let works = |agent: &&Agent| agent.tasks.iter().any(|task| !task.kind.is_human());
+    let works = |agent: &&Agent| agent.runs_its_command();
     let (mut missing, mut unset) = (BTreeMap::new(), Vec::new());
     for lane in lanes.map(|lane| plan.lane(lane)) {
         let is_unset = |agent: &Agent| agent.runner == UNSET_RUNNER;

@@ -95,6 +95,11 @@ fn replace(
         set_prompt(agent, &task, prompt);
     }
     if let Some(name) = &replacement.runner {
+        if agent.tasks.iter().any(|known| known.id == task && known.command.is_some()) {
+            let message = format!("task {task} of lane {lane} has a command of its own, so no runner is used for it");
+            let hint = "change the command in the plan, and resume with --accept-plan-change";
+            return Err(ExitStatus::InvalidOperation.error(message).hint(hint));
+        }
         remember(replaced, lane, agent, AgentPart::Runner);
         let runner = runner_for(within, agent, name)?;
         runners.insert(name.clone(), runner);

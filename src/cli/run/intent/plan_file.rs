@@ -177,7 +177,7 @@ impl PlanText {
 
     /// Options of agents that their runners do not have, at the line below the lane's id that sets them.
     fn unknown_options(&self, plan: &Plan) -> Vec<Diagnostic> {
-        let of_agent = |agent: &Agent| match plan.runner(agent) {
+        let of_agent = |agent: &Agent| match plan.runner(agent).filter(|_| agent.runs_its_command()) {
             Some(runner) => runner.unknown_options(&agent.command, &agent.options),
             None => agent.options.set_options().into_iter().map(|(name, _)| name).collect(),
         };

@@ -143,7 +143,7 @@ impl Executor {
         let status = self.lane_directory(lane).status_file(&who.name);
         let report = directory.join("report.md");
         let files = BriefFiles { directory, status, report };
-        let runner = self.plan.runner(who);
+        let runner = self.plan.runner_for(who, task);
         let mut environment = self.lane_environment(lane, state, &worktree.path);
         environment.extend(files.environment((who, task), job.number, plan.retries));
         if !self.plan.gates.edit.is_empty() {
@@ -155,7 +155,7 @@ impl Executor {
             environment.entry(name.clone()).or_insert_with(|| value.clone());
         }
         let session = runner.and_then(|runner| lane_state.continued_session(plan, agent, runner));
-        let command = attempt_command(who, runner, session, &files);
+        let command = attempt_command(who, task, runner, session, &files);
         let mut prepared = self.gate(job, vec![command], worktree, environment);
         prepared.session = session.cloned();
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
@@ -241,9 +241,16 @@ impl Executor {
     }
 }
 
-/// The agent's command, or the one that continues the session of the attempt before, where nothing was reset since.
-fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
-    let Some(runner) = runner else { return who.command.clone() };
+/// The task's or the agent's command, or the one that continues the session of the attempt before, where nothing was reset
+/// since.
+fn attempt_command(
+    who: &Agent,
+    task: &Task,
+    runner: Option<&Runner>,
+    session: Option<&Session>,
+    files: &BriefFiles,
+) -> CommandLine {
+    let Some(runner) = runner else { return task.command.as_ref().unwrap_or(&who.command).clone() };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
     let agent = files.status.parent().map(text).unwrap_or_default();

@@ -172,6 +172,7 @@ fn has_only_task(lane: &Lane) -> bool {
         let lists = [&task.files, &task.interfaces, &task.acceptance_criteria];
         let nothing_else = task.name.is_none()
             && !task.kind.is_human()
+            && task.command.is_none()
             && task.verify.is_empty()
             && !task.allow_empty
             && lists.iter().all(|list| list.is_empty());
@@ -218,6 +219,7 @@ fn task_table(task: &Task, agent: Option<&Agent>) -> Value {
         "type": Some(task.kind).filter(|kind| kind.is_human()).map(TaskKind::word),
         "prompt": Some(&task.prompt).filter(|&prompt| task.name.as_ref() != Some(prompt)),
         "agent": agent.map(|agent| &agent.name),
+        "command": task.command,
         "verify": task.verify,
         "max_time": task.max_time.map(duration),
         "files": task.files,
