@@ -217,15 +217,9 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
         (Event::MergeSuperseded { lane }, Some(Bug::SupersededIsMerged)) => {
             Event::LaneMerged { lane, commit: commit(), onto: commit() }
         }
-        (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => Event::SnapshotTaken {
-            lane,
-            agent,
-            reason,
-            commit: commit(),
-            reference: String::new(),
-            unchanged: false,
-            context: None,
-        },
+        (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => {
+            Event::snapshot(lane, agent, reason, commit(), String::new())
+        }
         (Event::GateAnswered { lane, gate, message, .. }, Some(Bug::NoIsYes)) => {
             Event::GateAnswered { lane, gate, approved: true, message }
         }

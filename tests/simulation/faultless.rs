@@ -148,15 +148,7 @@ fn snapshot(
     commit: &CommitId,
 ) -> Event {
     let reference = format!("refs/lanewright/checkpoint/P1-{lane}/20260101T000000.000Z");
-    Event::SnapshotTaken {
-        lane,
-        agent: Some(agent),
-        reason,
-        commit: commit.clone(),
-        reference,
-        unchanged: false,
-        context: None,
-    }
+    Event::snapshot(lane, Some(agent), reason, commit.clone(), reference)
 }
 
 pub fn commit_name(number: u64) -> CommitId {

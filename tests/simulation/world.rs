@@ -455,15 +455,7 @@ impl World {
             }
             return Event::SnapshotFailed { lane, agent, reason, error: "no space".into() };
         }
-        Event::SnapshotTaken {
-            lane,
-            agent,
-            reason,
-            commit: commit_name(0),
-            reference: "refs/x".into(),
-            unchanged: false,
-            context: None,
-        }
+        Event::snapshot(lane, agent, reason, commit_name(0), "refs/x".into())
     }
 
     fn merge_agent(

@@ -505,6 +505,19 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// A snapshot as most are: without what a user gave along with it, and of work.
+    pub fn snapshot(
+        lane: LaneId,
+        agent: Option<AgentName>,
+        reason: SnapshotReason,
+        commit: CommitId,
+        reference: String,
+    ) -> Self {
+        Self::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
+    }
+}
+
 /// Of a field that logs of earlier versions do not have.
 #[cfg(feature = "schema")]
 fn added_later<T>(_: &T) -> bool {

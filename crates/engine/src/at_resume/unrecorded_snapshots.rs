@@ -42,5 +42,5 @@ fn event(lane: LaneId, kept: Snapshot, trailers: &BTreeMap<String, String>, run:
     }
     let agent = trailers.get("Agent").map(|agent| AgentName::new(agent)).transpose().ok()?;
     let Snapshot { commit, reference } = kept;
-    Some(Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None })
+    Some(Event::snapshot(lane, agent, reason, commit, reference))
 }

@@ -222,15 +222,7 @@ fn reopen(tools: &Tools<'_>, target: &Target, tip: Option<&CommitId>) -> Result<
             let (lane, agent) = (lane.clone(), agent.clone());
             // It may be nowhere else, so it outlives the merge.
             let reason = SnapshotReason::External;
-            events.push(Event::SnapshotTaken {
-                lane,
-                agent,
-                reason,
-                commit,
-                reference,
-                unchanged: false,
-                context: None,
-            });
+            events.push(Event::snapshot(lane, agent, reason, commit, reference));
         }
         let head = Some(tip.unwrap_or(&worktree.head).clone());
         events.push(Event::WorktreeLost { lane, agent, head });

@@ -71,9 +71,7 @@ impl Executor {
     ) -> Event {
         let (lane, agent) = (self.id(lane), Some(agent.clone()));
         match kept {
-            Ok(Snapshot { commit, reference, .. }) => {
-                Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
-            }
+            Ok(Snapshot { commit, reference, .. }) => Event::snapshot(lane, agent, reason, commit, reference),
             Err(error) => Event::SnapshotFailed { lane, agent, reason, error: error.to_string() },
         }
     }
@@ -223,6 +221,6 @@ impl Executor {
     pub(super) fn put_aside(&self, lane: LaneIndex, agent: Option<AgentName>, kept: Snapshot) -> Event {
         let (commit, reference) = (kept.commit, kept.reference);
         let (lane, reason) = (self.id(lane), SnapshotReason::Reset);
-        Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
+        Event::snapshot(lane, agent, reason, commit, reference)
     }
 }

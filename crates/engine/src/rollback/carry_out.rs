@@ -206,15 +206,7 @@ impl Rollback<'_> {
             unchanged: false,
             context: None,
         };
-        self.record(vec![Event::SnapshotTaken {
-            lane,
-            agent,
-            reason,
-            commit,
-            reference,
-            unchanged: false,
-            context: None,
-        }])?;
+        self.record(vec![Event::snapshot(lane, agent, reason, commit, reference)])?;
         Ok(work)
     }
 
@@ -281,9 +273,8 @@ impl Rollback<'_> {
                 git::restore(&worktree.path, &now)?;
                 let (lane, agent, reason) = (id.clone(), agent.clone(), SnapshotReason::Restore);
                 let (commit, reference) = (commit.clone(), reference.clone());
-                let (unchanged, context) = (false, None);
                 if now == commit {
-                    recorded.push(Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged, context });
+                    recorded.push(Event::snapshot(lane, agent, reason, commit, reference));
                 }
             }
             let snapshot = files.map(|saved| saved.commit.clone());

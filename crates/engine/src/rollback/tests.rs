@@ -130,15 +130,7 @@ fn work_before_an_earlier_rollback_is_not_counted() {
     let kept = |story: Story, digit: char| {
         let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{digit}");
         let (lane, agent) = (lane("SL-1"), Some(agent("engineer")));
-        story.then(Event::SnapshotTaken {
-            lane,
-            agent,
-            reason: SnapshotReason::Stop,
-            commit: commit(digit),
-            reference,
-            unchanged: false,
-            context: None,
-        })
+        story.then(Event::snapshot(lane, agent, SnapshotReason::Stop, commit(digit), reference))
     };
     let story = kept(merged(Story::begun(), "SL-1", 'a', '1'), '7').then(rolled_back("SL-1"));
     assert!(planned(&story, &["SL-1"]).unwrap().lanes.is_empty());

@@ -7,15 +7,7 @@ use crate::sample_plans::{commit, lane, plan};
 
 fn taken(reason: SnapshotReason, reference: &str) -> Event {
     let agent = Some(AgentName::new("engineer").unwrap());
-    Event::SnapshotTaken {
-        lane: id(),
-        agent,
-        reason,
-        commit: commit(1),
-        reference: reference.to_owned(),
-        unchanged: false,
-        context: None,
-    }
+    Event::snapshot(id(), agent, reason, commit(1), reference.to_owned())
 }
 
 fn id() -> LaneId {

@@ -159,15 +159,7 @@ mod tests {
 
     fn taken(reason: SnapshotReason) -> Event {
         let reference = format!("refs/lanewright/checkpoint/P1-SL-1/{reason}/20260131T120000.000Z-2");
-        Event::SnapshotTaken {
-            lane: lane("SL-1"),
-            agent: Some(agent("engineer")),
-            reason,
-            commit: commit('a'),
-            reference,
-            unchanged: false,
-            context: None,
-        }
+        Event::snapshot(lane("SL-1"), Some(agent("engineer")), reason, commit('a'), reference)
     }
 
     fn failed(message: &str) -> Event {

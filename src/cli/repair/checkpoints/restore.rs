@@ -118,15 +118,13 @@ fn keep(locked: &mut LockedRun, executor: &Executor, found: &Found, slot: &HeldS
 
 /// Records that the worktree of a snapshot equals `snapshot`.
 fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
-    Event::SnapshotTaken {
-        lane: found.snapshot.lane.clone(),
-        agent: found.snapshot.agent.clone(),
-        reason: SnapshotReason::Restore,
-        commit: snapshot.commit.clone(),
-        reference: snapshot.reference.clone(),
-        unchanged: false,
-        context: None,
-    }
+    Event::snapshot(
+        found.snapshot.lane.clone(),
+        found.snapshot.agent.clone(),
+        SnapshotReason::Restore,
+        snapshot.commit.clone(),
+        snapshot.reference.clone(),
+    )
 }
 
 fn report(within: &RepositoryContext, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {

@@ -91,7 +91,7 @@ pub(crate) fn reconcile(
         let lane = &locked.plan.lane(change.lane).id;
         events.extend(kept.into_iter().map(|Snapshot { commit, reference }| {
             let (lane, agent, reason) = (lane.clone(), change.agent.clone(), SnapshotReason::External);
-            Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
+            Event::snapshot(lane, agent, reason, commit, reference)
         }));
         moved.extend(taken);
     }

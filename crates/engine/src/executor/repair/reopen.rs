@@ -61,7 +61,7 @@ impl Executor {
         let Snapshot { commit, reference } = self.keep_commit(context.lane, head, context.at)?;
         // It may be nowhere else, so it outlives the merge.
         let (lane, reason) = (self.id(context.lane), SnapshotReason::External);
-        Ok(vec![Event::SnapshotTaken { lane, agent: None, reason, commit, reference, unchanged: false, context: None }])
+        Ok(vec![Event::snapshot(lane, None, reason, commit, reference)])
     }
 
     fn reopened_message(&self, lost: &Lost, holding: &HeldWorktree) -> String {

@@ -110,15 +110,7 @@ mod tests {
     fn taken(reference: &str) -> Event {
         let commit = CommitId::new(&"a".repeat(40)).unwrap();
         let reason = SnapshotReason::Stop;
-        Event::SnapshotTaken {
-            lane: lane("A"),
-            agent: None,
-            reason,
-            commit,
-            reference: reference.to_owned(),
-            unchanged: false,
-            context: None,
-        }
+        Event::snapshot(lane("A"), None, reason, commit, reference.to_owned())
     }
 
     #[test]

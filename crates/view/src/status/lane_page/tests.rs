@@ -155,15 +155,13 @@ fn every_width_is_kept_but_for_commands_and_names() {
 #[test]
 fn removed_refs_of_a_merged_lane_are_not_shown() {
     let snapshot = "refs/lanewright/checkpoint/P1-SL-1/x";
-    let taken = Event::SnapshotTaken {
-        lane: lane("SL-1"),
-        agent: Some(agent("engineer")),
-        reason: lanewright_model::event::SnapshotReason::Failure,
-        commit: commit('e'),
-        reference: snapshot.to_owned(),
-        unchanged: false,
-        context: None,
-    };
+    let taken = Event::snapshot(
+        lane("SL-1"),
+        Some(agent("engineer")),
+        lanewright_model::event::SnapshotReason::Failure,
+        commit('e'),
+        snapshot.to_owned(),
+    );
     let merged = Story::begun().opened("SL-1", 1).then(taken).merged("SL-1", 'd');
     let cleaned = |kept: &[&str]| {
         let kept = kept.iter().map(|kept| (*kept).to_owned()).collect();

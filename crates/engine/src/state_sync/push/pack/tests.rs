@@ -265,15 +265,7 @@ fn existing_snapshots_of_the_log_are_packed() {
     let head = CommitId::new(&git(&run.root, &["rev-parse", "HEAD"])).unwrap();
     let lane = LaneId::new("A").unwrap();
     let name = |reason: SnapshotReason| format!("refs/lanewright/checkpoint/P1-A/{}", reason.word());
-    let taken = |reason: SnapshotReason| Event::SnapshotTaken {
-        lane: lane.clone(),
-        agent: None,
-        reason,
-        commit: head.clone(),
-        reference: name(reason),
-        unchanged: false,
-        context: None,
-    };
+    let taken = |reason: SnapshotReason| Event::snapshot(lane.clone(), None, reason, head.clone(), name(reason));
     let reasons = [SnapshotReason::External, SnapshotReason::Rollback];
     for reason in reasons {
         git(&run.root, &["update-ref", &name(reason), head.as_str()]);
