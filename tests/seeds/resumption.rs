@@ -144,3 +144,51 @@ fn t29_attempts_are_kept_across_resumes() {
     let expected: Vec<String> = (1..=starts).map(|number| format!("Attempt {number}")).collect();
     assert_eq!(attempts, expected);
 }
+
+/// The record of lane A that says where it stands.
+fn newest_record(env: &TestEnv) -> Value {
+    let records: Vec<Value> = serde_json::from_str(&env.read(&format!("repo/{CHECKPOINTS}"))).expect("an array");
+    let of_lane = records.into_iter().filter(|record| record["lane"] == "A");
+    of_lane.max_by_key(|record| record["timestamp"].as_str().map(str::to_owned)).expect("a record of A")
+}
+
+#[test]
+fn t04_git_is_that_of_the_agents_worktree() {
+    let env = TestEnv::new();
+    let work = "touch $SCRATCH/works; while [ -d \"$SCRATCH\" ] && [ ! -e \"$SCRATCH/go\" ]; do sleep 0.02; done; echo a > a.txt";
+    let running = at_work(&env, "", work, "works");
+    let git = || newest_record(&env)["git"].clone();
+    wait_until("the record names the agent's branch", || {
+        git()["branch"].as_str().is_some_and(|branch| branch.ends_with("/agent"))
+    });
+    assert_eq!(git()["head"], env.main(), "the agent has committed nothing yet");
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+    assert_eq!(newest_record(&env)["git"]["dirty_files"], serde_json::json!([]));
+}
+
+#[test]
+fn t11_a_checkpoint_names_branch_commit_and_files() {
+    for worktrees in ["on", "off"] {
+        let env = TestEnv::new();
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\nretries = 0\nagent_worktrees = \"{worktrees}\"\ncommand = '''\n\
+             [ -e \"$SCRATCH/fixed\" ] && exit 0\n\
+             echo a > a.txt; git add a.txt; git commit --quiet -m mine; git rev-parse HEAD > \"$SCRATCH/head\"\n\
+             echo b > b.txt; echo more >> README.md; exit 1\n'''\n"
+        ));
+        env.execute(&[]).exits(1);
+        let record = newest_record(&env);
+        assert_eq!(record["status"], "failed");
+        assert_eq!(record["git"]["dirty_files"], serde_json::json!(["README.md", "b.txt"]), "{worktrees}");
+        assert_eq!(record["git"]["head"], env.scratch("head").trim(), "{worktrees}");
+        let branch = record["git"]["branch"].as_str().expect("a branch");
+        assert_eq!(branch.ends_with("/agent"), worktrees == "on", "{branch}");
+
+        // The list is that of the last save, until the work is committed.
+        env.write("scratch/fixed", "");
+        env.lanewright(&["retry", "A"]).exits(0);
+        let record = newest_record(&env);
+        assert_eq!((&record["status"], &record["git"]["dirty_files"]), (&"complete".into(), &serde_json::json!([])));
+    }
+}

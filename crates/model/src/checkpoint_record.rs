@@ -84,7 +84,7 @@ pub struct GitState {
     /// The commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
-    /// Files with changes that were in no commit, relative to the worktree.
+    /// Files with changes that were in no commit when the worktree was saved last, relative to it; at most 100.
     #[serde(default)]
     pub dirty_files: Vec<String>,
 }

@@ -42,7 +42,7 @@ pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, PLANNING, RunOptions, RunStarted, SPECIALIST_ERRORS};
-pub use snapshot_reason::SnapshotReason;
+pub use snapshot_reason::{CheckedOut, SnapshotReason};
 pub use work::{Idle, Reading};
 pub use worktree::Worktree;
 
@@ -423,6 +423,9 @@ pub enum Event {
         /// What its taker gave with `checkpoints create --context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<Box<GivenContext>>,
+        /// What was checked out, if the worktree stays as it is saved.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checked_out: Option<Box<CheckedOut>>,
     },
     /// A snapshot could not be taken; the work continues.
     SnapshotFailed {
@@ -506,7 +509,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// A snapshot as most are: without what a user gave along with it, and of work.
+    /// A snapshot as most are: of work, without what a user gave along with it, of no worktree that stays as it is.
     pub fn snapshot(
         lane: LaneId,
         agent: Option<AgentName>,
@@ -514,7 +517,16 @@ impl Event {
         commit: CommitId,
         reference: String,
     ) -> Self {
-        Self::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None }
+        Self::SnapshotTaken {
+            lane,
+            agent,
+            reason,
+            commit,
+            reference,
+            unchanged: false,
+            context: None,
+            checked_out: None,
+        }
     }
 }
 

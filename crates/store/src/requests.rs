@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lanewright_files::directory::entries;
 use lanewright_files::regular_file::read_foreign;
 use lanewright_files::{FileError, atomic};
-use lanewright_model::event::{Event, GivenContext, SnapshotReason, StopReason};
+use lanewright_model::event::{CheckedOut, Event, GivenContext, SnapshotReason, StopReason};
 use lanewright_model::{AgentName, CommitId, EventName, HumanGate, LaneId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,8 @@ pub enum Request {
         /// What was given along with it.
         #[serde(default)]
         context: Option<Box<GivenContext>>,
+        #[serde(default)]
+        checked_out: Option<Box<CheckedOut>>,
     },
     /// Record an event of the caller's.
     Log {
@@ -57,7 +59,7 @@ impl From<Request> for Event {
     fn from(request: Request) -> Self {
         match request {
             Request::Stop { lane, force } => Self::StopRequested { lane, reason: StopReason::Request, force },
-            Request::Record { lane, agent, commit, reference, context } => Self::SnapshotTaken {
+            Request::Record { lane, agent, commit, reference, context, checked_out } => Self::SnapshotTaken {
                 lane,
                 agent,
                 reason: SnapshotReason::Request,
@@ -65,6 +67,7 @@ impl From<Request> for Event {
                 reference,
                 unchanged: false,
                 context,
+                checked_out,
             },
             Request::Log { lane, name, data } => Self::EventLogged { lane, name, data },
             Request::Answer { lane, gate, approved, message } => Self::GateAnswered { lane, gate, approved, message },

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lanewright_git::{self as git, GitError, Repository, Snapshot, SnapshotRequest};
-use lanewright_model::event::{Event, SnapshotReason};
-use lanewright_model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
+use lanewright_model::event::{CheckedOut, Event, SnapshotReason};
+use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, Round, Timestamp};
 use lanewright_schedule::RunState;
 
 use super::{Answer, Executor, LaneContext, Prepared, Result};
@@ -13,6 +13,9 @@ use crate::executor::crash::{CrashPoint, crash_point};
 
 /// The trailer of a snapshot's commit that says why it was taken.
 pub(crate) const REASON: &str = "Reason";
+
+/// The most files that the event of a snapshot names.
+const MAX_DIRTY: usize = 100;
 
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotTarget<'a> {
@@ -71,9 +74,28 @@ impl Executor {
     ) -> Event {
         let (lane, agent) = (self.id(lane), Some(agent.clone()));
         match kept {
-            Ok(Snapshot { commit, reference, .. }) => Event::snapshot(lane, agent, reason, commit, reference),
+            Ok(kept) => self.taken(lane, agent, reason, kept),
             Err(error) => Event::SnapshotFailed { lane, agent, reason, error: error.to_string() },
         }
+    }
+
+    /// The event of a snapshot, with what was checked out.
+    pub fn taken(&self, lane: LaneId, agent: Option<AgentName>, reason: SnapshotReason, kept: Snapshot) -> Event {
+        let Snapshot { commit, reference } = kept;
+        let checked_out = self.checked_out(reason, &commit);
+        Event::SnapshotTaken { lane, agent, reason, commit, reference, unchanged: false, context: None, checked_out }
+    }
+
+    /// What was checked out when a snapshot was taken, if the worktree stays as it is; `None` too where git cannot read it,
+    /// since what counts is the snapshot.
+    pub fn checked_out(&self, reason: SnapshotReason, snapshot: &CommitId) -> Option<Box<CheckedOut>> {
+        if !reason.leaves_worktree() {
+            return None;
+        }
+        let head = self.repository.parent_of(snapshot).ok()??;
+        let mut dirty = self.repository.changed_paths(&head, snapshot).ok()?;
+        dirty.truncate(MAX_DIRTY);
+        Some(Box::new(CheckedOut { head, dirty }))
     }
 
     /// The commit with which an agent's attempt began, as far as the run log has it.

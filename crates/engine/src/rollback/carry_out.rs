@@ -274,7 +274,7 @@ impl Rollback<'_> {
                 let (lane, agent, reason) = (id.clone(), agent.clone(), SnapshotReason::Restore);
                 let (commit, reference) = (commit.clone(), reference.clone());
                 if now == commit {
-                    recorded.push(Event::snapshot(lane, agent, reason, commit, reference));
+                    recorded.push(executor.taken(lane, agent, reason, Snapshot { commit, reference }));
                 }
             }
             let snapshot = files.map(|saved| saved.commit.clone());

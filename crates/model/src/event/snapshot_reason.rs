@@ -1,3 +1,7 @@
+use serde::{Deserialize, Serialize};
+
+use crate::CommitId;
+
 crate::word_enum! {
     /// Why a snapshot was taken.
     SnapshotReason {
@@ -48,6 +52,16 @@ impl SnapshotReason {
         }
     }
 
+    /// Whether the worktree stays as the snapshot holds it, until the next attempt: then what was
+    /// checked out is recorded with it.
+    pub fn leaves_worktree(self) -> bool {
+        match self {
+            Self::Failure | Self::Timeout | Self::Stop | Self::Risky | Self::Request | Self::Restore => true,
+            Self::Task | Self::Interval | Self::ToolCalls => false,
+            Self::Reset | Self::Rollback | Self::External => false,
+        }
+    }
+
     /// Whether it was taken on the way of an agent that went on: the next one of the agent holds what came of it. All
     /// others hold work at a moment after which it was, or could have been, gone.
     pub fn is_routine(self) -> bool {
@@ -57,4 +71,14 @@ impl SnapshotReason {
             Self::Risky | Self::Request | Self::Restore | Self::External => false,
         }
     }
+}
+
+/// What was checked out in a worktree, and what was in no commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckedOut {
+    pub head: CommitId,
+    /// The files with changes that were in no commit, relative to the worktree; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirty: Vec<String>,
 }

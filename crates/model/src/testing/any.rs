@@ -354,6 +354,8 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentReset { lane, agent, head: commit('8') }),
         (any_lane(), option::of(any_agent()), reason.clone(), any_context()).prop_map(
             |(lane, agent, reason, context)| {
+                let dirty = context.as_ref().map(|context| context.blockers.clone());
+                let checked_out = dirty.map(|dirty| Box::new(CheckedOut { head: commit('8'), dirty }));
                 Event::SnapshotTaken {
                     lane,
                     agent,
@@ -362,6 +364,7 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
                     reference: "refs/x".to_owned(),
                     unchanged: false,
                     context,
+                    checked_out,
                 }
             }
         ),

@@ -232,6 +232,7 @@ fn work() -> Vec<Event> {
             reference: REFERENCE.into(),
             unchanged: false,
             context: None,
+            checked_out: None,
         },
         Event::SnapshotFailed {
             lane: lane(),
@@ -397,8 +398,19 @@ fn latest() -> Vec<Event> {
                 blockers: vec!["the key is missing".into()],
                 next_task: Some(task()),
             })),
+            checked_out: None,
         },
         recovered(),
         Event::AgentMoved { lane: lane(), agent: agent(), from: AgentPhase::Initialized, to: AgentPhase::Planning },
+        Event::SnapshotTaken {
+            lane: lane(),
+            agent: Some(agent()),
+            reason: SnapshotReason::Failure,
+            commit: commit('f'),
+            reference: REFERENCE.into(),
+            unchanged: false,
+            context: None,
+            checked_out: Some(Box::new(CheckedOut { head: commit('e'), dirty: vec!["src/a \"b\".rs".into()] })),
+        },
     ]
 }

@@ -1,6 +1,6 @@
 //! How an event changes what is known of its lane.
 
-use lanewright_model::event::{AgentReport, Event, LanePoint, LaneStage, Record, SnapshotReason, Worktree};
+use lanewright_model::event::{AgentReport, CheckedOut, Event, LanePoint, LaneStage, Record, SnapshotReason, Worktree};
 use lanewright_model::{
     AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole,
     RetryLevel, TaskId, Timestamp,
@@ -63,14 +63,26 @@ impl LaneFacts {
                 let changed = if self.about.is_empty() { &[][..] } else { changed };
                 self.agent_mut(agent).changed = changed.to_vec();
                 self.workplace_of(Some(agent)).set_head(head);
+                self.stands_at(agent, head);
             }
             Event::AgentReset { agent, head, .. } => {
                 self.agent_mut(agent).changed.clear();
                 self.workplace_of(Some(agent)).set_head(head);
+                self.stands_at(agent, head);
             }
             Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
             Event::AgentMerged { agent, head, .. } => self.agent_merged(agent, head, at),
-            Event::SnapshotTaken { agent, reason, commit, reference, unchanged, context, .. } => {
+            Event::SnapshotTaken { agent, reason, commit, reference, unchanged, context, checked_out, .. } => {
+                let place = self.place_of(agent.as_ref());
+                match checked_out.as_deref() {
+                    Some(CheckedOut { head, dirty }) => {
+                        place.checkpoint_head = Some(head.clone());
+                        place.dirty.clone_from(dirty);
+                    }
+                    // All is committed then.
+                    None if *reason == SnapshotReason::Task => place.dirty.clear(),
+                    None => {}
+                }
                 let (agent, commit, reference) = (agent.clone(), commit.clone(), reference.clone());
                 let context = context.clone();
                 self.snapshot_taken(SnapshotView {
@@ -161,6 +173,19 @@ impl LaneFacts {
     }
 
     /// Where an agent works: in a worktree of its own while it has one, else in the lane's.
+    fn place_of(&mut self, agent: Option<&AgentName>) -> &mut Workplace {
+        let own = agent.filter(|agent| self.has_own_worktree(agent));
+        self.workplace_of(own)
+    }
+
+    /// All that is in the worktree of `agent` is in the commit `head`.
+    fn stands_at(&mut self, agent: &AgentName, head: &CommitId) {
+        let place = self.place_of(Some(agent));
+        place.checkpoint_head = Some(head.clone());
+        place.dirty.clear();
+    }
+
+    /// What is recorded of an agent's own worktree, whether it has one or not, or of the lane's.
     fn workplace_of(&mut self, agent: Option<&AgentName>) -> &mut Workplace {
         match agent.filter(|agent| self.has_own_worktree(agent)) {
             Some(agent) => &mut self.agent_mut(agent).workplace,

@@ -17,6 +17,8 @@ pub struct Workplace {
     pub content: Option<CommitId>,
     /// Where it was opened again after it was lost: that is its content then, whatever snapshots hold.
     pub reopened_at: Option<CommitId>,
+    /// The first files with changes that were in no commit when it was saved last and stayed as it was.
+    pub dirty: Vec<String>,
 }
 
 /// The link to a worktree that is named after its lane, and its agent.
@@ -36,11 +38,13 @@ impl Workplace {
         self.head = Some(head.clone());
         self.checkpoint_head = Some(head.clone());
         self.content = Some(head.clone());
+        self.dirty.clear();
     }
 
     pub(super) fn reopened(&mut self, head: &CommitId) {
         self.content = Some(head.clone());
         self.reopened_at = Some(head.clone());
+        self.dirty.clear();
     }
 
     /// What is checked out; `None`: no worktree, or on no branch.

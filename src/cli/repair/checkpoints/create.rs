@@ -41,7 +41,9 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> R
     };
     let (lane, agent) = (place.clone(), agent.cloned());
     let (commit, reference) = (kept.commit.clone(), kept.reference.clone());
-    let request = Request::Record { lane, agent, commit, reference, context: context.map(Box::new) };
+    let checked_out = executor.checked_out(snapshot.reason, &commit);
+    let context = context.map(Box::new);
+    let request = Request::Record { lane, agent, commit, reference, context, checked_out };
     record(within, &run.run, executor.redactor, request)?;
     report(within, run.run, &kept)
 }

@@ -68,7 +68,7 @@ fn restore_in_place(within: &RepositoryContext, found: &Found) -> Result<ExitSta
     let it = &found.snapshot;
     // The worktree equals this snapshot now: a resume does not take that for an external change.
     let now_there = Snapshot { commit: it.commit.clone(), reference: it.reference.clone() };
-    locked.journal.append(now(), &on_record(found, &now_there))?;
+    locked.journal.append(now(), &on_record(&executor, found, &now_there))?;
     let message = format!("{} was restored into {}", it.name, slot.path.display());
     locked.journal.append(now(), &Event::Noted { lane: Some(it.lane.clone()), message })?;
     locked.journal.sync()?;
@@ -111,20 +111,15 @@ fn keep(locked: &mut LockedRun, executor: &Executor, found: &Found, slot: &HeldS
     let lane = locked.plan.find(&it.lane).ok_or(ExecutorError::Missing("the lane"))?;
     let target = SnapshotTarget { lane, agent: it.agent.as_ref(), at: now(), reason: SnapshotReason::Restore };
     let kept = executor.keep_worktree(&target, &slot.path)?;
-    locked.journal.append(now(), &on_record(found, &kept))?;
+    locked.journal.append(now(), &on_record(executor, found, &kept))?;
     locked.journal.sync()?;
     Ok(kept)
 }
 
 /// Records that the worktree of a snapshot equals `snapshot`.
-fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
-    Event::snapshot(
-        found.snapshot.lane.clone(),
-        found.snapshot.agent.clone(),
-        SnapshotReason::Restore,
-        snapshot.commit.clone(),
-        snapshot.reference.clone(),
-    )
+fn on_record(executor: &Executor, found: &Found, snapshot: &Snapshot) -> Event {
+    let it = &found.snapshot;
+    executor.taken(it.lane.clone(), it.agent.clone(), SnapshotReason::Restore, snapshot.clone())
 }
 
 fn report(within: &RepositoryContext, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {

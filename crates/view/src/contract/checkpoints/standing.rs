@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lanewright_model::event::{LaneStage, stage_in_words};
 use lanewright_model::text::shell_line;
 use lanewright_model::{
-    Checkpoint, CheckpointRecord, CheckpointStatus, Failure, FailureKind, GitState, HumanGate, Stage, TaskId,
+    AgentName, Checkpoint, CheckpointRecord, CheckpointStatus, Failure, FailureKind, GitState, HumanGate, Stage, TaskId,
 };
 
 use super::StageRecord;
@@ -246,17 +246,20 @@ fn activity(lane: &LaneHistory) -> String {
     lane.jobs.ended.last().and_then(last).unwrap_or_default()
 }
 
-/// Where the lane's work is: with the agent that works in a worktree of its own, else in the lane's.
+/// Where the lane's work is: with the agent that works in a worktree of its own, else with the last one that left changes
+/// there, else in the lane's.
 fn work_of(lane: &LaneHistory) -> &Workplace {
     let working = lane.jobs.running.iter().filter_map(|job| lane.works_in(&job.job)).next_back();
-    working.and_then(|agent| lane.agent(agent)).map_or(&lane.workplace, |agent| &agent.workplace)
+    let is_dirty = |agent: &&AgentName| lane.agent(agent).is_some_and(|agent| !agent.workplace.dirty.is_empty());
+    let left = || lane.snapshots.iter().filter_map(|snapshot| snapshot.agent.as_ref()).rfind(is_dirty);
+    working.or_else(left).and_then(|agent| lane.agent(agent)).map_or(&lane.workplace, |agent| &agent.workplace)
 }
 
-/// Nothing is dirty at a checkpoint, since Lanewright commits first.
+/// Its branch and commit, and the files that were in no commit when it was saved last: it is not looked at for a record.
 pub(super) fn git_of(workplace: &Workplace) -> Option<GitState> {
     workplace.worktree.as_ref()?;
     let (branch, head) = (workplace.branch().map(Arc::from), workplace.checkpoint_head.clone());
-    Some(GitState { branch, head, dirty_files: Vec::new() })
+    Some(GitState { branch, head, dirty_files: workplace.dirty.clone() })
 }
 
 /// Whether the lane's worktree is no longer its own.

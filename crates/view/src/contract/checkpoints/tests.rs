@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use lanewright_model::event::{LaneStage, RunOutcome};
+use lanewright_model::event::{CheckedOut, LaneStage, RunOutcome, SnapshotReason};
 use lanewright_model::testing::*;
 use lanewright_model::{Approval, Failure, FailureKind, JobId, JobRole};
 
@@ -290,4 +290,34 @@ fn rolled_back_lane_that_waits_again_is_ready() {
     let stages = [Stage::BeforeLaneStart, Stage::AfterLaneStart];
     assert_eq!(file(&story), stages.map(|stage| (stage, RolledBack)));
     assert_eq!(file(&story.resumed()), [(Stage::BeforeLaneStart, Ready), (Stage::AfterLaneStart, RolledBack)]);
+}
+
+#[test]
+fn failed_lane_names_uncommitted_files_of_its_agent() {
+    let saved = |story: Story, dirty: &[&str]| {
+        let dirty = dirty.iter().map(|path| (*path).to_owned()).collect();
+        story.then(Event::SnapshotTaken {
+            lane: lane(LANE),
+            agent: Some(agent("engineer")),
+            reason: SnapshotReason::Failure,
+            commit: commit('f'),
+            reference: "refs/x".to_owned(),
+            unchanged: false,
+            context: None,
+            checked_out: Some(Box::new(CheckedOut { head: commit('d'), dirty })),
+        })
+    };
+    let git = |story: &Story| {
+        let git = last(story).git.unwrap();
+        format!("{} {} {}", git.branch.unwrap(), git.head.unwrap().short(), git.dirty_files.join(" "))
+    };
+    let failed = saved(Story::begun().opened(LANE, 1).retried(LANE, 1, 1), &["a.rs", "b.rs"]);
+    assert_eq!(git(&failed), "lane-agent/P1/SL-AUTH/engineer dddddddddd a.rs b.rs");
+    // The agent works again, or it failed for good: its worktree is as it was left.
+    assert_eq!(git(&failed.clone().job(&attempt(LANE, "engineer", 2))), git(&failed));
+    assert_eq!(git(&failed.clone().failed(LANE)), git(&failed));
+    let reset = Event::AgentReset { lane: lane(LANE), agent: agent("engineer"), head: commit('a') };
+    assert_eq!(git(&failed.clone().then(reset)), "lane/P1/SL-AUTH aaaaaaaaaa ");
+    assert_eq!(last(&failed.clone().merged(LANE, 'e')).git.unwrap().dirty_files, [""; 0]);
+    assert_eq!(git(&saved(failed, &[])), "lane/P1/SL-AUTH aaaaaaaaaa ", "it is clean now");
 }

@@ -209,6 +209,7 @@ fn snapshot_without_work_is_not_reported() {
         reference: "refs/x".to_owned(),
         unchanged,
         context: None,
+        checked_out: None,
     };
     assert_eq!(told(&Story::default().then(taken(true))), "");
     assert!(told(&Story::default().then(taken(false))).ends_with("work in progress saved as refs/x"));
