@@ -1,6 +1,6 @@
 //! GSD phases from their directory to the merged result (SPEC §3.2).
 
-use crate::support::TestEnv;
+use crate::support::{RUN, TestEnv};
 
 const PHASE: &str = "repo/.planning/phases/01-base";
 
@@ -92,6 +92,32 @@ fn gsd_state_is_written_by_lanewright_only_when_asked() {
         let summary = ".planning/phases/01-base/01-02-SUMMARY.md";
         assert_eq!(env.holds("main", summary), tracking);
     }
+}
+
+#[test]
+fn any_plan_of_a_tracked_phase_can_be_rolled_back() {
+    let env = TestEnv::new();
+    let config = "runner = 'agent'\ngsd.tracking = true\nmax_parallel = 1\n[runners.agent]\ncommand = 'agent.sh'\n";
+    env.write("repo/lanewright.toml", config);
+    env.program("agent.sh", "#!/bin/sh\necho x > \"of-$LANEWRIGHT_LANE.txt\"\n");
+    for plan in ["01-01", "01-02"] {
+        let text = "---\ntype: execute\nautonomous: true\n---\n\n<tasks>\n<task type=\"auto\">\n<name>Name</name>\n\
+                    <action>Do it.</action>\n</task>\n</tasks>\n";
+        env.write(&format!("repo/.planning/phases/01-a/{plan}-PLAN.md"), text);
+    }
+    let (roadmap, state) = (".planning/ROADMAP.md", ".planning/STATE.md");
+    env.write(&format!("repo/{roadmap}"), "# Roadmap\n- [ ] Phase 1: A\n- [ ] 01-01-PLAN.md\n- [ ] 01-02-PLAN.md\n");
+    env.write(&format!("repo/{state}"), "# State\n\nLast activity: never\n");
+    env.commit("the plans");
+    let phase = env.path("repo/.planning/phases/01-a").to_string_lossy().into_owned();
+    env.lanewright(&["execute-phase", &phase, "--run-id", RUN]).exits(0);
+    env.lanewright(&["rollback", RUN, "--lane", "01-01", "--yes"]).exits(0);
+    let left = env.file_at("main", roadmap);
+    assert!(left.contains("- [ ] 01-01-PLAN.md\n- [x] 01-02-PLAN.md"), "{left}");
+    assert!(env.file_at("main", state).contains("01-02"), "{}", env.file_at("main", state));
+    assert!(!env.holds("main", "of-01-01.txt") && env.holds("main", "of-01-02.txt"));
+    env.resume(&[]).exits(0);
+    assert!(env.file_at("main", roadmap).contains("- [x] 01-01-PLAN.md\n- [x] 01-02-PLAN.md"));
 }
 
 /// The ticked lines of the roadmap once what `arguments` name below the phases was run, of a directory with `plans`.

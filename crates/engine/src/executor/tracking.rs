@@ -8,6 +8,8 @@ use lanewright_model::text::headline;
 use lanewright_model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
 use lanewright_schedule::RunState;
 
+use similar::{DiffTag, TextDiff};
+
 use super::{Executor, Result};
 
 impl Executor {
@@ -67,6 +69,24 @@ impl Executor {
             .zip(after.summary)
             .map(|(inside, (name, text))| (inside.join(name).to_string_lossy().into_owned(), written(text)));
         Ok(tracked.chain(summary).map(|(path, text)| Reserved { path, text }).collect())
+    }
+
+    /// The tracking files at `tip` without what `merge` brought onto `onto`: lines that later merges wrote again stay.
+    pub(crate) fn tracking_without(&self, [onto, merge, tip]: [&CommitId; 3]) -> Result<Vec<Reserved>> {
+        if self.facts.options.plan_format != Some(PlanFormat::Gsd) || !self.facts.options.gsd_tracking {
+            return Ok(Vec::new());
+        }
+        let mut files = Vec::new();
+        for path in TRACKING.map(|name| self.planning().join(name).to_string_lossy().into_owned()) {
+            let text_in = |commit| -> Result<Option<String>> {
+                Ok(self.repository.file_in(commit, &path)?.and_then(|bytes| String::from_utf8(bytes).ok()))
+            };
+            if let (Some(before), Some(after), Some(now)) = (text_in(onto)?, text_in(merge)?, text_in(tip)?) {
+                let text = Some(without_change(&before, &after, &now).into_bytes());
+                files.push(Reserved { path, text });
+            }
+        }
+        Ok(files)
     }
 
     /// The directory of the plans, relative to the repository's root, if it is inside; and the name of the plan's file if
@@ -133,3 +153,48 @@ pub(super) fn errors_of(state: &RunState, lane: LaneIndex) -> Vec<String> {
 const ERROR: usize = 300;
 
 const TRACKING: [&str; 2] = ["ROADMAP.md", "STATE.md"];
+
+/// `now` with what a change made of `before` to `after` as it was, where `now` has it once: as a whole, else line by line,
+/// each as the line of before that it is like.
+fn without_change(before: &str, after: &str, now: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let [before, after] = [before, after].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let mut lines: Vec<&str> = now.split_inclusive('\n').collect();
+    for change in diff.ops().iter().filter(|change| change.tag() != DiffTag::Equal) {
+        let (old, new) = (&before[change.old_range()], &after[change.new_range()]);
+        if let Some(place) = only_place(&lines, new) {
+            lines.splice(place..place + new.len(), old.iter().copied());
+            continue;
+        }
+        for line in new {
+            if let Some(place) = only_place(&lines, std::slice::from_ref(line)) {
+                let is_like = |old: &&&str| TextDiff::from_chars(**old, *line).ratio() > 0.6;
+                lines.splice(place..=place, old.iter().find(is_like).copied());
+            }
+        }
+    }
+    lines.concat()
+}
+
+/// Where `lines` have the `block`, if that is at one place.
+fn only_place(lines: &[&str], block: &[&str]) -> Option<usize> {
+    let mut places = lines.windows(block.len().max(1)).enumerate().filter(|(_, found)| *found == block);
+    places.next().filter(|_| places.next().is_none()).map(|(place, _)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_change;
+
+    #[test]
+    fn lines_of_other_merges_stay_when_one_is_undone() {
+        let before = "# Roadmap\n- [ ] 10-01\n- [ ] 10-02\nLast: none\n";
+        let after = "# Roadmap\n- [x] 10-01\n- [ ] 10-02\n- error of 10-01\nLast: 10-01\n";
+        let now = "# Roadmap\n- [x] 10-01\n- [x] 10-02\n- error of 10-01\nLast: 10-02\n";
+        assert_eq!(without_change(before, after, now), "# Roadmap\n- [ ] 10-01\n- [x] 10-02\nLast: 10-02\n");
+        assert_eq!(without_change(before, after, after), before);
+        assert_eq!(without_change(before, before, now), now);
+        let twice = "- [x] 10-01\n- [x] 10-01\n";
+        assert_eq!(without_change(before, after, twice), twice);
+    }
+}

@@ -88,7 +88,9 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
     let (mut tip, mut by, mut new) = (onto.clone(), Vec::new(), Vec::new());
     for (lane, merge) in merges {
         let id = &executor.plan.lane(lane).id;
-        match git::revert(&executor.repository, &tip, &merge.commit, &merge.onto, &executor.trailers(id))? {
+        let trailers = executor.trailers(id);
+        let reserved = executor.tracking_without([&merge.onto, &merge.commit, &tip])?;
+        match git::revert(&executor.repository, &tip, &merge.commit, &merge.onto, &trailers, &reserved)? {
             Revert::NothingToUndo(commit) => by.extend(commit.map(|commit| (lane, commit))),
             Revert::Done(commit) => {
                 by.push((lane, commit.clone()));

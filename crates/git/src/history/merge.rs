@@ -53,8 +53,7 @@ pub(crate) fn merged_files(
         return Ok(Merged::AlreadyIn);
     }
     let merged = merged_tree(repository, None, ours, theirs)?;
-    let is_reserved = |path: &String| reserved.iter().any(|file| file.path == *path);
-    let conflicts: Vec<String> = merged.conflicts.into_iter().filter(|path| !is_reserved(path)).collect();
+    let conflicts = without_reserved(merged.conflicts, reserved);
     if !conflicts.is_empty() {
         return Ok(Merged::Conflict(conflicts));
     }
@@ -62,6 +61,10 @@ pub(crate) fn merged_files(
         [] => Ok(Merged::Done(merged.tree)),
         reserved => with_reserved(repository, &merged.tree, ours, reserved).map(Merged::Done),
     }
+}
+
+fn without_reserved(paths: Vec<String>, reserved: &[Reserved]) -> Vec<String> {
+    paths.into_iter().filter(|path| reserved.iter().all(|file| file.path != *path)).collect()
 }
 
 /// What came of undoing a merge. No ref was moved.
@@ -75,13 +78,15 @@ pub enum Revert {
     Conflict(Vec<String>),
 }
 
-/// Undoes `merge`, which brought something onto `onto`, on top of `tip`; what came after it stays.
+/// Undoes `merge`, which brought something onto `onto`, on top of `tip`; what came after it stays. It does not decide
+/// `reserved` files.
 pub fn revert(
     repository: &Repository,
     tip: &CommitId,
     merge: &CommitId,
     onto: &CommitId,
     trailers: &[(&str, &str)],
+    reserved: &[Reserved],
 ) -> Result<Revert> {
     if !repository.is_ancestor(merge, tip)? {
         return Ok(Revert::NothingToUndo(None));
@@ -90,8 +95,15 @@ pub fn revert(
         return Ok(Revert::NothingToUndo(Some(commit)));
     }
     let merged = merged_tree(repository, Some(merge), tip, onto)?;
-    match merged.tree {
-        _ if !merged.conflicts.is_empty() => Ok(Revert::Conflict(merged.conflicts)),
+    let conflicts = without_reserved(merged.conflicts, reserved);
+    if !conflicts.is_empty() {
+        return Ok(Revert::Conflict(conflicts));
+    }
+    let tree = match reserved {
+        [] => merged.tree,
+        reserved => with_reserved(repository, &merged.tree, tip, reserved)?,
+    };
+    match tree {
         // The user took it out by hand.
         tree if repository.tree_of(tip)? == tree => Ok(Revert::NothingToUndo(None)),
         tree => {
