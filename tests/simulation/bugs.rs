@@ -215,7 +215,7 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
             Event::RetryPlanned { lane, agent, level: RetryLevel::Wait, not_before, checkpoint }
         }
         (Event::MergeSuperseded { lane }, Some(Bug::SupersededIsMerged)) => {
-            Event::LaneMerged { lane, commit: commit(), onto: commit() }
+            Event::LaneMerged { lane, commit: commit(), onto: commit(), plan: None }
         }
         (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => {
             Event::snapshot(lane, agent, reason, commit(), String::new())

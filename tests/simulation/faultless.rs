@@ -113,9 +113,12 @@ pub fn answer(action: &Action, state: &RunState, commit: &CommitId) -> Vec<Event
             Event::MergeStaged { lane: id(lane), onto: head(), commit: commit.clone(), moved: false }
         }
         Action::PublishMerge(lane) => match state.lane(*lane).staged() {
-            Some(staged) => {
-                Event::LaneMerged { lane: id(lane), commit: staged.commit.clone(), onto: staged.onto.clone() }
-            }
+            Some(staged) => Event::LaneMerged {
+                lane: id(lane),
+                commit: staged.commit.clone(),
+                onto: staged.onto.clone(),
+                plan: None,
+            },
             None => return vec![],
         },
         Action::CleanLane(lane) => Event::LaneCleaned { lane: id(lane), kept: vec![] },

@@ -206,6 +206,10 @@ pub enum Event {
         commit: CommitId,
         /// That branch before.
         onto: CommitId,
+        /// The digest of what the lane was to do, by which a later run of the plan knows that it is merged; absent:
+        /// recorded by an older version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
     },
     /// It is built again on a new base; its previous work is in a snapshot.
     LaneReset {

@@ -29,6 +29,7 @@ mod git_variables;
 mod human_gate;
 pub mod id;
 pub mod job;
+mod lane_digest;
 mod merge_choice;
 mod merged_plan;
 pub mod must_haves;

@@ -11,6 +11,7 @@ use super::dag::{Cycle, Dag, LaneIndex};
 use super::executor::{ExecutorSettings, Resources};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
 use super::job::{JobId, JobRole};
+use super::lane_digest::LaneDigests;
 use super::merge_choice::{MergeChoice, MergeStyle};
 use super::must_haves::MustHaves;
 use super::replaced::Replaced;
@@ -29,6 +30,7 @@ pub struct Plan {
     parts: PlanParts,
     dag: Dag,
     by_id: HashMap<LaneId, LaneIndex>,
+    pub(crate) digests: LaneDigests,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,7 +135,7 @@ impl Plan {
         let dag = Dag::new(parts.lanes.iter().map(|lane| lane.depends_on.clone()).collect())?;
         let indices = LaneIndex::first(parts.lanes.len());
         let by_id = parts.lanes.iter().map(|lane| lane.id.clone()).zip(indices).collect();
-        Ok(Self { parts, dag, by_id })
+        Ok(Self { parts, dag, by_id, digests: LaneDigests::default() })
     }
 
     pub fn dag(&self) -> &Dag {

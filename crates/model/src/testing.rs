@@ -258,7 +258,7 @@ impl Story {
         .moved(id, LaneStage::Implementation, LaneStage::AwaitingUserApproval)
         .reached(id, Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress))
         .then(Event::MergeStaged { lane: lane(id), onto: commit('a'), commit: commit(digit), moved: false })
-        .then(Event::LaneMerged { lane: lane(id), commit: commit(digit), onto: commit('a') })
+        .then(Event::LaneMerged { lane: lane(id), commit: commit(digit), onto: commit('a'), plan: None })
         .moved(id, LaneStage::AwaitingUserApproval, LaneStage::Complete)
         .moved(id, LaneStage::Complete, LaneStage::Cleanup)
         .then(Event::LaneCleaned { lane: lane(id), kept: Vec::new() })

@@ -48,7 +48,12 @@ impl World {
         let staged = state.lane(lane).staged().cloned().unwrap();
         let again = self.bug == Some(Bug::PublishTwice);
         if self.merges.contains(&lane) && !again {
-            return vec![Event::LaneMerged { lane: id, commit: self.git.integration.clone(), onto: staged.onto }];
+            return vec![Event::LaneMerged {
+                lane: id,
+                commit: self.git.integration.clone(),
+                onto: staged.onto,
+                plan: None,
+            }];
         }
         let has_moved = self.git.integration != staged.onto && self.bug != Some(Bug::MoveNotSeen);
         if (has_moved || self.git.user.rebasing) && !again {
@@ -71,7 +76,7 @@ impl World {
         }
         self.merges.push(lane);
         self.publish_beside_user(staged.commit.clone());
-        vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
+        vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto, plan: None }]
     }
 
     /// The branch was moved under the checkout that has it: to move it again would mix up what is there.

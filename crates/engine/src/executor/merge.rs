@@ -94,6 +94,7 @@ impl Executor {
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, Some(&base), &errors, (&onto, &head))?;
             let squash_message = executor.squash_message(lane, [&base, &head])?;
+            let digest = executor.plan.lane_digest(lane);
             let integration = Integration {
                 style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
                 onto: &onto,
@@ -101,10 +102,14 @@ impl Executor {
                 merge_message: &format!("Merge lane {id}{name}"),
                 squash_message: &squash_message,
                 trailers: &executor.trailers(&id),
+                last_trailers: &[("Plan", digest)],
                 reserved: &reserved,
             };
             let (commit, squashed_instead) = match git::integrate(&executor.repository, &integration)? {
-                Integrated::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),
+                Integrated::AlreadyIn => {
+                    let plan = Some(digest.to_owned());
+                    return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto, plan }]);
+                }
                 Integrated::Conflict(paths) => {
                     let assignee = plan.last_worker();
                     let with = format!("what was merged into {} meanwhile", executor.facts.base_branch);
@@ -166,8 +171,12 @@ impl Executor {
             }
             // Another clone that has the branch must know of the merge, or it merges the lane again.
             executor.before_publication.iter().try_for_each(|wait| wait()).map_err(ExecutorError::Precondition)?;
-            let merged =
-                Event::LaneMerged { lane: id.clone(), commit: staged.commit.clone(), onto: staged.onto.clone() };
+            let merged = Event::LaneMerged {
+                lane: id.clone(),
+                commit: staged.commit.clone(),
+                onto: staged.onto.clone(),
+                plan: Some(executor.plan.lane_digest(lane).to_owned()),
+            };
             let published = match git::publish(&executor.repository, branch, &staged.onto, &staged.commit) {
                 // No ref leads to a staged merge. Its files are made of those of the lane and the branch.
                 Err(_) if executor.is_lost(&staged.commit)? => return Ok(vec![Event::MergeSuperseded { lane: id }]),

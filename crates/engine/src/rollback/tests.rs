@@ -48,7 +48,7 @@ fn merged(story: Story, id: &str, onto: char, digit: char) -> Story {
     let (onto, made) = (commit(onto), commit(digit));
     walked(story, id, LaneStage::AwaitingUserApproval)
         .then(Event::MergeStaged { lane: lane(id), onto: onto.clone(), commit: made.clone(), moved: false })
-        .then(Event::LaneMerged { lane: lane(id), commit: made, onto })
+        .then(Event::LaneMerged { lane: lane(id), commit: made, onto, plan: None })
         .moved(id, LaneStage::AwaitingUserApproval, LaneStage::Complete)
         .moved(id, LaneStage::Complete, LaneStage::Cleanup)
         .then(Event::LaneCleaned { lane: lane(id), kept: vec![] })
@@ -121,7 +121,7 @@ fn staged_merge_is_reverted_empty_merge_is_not() {
     let merge = |story: &Story| planned(story, &["SL-1"]).unwrap().lanes[0].merge.clone();
     assert_eq!(merge(&staged.then(stage)).unwrap().commit, commit('1'));
     let empty = walked(Story::begun(), "SL-1", LaneStage::AwaitingUserApproval);
-    let nothing = Event::LaneMerged { lane: lane("SL-1"), commit: commit('a'), onto: commit('a') };
+    let nothing = Event::LaneMerged { lane: lane("SL-1"), commit: commit('a'), onto: commit('a'), plan: None };
     assert_eq!(merge(&empty.then(nothing)), None);
 }
 

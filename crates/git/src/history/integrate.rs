@@ -22,6 +22,8 @@ pub struct Integration<'a> {
     pub squash_message: &'a str,
     /// `Run` and `Lane`, with their values. Every commit of the lane on the branch has them.
     pub trailers: &'a [(&'a str, &'a str)],
+    /// What the commit that completes the lane has besides. A fast-forward leaves the lane's commits as they are, without.
+    pub last_trailers: &'a [(&'a str, &'a str)],
     /// Files that the lane does not decide.
     pub reserved: &'a [Reserved],
 }
@@ -42,7 +44,7 @@ pub enum Integrated {
 
 /// Makes the commits that bring a lane's work onto the integration branch. No ref moves.
 pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Result<Integrated> {
-    let &Integration { style, onto, head, merge_message, trailers, reserved, .. } = integration;
+    let &Integration { style, onto, head, merge_message, trailers, last_trailers, reserved, .. } = integration;
     let tree = match merged_files(repository, onto, head, reserved)? {
         Merged::AlreadyIn => return Ok(Integrated::AlreadyIn),
         Merged::Conflict(paths) => return Ok(Integrated::Conflict(paths)),
@@ -50,7 +52,8 @@ pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Resu
     };
     let done = |commit| Ok(Integrated::Done { commit, squashed_instead: false });
     if style == MergeStyle::Merge {
-        return done(seal(repository, &tree, &[onto, head], &with_trailers(merge_message, trailers))?);
+        let message = with_trailers(merge_message, &[trailers, last_trailers].concat());
+        return done(seal(repository, &tree, &[onto, head], &message)?);
     }
     if tree == repository.tree_of(onto)? {
         return Ok(Integrated::AlreadyIn);
@@ -66,7 +69,7 @@ pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Resu
 
 /// One commit with all that the lane changed, in the name of its author; of several in the committer's, naming them.
 fn squash(repository: &Repository, integration: &Integration<'_>, tree: &str) -> Result<CommitId> {
-    let &Integration { onto, head, squash_message, trailers, .. } = integration;
+    let &Integration { onto, head, squash_message, trailers, last_trailers, .. } = integration;
     let mut authors: Vec<Author> = Vec::new();
     for commit in own_commits(repository, onto, head)?.into_iter().filter(|commit| !commit.is_merge()) {
         let author = Author { date: None, ..commit.author };
@@ -82,7 +85,7 @@ fn squash(repository: &Repository, integration: &Integration<'_>, tree: &str) ->
         0 | 1 => Vec::new(),
         _ => others.iter().map(|author| ("Co-authored-by", author.as_str())).collect(),
     };
-    let message = with_trailers(squash_message, &[named.as_slice(), trailers].concat());
+    let message = with_trailers(squash_message, &[named.as_slice(), trailers, last_trailers].concat());
     let commit = match authors.as_slice() {
         [author] => make_commit_of(repository, author, tree, onto, &message)?,
         _ => return seal(repository, tree, &[onto], &message),
@@ -99,8 +102,12 @@ fn as_linear_commits(repository: &Repository, integration: &Integration<'_>, tre
     let continues = repository.is_ancestor(onto, &tip)? && repository.tree_of(&tip)? == tree;
     let fits = |commit: &OwnCommit| commit.names(trailers) && (style == MergeStyle::Ff || !commit.is_merge());
     let made = match continues && commits.iter().all(fits) {
-        true => Some(tip),
-        false => replayed(repository, integration, &commits)?,
+        true if style == MergeStyle::Ff => Some(tip),
+        true => Some(completed(repository, integration, tip)?),
+        false => match replayed(repository, integration, &commits)? {
+            Some(made) => Some(completed(repository, integration, made)?),
+            None => None,
+        },
     };
     let Some(made) = made.filter(|made| repository.tree_of(made).is_ok_and(|made| made == tree)) else {
         return Ok(None);
@@ -120,6 +127,15 @@ fn without_needless_merges(repository: &Repository, onto: &CommitId, head: &Comm
         tip = second.clone();
     }
     Ok(tip)
+}
+
+/// The last of the commits onto the branch, with the trailers of the one that completes the lane.
+fn completed(repository: &Repository, integration: &Integration<'_>, made: CommitId) -> Result<CommitId> {
+    let &Integration { onto, last_trailers, .. } = integration;
+    let last = own_commits(repository, onto, &made)?.pop();
+    let Some((last, [parent])) = last.as_ref().map(|last| (last, last.parents.as_slice())) else { return Ok(made) };
+    let message = last.message_naming(repository, last_trailers)?;
+    make_commit_of(repository, &last.author, &repository.tree_of(&made)?, parent, &message)
 }
 
 /// Puts the commits that are no merges onto the branch, one after the other; `None`: one of them conflicts.

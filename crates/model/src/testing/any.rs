@@ -45,7 +45,7 @@ fn any_beginning() -> impl Strategy<Value = Vec<Event>> {
     let moved = |to| opened().moved("SL-1", LaneStage::Implementation, to);
     let queued = || Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
     let (lane, agent) = (lane("SL-1"), agent("engineer"));
-    let merged = Event::LaneMerged { lane: lane.clone(), commit: commit('d'), onto: commit('a') };
+    let merged = Event::LaneMerged { lane: lane.clone(), commit: commit('d'), onto: commit('a'), plan: None };
     let asked = Event::PersonAsked { lane: lane.clone(), agent: agent.clone(), task: task("2") };
     let failure = Failure::new(FailureKind::Ownership, "changed files outside `owns`");
     let rejected =
@@ -320,7 +320,7 @@ fn any_lane_event() -> impl Strategy<Value = Event> {
 fn any_lane_ending() -> impl Strategy<Value = Event> {
     let kept = proptest::collection::vec(any_text(), 0..2);
     prop_oneof![
-        any_lane().prop_map(|lane| Event::LaneMerged { lane, commit: commit('5'), onto: commit('4') }),
+        any_lane().prop_map(|lane| Event::LaneMerged { lane, commit: commit('5'), onto: commit('4'), plan: None }),
         (any_lane(), any_failure()).prop_map(|(lane, failure)| Event::LaneFailed { lane, failure }),
         (any_lane(), any_text()).prop_map(|(lane, reason)| Event::LaneBlocked { lane, reason }),
         (any_lane(), kept.clone()).prop_map(|(lane, kept)| Event::LaneCleaned { lane, kept }),

@@ -270,7 +270,7 @@ fn endings() -> Vec<Event> {
         Event::LaneReset { lane: lane(), base: commit('3') },
         Event::MergeStaged { lane: lane(), onto: commit('4'), commit: commit('5'), moved: true },
         Event::MergeSuperseded { lane: lane() },
-        Event::LaneMerged { lane: lane(), commit: commit('6'), onto: commit('7') },
+        Event::LaneMerged { lane: lane(), commit: commit('6'), onto: commit('7'), plan: None },
         Event::LaneCleaned { lane: lane(), kept: vec!["lane/P1/SL-1: unmerged".into()] },
         Event::LaneFailed { lane: lane(), failure: failure() },
         Event::LaneBlocked { lane: lane(), reason: "approve it".into() },
@@ -411,6 +411,12 @@ fn latest() -> Vec<Event> {
             unchanged: false,
             context: None,
             checked_out: Some(Box::new(CheckedOut { head: commit('e'), dirty: vec!["src/a \"b\".rs".into()] })),
+        },
+        Event::LaneMerged {
+            lane: lane(),
+            commit: commit('6'),
+            onto: commit('7'),
+            plan: Some("0123456789abcdef".to_owned()),
         },
     ]
 }

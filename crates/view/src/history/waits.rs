@@ -126,7 +126,8 @@ mod tests {
     fn lane_waits_in_merge_queue() {
         let queued = || Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
         let story = Story::begun().reached("SL-1", queued()).reached("SL-2", queued()).wait(20);
-        let story = story.then(Event::LaneMerged { lane: lane("SL-1"), commit: commit('d'), onto: commit('a') });
+        let story =
+            story.then(Event::LaneMerged { lane: lane("SL-1"), commit: commit('d'), onto: commit('a'), plan: None });
         assert_eq!(waits_for(&story, WaitReason::Merge), [("SL-2".to_owned(), 21)], "the first has nobody before it");
     }
 

@@ -117,7 +117,7 @@ mod tests {
     fn content_of_own_lane_is_accepted() {
         assert_eq!(refused(FILE, SNAPSHOT, taken(SNAPSHOT)), None);
         assert_eq!(refused("plan.json", "refs/tags/checkpoint/P1-A/t", taken("refs/tags/checkpoint/P1-A/t")), None);
-        let of_another = Event::LaneMerged { lane: lane("B"), commit: commit('b'), onto: commit('c') };
+        let of_another = Event::LaneMerged { lane: lane("B"), commit: commit('b'), onto: commit('c'), plan: None };
         assert_eq!(refused(FILE, SNAPSHOT, of_another), None, "it is not copied");
     }
 
@@ -149,7 +149,7 @@ mod tests {
         let gate = HumanGate::Task(attempt("A", "x", 1).task().unwrap().clone());
         let (from, to) = (LaneStage::AwaitingUserApproval, LaneStage::Complete);
         let events = [
-            Event::LaneMerged { lane: id(), commit: commit('b'), onto: commit('c') },
+            Event::LaneMerged { lane: id(), commit: commit('b'), onto: commit('c'), plan: None },
             Event::JobPlanned { job },
             Event::GateAnswered { lane: id(), gate, approved: true, message: String::new() },
             Event::LaneMoved { lane: id(), from, to },
