@@ -27,6 +27,7 @@ pub use history::commit::{CommitRequest, Committed, commit_all, commit_paths, me
 pub use history::identity::{fallback_identity, lacks_identity};
 pub use history::integrate::{Integrated, Integration, integrate};
 pub use history::merge::{Merge, Revert, make_again, merge, revert};
+pub use history::merged_lanes::{MergedLane, MergedLanes};
 pub use history::moved_branches::first_stale_checkout;
 pub use history::publish::{
     Publication, changes_where_checked_out, publish, publish_blocker, sync_after_switches, sync_checkouts,

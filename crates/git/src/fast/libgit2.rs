@@ -215,10 +215,36 @@ pub(crate) fn tree_of(repository: &Repository, commit: &CommitId) -> Option<Stri
 pub fn trailers_of(repository: &Repository, commit: &CommitId) -> BTreeMap<String, String> {
     let read = repository.in_process(|git| {
         let commit = git.find_commit(oid(commit)?)?;
-        let trailers = git2::message_trailers_strs(&String::from_utf8_lossy(commit.message_bytes()))?;
-        Ok(trailers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        Ok(trailers_in(&String::from_utf8_lossy(commit.message_bytes())))
     });
     read.unwrap_or_default()
+}
+
+/// The trailers of a message; of several of one name the last.
+pub(crate) fn trailers_in(message: &str) -> BTreeMap<String, String> {
+    let Ok(trailers) = git2::message_trailers_strs(message) else { return BTreeMap::new() };
+    trailers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// What `pick` finds in the messages of the newest `most` commits that `tip` holds, the newest first.
+pub(crate) fn in_messages<T>(
+    repository: &Repository,
+    tip: &CommitId,
+    most: usize,
+    pick: &dyn Fn(CommitId, &str) -> Option<T>,
+) -> Option<Vec<T>> {
+    repository.in_process(|git| {
+        let mut walk = git.revwalk()?;
+        walk.set_sorting(git2::Sort::TIME)?;
+        walk.push(oid(tip)?)?;
+        let mut found = Vec::new();
+        for id in walk.take(most) {
+            let id = id?;
+            let commit = git.find_commit(id)?;
+            found.extend(pick(commit_id(id)?, &String::from_utf8_lossy(commit.message_bytes())));
+        }
+        Ok(found)
+    })
 }
 
 pub(crate) fn contents(repository: &Repository, object: &str) -> Option<Vec<u8>> {

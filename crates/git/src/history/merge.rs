@@ -133,7 +133,7 @@ pub fn make_again(
 }
 
 /// How git itself begins the message of a commit that undoes another.
-const UNDOES: &str = "This reverts commit ";
+pub(crate) const UNDOES: &str = "This reverts commit ";
 
 /// The commit up to `tip` that undoes `commit` and is not undone itself: Lanewright's, or one of the user's.
 fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Result<Option<CommitId>> {

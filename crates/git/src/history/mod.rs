@@ -8,6 +8,7 @@ pub(crate) mod commit;
 pub(crate) mod identity;
 pub(crate) mod integrate;
 pub(crate) mod merge;
+pub(crate) mod merged_lanes;
 pub(crate) mod moved_branches;
 pub(crate) mod own_commits;
 pub(crate) mod publish;
