@@ -1,5 +1,6 @@
 //! Choosing the run that a command is about, and reading what is known of it without touching it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,6 +118,14 @@ impl RunOfPhase {
     pub(crate) fn records(&self, wanted: impl FnMut(&str) -> bool) -> Option<Vec<Record>> {
         let records = run_log::read_some(&self.directory().log(), wanted).ok()?;
         started(&records).is_some().then_some(records)
+    }
+
+    /// The same, and whether a line of the log is damaged.
+    pub(crate) fn checked_records(&self, wanted: impl FnMut(&str) -> bool) -> Option<(Vec<Record>, bool)> {
+        let wanted = RefCell::new(wanted);
+        let read = run_log::read_checked(&self.directory().log(), |word, _| (wanted.borrow_mut())(word));
+        let LogContents { records, damage, .. } = read.ok()?;
+        started(&records).is_some().then_some((records, !damage.is_empty()))
     }
 }
 

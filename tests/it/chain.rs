@@ -69,7 +69,8 @@ fn chain_resume_skips_completed_phases() {
     let chain = ["execute-phase", &one, "--next-phase", &two];
     env.lanewright(&chain).exits(1);
     env.write("scratch/fixed", "");
-    env.lanewright(&[&chain[..], &["--resume"]].concat()).exits(0).says(&["Phase P1 is complete"]);
+    let resumed = env.lanewright(&[&chain[..], &["--resume"]].concat()).exits(0);
+    assert!(resumed.stdout.contains("nothing to do: 1 of 1 lane was merged"), "{}", resumed.stdout);
     assert_eq!(env.scratch("ran"), "P1\nP2\n");
 }
 

@@ -286,7 +286,8 @@ fn done_gsd_phase_is_skipped_and_can_be_rolled_back() {
     let (one, two) = (".planning/phases/01-base", ".planning/phases/02-next");
     env.write("scratch/broken.02-01", "");
     env.lanewright(&["execute-phase", one, "--next-phase", two, "--retries", "0"]).exits(1);
-    env.lanewright(&["execute-phase", one]).exits(7).says(&["every plan of phase 01-base is done"]);
+    let done = env.lanewright(&["execute-phase", one]).exits(0);
+    assert!(done.stdout.contains("nothing to do: every plan of phase 01-base is done"), "{}", done.stdout);
     env.lanewright(&["plan", "check", one]).exits(0);
     std::fs::remove_file(env.path("scratch/broken.02-01")).expect("the file");
     let chain = ["execute-phase", one, "--next-phase", two, "--resume"];

@@ -69,6 +69,7 @@ mod resume_lanes;
 mod retry;
 mod retry_otherwise;
 mod review;
+mod run_again;
 mod run_log_lost;
 mod run_start;
 mod run_states;

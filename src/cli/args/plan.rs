@@ -103,7 +103,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>(), help_heading = PLAN,
         hide_short_help = true)]
     pub(crate) plan_format: Option<PlanFormat>,
-    /// Also run GSD plans that are already done
+    /// Also run what is already done: lanes that an earlier run merged, GSD plans with a summary
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) redo: bool,
     /// Treat missing parts of a Markdown plan, and in `plan check` tasks of more than 10 minutes, as errors

@@ -1,5 +1,6 @@
 //! Starting a run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lanewright_engine::at_resume::has_begun;
@@ -20,14 +21,98 @@ use crate::cli::args::Intent;
 use crate::cli::executors;
 use crate::cli::repository_context::redactor;
 use crate::cli::run::intent::{Alone, PlanFile, RunRequest, plan_text};
-use crate::cli::run::lock::{LaneClaims, LockedRun, choosing, lock_branches, lock_run};
+use crate::cli::run::lock::{
+    DoneBy, LaneClaims, LockedRun, Place, choosing, done_in_words, left_of, lock_branches, lock_run,
+};
 use crate::cli::run_id::{ReservedRunId, new_run_id};
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
 
+/// The lanes that were asked for, and what is left of them.
+pub(crate) struct Chosen {
+    base: String,
+    wanted: usize,
+    /// Those that have to run.
+    left: Vec<LaneId>,
+    /// Those that an earlier run did, and that are not wanted again.
+    done: Vec<(LaneId, DoneBy)>,
+    is_all_done: bool,
+}
+
+/// Finds out what is left of the lanes that were asked for. Writes nothing.
+pub(crate) fn choose(within: &RepositoryContext, request: &RunRequest, plan: &PlanFile) -> Result<Chosen> {
+    let base = within.base_branch()?;
+    let named = chosen_lanes(&plan.plan, request)?;
+    let claims = match request.is_all_again() {
+        true => LaneClaims::default(),
+        false => LaneClaims::of_runs(within, plan, &base)?,
+    };
+    for log in &claims.damaged {
+        let message = format!("{} is damaged: what it says of merged lanes does not count", log.display());
+        within.context.printer.warning(message, &["to see what is damaged: lanewright doctor".to_owned()]);
+    }
+    let named = if request.alone == Alone::Next { Vec::new() } else { named };
+    Ok(Chosen::of(request, &plan.plan, &base, &named, &claims))
+}
+
+impl Chosen {
+    /// Of the `named` lanes, or of all if none is.
+    fn of(request: &RunRequest, plan: &Plan, base: &str, named: &[LaneId], claims: &LaneClaims) -> Self {
+        let wanted: Vec<LaneIndex> = match named {
+            [] => plan.indices().collect(),
+            named => named.iter().filter_map(|lane| plan.find(lane)).collect(),
+        };
+        let again = |lane: &LaneId| request.is_all_again() || request.redo && request.lanes.contains(lane);
+        let left: BTreeSet<LaneIndex> = left_of(plan, &wanted, &claims.done, again).into_iter().collect();
+        let (left, done): (Vec<LaneIndex>, Vec<LaneIndex>) = wanted.iter().partition(|lane| left.contains(lane));
+        let ids = |lanes: Vec<LaneIndex>| lanes.into_iter().map(|lane| plan.lane(lane).id.clone()).collect::<Vec<_>>();
+        let (left, done) = (ids(left), ids(done));
+        // The final gate may be left of a run that merged all lanes.
+        let is_all_done = left.is_empty() && !(named.is_empty() && claims.is_unfinished(&done));
+        let done = done.into_iter().filter_map(|lane| claims.done.get(&lane).cloned().map(|by| (lane, by)));
+        Self { base: base.to_owned(), wanted: wanted.len(), left, done: done.collect(), is_all_done }
+    }
+
+    /// What is said where no lane is left.
+    pub(crate) fn report_if_done(&self, within: &RepositoryContext, plan: &Plan) -> Result<Option<ExitStatus>> {
+        self.is_all_done.then(|| self.report_done(within, plan)).transpose()
+    }
+
+    fn report_done(&self, within: &RepositoryContext, plan: &Plan) -> Result<ExitStatus> {
+        let (phase, base) = (&plan.phase, &self.base);
+        // `clean` leaves no word of the run of some.
+        let done = match self.done.len() == self.wanted {
+            true => done_in_words(self.wanted, &self.done, base),
+            false => format!("every lane of phase {phase} is merged into {base}"),
+        };
+        let lane =
+            |(lane, by): &(LaneId, DoneBy)| json!({"lane": lane, "run": by.run, "merged": by.place == Place::Merged});
+        let lanes: Vec<_> = self.done.iter().map(lane).collect();
+        within.context.printer.print(
+            format_args!(
+                "nothing to do: {done}\nto run them again: the same with --redo, or with --new-run on branches of their own\n"
+            ),
+            &json!({"phase": phase, "base_branch": base, "lane": null, "outcome": "done", "done": lanes}),
+        )
+    }
+
+    /// Says which lanes are left out.
+    pub(crate) fn note_done(&self, within: &RepositoryContext) {
+        if !self.done.is_empty() {
+            let done = done_in_words(self.wanted, &self.done, &self.base);
+            within.context.printer.note(format!("{done}; to run them again as well: --redo"));
+        }
+    }
+}
+
 /// Starts a run and executes it to its end.
-pub(crate) fn start(within: &RepositoryContext, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {
+pub(crate) fn start(
+    within: &RepositoryContext,
+    request: &RunRequest,
+    plan: &PlanFile,
+    chosen: &Chosen,
+) -> Result<ExitStatus> {
     let base = within.base_branch()?;
     if within.repository.branch_commit(&base)?.is_none() {
         let message = format!("there is no branch `{base}` to build on");
@@ -36,13 +121,13 @@ pub(crate) fn start(within: &RepositoryContext, request: &RunRequest, plan: &Pla
     within.state_remote()?;
     checkpoints::check(&within.state.checkpoints())?;
     let named = chosen_lanes(&plan.plan, request)?;
-    let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
-    let lanes = || plan.plan.indices().filter(wanted);
+    let left: BTreeSet<&LaneId> = chosen.left.iter().collect();
+    let runs = |lane: &LaneId| left.contains(lane) && (named.is_empty() || named.contains(lane));
+    let lanes = || plan.plan.indices().filter(|lane| runs(&plan.plan.lane(*lane).id));
     preflight::check(&within.context, &plan.plan, lanes())?;
     preflight::note_identity(within);
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;
-    let runs = |lane: &LaneId| named.is_empty() || named.contains(lane);
     preflight::note_gates(&within.context, &plan.plan, &runs);
     preflight::note_setup(&within.context, &plan.plan, &runs);
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
@@ -53,17 +138,24 @@ pub(crate) fn start(within: &RepositoryContext, request: &RunRequest, plan: &Pla
     let run = reserved.as_ref().map_or(run, |reserved| reserved.id.clone());
     let selection = Selection { within, request, plan, base: &base, named: &named, run: &run };
     let share = retry_while_held(&within.context, &within.settings, || selection.share());
-    if !matches!(share, Ok(Some(_))) {
+    if !matches!(share, Ok(Ok(_))) {
         // Nothing begins, so nothing is left; a root that holds something stays.
         within.pool(worktree_root, false).remove_empty(&run);
     }
-    let Some(share) = share? else { return all_merged(within, &plan.plan, &base) };
-    if share.lanes != named {
+    let share = match share? {
+        Ok(share) => share,
+        Err(done) => return done.report_done(within, &plan.plan),
+    };
+    share.chosen.note_done(within);
+    if request.alone == Alone::Next && share.lanes != named {
         let lanes = share.lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ");
         within.context.printer.note(format!("Lane {lanes} is next."));
     }
     if within.settings.merge.value.mode() == MergeMode::Local {
-        let all = |lane: &LaneIndex| share.lanes.is_empty() || share.lanes.contains(&plan.plan.lane(*lane).id);
+        let all = |lane: &LaneIndex| {
+            let id = &plan.plan.lane(*lane).id;
+            share.lanes.contains(id) || share.lanes.is_empty() && !share.done.contains(id)
+        };
         preflight::report_obstacles(within, &base, &plan.plan, plan.plan.indices().filter(all))?;
     }
     let locked = selection.begin(share)?;
@@ -98,21 +190,30 @@ struct Selection<'a> {
 
 /// What a new run works on, locked.
 struct Share {
+    chosen: Chosen,
     /// Empty: all.
     lanes: Vec<LaneId>,
-    /// Those beside them that are merged.
+    /// Those that are merged, or done otherwise.
     done: Vec<LaneId>,
     locks: Vec<RunLock>,
 }
 
 impl Selection<'_> {
-    /// Decides what the run works on and locks it; `None`: every lane is merged, and none was named.
-    fn share(&self) -> Result<Option<Share>> {
+    /// Decides what the run works on and locks it.
+    fn share(&self) -> Result<std::result::Result<Share, Chosen>> {
         let (plan, request) = (&self.plan.plan, self.request);
         choosing(&self.within.state, &plan.phase, || {
-            let claims = LaneClaims::read(self.within, plan, self.base)?;
-            let Some(lanes) = self.lanes(&claims)? else { return Ok(None) };
-            if request.intent == Intent::Start {
+            let claims = LaneClaims::read(self.within, self.plan, self.base)?;
+            let Some(lanes) = self.lanes(&claims)? else {
+                return Ok(Err(Chosen::of(request, plan, self.base, &[], &claims)));
+            };
+            let chosen = Chosen::of(request, plan, self.base, &lanes, &claims);
+            if chosen.is_all_done {
+                return Ok(Err(chosen));
+            }
+            let lanes = if lanes.is_empty() { lanes } else { chosen.left.clone() };
+            let is_beside = request.intent == Intent::StartBeside;
+            if !is_beside {
                 claims.refuse_live(plan, &lanes)?;
                 self.refuse_beside_unfinished(&claims, &lanes)?;
             }
@@ -120,11 +221,12 @@ impl Selection<'_> {
                 let mut indices = lanes.iter().filter_map(|lane| plan.find(lane));
                 indices.try_for_each(|lane| claims.refuse_early(plan, self.base, lane))?;
             }
-            let locks = match request.intent {
-                Intent::Start => lock_branches(self.within, plan, &lanes, self.run)?,
-                _ => Vec::new(),
+            let locks = if is_beside { Vec::new() } else { lock_branches(self.within, plan, &lanes, self.run)? };
+            let done = match lanes.is_empty() {
+                true => chosen.done.iter().map(|(lane, _)| lane.clone()).collect(),
+                false => claims.merged_beside(plan, &lanes),
             };
-            Ok(Some(Share { done: claims.merged_beside(plan, &lanes), lanes, locks }))
+            Ok(Ok(Share { chosen, lanes, done, locks }))
         })
     }
 
@@ -159,7 +261,7 @@ impl Selection<'_> {
             .branch_commit(base)?
             .ok_or_else(|| ExitStatus::Usage.error(format!("the branch `{base}` was deleted meanwhile")))?;
         let plan_text = plan_text(&plan.plan, &within.settings)?;
-        let Share { lanes, done, mut locks } = share;
+        let Share { lanes, done, mut locks, .. } = share;
         let options = request.run_options(&within.settings);
         let started = RunStarted {
             format: run_log::FORMAT.to_owned(),
@@ -193,15 +295,6 @@ impl Selection<'_> {
             _locks: locks,
         })
     }
-}
-
-/// `--next` where every lane is merged.
-fn all_merged(within: &RepositoryContext, plan: &Plan, base: &str) -> Result<ExitStatus> {
-    let phase = &plan.phase;
-    within.context.printer.print(
-        format_args!("Every lane of phase {phase} is merged into {base}.\n"),
-        &json!({"phase": phase, "base_branch": base, "lane": null, "outcome": "done"}),
-    )
 }
 
 /// How the first line of every run log begins.
@@ -252,6 +345,5 @@ fn chosen_lanes(plan: &Plan, request: &RunRequest) -> Result<Vec<LaneId>> {
         indices.push(index);
     }
     let chosen = if request.alone == Alone::No { plan.dag().with_dependencies(indices) } else { indices };
-    let chosen = chosen.into_iter().map(|index| plan.lane(index).id.clone());
-    Ok(chosen.filter(|lane| !request.merged_before.contains(lane)).collect())
+    Ok(chosen.into_iter().map(|index| plan.lane(index).id.clone()).collect())
 }

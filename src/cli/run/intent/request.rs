@@ -140,8 +140,8 @@ pub(crate) struct Consent {
 pub(crate) struct RunRequest {
     /// Only these lanes; empty: all.
     pub(crate) lanes: Vec<LaneId>,
-    /// Lanes that are merged already and are not done again.
-    pub(crate) merged_before: Vec<LaneId>,
+    /// Whether lanes run that an earlier run did: the named ones, else all.
+    pub(crate) redo: bool,
     pub(crate) alone: Alone,
     pub(crate) intent: Intent,
     pub(crate) run_id: Option<RunId>,
@@ -166,12 +166,18 @@ impl RunRequest {
         Self {
             lanes,
             alone,
+            redo: execution.reading.redo,
             intent: execution.intent(),
             run_id: execution.run_id.clone(),
             adoption: Adoption { wait: execution.wait, ..Adoption::of(&execution.control) },
             consent: Consent { yes: execution.control.yes, dry_run: execution.dry_run },
             ..Self::default()
         }
+    }
+
+    /// Whether lanes that an earlier run did are all run again.
+    pub(crate) fn is_all_again(&self) -> bool {
+        self.intent == Intent::StartBeside || self.redo && self.lanes.is_empty()
     }
 
     /// The same for a later plan of the chain: runs and lanes are named for the first one only.

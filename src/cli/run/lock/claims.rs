@@ -2,21 +2,25 @@
 //! which belong to runs whose process has died.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
-use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
+use lanewright_model::{CommitId, LaneId, LaneIndex, MergeMode, Plan, RunId};
 use lanewright_schedule::{Blocker, Claim, NextLane};
 use lanewright_store::checkpoints;
 use lanewright_store::lock::{Holder, is_held, named, read_holder};
 use lanewright_store::{LockScope, StateDirectory};
 
+use super::done_before::{Completion, DoneBy, Found, Place, Verdict, verdict};
 use super::locks::held_lanes;
 use super::refusal::{WAIT, held, in_words};
 use crate::cli::run::intent::PlanFile;
 use crate::cli::runs::{decides_whether_unfinished, is_unfinished, newest_of_lanes, runs_of, started};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
+
+/// How many logs of a phase are read, the newest; of finished runs that are older, commits and checkpoints tell enough.
+const MOST_LOGS: usize = 500;
 
 /// An unfinished run without a live process.
 #[derive(Debug, Clone)]
@@ -43,32 +47,57 @@ impl InterruptedRun {
 #[derive(Debug, Default)]
 pub(crate) struct LaneClaims {
     merged: BTreeSet<LaneId>,
+    /// The lanes that runs did with the text that the plan has.
+    pub(crate) done: BTreeMap<LaneId, DoneBy>,
+    /// How the newest run that completed a lane did so, according to logs without damage.
+    completions: BTreeMap<LaneId, Completion>,
+    /// The logs that are damaged.
+    pub(crate) damaged: Vec<PathBuf>,
+    unfinished: BTreeSet<RunId>,
     live: BTreeMap<LaneId, Option<Holder>>,
     pub(crate) interrupted: Vec<InterruptedRun>,
 }
 
 impl LaneClaims {
     /// Looks at every run of the plan's phase on `base`. The caller is choosing.
-    pub(crate) fn read(within: &RepositoryContext, plan: &Plan, base: &str) -> Result<Self> {
-        let state = &within.state;
-        let mut claims = Self { live: held_lanes(state, plan)?.into_iter().collect(), ..Self::default() };
+    pub(crate) fn read(within: &RepositoryContext, file: &PlanFile, base: &str) -> Result<Self> {
+        let (state, plan) = (&within.state, &file.plan);
+        let mut live: BTreeMap<_, _> = held_lanes(state, plan)?.into_iter().collect();
         let whole = state.lock(LockScope::Phase(&plan.phase))?;
         if is_held(&whole) {
             let holder = read_holder(&whole);
-            claims.live.extend(plan.lanes.iter().map(|lane| (lane.id.clone(), holder.clone())));
+            live.extend(plan.lanes.iter().map(|lane| (lane.id.clone(), holder.clone())));
         }
+        Self { live, ..Self::default() }.with_runs(within, file, base)
+    }
+
+    /// The same without the locks of sessions, so that nothing is written.
+    pub(crate) fn of_runs(within: &RepositoryContext, file: &PlanFile, base: &str) -> Result<Self> {
+        Self::default().with_runs(within, file, base)
+    }
+
+    fn with_runs(self, within: &RepositoryContext, file: &PlanFile, base: &str) -> Result<Self> {
+        let (state, plan) = (&within.state, &file.plan);
+        let mut claims = self;
         let mut known = BTreeSet::new();
         // Locks are looked at before the log that they guard: what a process that has ended wrote is in the log by then.
         for run in runs_of(state, &plan.phase)? {
             let directory = run.directory();
             let held = is_held(&directory.lock());
             // What a finished run merged is all that its log can add.
-            if claims.has_merged_all(plan) && directory.is_over() {
+            if (known.len() >= MOST_LOGS || claims.has_merged_all(plan)) && directory.is_over() {
                 continue;
             }
-            let Some(records) = run.records(decides_claims()) else { continue };
+            let Some((records, is_damaged)) = run.checked_records(decides_claims()) else { continue };
             let Some(started) = started(&records).filter(|it| it.base_branch == base) else { continue };
             known.insert(started.run_id.clone());
+            match is_damaged {
+                true => claims.damaged.push(directory.log()),
+                false => claims.note_completions(file, started, &records),
+            }
+            if is_unfinished(&records) {
+                claims.unfinished.insert(started.run_id.clone());
+            }
             claims.merged.extend(merged_in(started, &records));
             claims.merged.extend(merged_by_users(within, base, started, &records)?);
             if is_unfinished(&records) && held {
@@ -81,7 +110,76 @@ impl LaneClaims {
         if !claims.has_merged_all(plan) {
             claims.merged.extend(merged_by_cleaned(within, plan, base, &known)?);
         }
+        if let Some(tip) = within.repository.branch_commit(base)? {
+            claims.judge(within, plan, &tip);
+        }
         Ok(claims)
+    }
+
+    /// What a run completed, unless a newer one did.
+    fn note_completions(&mut self, file: &PlanFile, started: &RunStarted, records: &[Record]) {
+        let completed = newest_of_lanes(records, |event| match event {
+            Event::LaneMerged { lane, commit, onto, plan } => {
+                Some((lane, (commit.clone(), onto.clone(), plan.clone())))
+            }
+            _ => None,
+        });
+        for (lane, (commit, onto, digest)) in completed {
+            let Some(index) = file.plan.find(&lane) else { continue };
+            let is_same = match digest {
+                Some(digest) => Some(digest == file.plan.lane_digest(index)),
+                None => (started.plan_sha256 == file.sha256).then_some(true),
+            };
+            let (run, mode, branch) = (started.run_id.clone(), started.options.merge, started.lane_branch(&lane));
+            let completion = Completion { run, mode, commit, onto, is_same, branch };
+            self.completions.entry(lane).or_insert(completion);
+        }
+    }
+
+    /// Decides which lanes are done: what logs say of them counts as far as their work is in place; where no log says
+    /// anything, the commits that `tip` holds do.
+    fn judge(&mut self, within: &RepositoryContext, plan: &Plan, tip: &CommitId) {
+        let (repository, mode) = (&within.repository, within.settings.merge.value.mode());
+        // Where git cannot tell, lanes run again.
+        let said = repository.merged_lanes(tip).unwrap_or_default();
+        let mut changed = BTreeSet::new();
+        for (lane, completion) in &self.completions {
+            let Completion { commit, branch, .. } = completion;
+            let is_at = |branch: &str| repository.branch_commit(branch).ok().flatten().as_ref() == Some(commit);
+            let found = Found {
+                in_base: repository.is_ancestor(commit, tip).unwrap_or(false),
+                reverted: said.is_reverted(commit),
+                on_branch: completion.mode != MergeMode::Local && is_at(branch),
+            };
+            match verdict(completion, found, mode) {
+                Verdict::Done(place) => {
+                    self.done.insert(lane.clone(), DoneBy { run: completion.run.clone(), place });
+                }
+                Verdict::Changed => {
+                    self.merged.remove(lane);
+                    changed.insert(lane);
+                }
+                Verdict::Gone => {
+                    self.merged.remove(lane);
+                }
+                Verdict::Unknown => {}
+            }
+        }
+        for index in plan.indices() {
+            let (id, digest) = (&plan.lane(index).id, plan.lane_digest(index));
+            if self.done.contains_key(id) || changed.contains(id) {
+                continue;
+            }
+            if let Some(merged) = said.lanes.iter().find(|it| it.lane == *id && it.plan == digest) {
+                self.done.insert(id.clone(), DoneBy { run: merged.run.clone(), place: Place::Merged });
+                self.merged.insert(id.clone());
+            }
+        }
+    }
+
+    /// Whether a run that did one of `lanes` is not finished: something may be left to do in it beside its lanes.
+    pub(crate) fn is_unfinished(&self, lanes: &[LaneId]) -> bool {
+        lanes.iter().filter_map(|lane| self.done.get(lane)).any(|done| self.unfinished.contains(&done.run))
     }
 
     /// Whether all lanes are merged that the plan has, or that live sessions have.
@@ -184,7 +282,8 @@ impl std::fmt::Display for InterruptedRun {
 }
 
 fn has(started: &RunStarted, lane: &LaneId) -> bool {
-    started.options.lanes.is_empty() || started.options.lanes.contains(lane)
+    let options = &started.options;
+    (options.lanes.is_empty() || options.lanes.contains(lane)) && !options.done.contains(lane)
 }
 
 fn last_owner(started: &RunStarted, records: &[Record]) -> Owner {
@@ -193,23 +292,6 @@ fn last_owner(started: &RunStarted, records: &[Record]) -> Owner {
         _ => None,
     });
     resumed.unwrap_or(&started.owner).clone()
-}
-
-/// The lanes of a plan that runs of its own file, or of its directory, merged into `base`.
-pub(crate) fn merged_before(state: &StateDirectory, plan: &PlanFile, base: &str) -> Result<BTreeSet<LaneId>> {
-    let same_place = |other: &Path| other.starts_with(&plan.path) || plan.path.starts_with(other);
-    let mut merged = BTreeSet::new();
-    for run in runs_of(state, &plan.plan.phase)? {
-        if plan.plan.lanes.iter().all(|lane| merged.contains(&lane.id)) {
-            break;
-        }
-        let of_plan = |it: &&RunStarted| it.base_branch == base && same_place(&it.plan_path);
-        let Some(records) = run.records(decides_claims()) else { continue };
-        if let Some(started) = started(&records).filter(of_plan) {
-            merged.extend(merged_in(started, &records));
-        }
-    }
-    Ok(merged)
 }
 
 /// Which of a log's events have to be seen for what a run merged and whether it is unfinished.

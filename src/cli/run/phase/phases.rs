@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use lanewright_engine::rollback::Asked;
 use lanewright_git as git;
-use lanewright_model::{LaneId, MergeMode, RunId};
+use lanewright_model::{MergeMode, RunId};
 use lanewright_plan::explain;
 use lanewright_plan::settings::{Layer, Layers, Settings, absolute};
+use serde_json::json;
 
 use super::chain::{PhaseEnd, follow};
 use super::existing_run::{latest_run, no_run};
@@ -15,7 +16,6 @@ use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
 use crate::cli::executors;
 use crate::cli::run::execute::{resume, start};
 use crate::cli::run::intent::{Adoption, PlanFile, PlanText, ResumeReach, RunRequest, phase_sequence};
-use crate::cli::run::lock::merged_before;
 use crate::cli::run::rollback;
 use crate::cli::runs::half_done;
 use crate::cli::select::Selector;
@@ -33,7 +33,7 @@ pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Resu
         check_chain(&plans, &phases.general.settings)?;
     }
     let (first, later) = match (sequence.of_roadmap && !execution.reading.redo, chained) {
-        (true, _) => (Position::Roadmap, Position::Roadmap),
+        (true, _) => (Position::Later, Position::Later),
         (false, true) => (Position::First, Position::Later),
         (false, false) => (Position::Single, Position::Single),
     };
@@ -76,7 +76,7 @@ pub(crate) fn resume_with(
     let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(layer));
     let phases = Phases::new(context, layer, &reading)?;
     let ended = PhaseEnd { status: resumed.status, next: resumed.started.options.next_phases };
-    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))
+    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Later, RunRequest::default().later(rest)))
 }
 
 /// Resumes a run that this process claimed, and no phase after it.
@@ -134,41 +134,28 @@ impl<'a> Phases<'a> {
                 let next = resumed.started.options.next_phases.or(request.next_phases);
                 Ok(PhaseEnd { status: resumed.status, next })
             }
-            (Outcome::Start | Outcome::StartUnmerged, _, Some(rest)) => {
-                let plan = text.accept(context, rest)?;
-                let unmerged = decided == Outcome::StartUnmerged;
-                start_lanes(&within, request, &plan, unmerged)
-            }
+            (Outcome::Start, _, Some(rest)) => start_lanes(&within, request, &text.accept(context, rest)?),
             (Outcome::Skip, ..) => Ok(already_complete(&within, &whole, request)),
-            (Outcome::RefuseNothingLeft, ..) => Err(nothing_left(&whole)),
+            (Outcome::NothingLeft, ..) => nothing_left(&within, &whole),
             _ => Err(no_run(&within, &whole, request.intent)?),
         }
     }
 }
 
-/// Starts a run of the lanes that are left; without those that are `merged` where that is wanted.
-fn start_lanes(
-    within: &RepositoryContext,
-    mut request: RunRequest,
-    plan: &PlanFile,
-    unmerged: bool,
-) -> Result<PhaseEnd> {
-    if request.consent.dry_run {
-        within.context.printer.out(explain::explain(&plan.plan))?;
-        within.context.printer.out("\nNothing was run (--dry-run).\n")?;
-        return Ok(PhaseEnd { status: ExitStatus::Done, next: None });
-    }
-    if unmerged {
-        let merged = merged_before(&within.state, plan, &within.base_branch()?)?;
-        let (before, left): (Vec<LaneId>, Vec<LaneId>) =
-            plan.plan.lanes.iter().map(|lane| lane.id.clone()).partition(|lane| merged.contains(lane));
-        match (before.is_empty(), left.is_empty()) {
-            (true, _) => {}
-            (false, true) => return Ok(already_complete(within, plan, request)),
-            (false, false) => (request.lanes, request.merged_before) = (left, before),
+/// Starts a run of the lanes that are left.
+fn start_lanes(within: &RepositoryContext, request: RunRequest, plan: &PlanFile) -> Result<PhaseEnd> {
+    let chosen = start::choose(within, &request, plan)?;
+    let status = match chosen.report_if_done(within, &plan.plan)? {
+        Some(status) => status,
+        None if request.consent.dry_run => {
+            within.context.printer.out(explain::explain(&plan.plan))?;
+            chosen.note_done(within);
+            within.context.printer.out("\nNothing was run (--dry-run).\n")?;
+            return Ok(PhaseEnd { status: ExitStatus::Done, next: None });
         }
-    }
-    Ok(PhaseEnd { status: start::start(within, &request, plan)?, next: request.next_phases })
+        None => start::start(within, &request, plan, &chosen)?,
+    };
+    Ok(PhaseEnd { status, next: request.next_phases })
 }
 
 fn already_complete(within: &RepositoryContext, plan: &PlanFile, request: RunRequest) -> PhaseEnd {
@@ -176,9 +163,13 @@ fn already_complete(within: &RepositoryContext, plan: &PlanFile, request: RunReq
     PhaseEnd { status: ExitStatus::Done, next: request.next_phases }
 }
 
-fn nothing_left(plan: &PlanFile) -> anyhow::Error {
-    let message = format!("every plan of phase {} is done: there is a summary of each", plan.plan.phase);
-    ExitStatus::InvalidOperation.error(message).hint("to do them again: the same with --redo")
+fn nothing_left(within: &RepositoryContext, plan: &PlanFile) -> Result<PhaseEnd> {
+    let phase = &plan.plan.phase;
+    let message = format!("nothing to do: every plan of phase {phase} is done: there is a summary of each");
+    let json = json!({"phase": phase, "lane": null, "outcome": "done"});
+    let status =
+        within.context.printer.print(format_args!("{message}\nto do them again: the same with --redo\n"), &json)?;
+    Ok(PhaseEnd { status, next: None })
 }
 
 /// Refuses a chain that could not be followed to its end.

@@ -16,23 +16,21 @@ pub(super) enum Position {
     Single,
     /// The first of a chain made with `--next-phase`.
     First,
-    /// A later plan of that chain.
+    /// A later plan of a chain, any phase of a roadmap, or a phase after a resumed run.
     Later,
-    /// Any phase of a roadmap, or a phase after a resumed run: what is merged is not run again.
-    Roadmap,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
+    /// Start the lanes that no earlier run did; if there are none, continue with the next phase.
     Start,
-    /// Start the lanes that no earlier run of the plan merged; if there are none, continue with the next phase.
-    StartUnmerged,
     Resume,
     RollBack,
     Skip,
     /// There is no run to resume or to roll back.
     RefuseNoRun,
-    RefuseNothingLeft,
+    /// The plan's files say that everything is done.
+    NothingLeft,
 }
 
 /// What to do with a plan whose latest run is `run`; `work_left`: its files do not say that everything is done.
@@ -45,10 +43,9 @@ pub(crate) fn outcome(intent: Intent, run: Option<Progress>, position: Position,
         (Intent::Resume, Some(Progress::Unfinished), _) => Outcome::Resume,
         // A resume of a complete run is refused, with the reason.
         (Intent::Resume, Some(Progress::Complete), Position::Single) => Outcome::Resume,
-        (_, _, Position::Single) if !work_left => Outcome::RefuseNothingLeft,
+        (_, _, Position::Single) if !work_left => Outcome::NothingLeft,
         _ if !work_left => Outcome::Skip,
-        (Intent::Resume, _, _) | (_, _, Position::Roadmap) => Outcome::StartUnmerged,
-        (Intent::Start | Intent::StartBeside, _, _) => Outcome::Start,
+        _ => Outcome::Start,
     }
 }
 
@@ -56,18 +53,16 @@ pub(crate) fn outcome(intent: Intent, run: Option<Progress>, position: Position,
 mod tests {
     use super::*;
 
-    const COLUMNS: [(Position, bool); 8] = [
+    const COLUMNS: [(Position, bool); 6] = [
         (Position::Single, true),
         (Position::Single, false),
         (Position::First, true),
         (Position::First, false),
         (Position::Later, true),
         (Position::Later, false),
-        (Position::Roadmap, true),
-        (Position::Roadmap, false),
     ];
 
-    const BEGIN: &str = "start nothing start skip start skip unmerged skip";
+    const BEGIN: &str = "start nothing start skip start skip";
 
     /// The outcome for each combination; the columns are those of [`COLUMNS`].
     #[rustfmt::skip]
@@ -78,23 +73,22 @@ mod tests {
         (Intent::StartBeside, None, BEGIN),
         (Intent::StartBeside, Some(Progress::Unfinished), BEGIN),
         (Intent::StartBeside, Some(Progress::Complete), BEGIN),
-        (Intent::Resume, None, "no-run no-run no-run no-run unmerged skip unmerged skip"),
-        (Intent::Resume, Some(Progress::Unfinished), "resume resume resume resume resume resume resume resume"),
-        (Intent::Resume, Some(Progress::Complete), "resume resume unmerged skip unmerged skip unmerged skip"),
-        (Intent::Rollback, None, "no-run no-run no-run no-run no-run no-run no-run no-run"),
-        (Intent::Rollback, Some(Progress::Unfinished), "back back back back back back back back"),
-        (Intent::Rollback, Some(Progress::Complete), "back back back back back back back back"),
+        (Intent::Resume, None, "no-run no-run no-run no-run start skip"),
+        (Intent::Resume, Some(Progress::Unfinished), "resume resume resume resume resume resume"),
+        (Intent::Resume, Some(Progress::Complete), "resume resume start skip start skip"),
+        (Intent::Rollback, None, "no-run no-run no-run no-run no-run no-run"),
+        (Intent::Rollback, Some(Progress::Unfinished), "back back back back back back"),
+        (Intent::Rollback, Some(Progress::Complete), "back back back back back back"),
     ];
 
     fn word(outcome: Outcome) -> &'static str {
         match outcome {
             Outcome::Start => "start",
-            Outcome::StartUnmerged => "unmerged",
             Outcome::Resume => "resume",
             Outcome::RollBack => "back",
             Outcome::Skip => "skip",
             Outcome::RefuseNoRun => "no-run",
-            Outcome::RefuseNothingLeft => "nothing",
+            Outcome::NothingLeft => "nothing",
         }
     }
 
