@@ -276,6 +276,19 @@ fn custom_forge_command_opens_and_reuses_pull_requests() {
 }
 
 #[test]
+fn lane_with_a_pull_request_is_done() {
+    let env = world(STACK);
+    env.execute(PR).exits(0);
+    let again = |run: &str| env.execute(&[&[run], PR].concat()).exits(0).stdout;
+    let open = again("--run-id=r2");
+    assert!(open.contains("2 of 2 lanes were done by run r1; not merged into main: A, B\n"), "{open}");
+    env.git(&["merge", "--quiet", "--no-edit", "lane/P1/B"]);
+    let merged = again("--run-id=r3");
+    assert!(merged.contains("2 of 2 lanes were merged by run r1\n"), "{merged}");
+    assert_eq!(pulls(&env), "2");
+}
+
+#[test]
 fn unchanged_lane_has_no_pull_request() {
     let env = world(
         "[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n\

@@ -671,3 +671,13 @@ fn only_unpublished_done_runs_are_pulled() {
     env.lanewright(&["clean", RUN, "--yes", "--logs"]).exits(0);
     assert!(env.refs().iter().all(|name| !name.starts_with("refs/lanewright/")), "{:?}", env.refs());
 }
+
+#[test]
+fn plan_of_a_pulled_run_is_not_run_again() {
+    let env = done_and_pushed(&[]);
+    fs::remove_dir_all(env.path("repo")).expect("it was there");
+    clone_into(&env, "repo");
+    env.lanewright(&["state", "pull"]).exits(0);
+    let again = env.lanewright(&["execute-phase", "plan.toml"]).exits(0);
+    assert!(again.stdout.contains("nothing to do: ") && again.stdout.contains("by run r1"), "{}", again.stdout);
+}

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use lanewright_engine::at_resume::has_begun;
 use lanewright_files::{atomic, regular_file};
+use lanewright_git::MergedLanes;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOptions, RunStarted};
 use lanewright_model::text::shell_line;
-use lanewright_model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
+use lanewright_model::{CommitId, LaneId, LaneIndex, MergeMode, Plan, RunId};
 use lanewright_schedule::RunState;
 use lanewright_store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 use lanewright_view::RunHistory;
@@ -38,6 +39,8 @@ pub(crate) struct Chosen {
     /// Those that an earlier run did, and that are not wanted again.
     done: Vec<(LaneId, DoneBy)>,
     is_all_done: bool,
+    /// What the commits of the base say, as of its tip.
+    history: Option<(CommitId, MergedLanes)>,
 }
 
 /// Finds out what is left of the lanes that were asked for. Writes nothing.
@@ -71,7 +74,8 @@ impl Chosen {
         // The final gate may be left of a run that merged all lanes.
         let is_all_done = left.is_empty() && !(named.is_empty() && claims.is_unfinished(&done));
         let done = done.into_iter().filter_map(|lane| claims.done.get(&lane).cloned().map(|by| (lane, by)));
-        Self { base: base.to_owned(), wanted: wanted.len(), left, done: done.collect(), is_all_done }
+        let (base, history) = (base.to_owned(), claims.history.clone());
+        Self { base, wanted: wanted.len(), left, done: done.collect(), is_all_done, history }
     }
 
     /// What is said where no lane is left.
@@ -136,7 +140,8 @@ pub(crate) fn start(
     within.ignore_runner_files(&plan.plan)?;
     let reserved = reserve(within, request, &plan.plan, &run)?;
     let run = reserved.as_ref().map_or(run, |reserved| reserved.id.clone());
-    let selection = Selection { within, request, plan, base: &base, named: &named, run: &run };
+    let selection =
+        Selection { within, request, plan, base: &base, named: &named, run: &run, history: &chosen.history };
     let share = retry_while_held(&within.context, &within.settings, || selection.share());
     if !matches!(share, Ok(Ok(_))) {
         // Nothing begins, so nothing is left; a root that holds something stays.
@@ -186,6 +191,7 @@ struct Selection<'a> {
     /// The lanes that were named, with what has to run with them; empty: all.
     named: &'a [LaneId],
     run: &'a RunId,
+    history: &'a Option<(CommitId, MergedLanes)>,
 }
 
 /// What a new run works on, locked.
@@ -203,7 +209,7 @@ impl Selection<'_> {
     fn share(&self) -> Result<std::result::Result<Share, Chosen>> {
         let (plan, request) = (&self.plan.plan, self.request);
         choosing(&self.within.state, &plan.phase, || {
-            let claims = LaneClaims::read(self.within, self.plan, self.base)?;
+            let claims = LaneClaims::read(self.within, self.plan, self.base, self.history.clone())?;
             let Some(lanes) = self.lanes(&claims)? else {
                 return Ok(Err(Chosen::of(request, plan, self.base, &[], &claims)));
             };

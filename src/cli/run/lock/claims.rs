@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use lanewright_git::MergedLanes;
 use lanewright_model::event::{Event, Owner, Record, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{CommitId, LaneId, LaneIndex, MergeMode, Plan, RunId};
@@ -54,13 +55,20 @@ pub(crate) struct LaneClaims {
     /// The logs that are damaged.
     pub(crate) damaged: Vec<PathBuf>,
     unfinished: BTreeSet<RunId>,
+    /// What the commits of the base say, as of its tip.
+    pub(crate) history: Option<(CommitId, MergedLanes)>,
     live: BTreeMap<LaneId, Option<Holder>>,
     pub(crate) interrupted: Vec<InterruptedRun>,
 }
 
 impl LaneClaims {
-    /// Looks at every run of the plan's phase on `base`. The caller is choosing.
-    pub(crate) fn read(within: &RepositoryContext, file: &PlanFile, base: &str) -> Result<Self> {
+    /// Looks at every run of the plan's phase on `base`, whose `history` may be known. The caller is choosing.
+    pub(crate) fn read(
+        within: &RepositoryContext,
+        file: &PlanFile,
+        base: &str,
+        history: Option<(CommitId, MergedLanes)>,
+    ) -> Result<Self> {
         let (state, plan) = (&within.state, &file.plan);
         let mut live: BTreeMap<_, _> = held_lanes(state, plan)?.into_iter().collect();
         let whole = state.lock(LockScope::Phase(&plan.phase))?;
@@ -68,7 +76,7 @@ impl LaneClaims {
             let holder = read_holder(&whole);
             live.extend(plan.lanes.iter().map(|lane| (lane.id.clone(), holder.clone())));
         }
-        Self { live, ..Self::default() }.with_runs(within, file, base)
+        Self { live, history, ..Self::default() }.with_runs(within, file, base)
     }
 
     /// The same without the locks of sessions, so that nothing is written.
@@ -140,8 +148,9 @@ impl LaneClaims {
     /// anything, the commits that `tip` holds do.
     fn judge(&mut self, within: &RepositoryContext, plan: &Plan, tip: &CommitId) {
         let (repository, mode) = (&within.repository, within.settings.merge.value.mode());
+        let known = self.history.take().filter(|(at, _)| at == tip).map(|(_, said)| said);
         // Where git cannot tell, lanes run again.
-        let said = repository.merged_lanes(tip).unwrap_or_default();
+        let said = known.unwrap_or_else(|| repository.merged_lanes(tip).unwrap_or_default());
         let mut changed = BTreeSet::new();
         for (lane, completion) in &self.completions {
             let Completion { commit, branch, .. } = completion;
@@ -175,6 +184,7 @@ impl LaneClaims {
                 self.merged.insert(id.clone());
             }
         }
+        self.history = Some((tip.clone(), said));
     }
 
     /// Whether a run that did one of `lanes` is not finished: something may be left to do in it beside its lanes.
