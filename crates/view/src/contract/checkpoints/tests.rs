@@ -232,6 +232,15 @@ fn approval_blocks_and_says_what_to_type() {
 }
 
 #[test]
+fn blocked_phase_is_not_complete() {
+    let story = Story::begun().opened("SL-1", 1);
+    let story = story.moved("SL-1", LaneStage::Classified, LaneStage::AwaitingUserApproval);
+    let blocked = file_of_two(&story.finished(RunOutcome::Blocked, 3));
+    assert!(blocked[0].starts_with("- before_lane_start blocked: "), "{blocked:?}");
+    assert!(blocked[0].contains("approve P1-SL-AUTH-20251227 SL-1"), "{blocked:?}");
+}
+
+#[test]
 fn retry_that_helped_is_complete() {
     let tests = Checkpoint::new(Stage::AfterLaneTests, CheckpointStatus::Complete);
     let story = Story::begun().opened(LANE, 1).retried(LANE, 1, 3);
