@@ -105,6 +105,12 @@ fn empty(env: &TestEnv, name: &str) {
     std::fs::write(object, "").expect("an empty file");
 }
 
+/// The snapshot that a rollback took last.
+fn snapshot_of_rollback(env: &TestEnv) -> String {
+    let taken = env.events("snapshot_taken").into_iter().rfind(|event| event["reason"] == "rollback");
+    taken.expect("a snapshot")["reference"].as_str().expect("a ref").to_owned()
+}
+
 /// Makes the state and shows it: what the user sees first.
 fn shown(state: &str) -> (TestEnv, Ended) {
     let executed = |plan: &str| {
@@ -120,6 +126,10 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         "interrupted" => then(interrupted(), &["status", "r1"]),
         "terminal-closed" => hung_up(),
         "stopped" => stopped(),
+        "setup-waits" => {
+            let setup = "user_setup = [{ service = \"mail\", env_vars = [{ name = \"MAIL_KEY\" }] }]\ncommand";
+            executed(&WORKS.replace("command", setup))
+        }
         "plan-waits" => executed(&WORKS.replace("command", "approval = [\"plan\"]\ncommand")),
         "changes-wait" => executed(&WORKS.replace("command", "approval = [\"changes\"]\ncommand")),
         "person-waits" => {
@@ -241,6 +251,49 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.write("scratch/go", "");
             then(env, &["rollback", "r1"])
         }
+        "rollback-no-point" => then(executed(FAILS).0, &["rollback", "r1", "--lane", "L", "--to", "pre_pr"]),
+        "rollback-which-agent" => {
+            let two = "command = 'echo l > $LANEWRIGHT_AGENT.txt'\n[[lane.agent]]\nname = \"a\"\n[[lane.agent]]\nname = \"b\"\n";
+            let plan = "[[lane]]\nid = \"L\"\nretries = 0\ntests = '[ -e \"$SCRATCH/fixed\" ]'\n";
+            then(executed(&format!("{plan}{two}")).0, &["rollback", "r1", "--lane", "L", "--to", "1"])
+        }
+        "rollback-which-lane" => {
+            let red = WORKS.replace("command", "retries = 0\ntests = '[ -e \"$SCRATCH/fixed\" ]'\ncommand");
+            let other = red.replace("\"L\"", "\"M\"").replace("l.txt", "m.txt");
+            let env = planned(&format!("{red}{other}"));
+            env.execute(&["--keep-going"]);
+            then(env, &["rollback", "r1", "--to", "1"])
+        }
+        "rollback-waits" => {
+            let env = executed(&format!("{WORKS}{}depends_on = [\"L\"]\n", WORKS.replace("\"L\"", "\"M\"").replace("l.txt", "m.txt"))).0;
+            then(env, &["rollback", "r1", "--yes", "--to", "after_lane_start"])
+        }
+        "rollback-placed" => {
+            let env = placement::chain();
+            env.write("scratch/go", "");
+            env.execute(&[]).exits(0);
+            then(env, &["rollback", "r1", "--yes", "--to", "after_lane_start"])
+        }
+        "rollback-point-lost" => {
+            let env = executed(&WORKS.replace("echo l", "ls \"$SCRATCH\"")).0;
+            env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+            let snapshot = snapshot_of_rollback(&env);
+            empty(&env, &format!("{snapshot}:l.txt"));
+            then(env, &["rollback", "r1", "--lane", "L", "--to", &snapshot])
+        }
+        "rollback-branch-taken" => {
+            let env = executed(WORKS).0;
+            env.git(&["branch", "lane/P1/L", "main~1"]);
+            then(env, &["rollback", "r1", "--lane", "L", "--yes", "--to", "pre_pr"])
+        }
+        "rollback-conflict-again" => {
+            let env = executed(WORKS).0;
+            env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+            env.write("repo/l.txt", "later work\n");
+            env.commit("later work");
+            let snapshot = snapshot_of_rollback(&env);
+            then(env, &["rollback", "r1", "--lane", "L", "--to", &snapshot])
+        }
         "worktree-gone" => {
             let env = executed(FAILS).0;
             let opened = env.events("worktree_opened");
@@ -300,6 +353,7 @@ fn by_hand(state: &str, env: &TestEnv, said: &str) {
         }
         "rollback-checkout" => drop(env.git(&["stash", "--quiet"])),
         "rollback-branch-used" => assert!(typed(env, said, "leave the branch: ")),
+        "rollback-branch-taken" => assert!(typed(env, said, "give it another name: ")),
         "rollback-embedded" => {
             let own = env.path(PLACE).join("own");
             std::fs::rename(own, env.path("own")).expect("moved");
