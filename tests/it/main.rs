@@ -49,6 +49,7 @@ mod misbehaving;
 mod moved_branch;
 mod must_haves;
 mod notify;
+mod old_runs;
 mod output;
 #[cfg(target_os = "linux")]
 mod output_limit;

@@ -35,7 +35,7 @@ fn shown(env: &TestEnv) -> Vec<(String, CheckpointStatus)> {
     lanes
 }
 
-fn assert_same(env: &TestEnv) -> Vec<(String, CheckpointStatus, String)> {
+pub(crate) fn assert_same(env: &TestEnv) -> Vec<(String, CheckpointStatus, String)> {
     let read = read(env);
     let lanes: Vec<_> = read.iter().skip(1).map(|(lane, status, _)| (lane.clone(), *status)).collect();
     assert_eq!(lanes, shown(env), "{read:?}");
