@@ -122,12 +122,13 @@ fn run_killed_before_its_first_record_starts_again() {
     env.lanewright(&start).exits(0);
     assert!(env.holds("main", "x.txt"));
     // What has begun is not.
+    let again = [&start[..], &["--redo"]].concat();
     let log = env.read(&format!("repo/{STATE}/r1.jsonl"));
-    env.lanewright(&start).exits(2).says(&["there was a run r1 already"]);
+    env.lanewright(&again).exits(2).says(&["there was a run r1 already"]);
     assert_eq!(env.read(&format!("repo/{STATE}/r1.jsonl")), log);
     // Nor is a log that lost what the run did.
     env.write(&format!("repo/{STATE}/r1.jsonl"), "");
-    env.lanewright(&start).exits(2).says(&["there was a run r1 already"]);
+    env.lanewright(&again).exits(2).says(&["there was a run r1 already"]);
     // Nothing but the lock.
     fs::create_dir(env.path(&format!("repo/{STATE}/r2"))).expect("the run's directory");
     env.write(&format!("repo/{STATE}/r2/run.lock"), "");

@@ -111,7 +111,7 @@ fn run_id_option_names_run_and_must_be_unique() {
     env.execute(&["--run-id", "r1"]).exits(0);
     assert_eq!(env.log()[0]["run_id"], "r1");
     let before = env.read("repo/.claude/ai-dev-kit/run-logs/r1.jsonl");
-    let again = env.execute(&["--run-id", "r1"]);
+    let again = env.execute(&["--run-id", "r1", "--redo"]);
     assert!(again.code != 0, "a second run took the name");
     assert!(again.stderr.contains("r1"), "{}", again.stderr);
     assert_eq!(env.read("repo/.claude/ai-dev-kit/run-logs/r1.jsonl"), before);
