@@ -21,6 +21,7 @@ mod repository_context;
 mod run;
 mod run_id;
 mod runs;
+mod secrets;
 mod select;
 mod signals;
 mod snapshots;

@@ -208,7 +208,9 @@ pub(super) fn holder(state: &StateDirectory, session_id: &str, run: &RunId) -> H
 /// Removes the secrets of a plan and of the environment from what is stored.
 pub(super) fn redactor(settings: &Settings, plan: &Plan) -> Redactor {
     let agents = plan.lanes.iter().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.env);
-    process::redactor(plan.lanes.iter().flat_map(|lane| &lane.env).chain(agents), settings.redacted_patterns())
+    let runners = plan.runners.values().flat_map(|runner| &runner.environment);
+    let lanes = plan.lanes.iter().flat_map(|lane| &lane.env);
+    process::redactor(lanes.chain(agents).chain(runners), settings.redacted_patterns())
 }
 
 /// How often the worktree root is tried: a run that ends at the same moment may remove it when it is empty.

@@ -116,3 +116,35 @@ fn resume_without_plan_file_takes_secrets_from_env() {
     assert_none_at_rest(&env);
     assert!(Path::new(&env.path("repo/work")).exists());
 }
+
+#[test]
+fn commands_at_a_resting_run_store_no_secret() {
+    let env = without_success();
+    let said = format!("401 for {LANE} and {AGENT}");
+    let data = serde_json::json!({"seen": said}).to_string();
+    env.lanewright(&["log-event", "tried", "--lane", "A", "--data", &data]).exits(0);
+    env.lanewright(&["checkpoints", "create", "A", "-m", &said]).exits(0);
+    let words = ["--phase", "P", "--plan", "p", "--task", "1", "--specialist", "engineer"];
+    let words = [&words[..], &["--error-type", "crash", "--details", &said, "--run", RUN]].concat();
+    env.lanewright(&[&["log-error"], &words[..]].concat()).exits(0);
+    env.lanewright_with(&["recover", "A", "--error", &said], |command| command.env("OUTER_KEY", OUTER)).exits(1);
+    assert_none_at_rest(&env);
+    let messages = env.git(&["log", "--all", "--format=%B"]);
+    assert!(messages.contains("401 for [redacted:LANE_TOKEN]") && !messages.contains(LANE), "{messages}");
+    let logged: Vec<_> = env.events("event_logged").iter().map(|event| event["data"].to_string()).collect();
+    assert!(logged.iter().all(|data| data.contains("[redacted:LANE_TOKEN]")) && logged.len() == 2, "{logged:?}");
+    fs::remove_file(env.path("plan.toml")).expect("removed");
+    env.lanewright(&["log-event", "tried", "--lane", "A"]).exits(0);
+}
+
+#[test]
+fn an_answer_stores_no_secret() {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\napproval = ['changes']\nenv = {{ LANE_TOKEN = \"{LANE}\" }}\ncommand = 'echo a > a.txt'\n"
+    ));
+    env.execute(&[]).exits(3);
+    env.lanewright(&["reject", "A", "-m", &format!("do not print {LANE}")]).exits(0);
+    assert_none_at_rest(&env);
+    assert_eq!(env.events("gate_answered")[0]["message"], "do not print [redacted:LANE_TOKEN]");
+}

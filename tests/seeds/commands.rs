@@ -214,6 +214,23 @@ fn l48_levels_that_the_run_has_used_count() {
     env.lanewright(&["recover", "M"]).exits(7).says(&["neither failed nor is it blocked"]);
 }
 
+#[test]
+fn l48_a_level_that_was_not_taken_is_not_recorded() {
+    let env = TestEnv::new();
+    let plan = "[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'exit 1'\n[[lane]]\nid = \"M\"\ndepends_on = ['L']\n\
+                command = 'echo m > m.txt'\n";
+    env.plan(plan);
+    env.execute(&[]).exits(1);
+    env.lanewright(&["recover", "M"]).exits(7).says(&["lane M waits for L"]).hints("lanewright recover r1 L");
+    env.plan(&plan.replace("exit 1", "exit 2"));
+    let refused = env.lanewright(&["recover", "L", "--error", "of the port"]).exits(2);
+    refused.hints("lanewright recover r1 L --error 'of the port' --accept-plan-change");
+    assert!(env.events("event_logged").is_empty());
+    let ended = env.lanewright(&["recover", "L", "--error", "of the port", "--accept-plan-change"]).exits(1);
+    ended.says(&["2 attempts, no retry of its own"]);
+    assert_eq!(env.events("event_logged").len(), 1);
+}
+
 /// An agent that calls the hook as Claude Code does: `call TOOL FILE` writes the answer into a file with the next number.
 const WITH_HOOKS: &str = r#"#!/bin/sh
 call() {

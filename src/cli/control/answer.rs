@@ -13,9 +13,10 @@ use serde_json::json;
 
 use super::ask::lock_or_ask;
 use crate::cli::args::{Answer, Name};
-use crate::cli::repository_context::{holder, redactor, session_id};
+use crate::cli::repository_context::{holder, session_id};
 use crate::cli::run::{Adoption, complete_files_of, refuse_unjudged, resume_with};
-use crate::cli::runs::{command, named_few, pinned_plan, read_log, require_lane, require_plan, state, unfinished};
+use crate::cli::runs::{command, named_few, read_log, require_lane, require_plan, state, unfinished};
+use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::{DefaultRun, Selector};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 
@@ -122,7 +123,7 @@ impl AnsweredLane<'_> {
     /// Records the answer; the gate that was meant, and whether a process works on the run.
     fn answer(&self, context: &Context, settings: &Settings, arguments: &Answer) -> Result<(HumanGate, bool)> {
         let (state, approved, directory) = (self.state, self.approved, self.state.run(&self.run));
-        let redactor = pinned_plan(&directory).map(|plan| redactor(settings, &plan)).unwrap_or_default();
+        let redactor = redactor_of_run(settings, &directory);
         let (lane, message) = (&self.lane, redactor.redact(&arguments.message).into_owned());
         directory.create()?;
         let mut asked = None;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lanewright_engine::at_resume::replay;
 use lanewright_model::event::{Event, Record, SnapshotReason};
-use lanewright_model::{EventName, LaneId, RetryLevel};
-use lanewright_schedule::Recovery;
+use lanewright_model::{EventName, LaneId, LaneIndex, RetryLevel};
+use lanewright_schedule::{Recovery, RunState};
 use lanewright_store::Request;
 use lanewright_store::lock::is_held;
 use lanewright_view::answers::escalation::Escalation;
@@ -14,9 +14,9 @@ use serde_json::json;
 
 use super::ask::record;
 use crate::cli::args::Recover;
-use crate::cli::repository_context::redactor;
 use crate::cli::run::{Adoption, resume_with};
-use crate::cli::runs::{RunRecords, beginning, command, require_lane, require_plan};
+use crate::cli::runs::{RunRecords, beginning, command, named_few, require_lane, require_plan};
+use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 
@@ -44,6 +44,13 @@ pub(crate) fn run(context: &Context, arguments: &Recover) -> Result<ExitStatus> 
         let status = command(&within.state, &words);
         return Err(ExitStatus::InvalidOperation.error(message).hint(format!("to see its state: {status}")));
     }
+    let missing = waits_for(&replayed, index);
+    if let Some(first) = missing.first() {
+        let names = missing.iter().map(|on| plan.lane(*on).id.as_str());
+        let message = format!("lane {lane} waits for {}, so there is nothing to recover in it", named_few(names));
+        let words = ["recover", run.run.as_str(), plan.lane(*first).id.as_str()];
+        return Err(ExitStatus::InvalidOperation.error(message).hint(command(&within.state, &words)));
+    }
     let next = state.recovery(plan.lane(index), retried_by_hand(&run.records, lane));
     let (number, what, level, why) = match next {
         Recovery::Retry(why) => (1, "retry", Some(RetryLevel::Retry), why),
@@ -61,19 +68,30 @@ pub(crate) fn run(context: &Context, arguments: &Recover) -> Result<ExitStatus> 
     if arguments.dry_run {
         return context.printer.print(format_args!("{text}\n"), &json);
     }
-    let mut data = json!({"level": number, "reason": why, "error": arguments.error.trim()});
-    redactor(&within.settings, &plan).clean_json(&mut data);
+    let data = json!({"level": number, "reason": why, "error": arguments.error.trim()});
     let (name, about) = (EventName::new(EVENT).map_err(anyhow::Error::new)?, Some(lane.clone()));
     let request = Request::Log { lane: about, name, data: Some(data) };
-    record(&within, &run.run, redactor(&within.settings, &plan), request)?;
     let Some(level) = level else {
+        record(&within, &run.run, redactor_of_run(&within.settings, &run.directory), request)?;
         json["escalation"] = json!(escalation);
         let decide = escalation.as_ref().map(Escalation::render).unwrap_or_default();
         context.printer.print(format_args!("{text}\n\n{decide}"), &json)?;
         return Ok(ExitStatus::Blocked);
     };
     context.printer.note(text);
-    resume_with(&within, &run.run, &Adoption::recovery(lane.clone(), arguments, level), layer)
+    // The resume records it, once it has all that it needs.
+    resume_with(&within, &run.run, &Adoption::recovery(lane.clone(), arguments, level, request.into()), layer)
+}
+
+/// The lanes that must be recovered before `lane` can start: of those that it depends on, each that gave up and waits for
+/// none itself.
+fn waits_for(state: &RunState, lane: LaneIndex) -> Vec<LaneIndex> {
+    let dag = state.plan().dag();
+    let gave_up = |lane: LaneIndex| {
+        let needed = dag.with_dependencies([lane]).into_iter();
+        needed.filter(move |on| *on != lane && state.lane(*on).gave_up())
+    };
+    gave_up(lane).filter(|on| gave_up(*on).next().is_none()).collect()
 }
 
 /// How often users had the lane retried since its last progress.

@@ -8,30 +8,25 @@ use lanewright_store::error_log::{ErrorEntry, append};
 use serde_json::json;
 
 use crate::cli::args::LogError;
-use crate::cli::repository_context::redactor;
-use crate::cli::runs::pinned_plan;
+use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, RepositoryContext, Result, now};
 
 /// Adds a line to the error log of a run, or of the repository where no run is named.
 pub(crate) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus> {
     let RepositoryContext { repository, settings, state, .. } = RepositoryContext::open(context, Layer::default())?;
-    let mut plan = None;
-    let path = match &arguments.run {
+    let (path, redactor) = match &arguments.run {
         Some(run) => {
             let directory = state.run(&Selector::new(context, &state).named(run)?);
             directory.create()?;
-            plan = pinned_plan(&directory);
-            directory.errors()
+            (directory.errors(), redactor_of_run(&settings, &directory))
         }
         None => {
             state.create()?;
             repository.ensure_excluded(&[&format!("/{RUN_LOG_DIRECTORY}/")])?;
-            state.errors()
+            (state.errors(), process::redactor([], settings.redacted_patterns()))
         }
     };
-    let outside = || process::redactor([], settings.redacted_patterns());
-    let redactor = plan.map_or_else(outside, |plan| redactor(&settings, &plan));
     let entry = ErrorEntry {
         timestamp: now(),
         phase: arguments.phase.clone(),

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::cli::args::LogEvent;
 use crate::cli::control::ask::record;
 use crate::cli::json_argument;
-use crate::cli::repository_context::redactor;
 use crate::cli::runs::{RunRecords, require_lane, require_plan};
+use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, RepositoryContext, Result};
 use lanewright_plan::settings::Layer;
@@ -20,7 +20,7 @@ pub(crate) fn run(context: &Context, arguments: &LogEvent) -> Result<ExitStatus>
     known.started()?;
     let plan = require_plan(&run, &known.directory)?;
     arguments.lane.as_ref().map(|lane| require_lane(&plan, lane)).transpose()?;
-    let redactor = redactor(&within.settings, &plan);
+    let redactor = redactor_of_run(&within.settings, &known.directory);
     let data = arguments.data.as_deref().map(|text| json_argument::read("--data", text, &redactor)).transpose()?;
     let (name, lane) = (arguments.name.clone(), arguments.lane.clone());
     record(&within, &run, redactor, Request::Log { lane, name, data })?;

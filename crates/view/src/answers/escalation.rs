@@ -183,7 +183,7 @@ fn attempts(lane: &LaneHistory) -> String {
     let count = counted(lane.attempts(), "attempt");
     match lane.counted_retries().next_back() {
         None if lane.attempts() == 0 => "none".to_owned(),
-        None => format!("{count}, no retry"),
+        None => format!("{count}, no retry of its own"),
         Some(last) => format!("{count} ({}: retry {})", last.agent, last.used()),
     }
 }

@@ -17,7 +17,8 @@ use lanewright_view::status::summary::SummaryContext;
 use crate::cli::args;
 use crate::cli::printer::screen;
 use crate::cli::repository_context::redactor;
-use crate::cli::runs::{beginning, pinned_plan, read_begun_log, state};
+use crate::cli::runs::{beginning, read_begun_log, state};
+use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::progress::styles_for;
@@ -30,7 +31,7 @@ pub(crate) fn run(context: &Context, arguments: &args::Report, format: ReportFor
     // Looked at before the log: what a process that has ended wrote last is in the log by then.
     let held = is_held(&directory.lock());
     let contents = read_begun_log(context, &directory)?;
-    let redactor = pinned_plan(&directory).map(|plan| redactor(&settings, &plan)).unwrap_or_default();
+    let redactor = redactor_of_run(&settings, &directory);
     let history = history(&directory, &contents, &redactor);
     let mut report = report(&state, &history, &contents, held);
     if format == ReportFormat::Html {

@@ -17,6 +17,7 @@ use crate::cli::control::ask::record;
 use crate::cli::json_argument;
 use crate::cli::look::worktree::{held_slot, missing_worktree, shares};
 use crate::cli::runs::{RunRecords, beginning, require_lane, require_plan, unknown};
+use crate::cli::secrets::with_secrets;
 use crate::cli::select::{Selector, Target};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 
@@ -24,9 +25,10 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> R
     let target = Selector::new(&within.context, &within.state).agent_target(&arguments.target.names())?;
     let (place, agent) = (target.lane("checkpoints create")?, target.agent.as_ref());
     let run = RunRecords::read(&within.context, &within.state, target.run.clone())?;
-    let plan = Arc::new(require_plan(&run.run, &run.directory)?);
+    let started = run.started()?;
+    let plan = Arc::new(with_secrets(&within.settings, started, &require_plan(&run.run, &run.directory)?));
     let lane = lane_of(&plan, place, agent)?;
-    let executor = within.executor(run.started()?, &plan)?;
+    let executor = within.executor(started, &plan)?;
     let holder = agent.filter(|agent| !shares(&plan, lane, agent));
     let context = arguments.context.as_deref().map(|text| given(text, &executor, lane, agent)).transpose()?;
     let slot = held_slot(&executor.pool, &run.run, (place, holder))?;
@@ -35,9 +37,10 @@ pub(crate) fn run(within: &RepositoryContext, arguments: &CreateCheckpoint) -> R
     if slot.is_none() && history.lane(place).is_some_and(|lane| lane.elsewhere().is_some()) {
         return Err(missing_worktree(within, &target, &run));
     }
+    let words = executor.redactor.redact(&arguments.message);
     let kept = match slot {
-        Some(slot) => executor.keep_worktree_with_note(&snapshot, &slot.path, &arguments.message)?,
-        None => executor.keep_branch_with_note(&snapshot, &arguments.message)?.ok_or_else(|| nothing_there(&target))?,
+        Some(slot) => executor.keep_worktree_with_note(&snapshot, &slot.path, &words)?,
+        None => executor.keep_branch_with_note(&snapshot, &words)?.ok_or_else(|| nothing_there(&target))?,
     };
     let (lane, agent) = (place.clone(), agent.cloned());
     let (commit, reference) = (kept.commit.clone(), kept.reference.clone());

@@ -103,12 +103,13 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
     let found = reconcile(within, &locked, &view, adoption, (&lanes, is_in_another_boot))?;
     let resumed = resumed(within, &locked, adoption, lanes.clone());
+    let logged = adoption.logged.iter().cloned().collect();
     let mut started = locked.started.clone();
     let (ended, view) = execute(
         within,
         locked,
         view,
-        ([found.moved, vec![resumed], noted, unrecorded, found.events].concat(), adoption.wait),
+        ([found.moved, logged, vec![resumed], noted, unrecorded, found.events].concat(), adoption.wait),
         forge,
     )?;
     let status = match adoption.reach {

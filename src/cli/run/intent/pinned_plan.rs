@@ -10,8 +10,8 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::text::headline;
 use lanewright_model::{LaneId, Plan, PlanParts, RunId};
+use lanewright_plan::Reading;
 use lanewright_plan::settings::Settings;
-use lanewright_plan::{ReadOptions, Reading};
 use lanewright_schedule::RunState;
 use lanewright_store::RunDirectory;
 
@@ -21,6 +21,7 @@ use super::replaced_parts::{carried_over, replaced_parts};
 use super::request::Adoption;
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
+use crate::cli::secrets::with_secrets;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
 
 /// The plan of a run, and what its log adds up to with it.
@@ -61,7 +62,7 @@ impl Pinning<'_> {
         let directory = self.within.state.run(run);
         let (plan, text) = self.parse(&directory)?;
         let on_record = PlanOnRecord::of(self.records);
-        let plan = Arc::new(self.with_secrets(&plan));
+        let plan = Arc::new(with_secrets(&self.within.settings, self.started, &plan));
         let edited = on_record.is_foreign(&sha256(&text)) && !self.is_its_source(&plan, on_record);
         if edited && !self.adoption.accept_plan_change {
             let message =
@@ -126,26 +127,9 @@ impl Pinning<'_> {
         source.and_then(|source| source.plan).is_some_and(|plan| with_recorded_names(plan, self.records) == *pinned)
     }
 
-    /// The plan with the secrets that it was stored without: from the plan's file as it is now, else from the environment,
-    /// which every job has anyway.
-    fn with_secrets(&self, pinned: &Plan) -> Plan {
-        if pinned.withheld().is_empty() {
-            return pinned.clone();
-        }
-        // Only values of variables are taken, and other faults were judged when the run began.
-        let source = self.read_source(ids(pinned), true).ok().and_then(|reading| reading.plan);
-        pinned.with_secrets(|wanted| {
-            let in_source = source.as_ref().and_then(|source| source.value_of(wanted));
-            in_source.or_else(|| std::env::var(&wanted.name).ok())
-        })
-    }
-
-    /// Reads the plan's file. The `lanes` of the run stay part of the plan although their files show that they are done.
+    /// Reads the plan's file again.
     fn read_source<'l>(&self, lanes: impl Iterator<Item = &'l LaneId>, allow_unknown: bool) -> Result<Reading> {
-        let lanes: Vec<String> = lanes.map(LaneId::to_string).collect();
-        let options = ReadOptions { unfinished: &lanes, force: true, allow_unknown, ..ReadOptions::default() };
-        let text = PlanText::open_recorded(&self.started.plan_path)?;
-        Ok(text.read(&self.within.settings, &options, self.started.options.plan_format))
+        PlanText::read_of_run(&self.within.settings, self.started, lanes, allow_unknown)
     }
 
     /// The plan that takes the place of the `pinned` one, because the plan's file changed and that is accepted. `edited`:

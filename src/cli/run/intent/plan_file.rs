@@ -11,13 +11,14 @@ use lanewright_agents::runner::Catalogue;
 use lanewright_agents::shell;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_git::EnclosingWorktree;
+use lanewright_model::event::RunStarted;
 use lanewright_model::ownership::Ownership;
 use lanewright_model::text::{counted, headline};
 use lanewright_model::time::short;
-use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneIndex, Plan, PlanParts, Round};
+use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneId, LaneIndex, Plan, PlanParts, Round};
 use lanewright_plan::settings::{Origin, Settings};
 use lanewright_plan::{
-    Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile, gsd_context_files,
+    Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Severity, Source, SourceFile, gsd_context_files,
     gsd_plans_beside,
 };
 
@@ -68,6 +69,20 @@ impl PlanText {
         Self::open_by(path, |path, limit| regular_file::read_with(path, Links::Follow, limit))
     }
 
+    /// Reads the plan of a run again, from its file as it is now. The `lanes` of the run stay part of the plan although their
+    /// files show that they are done.
+    pub(crate) fn read_of_run<'l>(
+        settings: &Settings,
+        started: &RunStarted,
+        lanes: impl Iterator<Item = &'l LaneId>,
+        allow_unknown: bool,
+    ) -> Result<Reading> {
+        let lanes: Vec<String> = lanes.map(LaneId::to_string).collect();
+        let options = ReadOptions { unfinished: &lanes, force: true, allow_unknown, ..ReadOptions::default() };
+        let text = Self::open_recorded(&started.plan_path)?;
+        Ok(text.read(settings, &options, started.options.plan_format))
+    }
+
     fn open_by(path: &Path, read: impl Fn(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self> {
         let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
         let beside = names_in(directory);
@@ -75,12 +90,7 @@ impl PlanText {
         Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
     }
 
-    pub(crate) fn read(
-        &self,
-        settings: &Settings,
-        options: &ReadOptions<'_>,
-        format: Option<PlanFormat>,
-    ) -> lanewright_plan::Reading {
+    pub(crate) fn read(&self, settings: &Settings, options: &ReadOptions<'_>, format: Option<PlanFormat>) -> Reading {
         let load = |file: &str| {
             let text = regular_file::read_text_with(&self.directory.join(file), Links::Follow, MAX_TEXT as u64);
             text.map_err(|error| error.to_string())
@@ -224,7 +234,7 @@ impl PlanText {
     }
 
     /// With `require_gates`, refuses lanes that no command judges.
-    fn requiring_gates(&self, mut reading: lanewright_plan::Reading, settings: &Settings) -> lanewright_plan::Reading {
+    fn requiring_gates(&self, mut reading: lanewright_plan::Reading, settings: &Settings) -> Reading {
         let Some(plan) = &reading.plan else { return reading };
         let setting = &settings.require_gates;
         let is_required = plan.require_gates.filter(|_| !setting.origin.outranks_plan()).unwrap_or(setting.value);

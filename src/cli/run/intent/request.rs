@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lanewright_model::event::RunOptions;
+use lanewright_model::event::{Event, RunOptions};
 use lanewright_model::{Budget, LaneId, RetryLevel, RunId};
 use lanewright_plan::settings::{OnConflict, OnLockConflict, Settings};
 
@@ -65,6 +65,8 @@ pub(crate) struct Adoption {
     pub(crate) reach: ResumeReach,
     /// What the next attempt of the lanes that are retried is for, if that was chosen.
     pub(crate) level: Option<RetryLevel>,
+    /// What the run log is to have together with the resume, and only if there is one.
+    pub(crate) logged: Option<Event>,
 }
 
 impl Adoption {
@@ -78,13 +80,14 @@ impl Adoption {
         }
     }
 
-    /// The next level of recovery of a lane, with what is known of its error.
-    pub(crate) fn recovery(lane: LaneId, arguments: &Recover, level: RetryLevel) -> Self {
+    /// The next level of recovery of a lane, with what is known of its error; `logged` records it.
+    pub(crate) fn recovery(lane: LaneId, arguments: &Recover, level: RetryLevel, logged: Event) -> Self {
         Self {
             message: arguments.error.clone(),
             wait: arguments.wait,
             reach: ResumeReach::Retry(vec![lane], Replacement::default()),
             level: Some(level),
+            logged: Some(logged),
             ..Self::of(&arguments.control)
         }
     }
@@ -100,10 +103,13 @@ impl Adoption {
 
     /// The words of the command that asks for the same of `run`, with `more` flags.
     pub(crate) fn command<'a>(&'a self, run: &'a RunId, more: &[&'a str]) -> Vec<&'a str> {
-        let message = ["-m", self.message.as_str()].into_iter().filter(|_| !self.message.trim().is_empty());
+        let is_recovery = self.level.is_some();
+        let flag = if is_recovery { "--error" } else { "-m" };
+        let message = [flag, self.message.as_str()].into_iter().filter(|_| !self.message.trim().is_empty());
         let (name, lanes): (_, Vec<&str>) = match &self.reach {
             ResumeReach::All | ResumeReach::Unfailed => ("resume", Vec::new()),
             ResumeReach::Only(lanes) => ("resume", lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]).collect()),
+            ResumeReach::Retry(lanes, _) if is_recovery => ("recover", lanes.iter().map(LaneId::as_str).collect()),
             ResumeReach::Retry(lanes, _) => ("retry", lanes.iter().map(LaneId::as_str).collect()),
         };
         let runner = match &self.reach {
