@@ -46,7 +46,9 @@ pub(super) fn roll_back(
     wait_for_refs(context, &within.repository)?;
     let mut locked = adopt(within, run, adoption, Reach::All)?;
     let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
-    let refused = |error| refusal(error, &within.state, (&started, &phase_plan), asked);
+    let refused_with = |error, flags: &[&str]| refusal(error, &within.state, (&started, &phase_plan), (asked, flags));
+    let given: &[&str] = if consent.yes { &["--yes"] } else { &[] };
+    let refused = |error| refused_with(error, given);
     let rollback = plan(&locked.state, &locked.records, asked).map_err(refused)?;
     let executor = within.executor(&started, &phase_plan)?;
     let undone = merged_work(&executor, &rollback).map_err(refused)?;
@@ -92,7 +94,9 @@ pub(super) fn roll_back(
     if let Some(Err(error)) = writer.map(ProjectionWriter::finish) {
         behind(error.to_string());
     }
-    let done = done.map_err(refused)?;
+    // The user said yes to what is undone, also where that was asked for.
+    let agreed: &[&str] = if undone.is_empty() { given } else { &["--yes"] };
+    let done = done.map_err(|error| refused_with(error, agreed))?;
     if !placed.is_empty() {
         remove_states(within, run, &placed);
     }
@@ -335,14 +339,14 @@ fn as_json(lane: &LaneToRollBack, done: &RolledBackLane) -> Value {
     })
 }
 
-/// Why a rollback cannot be done, with the exit code and what to type next.
+/// Why a rollback that was `asked` with `flags` cannot be done, with the exit code and what to type next.
 pub(crate) fn refusal(
     refused: RollbackError,
     state: &StateDirectory,
     (started, plan): (&RunStarted, &Plan),
-    asked: Asked<'_>,
+    (asked, flags): (Asked<'_>, &[&str]),
 ) -> anyhow::Error {
-    let again = |lanes: &[LaneId]| again(state, &started.run_id, Asked { lanes, ..asked }, &[]);
+    let again = |lanes: &[LaneId]| again(state, &started.run_id, Asked { lanes, ..asked }, flags);
     let then = format!("then the same again: {}", again(asked.lanes));
     let blocked = ExitStatus::Blocked.error(refused.to_string());
     match refused {

@@ -367,3 +367,22 @@ fn a_slot_whose_checkout_was_cut_short_is_rolled_back() {
     scratch.resume(&["--accept-plan-change"]).exits(0);
     assert!(scratch.tree("main").contains("SL-1/a"));
 }
+
+#[test]
+fn hints_to_finish_or_repeat_have_the_yes() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo $LANEWRIGHT_TASK > $LANEWRIGHT_TASK.txt'\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    env.execute(&[]).exits(0);
+    let same = "rollback r1 --lane A --to 1 --yes";
+    let words: Vec<&str> = same.split(' ').collect();
+    let point = "rollback_undo_merges:1";
+    env.lanewright_with(&words, |command| command.env("LANEWRIGHT_CRASH_POINT", point)).exits(137);
+    env.resume(&[]).exits(3).hints(&format!("to finish it: lanewright {same}"));
+    env.lanewright(&words).exits(0);
+    env.resume(&[]).exits(0);
+    env.write("repo/2.txt", "of the user\n");
+    env.commit("over it");
+    env.lanewright(&words).exits(3).hints(&format!("then the same again: lanewright {same}"));
+}

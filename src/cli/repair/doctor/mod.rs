@@ -168,7 +168,7 @@ impl Doctor<'_> {
         let (Some(started), Some(records)) = (state.started(), run.log.certain()) else { return Ok(()) };
         let executor = self.within.executor(started, state.plan())?;
         let everything = Asked { lanes: &[], to: None };
-        let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), everything);
+        let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), (everything, &[]));
         let plan = rollback_plan(state, records, everything).map_err(refused)?;
         check_worktrees(&executor, &plan).map_err(refused)
     }

@@ -285,7 +285,8 @@ fn new_budget(settings: &Settings, now: Option<&RunOptions>) -> Option<Budget> {
 /// Why a run may not be resumed, with what to type where something can be done about it.
 fn refused(refusal: ResumeError, state: &StateDirectory) -> anyhow::Error {
     let Some(remedy) = refusal.remedy() else { return refusal.into() };
-    let words: Vec<&str> = remedy.iter().skip(1).map(String::as_str).collect();
+    // What it undoes of merged work was agreed to when it began.
+    let words: Vec<&str> = remedy.iter().skip(1).map(String::as_str).chain(["--yes"]).collect();
     let hint = format!("to finish it: {}", command(state, &words));
     anyhow::Error::from(refusal).hint(hint)
 }
