@@ -212,6 +212,25 @@ fn session_start_names_approve_until_gate_is_answered() {
 }
 
 #[test]
+fn answer_to_a_setup_is_named_as_well() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\napproval = [\"setup\"]\ncommand = 'echo a > a.txt'\n");
+    env.execute(&["--session-id", "s1"]).exits(3);
+    let approve = "lanewright approve r1 A --gate setup --resume\n";
+    for prompt in ["Looks good, proceed with implementation", "approved", "LGTM"] {
+        let input = json!({"session_id": "s1", "prompt": prompt});
+        let said = context(&hook(&env, "user-prompt-submit", input), "UserPromptSubmit");
+        assert!(said.contains(approve) && !said.contains("lanewright resume"), "{prompt}: {said}");
+    }
+    let said = || context(&hook(&env, "session-start", json!({"session_id": "s1"})), "SessionStart");
+    let waiting = said();
+    assert!(waiting.contains(approve) && !waiting.contains("lanewright resume"), "{waiting}");
+    env.lanewright(&["approve", "A"]).exits(0);
+    let answered = said();
+    assert!(answered.contains("lanewright resume r1\n") && !answered.contains("approve r1"), "{answered}");
+}
+
+#[test]
 fn a_run_at_work_is_no_reason_to_remind() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo > \"$SCRATCH/began\"; wait-for go; echo a > a.txt'\n");

@@ -5,6 +5,15 @@ use lanewright_model::{Approval, HumanGate};
 
 use crate::history::{AnswerView, LaneHistory, LaneState, RunHistory};
 
+/// What a lane asks the user, if it does.
+pub fn open_gate(lane: &LaneHistory) -> Option<HumanGate> {
+    match lane.state {
+        LaneState::NeedsApproval(gate) => Some(gate.into()),
+        LaneState::NeedsPerson => lane.asking.first().map(|(_, task)| HumanGate::Task(task.clone())),
+        _ => None,
+    }
+}
+
 /// What is to be approved, where that is known: `: 3 files changed, +12 -4`, `: set API_KEY (Dashboard)`.
 pub(crate) fn subject_of(lane: &LaneHistory, gate: Approval) -> String {
     let subject = match gate {

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use lanewright_model::event::RunOutcome;
 use lanewright_model::text::shell_line;
-use lanewright_model::{HumanGate, JobId, LaneId, Timestamp};
+use lanewright_model::{JobId, LaneId, Timestamp};
 
 use super::material::{Material, Output};
 use super::state::{State, Tab};
 use crate::RunHistory;
 use crate::answers::commands::Commands;
 use crate::graph::TextForm;
-use crate::history::{JobHistory, LaneHistory, LaneState};
+use crate::history::{JobHistory, LaneHistory};
 use crate::report::ExecutionReport;
 use crate::status::header::{folded, state_counts};
 use crate::status::lane_graph::lane_graph;
@@ -170,15 +170,6 @@ fn key_of(words: &[String]) -> Option<&'static str> {
 
 /// The end of a job's output on its lane's page.
 const LINES: usize = 6;
-
-/// What a lane asks the user, if it does.
-pub(crate) fn open_gate(lane: &LaneHistory) -> Option<HumanGate> {
-    match lane.state {
-        LaneState::NeedsApproval(gate) => Some(gate.into()),
-        LaneState::NeedsPerson => lane.asking.first().map(|(_, task)| HumanGate::Task(task.clone())),
-        _ => None,
-    }
-}
 
 /// Whether the tail is what the job of a cluster prints of the lane, and not a file that came back.
 pub fn is_live(lane: &LaneHistory, state: &State) -> bool {

@@ -4,13 +4,14 @@ use lanewright_model::text::shell_line;
 use lanewright_model::{HumanGate, LaneId};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::board::{Board, open_gate};
+use super::board::Board;
 use super::comments::{Comment, message};
 use super::diff::{Diff, Kind, Row};
 use super::keys::{HELP, Key, key};
 use super::material::Material;
 use super::scroll::Step;
 use super::state::{Command, Dialog, DiffPlace, Extent, Focus, Input, Notice, Purpose, State, Tab};
+use crate::answers::approvals::open_gate;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {

@@ -1,16 +1,19 @@
 //! The unfinished runs of the repository that a session works in, and what is reported of them to the session.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::PathBuf;
 
 use lanewright_files::{atomic, regular_file};
 use lanewright_git::EnclosingWorktree;
-use lanewright_model::event::{LaneStage, RunOutcome, stage_in_words};
-use lanewright_model::{Approval, RunId, TaskFile};
-use lanewright_schedule::approval_at;
+use lanewright_model::event::{RunOutcome, stage_in_words};
+use lanewright_model::text::shell_line;
+use lanewright_model::{HumanGate, LaneId, RunId, TaskFile};
 use lanewright_store::lane_files::read_task;
 use lanewright_store::lock::is_held;
-use lanewright_store::{LaneDirectory, LogSummary, StateDirectory};
+use lanewright_store::{LaneDirectory, LogSummary, RunDirectory, StateDirectory, run_log};
+use lanewright_view::answers::approvals::open_gate;
+use lanewright_view::answers::commands::Commands;
 
 use super::input::Input;
 use crate::cli::Context;
@@ -35,6 +38,8 @@ pub(crate) struct Unfinished {
     pub(crate) lanes: Vec<(LaneDirectory, TaskFile)>,
     /// The session that had it last.
     session: String,
+    directory: RunDirectory,
+    waiting: OnceCell<Vec<(LaneId, HumanGate)>>,
 }
 
 /// The repository around where the session works: its present directory, else its project's.
@@ -89,15 +94,13 @@ impl SessionRuns {
 
     /// The commands that continue the run: an answer where a lane waits for one, and a resume where that does something.
     pub(super) fn ways_on(&self, run: &Unfinished) -> String {
-        let waiting = run.waiting();
-        let of_lane = |(lane, gate): &(&TaskFile, Approval)| {
-            let (id, lane, gate) = (run.id().as_str(), lane.task_name.as_str(), gate.word());
-            let command = |words: &[&str]| runs::command(&self.state, words);
-            let approve = command(&["approve", id, lane, "--gate", gate, "--resume"]);
-            let reject = command(&["reject", id, lane, "--gate", gate, "-m", "what to change", "--resume"]);
-            format!(
-                "\nOnly the user may answer lane {lane}. To approve its {gate}: {approve}\nTo reject them: {reject}"
-            )
+        let (waiting, program) = (run.waiting(), self.state.program());
+        let commands = Commands { program: &program, run: run.id() };
+        let of_lane = |(lane, gate): &(LaneId, HumanGate)| {
+            let answer = |words: Vec<String>| shell_line(words.iter().map(String::as_str).chain(["--resume"]));
+            let (approve, reject) = (answer(commands.approve(lane, gate)), answer(commands.reject(lane, gate)));
+            let gate = gate.for_people();
+            format!("\nOnly the user may answer lane {lane}. To approve its {gate}: {approve}\nTo reject: {reject}")
         };
         let mut text: String = waiting.iter().map(of_lane).collect();
         let waits_only = run.summary.outcome == Some(RunOutcome::Blocked) && run.summary.answered.is_empty();
@@ -149,7 +152,8 @@ impl Unfinished {
         let changed = |lane: &LaneDirectory| fs::metadata(lane.task_file()).and_then(|it| it.modified()).ok();
         let newest = lanes.iter().max_by_key(|(lane, _)| changed(lane));
         let session = newest.map_or(&summary.started.owner.session_id, |(_, task)| &task.session_id).clone();
-        Self { held: is_held(&state.run(run).lock()), summary, lanes, session }
+        let directory = state.run(run);
+        Self { held: is_held(&directory.lock()), summary, lanes, session, directory, waiting: OnceCell::new() }
     }
 
     fn id(&self) -> &RunId {
@@ -186,26 +190,26 @@ impl Unfinished {
     }
 
     fn stage(&self, task: &TaskFile) -> String {
-        let waits = self.asks(task).map(|gate| format!(" (waits for an answer to its {gate})")).unwrap_or_default();
-        format!("lane {} is at {}{waits}", task.task_name, stage_in_words(&task.state))
+        let asks = self.waiting().iter().find(|(lane, _)| lane.as_str() == task.task_name);
+        let waits = asks.map(|(_, gate)| format!(" (waits for an answer to its {})", gate.for_people()));
+        let stage = stage_in_words(&task.state);
+        format!("lane {} is at {stage}{}", task.task_name, waits.unwrap_or_default())
     }
 
     pub(super) fn waits_for_answer(&self) -> bool {
         !self.waiting().is_empty()
     }
 
-    /// The lanes that wait for an answer.
-    fn waiting(&self) -> Vec<(&TaskFile, Approval)> {
-        self.lanes.iter().filter_map(|(_, task)| Some((task, self.asks(task)?))).collect()
-    }
-
-    /// What the lane waits for, if it is an answer.
-    fn asks(&self, task: &TaskFile) -> Option<Approval> {
-        let at_rest = !self.held && matches!(self.summary.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
-        let is_answered = || self.summary.answered.iter().any(|lane| lane.as_str() == task.task_name.as_str());
-        let stage = LaneStage::ALL.iter().find(|stage| stage.word() == task.state)?;
-        // A lane may have been blocked at the stage of its setup, which its file does not say.
-        let is_known = |gate: &Approval| *gate != Approval::Setup && at_rest && !is_answered();
-        approval_at(*stage).filter(is_known)
+    /// The lanes that wait for an answer, with what they ask; none while a process works on the run. The whole log is read,
+    /// but only of a run that ended and waits: the files of its lanes do not say it of each.
+    fn waiting(&self) -> &[(LaneId, HumanGate)] {
+        self.waiting.get_or_init(|| {
+            if self.held || !matches!(self.summary.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed)) {
+                return Vec::new();
+            }
+            let records = run_log::read(&self.directory.log()).map(|log| log.records).unwrap_or_default();
+            let history = runs::beginning(&self.directory).after(&records);
+            history.lanes().iter().filter_map(|lane| Some((lane.id.clone(), open_gate(lane)?))).collect()
+        })
     }
 }

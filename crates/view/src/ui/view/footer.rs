@@ -7,10 +7,11 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr;
 
-use super::super::board::{Board, open_gate};
+use super::super::board::Board;
 use super::super::material::Material;
 use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
 use super::super::styled;
+use crate::answers::approvals::open_gate;
 use crate::status::header::fitting;
 
 pub(super) struct Footer {
