@@ -274,6 +274,38 @@ fn l11_an_edit_gate_runs_after_each_edit() {
 }
 
 #[test]
+fn l11_an_edit_gate_that_prints_too_much_fails() {
+    let env = TestEnv::new();
+    let answer = |gate: &str| {
+        let input = json!({"tool_name": "Edit", "cwd": env.path("repo"), "tool_input": {"file_path": "x.txt"}});
+        let variables = [("LANEWRIGHT_EDIT_GATE", json!([gate]).to_string()), ("LANEWRIGHT_WORKTREE", ".".to_owned())];
+        env.write("input.json", input.to_string());
+        let input = || std::fs::File::open(env.path("input.json")).expect("the input");
+        let ended =
+            env.lanewright_with(&["hook", "post-tool-use"], |command| command.envs(variables.clone()).stdin(input()));
+        blocked(&ended.exits(0).stdout)
+    };
+    let much = answer("head -c 20000000 /dev/zero; exit 3");
+    assert!(much.ends_with("printed more than 16 MiB and was ended"), "{much}");
+    let children = answer("sleep 600 & echo $! > pid; exit 4");
+    assert!(children.contains("exit code 4"), "{children}");
+    let pid = env.read("repo/pid");
+    wait_until("the end of the child", || !is_alive(pid.trim()));
+    env.write("repo/lanewright.toml", "[gates]\nedit = 'if then'\n");
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
+    env.lanewright(&["plan", "check", "../plan.toml"]).exits(2).says(&[
+        "the shell refuses the gate `if then`",
+        "correct it in ",
+        "lanewright.toml:2:",
+    ]);
+}
+
+fn is_alive(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    status.is_ok_and(|line| line.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
+}
+
+#[test]
 fn l02_work_is_judged_after_changes_and_checkpoints() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "[gates]\nedit = 'echo judged >> \"$SCRATCH/edits\"'\n");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lanewright_agents::shell::gate_arguments;
-use lanewright_files::time_limit::end_of_output_within;
+use lanewright_files::time_limit::output_of_group_within;
 use lanewright_git::EnclosingWorktree;
 use lanewright_model::CommandLine;
 use lanewright_model::text::{headline, last_lines};
@@ -48,7 +48,7 @@ pub(super) fn judge(context: &Context, input: &Input) -> Result<Option<Value>> {
     if Path::new(file).is_absolute() && !is_below(Path::new(file), &gate.worktree) {
         return Ok(None);
     }
-    let failure = gate.run(file)?;
+    let failure = gate.run(file);
     Ok(failure.map(|reason| json!({"decision": "block", "reason": reason})))
 }
 
@@ -75,7 +75,7 @@ fn of_lane(input: &Input) -> Option<EditGate> {
 
 impl EditGate {
     /// Runs the commands up to the first that fails; returns how it failed.
-    fn run(&self, file: &str) -> Result<Option<String>> {
+    fn run(&self, file: &str) -> Option<String> {
         let mut left = LIMIT;
         for line in &self.commands {
             let began = std::time::Instant::now();
@@ -84,7 +84,7 @@ impl EditGate {
                 let mut command = Command::new(program);
                 command.args(rest).current_dir(&self.worktree).stdin(Stdio::null());
                 command.env("LANEWRIGHT_EDITED_FILE", file);
-                end_of_output_within(command, left)
+                output_of_group_within(command, left)
             };
             let ended = match run(gate_arguments(line)) {
                 // Without bash only the last program of a pipeline is judged.
@@ -92,8 +92,13 @@ impl EditGate {
                 ended => ended,
             };
             let name = headline(&line.to_string(), 200);
-            let Some(output) = ended? else {
-                return Ok(Some(format!("the gate `{name}` did not end within {} s", LIMIT.as_secs())));
+            let output = match ended {
+                Ok(Some(output)) => output,
+                Ok(None) => return Some(format!("the gate `{name}` did not end within {} s", LIMIT.as_secs())),
+                Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                    return Some(format!("the gate `{name}` printed more than 16 MiB and was ended"));
+                }
+                Err(error) => return Some(format!("the gate `{name}` cannot be run: {error}")),
             };
             if !output.status.success() {
                 let ended =
@@ -103,10 +108,10 @@ impl EditGate {
                     last_lines(&text.join("\n"), LINES).iter().map(|line| headline(line, LINE)).collect();
                 let after = if file.is_empty() { String::new() } else { format!(" after the edit of {file}") };
                 let reason = format!("the gate `{name}` ended {ended}{after}; fix that before you continue:");
-                return Ok(Some([vec![reason], said].concat().join("\n")));
+                return Some([vec![reason], said].concat().join("\n"));
             }
             left = left.saturating_sub(began.elapsed());
         }
-        Ok(None)
+        None
     }
 }

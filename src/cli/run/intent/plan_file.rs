@@ -113,7 +113,7 @@ impl PlanText {
         let mut reading = lanewright_plan::read(&source, &load, &runners);
         let (templates, mut faulty) = prompts::read(&settings.prompts);
         reading.plan = reading.plan.map(|plan| with_settings(plan, settings, &catalogue, templates));
-        faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan, settings)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
         if reading.format == Some(PlanFormat::Gsd) {
             faulty.extend(reading.plan.iter().flat_map(|plan| self.missing_context(plan)));
@@ -127,7 +127,7 @@ impl PlanText {
 
     /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanewright itself cannot
     /// parse.
-    fn faulty_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
+    fn faulty_gates(&self, plan: &Plan, settings: &Settings) -> Vec<Diagnostic> {
         let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
         let gates = gates.chain(plan.gates.all());
         let lines = gates.filter_map(|gate| if let CommandLine::Shell(line) = gate { Some(line) } else { None });
@@ -144,8 +144,12 @@ impl PlanText {
             let asked = Command::new(shell).args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
             let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
             let message = format!("the shell refuses the gate `{}`: {}", headline(line, 60), headline(&said, 200));
-            let help = "correct it; `sh -n` shows the same";
-            let refused = || Diagnostic::of_gate(Severity::Error, &self.files, line, &message, help);
+            let edit = &settings.gates_edit;
+            let is_setting =
+                edit.value.as_ref() == Some(*line) && !self.files.iter().any(|(_, text)| text.contains(*line));
+            let place = if is_setting { format!(" in {}", edit.origin) } else { String::new() };
+            let help = format!("correct it{place}; `sh -n` shows the same");
+            let refused = || Diagnostic::of_gate(Severity::Error, &self.files, line, &message, &help);
             (!asked.status.success()).then(refused)
         };
         known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
