@@ -24,7 +24,7 @@ pub use fast::libgit2::trailers_of;
 pub use history::blockers::{Blockers, tracked_changes_where_checked_out};
 pub use history::bundle::{Bundle, write_bundle};
 pub use history::commit::{CommitRequest, Committed, commit_all, commit_paths, message};
-pub use history::identity::{fallback_identity, lacks_identity};
+pub use history::identity::{Role, fallback_identity, roles_without_identity};
 pub use history::integrate::{Integrated, Integration, integrate};
 pub use history::merge::{Merge, Revert, make_again, merge, revert};
 pub use history::merged_lanes::{MergedLane, MergedLanes};

@@ -110,11 +110,6 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// The same, where it is not set yet.
-    pub(crate) fn or_variable(self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
-        if self.variables.iter().any(|(known, _)| *known == name) { self } else { self.variable(name, value) }
-    }
-
     /// Writes nothing for convenience, such as a refreshed index.
     pub(crate) fn reading_only(self) -> Self {
         self.variable("GIT_OPTIONAL_LOCKS", "0")
@@ -148,6 +143,12 @@ impl<'a> Git<'a> {
     }
 
     /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanewright keeps the lock.
+    /// Another command with the same settings and variables.
+    pub(crate) fn with_arguments<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Self {
+        let (configuration, variables) = (self.configuration.clone(), self.variables.clone());
+        Self { configuration, variables, ..Self::searching(self.directory) }.args(arguments)
+    }
+
     pub(crate) fn stdin(mut self, lock: &'a File) -> Self {
         self.stdin = Some(lock);
         self

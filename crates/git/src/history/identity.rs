@@ -12,33 +12,73 @@ use crate::repo::{Repository, commit_id};
 const NAME: &str = "Lanewright";
 const EMAIL: &str = "lanewright@localhost";
 
-/// Runs `git`, which makes a commit, in the user's name or, where none is configured, in Lanewright's.
+/// In which part somebody is named in a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Author,
+    Committer,
+}
+
+impl Role {
+    const ALL: [Self; 2] = [Self::Author, Self::Committer];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Committer => "committer",
+        }
+    }
+
+    /// What `git var` calls the role's identity, and the variables that set it.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Author => ["GIT_AUTHOR_IDENT", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"],
+            Self::Committer => ["GIT_COMMITTER_IDENT", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"],
+        }
+    }
+
+    /// Whether git refuses to name anybody in this role, where it has the variables of `git`: the name or the address is
+    /// missing, empty, or of characters only that git removes.
+    fn is_refused(self, git: &Git<'_>) -> bool {
+        git.with_arguments(["var", self.names()[0]]).attempt().is_ok_and(|output| !output.status.success())
+    }
+}
+
+/// Runs `git`, which makes a commit, in the user's name or, in a role for which git has none, in Lanewright's.
 pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
     // Without this setting git invents an address from the machine's name.
-    let git = git.configured("user.useConfigOnly=true");
+    let mut git = git.configured(ONLY_CONFIGURED);
     let output = git.attempt()?;
     if output.status.success() {
         return Ok(output.stdout);
     }
-    if !String::from_utf8_lossy(&output.stderr).contains("auto-detection is disabled") {
+    let refused: Vec<Role> = Role::ALL.into_iter().filter(|role| role.is_refused(&git)).collect();
+    if refused.is_empty() {
         return Err(git.failure(&output).into());
     }
-    let git = git.or_variable("GIT_AUTHOR_NAME", NAME).or_variable("GIT_AUTHOR_EMAIL", EMAIL);
-    Ok(git.variable("GIT_COMMITTER_NAME", NAME).variable("GIT_COMMITTER_EMAIL", EMAIL).run()?)
+    let email = fallback_email();
+    for [_, name, address] in refused.into_iter().map(Role::names) {
+        git = git.variable(name, NAME).variable(address, &email);
+    }
+    Ok(git.run()?)
+}
+
+const ONLY_CONFIGURED: &str = "user.useConfigOnly=true";
+
+/// The address that the user gave without a name, else Lanewright's.
+fn fallback_email() -> String {
+    std::env::var("EMAIL").ok().filter(|email| email.contains('@')).unwrap_or_else(|| EMAIL.to_owned())
 }
 
 /// In whose name commits are made where none is configured: `NAME <ADDRESS>`.
 pub fn fallback_identity() -> String {
-    format!("{NAME} <{EMAIL}>")
+    format!("{NAME} <{}>", fallback_email())
 }
 
-/// Whether commits are made in Lanewright's name, because git knows neither a name nor an address of the user's.
-pub fn lacks_identity(repository: &Repository) -> bool {
-    if repository.configured_identity().is_some() {
-        return false;
-    }
-    let git = repository.git().configured("user.useConfigOnly=true").args(["var", "GIT_COMMITTER_IDENT"]);
-    git.attempt().is_ok_and(|output| !output.status.success())
+/// The roles in which commits name Lanewright, because git has no name or address of the user's for them.
+pub fn roles_without_identity(repository: &Repository) -> Vec<Role> {
+    let git = repository.git().configured(ONLY_CONFIGURED);
+    Role::ALL.into_iter().filter(|role| role.is_refused(&git)).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

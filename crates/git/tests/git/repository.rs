@@ -175,23 +175,49 @@ fn git_variables_of_hooks_are_ignored() {
     pinned(concat!(module_path!(), "::git_variables_of_hooks_are_ignored"), &elsewhere, body);
 }
 
+/// The author and the committer of a commit by Lanewright, where git has this configuration.
+fn committed_with(config: &str) -> String {
+    let settings = std::env::var_os("GIT_CONFIG_GLOBAL").unwrap();
+    fs::write(&settings, "[user]\nname = Tester\nemail = tester@localhost\n[init]\ndefaultBranch = main\n").unwrap();
+    let world = World::new();
+    fs::write(&settings, config).unwrap();
+    write(&world.main.join("a.txt"), "b\n");
+    let base = world.head();
+    let request = lanewright_git::CommitRequest {
+        worktree: &world.main,
+        branch: "main",
+        message: "work",
+        trailers: &[("Run", "r1")],
+        since: &base,
+    };
+    lanewright_git::commit_all(&world.repository(), &request).unwrap();
+    let shown = git(&world.main, &["show", "-s", "--format=%an <%ae> %cn <%ce>%n%(trailers)"]);
+    let roles: Vec<&str> =
+        lanewright_git::roles_without_identity(&world.repository()).into_iter().map(|role| role.word()).collect();
+    format!("{shown} {}", roles.join(" "))
+}
+
 #[test]
 fn commit_without_identity_uses_lanewright() {
     fn body() {
-        let world = World::new();
-        fs::write(std::env::var_os("GIT_CONFIG_GLOBAL").unwrap(), "").unwrap();
-        write(&world.main.join("a.txt"), "b\n");
-        let base = world.head();
-        let request = lanewright_git::CommitRequest {
-            worktree: &world.main,
-            branch: "main",
-            message: "work",
-            trailers: &[("Run", "r1")],
-            since: &base,
-        };
-        lanewright_git::commit_all(&world.repository(), &request).unwrap();
-        let shown = git(&world.main, &["show", "-s", "--format=%an <%ae> %cn <%ce>%n%(trailers)"]);
-        assert_eq!(shown, "Lanewright <lanewright@localhost> Lanewright <lanewright@localhost>\nRun: r1");
+        let disallowed = "[user]\nname = <>\nemail = a@x\n";
+        for config in ["", "[user]\nname = \"\"\nemail = \"\"\n", "[user]\nname = \"\"\nemail = a@x\n", disallowed] {
+            let shown = committed_with(config);
+            let lanewright = "Lanewright <lanewright@localhost> Lanewright <lanewright@localhost>\nRun: r1";
+            assert_eq!(shown, format!("{lanewright} author committer"), "{config}");
+        }
+        let committer = committed_with("[committer]\nname = C\nemail = c@x\n");
+        assert_eq!(committer, "Lanewright <lanewright@localhost> C <c@x>\nRun: r1 author");
     }
     pinned(concat!(module_path!(), "::commit_without_identity_uses_lanewright"), &[], body);
+}
+
+#[test]
+fn commit_keeps_the_identity_of_variables() {
+    fn body() {
+        let shown = committed_with("");
+        assert_eq!(shown, "A <a@x> Lanewright <e@x>\nRun: r1 committer");
+    }
+    let variables = [("GIT_AUTHOR_NAME", "A"), ("GIT_AUTHOR_EMAIL", "a@x"), ("EMAIL", "e@x")];
+    pinned(concat!(module_path!(), "::commit_keeps_the_identity_of_variables"), &variables, body);
 }

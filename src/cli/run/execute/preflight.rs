@@ -99,10 +99,12 @@ pub(super) fn report_obstacles(
 /// How much of a list of files is shown, in characters.
 const LISTED: usize = 400;
 
-/// Reports that git has no identity of the user's, before the run commits and merges in Lanewright's name.
+/// Reports that git has no identity of the user's that it takes, before the run commits and merges in Lanewright's name.
 pub(super) fn note_identity(within: &RepositoryContext) {
-    if git::lacks_identity(&within.repository) {
-        let message = format!("no git identity is set: this run commits as {}", git::fallback_identity());
+    let roles = git::roles_without_identity(&within.repository);
+    if let [first, others @ ..] = roles.as_slice() {
+        let role = if others.is_empty() { format!(" for the {}", first.word()) } else { String::new() };
+        let message = format!("no git identity is set{role}: this run commits as {}", git::fallback_identity());
         let set = "git config --global user.name 'Your Name' && git config --global user.email you@example.com";
         within.context.printer.warning(message, &[format!("to commit in your name: {set}")]);
     }
