@@ -307,3 +307,31 @@ fn a_roadmap_is_gone_on_with_between_two_phases() {
     roadmap(&env, &["--resume"]).exits(0);
     assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
 }
+
+#[test]
+fn ignored_summary_is_delivered_and_not_committed() {
+    for (tracking, writes) in [(false, true), (true, true), (true, false)] {
+        let env = TestEnv::new();
+        let config = "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n";
+        env.write("repo/lanewright.toml", format!("{}{config}", if tracking { "gsd.tracking = true\n" } else { "" }));
+        env.write("repo/.gitignore", ".planning/\n");
+        env.commit("settings");
+        let directory = ".planning/phases/01-base";
+        let tasks = "<tasks>\n<task type=\"auto\">\n<name>Name</name>\n<action>Do it.</action>\n\
+                     <verify>test -e x.txt</verify>\n</task>\n</tasks>\n";
+        for plan in ["01-01", "01-02"] {
+            let text = format!("---\ntype: execute\nautonomous: true\n---\n\n{tasks}");
+            env.write(&format!("repo/{directory}/{plan}-PLAN.md"), text);
+        }
+        env.write(&format!("repo/{directory}/01-02-SUMMARY.md"), "done before\n");
+        let write = format!("mkdir -p {directory}; echo real > {directory}/$LANEWRIGHT_LANE-SUMMARY.md\n");
+        env.program("agent.sh", &format!("#!/bin/sh\necho x > x.txt\n{}", if writes { &write } else { "" }));
+        let ended = env.lanewright(&["execute-phase", directory, "--run-id", "r1"]).exits(0);
+        let summary = format!("{directory}/01-01-SUMMARY.md");
+        assert!(!env.holds("main", &summary), "an ignored file is committed");
+        let text = env.read(&format!("repo/{summary}"));
+        assert_eq!(text == "real\n", writes, "{text}");
+        assert_eq!(ended.stderr.contains("the agent left no summary"), !writes, "{}", ended.stderr);
+        assert_eq!(env.read(&format!("repo/{directory}/01-02-SUMMARY.md")), "done before\n");
+    }
+}

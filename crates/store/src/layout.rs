@@ -237,6 +237,11 @@ impl RunDirectory {
         self.directory().join("pull-requests").join(format!("{lane}.md"))
     }
 
+    /// The summaries that the agents of a lane wrote where git ignores them, until the lane is merged.
+    pub fn summaries(&self, lane: &LaneId) -> PathBuf {
+        self.directory().join("summaries").join(lane.as_str())
+    }
+
     pub fn errors(&self) -> PathBuf {
         self.directory().join(ERRORS)
     }

@@ -156,6 +156,7 @@ impl Executor {
         let staged_before = state.resumes() > 0;
         let accepted = if staged_before { state.lane(lane).accepted().to_vec() } else { Vec::new() };
         let head = lane_head(state, lane)?;
+        let (base, errors) = (state.lane(lane).base().cloned(), errors_of(state, lane));
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;
@@ -183,7 +184,12 @@ impl Executor {
                 published => published?,
             };
             match published {
-                Publication::Published | Publication::AlreadyThere => Ok(vec![merged]),
+                Publication::Published | Publication::AlreadyThere => {
+                    let commits = (&staged.onto, &head);
+                    let delivered = executor.deliver_summary(lane, base.as_ref(), &errors, commits);
+                    let failed = |error| vec![executor.note(lane, format!("its summary cannot be written: {error}"))];
+                    Ok([delivered.unwrap_or_else(failed), vec![merged]].concat())
+                }
                 Publication::Moved(_) => Ok(vec![Event::MergeSuperseded { lane: id }]),
                 Publication::CheckedOutDirty { worktree, blockers } => {
                     Err(ExecutorError::Precondition(blockers.cannot_move(branch, &worktree)))

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use lanewright_git::Reserved;
+use lanewright_files::{atomic, directory, regular_file};
+use lanewright_git::{self as git, Reserved};
 use lanewright_model::event::{Event, PLANNING};
 use lanewright_model::text::headline;
-use lanewright_model::{CommitId, LaneIndex, MergedPlan, PlanFormat};
+use lanewright_model::{CommitId, LaneId, LaneIndex, MergedPlan, PlanFormat};
 use lanewright_schedule::RunState;
 
 use similar::{DiffTag, TextDiff};
@@ -14,16 +15,30 @@ use super::{Executor, Result};
 
 impl Executor {
     /// The files of which a lane has no say, with what they hold once its head, which began at `base`, is merged onto
-    /// `onto`; and a summary, where the lane wrote none and its plan asks for one or GSD's files are kept up to date.
+    /// `onto`; and a summary, where the lane wrote none and its plan asks for one or GSD's files are kept up to date. One
+    /// that git ignores is not committed: see [`Self::deliver_summary`].
     pub(super) fn reserved(
         &self,
         lane: LaneIndex,
         base: Option<&CommitId>,
         errors: &[String],
-        (onto, head): (&CommitId, &CommitId),
+        commits: (&CommitId, &CommitId),
     ) -> Result<Vec<Reserved>> {
+        let Some(after) = self.after_merge(lane, base, errors, commits)? else { return Ok(Vec::new()) };
+        let summary = after.summary.filter(|_| !after.ignored);
+        Ok(after.tracked.into_iter().chain(summary).collect())
+    }
+
+    /// What is written when the lane is merged; `None`: nothing, its plan is not one of GSD.
+    fn after_merge(
+        &self,
+        lane: LaneIndex,
+        base: Option<&CommitId>,
+        errors: &[String],
+        (onto, head): (&CommitId, &CommitId),
+    ) -> Result<Option<AfterMerge>> {
         if self.facts.options.plan_format != Some(PlanFormat::Gsd) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let tracking = self.facts.options.gsd_tracking;
         let paths = TRACKING.map(|name| self.planning().join(name).to_string_lossy().into_owned());
@@ -38,7 +53,12 @@ impl Executor {
             None => [Ok(Vec::new()), Ok(Vec::new())],
         };
         let [of_head, of_branch] = names;
-        let (of_head, of_branch) = (of_head?, of_branch?);
+        let (mut of_head, of_branch) = (of_head?, of_branch?);
+        let ignored = directory.as_deref().is_some_and(|inside| self.ignores_summaries(inside));
+        if ignored {
+            let places = [Some(self.run.summaries(self.id_of(lane))), self.plans_in_checkout(directory.as_deref())];
+            of_head.extend(places.iter().flatten().flat_map(|place| names_of(place)));
+        }
         let skipped = self.plan.skipped.iter().map(|skipped| &skipped.lane);
         let lanes: Vec<String> =
             self.plan.lanes.iter().map(|lane| &lane.id).chain(skipped).map(ToString::to_string).collect();
@@ -63,12 +83,86 @@ impl Executor {
             tracking,
             texts: [texts[0].as_deref(), texts[1].as_deref()],
         });
-        let written = |text: String| Some(text.into_bytes());
-        let tracked = paths.into_iter().zip(after.texts).map(|(path, text)| (path, text.and_then(written)));
+        let written = |path: String, text: Option<String>| Reserved { path, text: text.map(String::into_bytes) };
+        let tracked = paths.into_iter().zip(after.texts).map(|(path, text)| written(path, text)).collect();
         let summary = directory
             .zip(after.summary)
-            .map(|(inside, (name, text))| (inside.join(name).to_string_lossy().into_owned(), written(text)));
-        Ok(tracked.chain(summary).map(|(path, text)| Reserved { path, text }).collect())
+            .map(|(inside, (name, text))| written(inside.join(name).to_string_lossy().into_owned(), Some(text)));
+        Ok(Some(AfterMerge { tracked, summary, ignored }))
+    }
+
+    fn id_of(&self, lane: LaneIndex) -> &LaneId {
+        &self.plan.lane(lane).id
+    }
+
+    /// The directory of the plans in the main worktree, of which git may know nothing.
+    fn plans_in_checkout(&self, inside: Option<&Path>) -> Option<PathBuf> {
+        Some(self.repository.main_worktree().join(inside?))
+    }
+
+    /// Whether git ignores summaries beside the plans (GSD's `commit_docs: false`).
+    fn ignores_summaries(&self, inside: &Path) -> bool {
+        let path = inside.join(SUMMARY);
+        git::is_ignored(self.repository.main_worktree(), &path.to_string_lossy()).unwrap_or(false)
+    }
+
+    /// Saves the summaries that an agent of the lane wrote in `worktree`, where git ignores them and the next reset
+    /// removes them. Those that the main worktree has as well came from there.
+    pub(super) fn save_summaries(&self, lane: LaneIndex, worktree: &Path) -> Result<()> {
+        let (Some(inside), _) = self.plan_directory() else { return Ok(()) };
+        if self.facts.options.plan_format != Some(PlanFormat::Gsd) {
+            return Ok(());
+        }
+        let names: Vec<String> = names_of(&worktree.join(&inside)).filter(|name| name.ends_with(SUMMARY)).collect();
+        if names.is_empty() || !self.ignores_summaries(&inside) {
+            return Ok(());
+        }
+        let saved = self.run.summaries(self.id_of(lane));
+        for name in names {
+            let path = inside.join(&name);
+            let Ok(text) = regular_file::read_text(worktree.join(&path)) else { continue };
+            if regular_file::read_text(self.repository.main_worktree().join(&path)).is_ok_and(|known| known == text) {
+                continue;
+            }
+            directory::create_directory(&saved)?;
+            atomic::write(&saved.join(name), self.redactor.redact(&text).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Puts the summary of a merged lane beside its plan in the main worktree, where git ignores it: that of its agent, else
+    /// a short one under the rules of [`Self::reserved`]. A file that exists there stays as it is.
+    pub(super) fn deliver_summary(
+        &self,
+        lane: LaneIndex,
+        base: Option<&CommitId>,
+        errors: &[String],
+        commits: (&CommitId, &CommitId),
+    ) -> Result<Vec<Event>> {
+        let after = self.after_merge(lane, base, errors, commits)?.filter(|after| after.ignored);
+        let (Some(after), (Some(inside), _)) = (after, self.plan_directory()) else { return Ok(Vec::new()) };
+        let saved = self.run.summaries(self.id_of(lane));
+        let text_of = |name: &String| regular_file::read(saved.join(name)).ok();
+        let of_agent = names_of(&saved).filter_map(|name| {
+            let text = Some(text_of(&name)?);
+            Some(Reserved { path: inside.join(name).to_string_lossy().into_owned(), text })
+        });
+        let mut events = Vec::new();
+        for (summary, is_own) in of_agent.map(|it| (it, true)).chain(after.summary.map(|it| (it, false))) {
+            let path = self.repository.main_worktree().join(&summary.path);
+            let made = path.parent().map(|directory| directory::create_directory(directory)).transpose()?;
+            if made.is_some() && atomic::create(&path, &summary.text.unwrap_or_default())? {
+                let path = &summary.path;
+                let message = match is_own {
+                    true => format!("git ignores {path}: the agent's summary is in the main worktree, uncommitted"),
+                    false => {
+                        format!("the agent left no summary; Lanewright adds {path}, which git ignores, uncommitted")
+                    }
+                };
+                events.push(self.note(lane, message));
+            }
+        }
+        Ok(events)
     }
 
     /// The tracking files at `tip` without what `merge` brought onto `onto`: lines that later merges wrote again stay.
@@ -137,6 +231,25 @@ impl Executor {
         self.facts.planning(self.repository.main_worktree()).unwrap_or_else(|| PathBuf::from(PLANNING))
     }
 }
+
+/// What is written when a lane is merged.
+struct AfterMerge {
+    /// The tracking files.
+    tracked: Vec<Reserved>,
+    /// The summary, where the lane wrote none and should have.
+    summary: Option<Reserved>,
+    /// Whether git ignores summaries.
+    ignored: bool,
+}
+
+/// The names in a directory, none where it is missing.
+fn names_of(place: &Path) -> impl Iterator<Item = String> + use<> {
+    let paths = directory::entries(place).unwrap_or_default();
+    paths.into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+}
+
+/// How the name of a summary ends.
+const SUMMARY: &str = "SUMMARY.md";
 
 /// What failed in a lane, a line each.
 pub(super) fn errors_of(state: &RunState, lane: LaneIndex) -> Vec<String> {

@@ -115,6 +115,11 @@ impl Executor {
         {
             tracing::debug!("what is uncommitted in {} is not known: {error}", worktree.display());
         }
+        if let Some(lane) = context.map(|context| context.lane).filter(|_| job.is_attempt() && exit.passed())
+            && let Err(error) = self.save_summaries(lane, worktree)
+        {
+            emit(self.note(lane, format!("the summary in {} cannot be saved: {error}", worktree.display())));
+        }
         // A supervisor that died while no Lanewright ran died with the machine, not because of its agent.
         if exit.cause == ExitCause::Lost && matches!(seen, Observation::Lost(_)) {
             exit.cause = ExitCause::Stopped;
