@@ -113,12 +113,16 @@ fn commits_say_what_was_done() {
 
 /// What a real bash completes `line` to, whose script is that of the README.
 fn completed(env: &TestEnv, line: &str) -> String {
+    completed_in(env, "repo", line)
+}
+
+fn completed_in(env: &TestEnv, directory: &str, line: &str) -> String {
     let script = "source <(lanewright completions bash); read -ra COMP_WORDS <<< \"$LINE\"; \
                   [[ \"$LINE\" == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_TYPE=9; \
                   COMP_LINE=$LINE; COMP_POINT=${#LINE}; compopt() { :; }; \
                   $(complete -p lanewright | sed 's/.*-F \\([^ ]*\\).*/\\1/') lanewright; printf '%s\\n' \"${COMPREPLY[@]}\"";
     let mut command = Command::new("bash");
-    env.pin(&mut command).args(["--norc", "-c", script]).env("LINE", line);
+    env.pin(&mut command).args(["--norc", "-c", script]).env("LINE", line).current_dir(env.path(directory));
     let output = command.output().expect("bash");
     String::from_utf8(output.stdout).expect("UTF-8") + &String::from_utf8_lossy(&output.stderr)
 }
@@ -136,10 +140,24 @@ fn bash_completes_files_runs_and_lanes() {
         ("lanewright approv", "approve"),
         ("lanewright execute-lane ../plan.toml ", "C"),
         ("lanewright execute-phase ../plan.toml --lane ", "B"),
+        ("lanewright rollback r1 --lane A --to after_", "after_lane_start"),
+        ("lanewright rollback r1 --lane A --to ", "1"),
     ] {
         let text = completed(&env, line);
         assert!(text.lines().any(|candidate| candidate.trim() == found), "{line}: {text}");
     }
+    let snapshot = env.lanewright(&["checkpoints", "create", "A", "--format", "json"]).exits(0).json();
+    let snapshot = snapshot["name"].as_str().expect("a name").to_owned();
+    let has = |line: &str| completed(&env, line).contains(&snapshot);
+    assert!(has("lanewright checkpoints show "));
+    assert!(!has("lanewright log-event "), "an event has a name of its own");
+    let refs = env.refs();
+    let of_snapshots: Vec<&String> = refs.iter().filter(|name| name.contains("lanewright/checkpoint")).collect();
+    of_snapshots.iter().for_each(|name| drop(env.git(&["update-ref", "-d", name])));
+    assert!(!has("lanewright checkpoints show "), "its ref is gone");
+    let elsewhere = format!("lanewright -C {} resume r", env.path("repo").display());
+    let text = completed_in(&env, "scratch", &elsewhere);
+    assert!(text.lines().any(|candidate| candidate.trim() == RUN), "{text}");
 }
 
 #[test]

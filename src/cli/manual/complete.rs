@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use lanewright_agents::runner::Catalogue;
 use lanewright_files::regular_file::{self, Links};
-use lanewright_git::EnclosingWorktree;
-use lanewright_model::{AgentName, Lane, LaneId, Plan, RunId};
+use lanewright_git::{EnclosingWorktree, Repository};
+use lanewright_model::{AgentName, Approval, Lane, LaneId, Plan, RunId, Stage};
 use lanewright_plan::{Fallbacks, MAX_TEXT, ReadOptions, Source, SourceFile};
 use lanewright_store::{StateDirectory, run_log};
 use lanewright_view::history::snapshots::snapshots;
@@ -29,6 +29,7 @@ pub(crate) fn command() -> Command {
 fn with_completers(command: Command) -> Command {
     let takes = |name: &str| command.get_arguments().any(|arg| arg.get_id() == name && arg.is_positional());
     let (lane, agent, plan) = (takes("lane"), takes("agent"), takes("plan"));
+    let own = command.get_name().to_owned();
     let completed = command.mut_args(|arg| match arg.get_id().as_str() {
         "run" if lane && arg.is_positional() => completing(arg, Completion::runs_or_lanes),
         "run" => completing(arg, Completion::runs),
@@ -38,7 +39,10 @@ fn with_completers(command: Command) -> Command {
         "names" => completing(arg, Completion::names),
         "agent" => completing(arg, Completion::agents),
         "runner" => arg.add(ArgValueCompleter::new(runners)),
-        "name" => completing(arg, Completion::snapshots),
+        // Other commands have other names.
+        "name" if ["show", "restore"].contains(&own.as_str()) => completing(arg, Completion::snapshots),
+        "to" if own == "rollback" => completing(arg, Completion::points),
+        "gate" if !arg.is_positional() => completing(arg, Completion::gates),
         _ => arg,
     });
     completed.mut_subcommands(with_completers)
@@ -65,6 +69,7 @@ fn starting_with(current: &OsStr, names: impl IntoIterator<Item = String>) -> Ve
 
 /// The repository, and the run that is meant by the words so far.
 struct Completion {
+    directory: PathBuf,
     state: StateDirectory,
     run: Option<RunId>,
     plan: Option<Plan>,
@@ -73,12 +78,13 @@ struct Completion {
 
 impl Completion {
     fn find() -> Option<Self> {
-        let state = StateDirectory::new(&EnclosingWorktree::of(&std::env::current_dir().ok()?)?.main);
-        let words = words(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+        let (given, words) = words(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+        let directory = std::env::current_dir().ok()?.join(given);
+        let state = StateDirectory::new(&EnclosingWorktree::of(&directory)?.main);
         let named = words.iter().filter_map(|word| RunId::new(word).ok()).find(|run| state.has(run));
         let run = named.or_else(|| default_run(&state));
         let plan = run.as_ref().and_then(|run| pinned_plan(&state.run(run)));
-        Some(Self { state, run, plan, words })
+        Some(Self { directory, state, run, plan, words })
     }
 
     fn runs(&self) -> Vec<String> {
@@ -93,15 +99,16 @@ impl Completion {
     /// The lanes of the plan file that a word names. Nothing runs, so a runner that only the settings know counts as any
     /// other.
     fn lanes_of_plan(&self) -> Vec<String> {
-        let Some(path) = self.words.iter().find(|word| Path::new(word).is_file()) else { return Vec::new() };
-        let directory = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
+        let mut paths = self.words.iter().map(|word| self.directory.join(word));
+        let Some(path) = paths.find(|path| path.is_file()) else { return Vec::new() };
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let read = |path: &Path| regular_file::read_text_with(path, Links::Follow, MAX_TEXT as u64);
         let load = |file: &str| read(&directory.join(file)).map_err(|error| error.to_string());
-        let Ok(text) = read(Path::new(path)) else { return Vec::new() };
+        let Ok(text) = read(&path) else { return Vec::new() };
         let catalogue = Catalogue::default();
         let any = catalogue.names().first().copied();
         let runner = |name: &str| catalogue.get(name).or_else(|| catalogue.get(any?)).map(|it| it.command);
-        let files = [SourceFile { path, text: &text }];
+        let files = [SourceFile { path: &path.to_string_lossy(), text: &text }];
         let fallbacks = Fallbacks { runner: any, ..Fallbacks::default() };
         let options = ReadOptions { redo: true, force: true, allow_unknown: true, ..ReadOptions::default() };
         let source = Source { files: &files, beside: &[], format: None, fallbacks, options };
@@ -135,10 +142,36 @@ impl Completion {
         self.agents().into_iter().chain(others).collect()
     }
 
+    /// Those whose refs exist, the newest first.
     fn snapshots(&self) -> Vec<String> {
-        let Some(run) = &self.run else { return Vec::new() };
+        let (Some(run), Ok(repository)) = (&self.run, Repository::discover(&self.directory)) else { return Vec::new() };
         let records = run_log::read(&self.state.run(run).log()).map(|log| log.records).unwrap_or_default();
-        snapshots(&records, self.plan.as_ref()).into_iter().rev().map(|it| it.name).collect()
+        let mut all = snapshots(&records, self.plan.as_ref());
+        all.retain(|it| repository.commit_at(&it.reference).is_ok_and(|at| at.as_ref() == Some(&it.commit)));
+        all.into_iter().rev().map(|it| it.name).collect()
+    }
+
+    /// What a lane can be taken back to: stages, tasks and snapshots.
+    fn points(&self) -> Vec<String> {
+        let tasks = self.lanes_named().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.tasks);
+        let tasks: BTreeSet<String> = tasks.map(|task| task.id.to_string()).collect();
+        STAGES.map(|stage| stage.word().to_owned()).into_iter().chain(tasks).chain(self.snapshots()).collect()
+    }
+
+    /// What a lane may wait for.
+    fn gates(&self) -> Vec<String> {
+        let asked = self.lanes_named().flat_map(|lane| &lane.approval).map(ToString::to_string);
+        let setup = self.lanes_named().any(|lane| !lane.user_setup.is_empty()).then(|| Approval::Setup.to_string());
+        let tasks = self.lanes_named().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.tasks);
+        let tasks = tasks.filter(|task| task.kind.is_human()).map(|task| task.id.to_string());
+        asked.chain(setup).chain(tasks).collect::<BTreeSet<String>>().into_iter().collect()
+    }
+
+    /// The lane that a word names, else all.
+    fn lanes_named(&self) -> impl Iterator<Item = &Lane> {
+        let named = self.lane();
+        let all = self.plan.iter().flat_map(|plan| &plan.lanes);
+        all.filter(move |lane| named.is_none_or(|named| named.id == lane.id))
     }
 
     /// The lane that a word names.
@@ -157,11 +190,24 @@ fn default_run(state: &StateDirectory) -> Option<RunId> {
     runs.iter().find(is_unfinished).or(runs.first()).cloned()
 }
 
-/// The words that were typed so far, without the program, the command and the word that is typed now.
-fn words(arguments: impl Iterator<Item = String>) -> Vec<String> {
-    let mut words: Vec<String> = arguments.skip_while(|word| word != "--").skip(3).collect();
+/// The stages that `rollback --to` takes.
+const STAGES: [Stage; 4] = [Stage::BeforeLaneStart, Stage::AfterLaneStart, Stage::AfterLaneTests, Stage::PrePr];
+
+/// The directory of `-C`, and the words that were typed so far, without the program, the command and the word that is
+/// typed now.
+fn words(arguments: impl Iterator<Item = String>) -> (PathBuf, Vec<String>) {
+    let (mut directory, mut words) = (PathBuf::new(), Vec::new());
+    let mut arguments = arguments.skip_while(|word| word != "--").skip(2).peekable();
+    while let Some(word) = arguments.next() {
+        match word.strip_prefix("-C") {
+            // The word that is typed now may be its value.
+            Some("") if arguments.peek().is_some() => directory = PathBuf::from(arguments.next().unwrap_or_default()),
+            Some(attached) if !attached.is_empty() => directory = PathBuf::from(attached),
+            _ => words.push(word),
+        }
+    }
     words.pop();
-    words
+    (directory, words.into_iter().skip(1).collect())
 }
 
 #[cfg(test)]
@@ -170,7 +216,13 @@ mod tests {
 
     #[test]
     fn completed_words_exclude_program_and_command() {
-        let typed = ["lanewright", "--", "lanewright", "logs", "r1", "SL-"].map(str::to_owned);
-        assert_eq!(words(typed.into_iter()), ["r1"]);
+        let typed = |line: &str| {
+            let all: Vec<String> = ["lanewright", "--"].into_iter().chain(line.split(' ')).map(str::to_owned).collect();
+            words(all.into_iter())
+        };
+        assert_eq!(typed("lanewright logs r1 SL-"), (PathBuf::new(), vec!["r1".to_owned()]));
+        for line in ["lanewright -C dir logs r1 SL-", "lanewright logs -C dir r1 SL-", "lanewright -Cdir logs r1 "] {
+            assert_eq!(typed(line), (PathBuf::from("dir"), vec!["r1".to_owned()]), "{line}");
+        }
     }
 }
