@@ -74,6 +74,10 @@ fn l44_a_checkpoint_has_the_context_that_is_given() {
         ("[]", "is not a JSON object"),
         (r#"{"decision": "x"}"#, "has the unknown key `decision`"),
         (r#"{"next_task": "3"}"#, "has no task `3`"),
+        (r#"{"decisions": [{"reason": "b"}]}"#, "is neither a text nor"),
+        (r#"{"decisions": ["a", ""]}"#, "is neither a text nor"),
+        (r#"{"decisions": [{"decision": "a", "extra": 1}]}"#, "has a decision with the unknown key `extra`"),
+        (r#"{"blockers": [{"text": "b"}]}"#, "`blockers` that is not a text"),
     ] {
         env.lanewright(&["checkpoints", "create", RUN, "L", "--context", context]).exits(2).says(&[fault]);
     }

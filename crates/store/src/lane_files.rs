@@ -174,11 +174,42 @@ pub fn read_context(value: &Value) -> Result<GivenContext, String> {
             return Err(format!("has text in `{name}` that is longer than {LONGEST_KEPT} characters"));
         }
     }
+    items(object, "decisions").iter().try_for_each(check_decision)?;
+    if items(object, "blockers").iter().any(|blocker| !blocker.is_string() || short_line(blocker).is_empty()) {
+        return Err("has one of the `blockers` that is not a text".to_owned());
+    }
     let next = text(object, "next_task");
     let next_task = (!next.is_empty()).then(|| TaskId::new(&next)).transpose();
     let next_task = next_task.map_err(|error| format!("has a `next_task` that is not a task: {error}"))?;
     Ok(GivenContext { decisions: decisions(object), blockers: texts(object, "blockers"), next_task })
 }
+
+/// Refuses a decision of which a part would not be kept.
+fn check_decision(decision: &Value) -> Result<(), String> {
+    let keys = DECISION_KEYS.concat();
+    let unknown = decision.as_object().and_then(|object| object.keys().find(|key| !keys.contains(&key.as_str())));
+    if let Some(unknown) = unknown {
+        return Err(format!("has a decision with the unknown key `{unknown}`; it may have {}", keys.join(", ")));
+    }
+    let is_scalar = |value: &Value| !value.is_object() && !value.is_array() && !value.is_null();
+    let [texts, reasons] = DECISION_KEYS;
+    let has_text = match decision {
+        Value::Object(object) => {
+            let said = |names: &[&str]| names.iter().filter(|name| object.contains_key(**name)).count();
+            object.values().all(is_scalar) && said(&texts) == 1 && said(&reasons) < 2
+        }
+        other => is_scalar(other),
+    };
+    if !has_text || decision_of(decision).text.is_empty() {
+        return Err(
+            "has one of the `decisions` that is neither a text nor {\"decision\": TEXT, \"reason\": TEXT}".to_owned()
+        );
+    }
+    Ok(())
+}
+
+/// The fields of a decision: what, and why, each under two names.
+const DECISION_KEYS: [[&str; 2]; 2] = [["decision", "text"], ["reason", "why"]];
 
 /// The fields of what is given along with a snapshot.
 const CONTEXT_KEYS: [&str; 3] = ["decisions", "blockers", "next_task"];
@@ -274,18 +305,17 @@ fn texts(object: &Map<String, Value>, name: &str) -> Vec<String> {
 
 /// Decisions with their reasons, or texts alone.
 fn decisions(object: &Map<String, Value>) -> Vec<Decision> {
-    let first = |item: &Map<String, Value>, names: &[&str]| {
-        let named = names.iter().filter_map(|name| item.get(*name));
-        named.map(short_line).find(|text| !text.is_empty()).unwrap_or_default()
-    };
-    let decision = |item: &Value| match item {
-        Value::Object(item) => {
-            Decision { text: first(item, &["decision", "text"]), reason: first(item, &["reason", "why"]) }
-        }
-        other => Decision { text: short_line(other), reason: String::new() },
-    };
-    let decisions = items(object, "decisions").iter().map(decision);
+    let decisions = items(object, "decisions").iter().map(decision_of);
     decisions.filter(|decision| !decision.text.is_empty()).take(MOST_KEPT).collect()
+}
+
+fn decision_of(item: &Value) -> Decision {
+    let Value::Object(object) = item else { return Decision { text: short_line(item), reason: String::new() } };
+    let [text, reason] = DECISION_KEYS.map(|names| {
+        let named = names.iter().filter_map(|name| object.get(*name));
+        named.map(short_line).find(|text| !text.is_empty()).unwrap_or_default()
+    });
+    Decision { text, reason }
 }
 
 /// Why the work failed or is blocked: under its own names, else under one that means the same. Where there is neither,
