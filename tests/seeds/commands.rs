@@ -171,6 +171,19 @@ fn l47_edits_during_a_gate_are_changes_by_hand() {
 }
 
 #[test]
+fn l47_gates_by_hand_have_the_secrets_of_the_plan() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\nenv = { API_TOKEN = \"abc123secret\" }\ncommand = 'echo x > x.txt'\n\
+         tests = ['echo $API_TOKEN; test ${#API_TOKEN} = 12 && test -e \"$SCRATCH/go\"']\n",
+    );
+    env.execute(&[]).exits(1);
+    env.write("scratch/go", "");
+    let passed = env.lanewright(&["gate", "tests", "L"]).exits(0);
+    assert!(passed.stdout.contains("[redacted:API_TOKEN]") && !passed.stdout.contains("abc123"), "{}", passed.stdout);
+}
+
+#[test]
 fn l47_a_lane_without_worktree_has_no_gate() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ntests = ['test -e x.txt']\ncommand = 'echo x > x.txt'\n");

@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::cli::args::{Gate, GateName};
 use crate::cli::look::worktree::{held_slot, missing_worktree, shares};
 use crate::cli::runs::{RunRecords, command, open_jobs, require_lane, require_plan};
+use crate::cli::secrets::with_secrets;
 use crate::cli::select::{Selector, Target, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
@@ -24,7 +25,8 @@ pub(crate) fn run(context: &Context, arguments: &Gate) -> Result<ExitStatus> {
     let within = RepositoryContext::open_for_work(context, Layer::default())?;
     let target = Selector::new(context, &within.state).agent_target(&arguments.target.names())?;
     let run = RunRecords::read(context, &within.state, target.run.clone())?;
-    let plan = Arc::new(require_plan(&run.run, &run.directory)?);
+    let pinned = require_plan(&run.run, &run.directory)?;
+    let plan = Arc::new(with_secrets(&within.settings, run.started()?, &pinned));
     let executor = within.executor(run.started()?, &plan)?;
     let judging = Judging { within: &within, target: &target, run: &run, executor: &executor, gate: arguments.gate };
     let steps = judging.steps()?;
