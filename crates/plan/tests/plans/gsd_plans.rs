@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright_model::{CommandLine, Lane, Plan};
+use lanewright_model::{CommandLine, Lane, Plan, user_setup};
 use lanewright_plan::{PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read};
 
 fn fixtures() -> PathBuf {
@@ -402,4 +402,31 @@ fn marker_floods_are_read_in_bounded_time() {
         good(read_text(&format!("<task>\n<name>A</name>\n<verify><automated>{field}</automated></verify>\n</task>\n")));
         assert!(start.elapsed() < LONGEST, "{mark}: {:?}", start.elapsed());
     }
+}
+
+#[test]
+fn nothing_of_a_user_setup_is_dropped() {
+    let setup = |items: &str| {
+        let text = format!(
+            "---\nphase: 05-web\nplan: 01\nwave: 1\nuser_setup:\n{items}---\n<tasks>\n<task type=\"auto\"><name>One</name>\n\
+             <action>Do it.</action></task>\n</tasks>\n"
+        );
+        lane(&good(read_text(&text)), "05-01").user_setup.clone()
+    };
+    let to_do = |items: &str| user_setup::to_do(&setup(items), |_| true);
+    let stripe = "  - service: stripe\n    why: \"Create an account first\"\n";
+    let steps = "    account_setup: [{task: Sign up, url: \"https://stripe.com\"}]\n\
+                 \x20   local_dev: [\"stripe listen --forward-to localhost:3000\"]\n";
+    assert_eq!(
+        to_do(&format!("{stripe}{steps}")),
+        ["Sign up: https://stripe.com", "stripe listen --forward-to localhost:3000"]
+    );
+    assert_eq!(to_do(stripe), ["stripe: Create an account first"]);
+    assert_eq!(to_do("  - service: stripe\n"), ["stripe"]);
+    assert_eq!(to_do("  - task: Sign up\n    location: the web\n"), ["Sign up (the web)"]);
+    assert_eq!(to_do("  - service: s\n    steps:\n      - {task: Do, details: [a, b]}\n"), ["Do: a, b"]);
+    let mapping = "  - service: s\n    env_vars: {A_KEY: the web, B_KEY: a friend}\n";
+    assert_eq!(to_do(mapping), ["set A_KEY (the web)", "set B_KEY (a friend)"]);
+    let remark = setup(&format!("{stripe}    plan: free\n    env_vars: [A_KEY]\n"));
+    assert_eq!(remark[0].why.as_deref(), Some("Create an account first; plan: free"));
 }
