@@ -35,6 +35,8 @@ impl Row {
 
     fn shown(&self) -> String {
         match &self.value {
+            // A source can set a limit to none.
+            Value::Null if self.origin != Origin::Default => "none".to_owned(),
             Value::Null => format!("({})", self.default.replace('`', "")),
             Value::String(text) => text.clone(),
             Value::Array(words) => lanewright_model::text::shell_line(words.iter().filter_map(Value::as_str)),

@@ -348,7 +348,9 @@ fn none_removes_a_limit() {
 
 #[test]
 fn settings_table_shows_values_and_origins() {
-    let settings = read_file("retries = 3\n[runners.x]\ncommand = [\"a\", \"b c\"]").unwrap().resolve(None);
+    let settings = read_file("retries = 3\nmax_file_size = \"none\"\n[runners.x]\ncommand = [\"a\", \"b c\"]")
+        .unwrap()
+        .resolve(None);
     let table = table(&settings);
     let line = |key: &str| {
         let line = table.lines().find(|line| line.starts_with(key)).unwrap();
@@ -356,7 +358,8 @@ fn settings_table_shows_values_and_origins() {
     };
     assert_eq!(line("retries"), "retries 3 /home/u/repo/lanewright.toml:1:11");
     assert_eq!(line("base"), "base (the current branch) default");
-    assert_eq!(line("runners.x"), "runners.x a 'b c' /home/u/repo/lanewright.toml:3:11");
+    assert_eq!(line("runners.x"), "runners.x a 'b c' /home/u/repo/lanewright.toml:4:11");
+    assert_eq!(line("max_file_size"), "max_file_size none /home/u/repo/lanewright.toml:2:17");
 
     let json = json(&settings);
     let object = json.as_array().unwrap().iter().find(|object| object["key"] == "retries").unwrap();
