@@ -160,6 +160,10 @@ echo '{"status": "COMPLETE", "decisions": [{"decision": "SQLite", "reason": "one
   > "$LANEWRIGHT_STATUS_FILE"
 exit 1
 '''
+[[lane]]
+id = "B"
+retries = 0
+command = 'echo b > b.txt; exit 1'
 "#,
     );
     env.execute(&[]).exits(1);
@@ -167,6 +171,14 @@ exit 1
     assert!(env.scratch("prompt.2").contains("- SQLite (one file)"), "{}", env.scratch("prompt.2"));
     let report = env.lanewright(&["report", "r1", "--format", "json"]).exits(0).stdout;
     assert!(report.contains("\"SQLite\"") && report.contains("\"no index\""), "{report}");
+    for format in ["text", "md", "html"] {
+        let report = env.lanewright(&["report", "r1", "--format", format]).exits(0).stdout.replace('\\', "");
+        assert!(report.contains("Decisions") && report.contains("agent: SQLite: one file"), "{report}");
+        assert!(!report.contains("agent: PENDING"), "an agent that wrote nothing decided nothing: {report}");
+    }
+    let of_b = env.lanewright(&["checkpoints", "create", "B", "--format", "json"]).exits(0).json();
+    let of_b = env.lanewright(&["checkpoints", "show", of_b["name"].as_str().expect("a name")]).exits(0).stdout;
+    assert!(!of_b.contains("PENDING"), "{of_b}");
     let log = env.events("snapshot_taken");
     let taken = log.iter().find(|event| event["reason"] == "failure").expect("a snapshot");
     let name = taken["reference"].as_str().expect("a ref");

@@ -115,7 +115,7 @@ fn blockers(lane: &LaneHistory, agent: Option<&AgentName>) -> Vec<String> {
 }
 
 /// What the user and reviewers said, what agents decided, and what was given with snapshots.
-fn decisions(lane: &LaneHistory) -> Vec<String> {
+pub(crate) fn decisions(lane: &LaneHistory) -> Vec<String> {
     let answer = |answer: &AnswerView| {
         let word = if answer.approved { "approved" } else { "rejected" };
         (answer.at, format!("{} {word}", answer.gate.for_people()), answer.message.clone())
@@ -123,7 +123,8 @@ fn decisions(lane: &LaneHistory) -> Vec<String> {
     let review = |job: &JobHistory| {
         let (agent, report) = (job.job.agent().filter(|_| job.job.is_attempt())?, job.report.as_ref()?);
         let decided = (job.ended?, format!("{agent}: {}", report.decision), report.feedback.clone());
-        (!report.decision.is_empty()).then_some(decided)
+        // The supervisor's word, where the agent gave none.
+        (!report.decision.is_empty() && report.decision != "PENDING").then_some(decided)
     };
     let own = |job: &JobHistory| {
         let (agent, ended, report) = (job.job.agent()?.clone(), job.ended?, job.report.as_ref()?);

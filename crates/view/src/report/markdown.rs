@@ -24,6 +24,8 @@ pub fn markdown(report: &ExecutionReport<'_>, limit: usize) -> String {
     next_steps(&mut page, report);
     decisions(&mut page, report);
     failures(&mut page, report);
+    let decided = text::decisions_of(report).map(|(lane, said)| vec![inline(lane.as_str()), inline(&said)]);
+    page.table("Decisions", &["lane", "decision"], decided);
     must_haves(&mut page, report);
     gates(&mut page, report);
     timeline(&mut page, report);

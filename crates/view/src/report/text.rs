@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use lanewright_model::LaneId;
 use lanewright_model::cells::{clean, cut};
 use lanewright_model::time::short;
 
 use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
 use crate::answers::escalation::Escalation;
+use crate::history::snapshots::decisions;
 use crate::history::{FailureView, LaneHistory, SnapshotView};
 use crate::status::styles::{Styles, Tone};
 
@@ -26,12 +28,19 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("Timeline", timeline);
     section("Times", times(report));
     section("To decide", report.summary.escalations.iter().map(Escalation::render).collect());
+    section("Decisions", decisions_of(report).map(|(lane, said)| clean(&format!("{lane} {said}"))).collect());
     section("Lanes without a gate", without_gate(report));
     section("Files beyond the plans", beyond_plans(report));
     section("Jobs on clusters", placements(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
     text
+}
+
+/// What was decided, each with its lane.
+pub(super) fn decisions_of<'h>(report: &ExecutionReport<'h>) -> impl Iterator<Item = (&'h LaneId, String)> + use<'h> {
+    let history = report.history;
+    history.lanes().iter().flat_map(|lane| decisions(lane).into_iter().map(|said| (&lane.id, said)))
 }
 
 /// The lanes whose work no gate judged, in a sentence.

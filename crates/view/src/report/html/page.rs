@@ -11,6 +11,7 @@ use super::super::{ExecutionReport, json};
 use super::changes::changes_json;
 use super::chart::chart;
 use crate::answers::commands::Commands;
+use crate::history::snapshots::decisions;
 use crate::history::{JobHistory, Retry, StateGroup};
 use crate::status::header;
 use crate::status::lane_page::class;
@@ -117,6 +118,7 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     each(&mut value["attempts"], &of.attempts, |value, it| add_to_job(value, it, held));
     each(&mut value["gates"], &of.gates, |value, it| add_to_job(value, it, held));
     each(&mut value["must_haves"], &lane.must_haves, |value, verdict| value["text"] = verdict.describe().into());
+    value["decided"] = decisions(lane).into();
     value["beyond_plan"] = json!(lane.beyond_plan_line());
     value["must_have_tally"] = tally(&lane.must_haves).into();
     value["word"] = of.summary.word.into();
