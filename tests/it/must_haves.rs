@@ -90,3 +90,27 @@ fn lane_without_its_must_haves_fails_also_at_resume() {
     // Twice in each life, and once before the resume starts an agent.
     assert_eq!(env.events("must_haves_checked").len(), 5);
 }
+
+#[test]
+fn artifact_that_is_left_out_is_not_sent_back() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "max_file_size = \"1KiB\"\n");
+    env.commit("settings");
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'mkdir -p \"app/[slug]\"; head -c 5000 /dev/zero > \"app/[slug]/x.bin\"; \
+         echo done > done.txt'\n[[lane.must_haves.artifacts]]\npath = \"app/[slug]/x.bin\"\n",
+    );
+    let ended = env.execute(&[]).exits(0);
+    let take = "take = [\"app/[[]slug[]]/x.bin\"]";
+    ended.says(&["must-haves: 1 not checked", take]);
+    let page = env.lanewright(&["status", "r1", "L"]).exits(0).stdout;
+    assert!(page.contains("artifact app/[slug]/x.bin: left out of the work; `take = "), "{page}");
+    let why = env.events("must_haves_checked")[0]["verdicts"][0]["why"].to_string();
+    assert!(why.contains("x.bin"), "{why}");
+    assert_eq!(env.events("job_exited").len(), 1, "the agent is not paid for a file that it made");
+    // The setting that is printed.
+    env.write("repo/lanewright.toml", format!("max_file_size = \"1KiB\"\n{take}\n"));
+    env.commit("settings");
+    env.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2"]).exits(0);
+    assert!(env.holds("main", "app/[slug]/x.bin"));
+}

@@ -33,7 +33,7 @@ impl Ownership {
         for pattern in owns {
             let pattern = pattern.as_ref().trim_start_matches("./");
             builder.add(glob(pattern)?);
-            if !pattern.contains(['*', '?', '[', '{', '\\']) {
+            if !pattern.contains(WILDCARDS) {
                 builder.add(glob(&format!("{}/**", pattern.trim_end_matches('/')))?);
             }
         }
@@ -53,6 +53,33 @@ impl Ownership {
 pub fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
+
+/// A list, in the syntax of TOML, of globs that match nothing but `paths` and, where one ends with `/`, what is below it.
+///
+/// Bytes that are not UTF-8, which [`String::from_utf8_lossy`] has replaced, become a `*`, and the end of a line a `?`.
+pub fn literal_globs<'p>(paths: impl Iterator<Item = &'p str>) -> String {
+    let glob = |path: &str| {
+        let name = path.strip_suffix('/').unwrap_or(path);
+        let literal: String = name.chars().map(literal).collect();
+        // A name with wildcards does not own what is below it.
+        let below = if literal.contains(WILDCARDS) && path.ends_with('/') { "/**" } else { "" };
+        literal + below
+    };
+    toml::Value::from(paths.map(glob).collect::<Vec<_>>()).to_string()
+}
+
+/// The glob of one character.
+fn literal(character: char) -> String {
+    match character {
+        '?' | '*' | '[' | ']' | '{' | '}' | '\\' => format!("[{character}]"),
+        '\u{fffd}' => "*".to_owned(),
+        '\n' | '\r' => "?".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// What makes a glob of a name.
+const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// Where Lanewright keeps its state, relative to the main worktree's root; no agent may change it.
 pub const RUN_LOG_DIRECTORY: &str = ".claude/ai-dev-kit/run-logs";
@@ -77,6 +104,23 @@ mod tests {
         for path in ["src/ledger2/a.rs", "docs2", "sub/README.md", "sub.md/x"] {
             assert!(!owns.allows(path), "{path}");
         }
+    }
+
+    #[test]
+    fn literal_globs_match_their_paths_only() {
+        let paths = ["app/[slug]/a b.png", "{x}/*?", "back\\slash", "esc\u{1b}[31m\n\"'.bin", "[id]/node_modules/"];
+        let list = literal_globs(paths.into_iter());
+        assert!(!list.contains('\n') && !list.contains('\u{1b}'), "{list}");
+        let table: toml::Table = format!("take = {list}").parse().unwrap();
+        let globs: Vec<&str> = table["take"].as_array().unwrap().iter().map(|glob| glob.as_str().unwrap()).collect();
+        for (path, glob) in paths.iter().zip(globs) {
+            let path = if path.ends_with('/') { format!("{path}a/b.js") } else { (*path).to_owned() };
+            assert!(Ownership::new(&[glob]).unwrap().allows(&path), "{glob} for {path}");
+        }
+        assert!(!Ownership::new(&["app/[[]slug]/x"]).unwrap().allows("app/s/x"));
+        assert_eq!(literal_globs(["a/b.bin", "node_modules/"].into_iter()), r#"["a/b.bin", "node_modules"]"#);
+        assert!(Ownership::new(&["caf*"]).unwrap().allows(&String::from_utf8_lossy(b"caf\xe9")));
+        assert_eq!(literal_globs(["caf\u{fffd}"].into_iter()), r#"["caf*"]"#);
     }
 
     #[test]

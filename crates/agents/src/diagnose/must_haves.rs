@@ -43,15 +43,15 @@ pub enum FileText {
     Unreadable(String),
 }
 
-/// Looks for everything that is asked for among `entries`. `text_of` reads a file, `is_ignored` says whether git would
-/// leave out a file of that path.
+/// Looks for everything that is asked for among `entries`. `text_of` reads a file, `uncommitted` says why a file of
+/// that path is not committed, where that is known.
 pub fn check(
     asked: &MustHaves,
     entries: &[TreeEntry],
     text_of: &mut dyn FnMut(&TreeEntry) -> FileText,
-    is_ignored: &dyn Fn(&str) -> bool,
+    uncommitted: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Verdict> {
-    let mut search = Search { entries, text_of, is_ignored, work_left: MAX_WORK };
+    let mut search = Search { entries, text_of, uncommitted, work_left: MAX_WORK };
     let mut verdicts: Vec<Verdict> = asked.truths.iter().map(|truth| truth_verdict(truth)).collect();
     verdicts.extend(asked.artifacts.iter().map(|artifact| search.artifact(artifact)));
     verdicts.extend(asked.key_links.iter().map(|link| search.key_link(link)));
@@ -72,7 +72,7 @@ fn truth_verdict(truth: &str) -> Verdict {
 struct Search<'s> {
     entries: &'s [TreeEntry],
     text_of: &'s mut dyn FnMut(&TreeEntry) -> FileText,
-    is_ignored: &'s dyn Fn(&str) -> bool,
+    uncommitted: &'s dyn Fn(&str) -> Option<String>,
     work_left: usize,
 }
 
@@ -147,8 +147,8 @@ impl<'s> Search<'s> {
     /// Nothing is at the artifact's path; `has_content`: more is asked of it than to be there.
     fn missing(&mut self, artifact: &Artifact, has_content: bool, findings: &mut Findings) {
         let path = before_remark(&artifact.path);
-        if (self.is_ignored)(path) {
-            return findings.open.push("git ignores it, so that it cannot be committed".to_owned());
+        if let Some(reason) = (self.uncommitted)(path) {
+            return findings.open.push(reason);
         }
         findings.broken.push("missing file".to_owned());
         let other = self.other_place(path);

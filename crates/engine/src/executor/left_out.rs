@@ -1,18 +1,19 @@
 //! What agents left in their worktrees that is not taken as work: reported once, and a failure where an agent commits it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use lanewright_git::{LeftOut, LeftOutReason};
 use lanewright_model::event::Event;
+use lanewright_model::ownership::literal_globs;
 use lanewright_model::text::{LEFT_OUT, listed};
 use lanewright_model::{Failure, FailureKind, LaneId, LaneIndex, TaskId};
 
 use super::Executor;
 
-/// The paths that were reported, by lane.
+/// What was reported, by lane and path.
 #[derive(Debug, Default)]
-pub struct LeftOutReports(Mutex<BTreeSet<(LaneId, String)>>);
+pub struct LeftOutReports(Mutex<BTreeMap<(LaneId, String), LeftOut>>);
 
 /// The most paths that a message names.
 const NAMED: usize = 10;
@@ -22,8 +23,18 @@ impl Executor {
     pub(super) fn note_left_out(&self, lane: LaneIndex, found: &[LeftOut]) -> Option<Event> {
         let id = self.id(lane);
         let mut reported = self.left_out.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let new: Vec<&LeftOut> = found.iter().filter(|it| reported.insert((id.clone(), it.path.clone()))).collect();
+        let mut is_new = |it: &LeftOut| reported.insert((id.clone(), it.path.clone()), it.clone()).is_none();
+        let new: Vec<&LeftOut> = found.iter().filter(|it| is_new(it)).collect();
         (!new.is_empty()).then(|| self.note(lane, format!("{LEFT_OUT}{}; {}", names(&new), remedy(&new))))
+    }
+
+    /// Why the work of the lane has no file at `path`, if one was left out of it, with what has it committed.
+    pub(super) fn why_left_out(&self, lane: LaneIndex, path: &str) -> Option<String> {
+        let id = self.id(lane);
+        let reported = self.left_out.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_meant = |it: &&LeftOut| it.path == path || (it.path.ends_with('/') && path.starts_with(&it.path));
+        let found = reported.iter().filter(|((of, _), _)| *of == id).map(|(_, it)| it).find(is_meant)?;
+        Some(format!("left out of the work; {} commits it", take(&[found])))
     }
 
     /// The failure of an agent that committed such files itself.
@@ -52,8 +63,12 @@ fn names(found: &[&LeftOut]) -> String {
 
 /// The settings that have them committed.
 fn remedy(found: &[&LeftOut]) -> String {
-    let globs: Vec<&str> = found.iter().map(|it| it.path.strip_suffix('/').unwrap_or(&it.path)).take(NAMED).collect();
     let is_large = found.iter().any(|it| matches!(it.reason, LeftOutReason::Large(_)));
     let limit = if is_large { ", or raise `max_file_size`," } else { "" };
-    format!("to commit them, set `take = {globs:?}`{limit} in lanewright.toml")
+    format!("to commit them, set {}{limit} in lanewright.toml", take(found))
+}
+
+/// The setting that has them committed.
+fn take(found: &[&LeftOut]) -> String {
+    format!("`take = {}`", literal_globs(found.iter().map(|it| it.path.as_str()).take(NAMED)))
 }

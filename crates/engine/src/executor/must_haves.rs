@@ -19,8 +19,11 @@ impl Executor {
             let entries = executor.repository.entries(&head)?;
             let asked = &executor.plan.lane(lane).must_haves;
             let root = worktree.as_deref().unwrap_or(executor.repository.main_worktree());
-            let is_ignored = |path: &str| git::is_ignored(root, path).unwrap_or(false);
-            let verdicts = check_must_haves(asked, &entries, &mut |entry| executor.text_of(entry), &is_ignored);
+            let uncommitted = |path: &str| match git::is_ignored(root, path) {
+                Ok(true) => Some("git ignores it, so that it cannot be committed".to_owned()),
+                _ => executor.why_left_out(lane, path),
+            };
+            let verdicts = check_must_haves(asked, &entries, &mut |entry| executor.text_of(entry), &uncommitted);
             Ok(vec![Event::MustHavesChecked { lane: executor.id(lane), head: head.clone(), verdicts }])
         }))
     }

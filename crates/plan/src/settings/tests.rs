@@ -390,6 +390,11 @@ fn take_and_the_largest_file_are_checked() {
     assert_eq!(faults("max_file_size = 'none'"), [""; 0]);
     let bad = faults("take = ['a[']");
     assert!(bad[0].starts_with("1:8: `take` is a list of strings: `a[` is not a valid glob: "), "{bad:?}");
+    for outside in ["/abs", "../x", "a/../b"] {
+        let expected = format!("`{outside}` matches nothing: paths are relative to the repository's root");
+        let bad = faults(&format!("take = ['{outside}']"));
+        assert!(bad.len() == 1 && bad[0].ends_with(&expected), "{bad:?}");
+    }
     assert_eq!(faults("max_file_size = 'x'").len(), 1);
 }
 

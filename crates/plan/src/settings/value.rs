@@ -238,6 +238,9 @@ pub fn globs(text: &str) -> Result<Vec<String>, String> {
     for glob in &globs {
         lanewright_model::ownership::glob(glob)
             .map_err(|error| format!("`{glob}` is not a valid glob: {}", error.kind()))?;
+        if glob.starts_with('/') || glob.split('/').any(|part| part == "..") {
+            return Err(format!("`{glob}` matches nothing: paths are relative to the repository's root"));
+        }
     }
     Ok(globs)
 }
