@@ -180,7 +180,7 @@ command = 'echo b > b.txt; exit 1'
     let of_b = env.lanewright(&["checkpoints", "show", of_b["name"].as_str().expect("a name")]).exits(0).stdout;
     assert!(!of_b.contains("PENDING"), "{of_b}");
     let log = env.events("snapshot_taken");
-    let taken = log.iter().find(|event| event["reason"] == "failure").expect("a snapshot");
+    let taken = log.iter().find(|event| event["reason"] == "failure" && event["lane"] == "A").expect("a snapshot");
     let name = taken["reference"].as_str().expect("a ref");
     let shown = env.lanewright(&["checkpoints", "show", name]).exits(0).stdout;
     assert!(shown.contains("SQLite: one file") && shown.contains("no index"), "{shown}");

@@ -150,7 +150,7 @@ impl Executor {
         let mut events = Vec::new();
         for (summary, is_own) in of_agent.map(|it| (it, true)).chain(after.summary.map(|it| (it, false))) {
             let path = self.repository.main_worktree().join(&summary.path);
-            let made = path.parent().map(|directory| directory::create_directory(directory)).transpose()?;
+            let made = path.parent().map(directory::create_directory).transpose()?;
             if made.is_some() && atomic::create(&path, &summary.text.unwrap_or_default())? {
                 let path = &summary.path;
                 let message = match is_own {
