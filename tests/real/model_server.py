@@ -21,6 +21,9 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     ask       answers with a question
     decline   says that it will not do it
     empty     answers with an empty text
+    caller    for Claude Code: runs a phase as the slash command `/execute-phase` says, and answers what it waits for as
+              `checkpoints.json` says; every command is read from the prompt or from the result of a tool
+              (a command that is refused ends the turn, and is the last line of the answer)
 
 Which file is written stands in the prompt, on a line `LANE FILE: path`; each such path counts as a lane. If the prompt
 is that of a review, the model runs the command that shows the changes instead, with the program's shell, and approves
@@ -31,6 +34,7 @@ import argparse
 import http.server
 import json
 import re
+import shlex
 import threading
 import time
 import uuid
@@ -155,6 +159,93 @@ def new_id(prefix):
     return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
+CHECKPOINTS = ".claude/ai-dev-kit/run-logs/checkpoints.json"
+
+
+class Caller:
+    """What the session of a user does next after `/execute-phase DOC`, given its turns so far.
+
+    Nothing is remembered between requests, and no command is known beforehand: the first two are in the prompt, those
+    that approve and resume are in the records. Everything happens in one turn, because Claude Code allows the tools of a
+    slash command only in the turn that the command starts.
+    """
+
+    def __init__(self, messages):
+        blocks = [block for turn in messages if isinstance(turn["content"], list) for block in turn["content"]]
+        self.prompt = "\n".join(texts([turn for turn in messages if turn["role"] == "user"]))
+        self.results = {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
+        self.calls = [block for block in blocks if block["type"] == "tool_use"]
+
+    def next(self):
+        """A block of the answer."""
+        last = self.calls[-1] if self.calls else None
+        if last and self.results.get(last["id"], {}).get("is_error"):
+            # A line of its own, for the user to type.
+            return self.say(f"{self.result(last)}: I was refused\n{last['input'].get('command', last['name'])}")
+        if last and last["input"].get("run_in_background"):
+            task = re.search(r"with ID: (\w+)", self.result(last))
+            if task is None:
+                return self.say(f"I stop, because nothing runs in the background: {self.result(last)}")
+            return self.use("TaskOutput", {"task_id": task[1], "block": True, "timeout": 600000})
+        for command, background in self.to_start():
+            if command not in self.ran():
+                return self.run(command, background)
+        return self.act() if last["name"] == "Read" else self.use("Read", {"file_path": CHECKPOINTS})
+
+    def to_start(self):
+        """The commands of the template, as `(COMMAND, IN THE BACKGROUND)`."""
+        arguments = re.findall(r"Arguments: (.+)", self.prompt)
+        document, *flags = arguments[0].split() if arguments else ["DOC"]
+        for command in re.findall(r"`(lanewright (?:plan check|execute-phase) DOC[^`\n]*)`", self.prompt)[:2]:
+            given = " ".join([*map(shlex.quote, flags), ""])
+            yield command.replace("DOC", shlex.quote(document)).replace("FLAGS ", given), "execute-phase" in command
+
+    def act(self):
+        """Runs what the records that were just read wait for."""
+        newest = newest_records(self.result(self.calls[-1]))
+        blocked = [record for record in newest.values() if record["status"] == "blocked"]
+        approvals = [line for record in blocked for line in commands_in(record["notes"]) if "approve" in shlex.split(line)]
+        resumes = [record["resume_hint"] for record in blocked if approvals]
+        for commands, background in [(approvals, False), (resumes, True)]:
+            if commands and not set(commands) & set(self.ran()):
+                return self.run(commands[0], background)
+        if newest and all(record["status"] == "complete" for record in newest.values()):
+            return self.say("The phase is complete.")
+        return self.say("I stop, because the records name nothing that I can run.")
+
+    def ran(self):
+        return [call["input"]["command"] for call in self.calls if call["name"] == "Bash"]
+
+    def result(self, call):
+        content = self.results.get(call["id"], {}).get("content", "")
+        return content if isinstance(content, str) else "\n".join(block.get("text", "") for block in content)
+
+    def run(self, command, background):
+        return self.use("Bash", {"command": command, "description": "Runs Lanewright", "run_in_background": background})
+
+    @staticmethod
+    def use(name, given):
+        return {"type": "tool_use", "id": new_id("toolu"), "name": name, "input": given}
+
+    @staticmethod
+    def say(text):
+        return {"type": "text", "text": text}
+
+
+def newest_records(shown):
+    """The latest record of each lane in the output of the tool `Read`, which numbers the lines."""
+    array = re.search(r"^\[$.*?^\]$", re.sub(r"^ *\d+[\t→]", "", shown, flags=re.MULTILINE), re.MULTILINE | re.DOTALL)
+    newest = {}
+    for record in sorted(json.loads(array[0]) if array else [], key=lambda record: record["timestamp"]):
+        newest[record["lane"]] = record
+    return newest
+
+
+def commands_in(notes):
+    """The commands in the notes of a record."""
+    return [line.strip() for line in re.findall(r"\blanewright [^|]+", notes)]
+
+
 class Anthropic:
     """https://docs.anthropic.com/en/api/messages and its streaming."""
 
@@ -168,6 +259,8 @@ class Anthropic:
     @staticmethod
     def block(request, scenario):
         tools = [entry.get("name") for entry in request.get("tools", [])]
+        if scenario == "caller" and "Bash" in tools:
+            return Caller(request["messages"]).next()
         path = wanted_in(scenario, request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
         if path and tools:
             own = {"name": "Write", "input": {"file_path": path, "content": content_of(path)}}
