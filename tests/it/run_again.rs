@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ended, STATE, TestEnv};
+use crate::support::{Ended, RUN, STATE, TestEnv};
 
 /// A lane that notes each start of its agent.
 fn lane(id: &str, more: &str) -> String {
@@ -236,4 +236,50 @@ fn branches_that_are_left_are_done_while_they_are_there() {
     env.git(&["branch", "-D", "lane/P1/A", "lane/P1/C"]);
     env.execute(&["--run-id=r3", "--merge", "none"]).exits(0).says(&["1 of 2 lanes was merged by run r1"]);
     assert_eq!(started(&env), ["C", "C"]);
+}
+
+#[test]
+fn final_gate_of_which_no_log_is_here_runs_again() {
+    let env = TestEnv::new();
+    env.plan("[gates]\nfinal = ['echo x >> \"$SCRATCH/final\"; test -e \"$SCRATCH/green\"']\n[[lane]]\nid = \"A\"\ncommand = 'echo a >> a.txt'\n");
+    env.execute(&[]).exits(3);
+    std::fs::remove_dir_all(env.path(&format!("repo/{}", STATE))).expect("the state");
+    let again = |run: &str| {
+        let plan = env.path("plan.toml");
+        env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", run])
+    };
+    again("r2").exits(3);
+    env.write("scratch/green", "");
+    env.lanewright(&["resume", "r2"]).exits(0);
+    again("r3").exits(0).says(&["nothing to do"]);
+    assert_eq!((env.scratch("final").lines().count(), env.file_at("main", "a.txt").lines().count()), (3, 1));
+}
+
+#[test]
+fn lane_that_was_rolled_back_runs_again_whatever_its_commits_say() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(0);
+    env.git(&["rm", "-q", "a.txt"]);
+    env.git(&["commit", "-qm", "taken out by hand"]);
+    env.lanewright(&["rollback", RUN, "--yes"]).exits(0);
+    let plan = env.path("plan.toml");
+    env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r2"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
+fn lane_made_without_a_skipped_one_is_made_again_with_it() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'test -e \"$SCRATCH/go\" && echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'ls a.txt >> b.txt; date +%N >> b.txt; true'\n",
+    );
+    env.execute(&[]).exits(1);
+    env.lanewright(&["skip", RUN, "A"]).exits(0);
+    env.resume(&[]).exits(0);
+    env.write("scratch/go", "");
+    let plan = env.path("plan.toml");
+    env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r2"]).exits(0);
+    assert!(env.file_at("main", "b.txt").contains("a.txt"), "{}", env.file_at("main", "b.txt"));
 }

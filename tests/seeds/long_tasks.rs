@@ -173,6 +173,26 @@ fn l21_what_an_agent_moves_is_not_new() {
 }
 
 #[test]
+fn l21_moved_files_may_change_and_leave_something_behind() {
+    let rewritten = "mkdir web; mv node_modules web; for i in 1 2 3; do echo new $i > web/node_modules/p/$i.js; done";
+    let linked = "mkdir to; mv big.bin to; ln -s to/big.bin big.bin";
+    let replaced = "mkdir to; mv big.bin to; echo moved > big.bin";
+    for (command, path) in [(rewritten, "web/node_modules/p/2.js"), (linked, "to/big.bin"), (replaced, "to/big.bin")] {
+        let env = TestEnv::new();
+        env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");
+        env.write("repo/big.bin", "12345678\n".repeat(300));
+        for number in 1..=3 {
+            env.write(&format!("repo/node_modules/p/{number}.js"), format!("module {number}\nfoo\nbaz\n"));
+        }
+        env.git(&["add", "-f", "."]);
+        env.commit("files");
+        env.plan(&format!("[[lane]]\nid = \"L\"\ncommand = '{command}'\n"));
+        let ended = env.execute(&[]).exits(0);
+        assert!(env.holds("main", path), "{command}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn l21_known_files_may_grow_and_come_with_a_rebase() {
     let env = TestEnv::new();
     env.write("repo/lanewright.toml", "max_file_size = '1KiB'\n");

@@ -45,7 +45,7 @@ pub(crate) struct ExecuteLane {
     #[arg(required_unless_present = "next")]
     pub(crate) lane: Option<LaneId>,
     /// Run the first ready lane that no session is working on, instead of LANE
-    #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"], help_heading = WHAT)]
+    #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run", "redo"], help_heading = WHAT)]
     pub(crate) next: bool,
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,

@@ -85,6 +85,7 @@ impl Executor {
         let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         let accepted = state.lane(lane).accepted().to_vec();
         let errors = errors_of(state, lane);
+        let digest = state.digest_of_merge(lane);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
@@ -94,7 +95,7 @@ impl Executor {
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, Some(&base), &errors, (&onto, &head))?;
             let squash_message = executor.squash_message(lane, [&base, &head])?;
-            let digest = executor.plan.lane_digest(lane);
+            let last_trailers: Vec<(&str, &str)> = digest.iter().map(|digest| ("Plan", digest.as_str())).collect();
             let integration = Integration {
                 style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
                 onto: &onto,
@@ -102,12 +103,12 @@ impl Executor {
                 merge_message: &format!("Merge lane {id}{name}"),
                 squash_message: &squash_message,
                 trailers: &executor.trailers(&id),
-                last_trailers: &[("Plan", digest)],
+                last_trailers: &last_trailers,
                 reserved: &reserved,
             };
             let (commit, squashed_instead) = match git::integrate(&executor.repository, &integration)? {
                 Integrated::AlreadyIn => {
-                    let plan = Some(digest.to_owned());
+                    let plan = digest.clone();
                     return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto, plan }]);
                 }
                 Integrated::Conflict(paths) => {
@@ -157,6 +158,7 @@ impl Executor {
         let accepted = if staged_before { state.lane(lane).accepted().to_vec() } else { Vec::new() };
         let head = lane_head(state, lane)?;
         let (base, errors) = (state.lane(lane).base().cloned(), errors_of(state, lane));
+        let plan = state.digest_of_merge(lane);
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;
@@ -176,7 +178,7 @@ impl Executor {
                 lane: id.clone(),
                 commit: staged.commit.clone(),
                 onto: staged.onto.clone(),
-                plan: Some(executor.plan.lane_digest(lane).to_owned()),
+                plan: plan.clone(),
             };
             let published = match git::publish(&executor.repository, branch, &staged.onto, &staged.commit) {
                 // No ref leads to a staged merge. Its files are made of those of the lane and the branch.

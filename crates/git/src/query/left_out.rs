@@ -128,10 +128,12 @@ impl LeftOutRules {
         if !self.may_concern(worktree, new.iter().copied()) {
             return Ok(Vec::new());
         }
-        let added = added_since(git(), "HEAD")?;
-        let (new, known): (Vec<&[u8]>, Vec<&[u8]>) = new.into_iter().partition(|path| added.contains(*path));
+        let changes = Changes::since(git(), "HEAD")?;
+        let (new, known): (Vec<&[u8]>, Vec<&[u8]>) = new.into_iter().partition(|path| changes.added.contains(*path));
         let tracked = before.iter().map(|entry| entry.path.as_slice()).chain(known).collect();
-        self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))
+        let mut left_out = self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))?;
+        left_out.retain(|it| !changes.have_removed_the_like(it));
+        Ok(left_out)
     }
 
     /// The same of the paths that the index has `after` an addition and none of the `known` commits has: an agent may have
@@ -162,15 +164,15 @@ impl LeftOutRules {
         known: &[&CommitId],
         git: impl Fn() -> Git<'a>,
     ) -> Result<Vec<LeftOut>> {
-        let mut new: Option<BTreeSet<Vec<u8>>> = None;
-        for commit in known {
-            let added = added_since(git(), commit.as_str())?;
-            new = Some(new.map_or_else(|| added.clone(), |new| &new & &added));
-        }
-        let new = new.unwrap_or_default();
+        let changes: Vec<Changes> =
+            known.iter().map(|commit| Changes::since(git(), commit.as_str())).collect::<Result<_>>()?;
         let paths = index.iter().map(|entry| entry.path.as_slice());
-        let (new, tracked): (Vec<&[u8]>, Vec<&[u8]>) = paths.partition(|path| new.contains(*path));
-        self.sort_out(worktree, &new, &tracked.into_iter().collect(), |files| sizes_in_index(&git, files))
+        let is_new = |path: &&[u8]| changes.iter().all(|changes| changes.added.contains(*path));
+        let (new, tracked): (Vec<&[u8]>, Vec<&[u8]>) = paths.partition(is_new);
+        let tracked = tracked.into_iter().collect();
+        let mut left_out = self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))?;
+        left_out.retain(|it| !changes.iter().any(|changes| changes.have_removed_the_like(it)));
+        Ok(left_out)
     }
 
     /// The `untracked` paths of `worktree` without those in trees to leave out.
@@ -222,11 +224,39 @@ impl Repository {
     }
 }
 
-/// The paths of the index of `git` that `commit` has neither so nor under another name: what was moved is not new.
-fn added_since(git: Git<'_>, commit: &str) -> Result<BTreeSet<Vec<u8>>> {
-    let git = git.args(["diff-index", "--cached", "-z", "--name-only", "--diff-filter=A", "--find-renames"]);
-    let added = git.args(["--ignore-submodules=none", commit]).run()?;
-    Ok(nul_separated(&added).map(<[u8]>::to_vec).collect())
+/// How the index of `git` differs from a commit: what was moved is neither added nor removed.
+struct Changes {
+    added: BTreeSet<Vec<u8>>,
+    removed: Vec<Vec<u8>>,
+}
+
+impl Changes {
+    fn since(git: Git<'_>, commit: &str) -> Result<Self> {
+        // However many files were moved, and also where something else is in their place.
+        let git = git.args(["diff-index", "--cached", "-z", "--name-status", "--diff-filter=ADM"]);
+        let git = git.args(["--find-renames", "-l0", "--break-rewrites", "--ignore-submodules=none", commit]);
+        let listing = git.run()?;
+        let parts: Vec<&[u8]> = nul_separated(&listing).collect();
+        let mut changes = Self { added: BTreeSet::new(), removed: Vec::new() };
+        for pair in parts.chunks_exact(2) {
+            match pair[0].first() {
+                Some(b'A') => drop(changes.added.insert(pair[1].to_vec())),
+                Some(b'D') => changes.removed.push(pair[1].to_vec()),
+                _ => {}
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Whether a file or tree of the same name was removed: it may have been moved and changed, and is the only one left.
+    fn have_removed_the_like(&self, left_out: &LeftOut) -> bool {
+        let name = file_name(left_out.path.trim_end_matches('/').as_bytes());
+        let mut names = self.removed.iter().map(|path| path.split(|&byte| byte == b'/'));
+        match left_out.reason {
+            LeftOutReason::Tree => names.any(|mut parts| parts.any(|part| part == name)),
+            _ => self.removed.iter().any(|path| file_name(path) == name),
+        }
+    }
 }
 
 /// The paths that `after` has and `before` has not; git sorts both.

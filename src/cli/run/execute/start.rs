@@ -71,8 +71,9 @@ impl Chosen {
         let (left, done): (Vec<LaneIndex>, Vec<LaneIndex>) = wanted.iter().partition(|lane| left.contains(lane));
         let ids = |lanes: Vec<LaneIndex>| lanes.into_iter().map(|lane| plan.lane(lane).id.clone()).collect::<Vec<_>>();
         let (left, done) = (ids(left), ids(done));
-        // The final gate may be left of a run that merged all lanes.
-        let is_all_done = left.is_empty() && !(named.is_empty() && claims.is_unfinished(&done));
+        // The final gate may be left of a run that merged all lanes, or of one of which nothing is known here.
+        let is_judged = plan.gates.last.is_empty() || claims.is_done;
+        let is_all_done = left.is_empty() && !(named.is_empty() && (claims.is_unfinished(&done) || !is_judged));
         let done = done.into_iter().filter_map(|lane| claims.done.get(&lane).cloned().map(|by| (lane, by)));
         let (base, history) = (base.to_owned(), claims.history.clone());
         Self { base, wanted: wanted.len(), left, done: done.collect(), is_all_done, history }

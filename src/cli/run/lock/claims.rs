@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use lanewright_git::MergedLanes;
-use lanewright_model::event::{Event, Owner, Record, RunStarted};
+use lanewright_model::event::{Event, Owner, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{CommitId, LaneId, LaneIndex, MergeMode, Plan, RunId};
 use lanewright_schedule::{Blocker, Claim, NextLane};
@@ -55,6 +55,10 @@ pub(crate) struct LaneClaims {
     /// The logs that are damaged.
     pub(crate) damaged: Vec<PathBuf>,
     unfinished: BTreeSet<RunId>,
+    /// Lanes that the log of a run says were rolled back, whatever the commits of the base say of that run.
+    rolled_back: BTreeSet<(RunId, LaneId)>,
+    /// Whether a run of the plan's text has come to its end here, its final gate included.
+    pub(crate) is_done: bool,
     /// What the commits of the base say, as of its tip.
     pub(crate) history: Option<(CommitId, MergedLanes)>,
     live: BTreeMap<LaneId, Option<Holder>>,
@@ -106,6 +110,10 @@ impl LaneClaims {
             if is_unfinished(&records) {
                 claims.unfinished.insert(started.run_id.clone());
             }
+            claims.note_rollbacks(started, &records);
+            let is_done =
+                |record: &Record| matches!(record.event, Event::RunFinished { outcome: RunOutcome::Done, .. });
+            claims.is_done |= started.plan_sha256 == file.sha256 && records.last().is_some_and(is_done);
             claims.merged.extend(merged_in(started, &records));
             claims.merged.extend(merged_by_users(within, base, started, &records)?);
             if is_unfinished(&records) && held {
@@ -122,6 +130,20 @@ impl LaneClaims {
             claims.judge(within, plan, &tip);
         }
         Ok(claims)
+    }
+
+    fn note_rollbacks(&mut self, started: &RunStarted, records: &[Record]) {
+        for Record { event, .. } in records {
+            match event {
+                Event::LaneRolledBack { lane, .. } => {
+                    self.rolled_back.insert((started.run_id.clone(), lane.clone()));
+                }
+                Event::LaneMerged { lane, .. } => {
+                    self.rolled_back.remove(&(started.run_id.clone(), lane.clone()));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// What a run completed, unless a newer one did.
@@ -179,7 +201,12 @@ impl LaneClaims {
             if self.done.contains_key(id) || changed.contains(id) {
                 continue;
             }
-            if let Some(merged) = said.lanes.iter().find(|it| it.lane == *id && it.plan == digest) {
+            let is_rolled_back = |run: &RunId| self.rolled_back.contains(&(run.clone(), id.clone()));
+            let of_lane = || said.lanes.iter().filter(|it| it.lane == *id && !is_rolled_back(&it.run));
+            if of_lane().next().is_some_and(|merged| merged.plan != digest) && !self.completions.contains_key(id) {
+                self.merged.remove(id);
+            }
+            if let Some(merged) = of_lane().find(|it| it.plan == digest) {
                 self.done.insert(id.clone(), DoneBy { run: merged.run.clone(), place: Place::Merged });
                 self.merged.insert(id.clone());
             }
