@@ -111,6 +111,6 @@ fn artifact_that_is_left_out_is_not_sent_back() {
     // The setting that is printed.
     env.write("repo/lanewright.toml", format!("max_file_size = \"1KiB\"\n{take}\n"));
     env.commit("settings");
-    env.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2"]).exits(0);
+    env.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2", "--redo"]).exits(0);
     assert!(env.holds("main", "app/[slug]/x.bin"));
 }
