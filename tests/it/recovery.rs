@@ -266,7 +266,10 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         }
         "rollback-waits" => {
             let env = executed(&format!("{WORKS}{}depends_on = [\"L\"]\n", WORKS.replace("\"L\"", "\"M\"").replace("l.txt", "m.txt"))).0;
-            then(env, &["rollback", "r1", "--yes", "--to", "after_lane_start"])
+            env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+            let taken = env.events("snapshot_taken").into_iter().rfind(|event| event["lane"] == "M").expect("a snapshot");
+            let to = taken["reference"].as_str().expect("a ref").to_owned();
+            then(env, &["rollback", "r1", "--lane", "M", "--yes", "--to", &to])
         }
         "rollback-placed" => {
             let env = placement::chain();

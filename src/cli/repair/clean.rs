@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Clean, Name};
 use crate::cli::confirm::{can_ask, confirms};
 use crate::cli::executors::remove_all_states;
-use crate::cli::run::{lock_run, sync_after_switches};
+use crate::cli::run::{lock_resting_run, sync_after_switches};
 use crate::cli::runs::command;
 use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
@@ -138,7 +138,7 @@ fn inspect(runs: &KnownRuns, run: RunId, arguments: &Clean) -> Result<Cleaned> {
 fn remove_from(runs: &KnownRuns, run: RunId, arguments: &Clean, removed: &dyn Fn()) -> Result<Cleaned> {
     let directory = runs.within.state.run(&run);
     directory.create()?;
-    let lock = lock_run(&runs.within, &run)?;
+    let lock = lock_resting_run(&runs.within, &run)?;
     let logged = &runs.known[&run];
     sync_after_switches(&runs.within, &logged.started.base_branch);
     let mut found = runs

@@ -14,6 +14,6 @@ pub(super) use execute::external_changes::{refuse_unjudged, sync_after_switches}
 pub(super) use execute::preflight::check as preflight;
 pub(super) use execute::resume::{complete_files, complete_files_of};
 pub(super) use intent::{Adoption, PlanText, invalid, phase_sequence, report};
-pub(super) use lock::{LockedRun, Reach, adopt, left_to_do, lock_phase, lock_run, undo_of_skip};
+pub(super) use lock::{LockedRun, Reach, adopt, left_to_do, lock_phase, lock_resting_run, undo_of_skip};
 pub(super) use phase::phases::{execute_lane, execute_phase, resume_claimed, resume_run, resume_with};
 pub(super) use rollback::{refusal as rollback_refusal, rollback};

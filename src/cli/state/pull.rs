@@ -13,7 +13,7 @@ use serde_json::json;
 use super::run_of;
 use crate::cli::args::PullState;
 use crate::cli::executors::take_over;
-use crate::cli::run::{Adoption, Reach, adopt, complete_files, lock_run};
+use crate::cli::run::{Adoption, Reach, adopt, complete_files, lock_resting_run};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 
@@ -99,7 +99,7 @@ pub(super) fn restore(
     within.prepare(worktree_root)?;
     let directory = within.state.run(run);
     directory.create()?;
-    let _lock = lock_run(within, run)?;
+    let _lock = lock_resting_run(within, run)?;
     let host = host();
     let destination = Destination {
         repository: &within.repository,

@@ -21,7 +21,7 @@ use lanewright_store::{Journal, LogError, RunLock};
 use crate::cli::args;
 use crate::cli::error::is_held;
 use crate::cli::repository_context::check_directory;
-use crate::cli::run::{PlanText, lock_phase, lock_run, preflight, rollback_refusal};
+use crate::cli::run::{PlanText, lock_phase, lock_resting_run, preflight, rollback_refusal};
 use crate::cli::runs::existing;
 use crate::cli::select::Selector;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -224,7 +224,7 @@ impl Locks {
         within.state.create()?;
         let directory = within.state.run(run);
         directory.create()?;
-        let own = lock_run(within, run).map_err(|error| held_instead(error, run))?;
+        let own = lock_resting_run(within, run).map_err(|error| held_instead(error, run))?;
         let facts = doctor.facts(&BTreeSet::from([run.clone()]))?;
         let started = facts.runs.iter().find(|it| it.run == *run).and_then(|it| it.expected.as_ref());
         if let Some(expected) = started.filter(|it| it.started.options.branch_suffix.is_empty()) {

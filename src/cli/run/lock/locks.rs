@@ -19,14 +19,26 @@ pub(crate) fn lock_run(within: &RepositoryContext, run: &RunId) -> Result<RunLoc
     let directory = within.state.run(run);
     let working = |by: Option<&Holder>| held(&format!("run {run} is being worked on"), by);
     let own = lock(&directory.lock(), &within.holder(run), working)?;
-    // Its process takes its lock first, and looks at this one then.
-    let gate = directory.gate_lock();
+    refuse_beside_gate(within, run)?;
+    Ok(own)
+}
+
+/// The same for a command that does not wait for the run.
+pub(crate) fn lock_resting_run(within: &RepositoryContext, run: &RunId) -> Result<RunLock> {
+    let own = RunLock::acquire(&within.state.run(run).lock(), &within.holder(run))?;
+    refuse_beside_gate(within, run)?;
+    Ok(own)
+}
+
+/// The caller has the run's lock: the process of a gate takes its own first, and looks at that one then.
+fn refuse_beside_gate(within: &RepositoryContext, run: &RunId) -> Result<()> {
+    let gate = within.state.run(run).gate_lock();
     if is_held(&gate) {
         let by = read_holder(&gate).map_or_else(String::new, |by| format!(" by pid {}", by.owner.process.pid));
         let message = format!("a gate of run {run} is run by hand{by}");
         return Err(ExitStatus::Held.error(message).hint("wait for its end"));
     }
-    Ok(own)
+    Ok(())
 }
 
 /// Does `work` while no other Lanewright decides what it works on in `phase`.

@@ -11,5 +11,5 @@ pub(super) use claims::LaneClaims;
 pub(super) use done_before::{DoneBy, Place, done_in_words, left_of};
 pub(crate) use left_to_do::{left_to_do, undo_of_skip};
 pub(crate) use locked_run::{LockedRun, Reach, adopt};
-pub(super) use locks::{choosing, lock_branches};
-pub(crate) use locks::{lock_phase, lock_run};
+pub(super) use locks::{choosing, lock_branches, lock_run};
+pub(crate) use locks::{lock_phase, lock_resting_run};
