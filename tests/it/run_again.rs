@@ -251,7 +251,7 @@ fn final_gate_of_which_no_log_is_here_runs_again() {
     again("r2").exits(3);
     env.write("scratch/green", "");
     env.lanewright(&["resume", "r2"]).exits(0);
-    again("r3").exits(0).says(&["nothing to do"]);
+    assert!(again("r3").exits(0).stdout.contains("nothing to do"));
     assert_eq!((env.scratch("final").lines().count(), env.file_at("main", "a.txt").lines().count()), (3, 1));
 }
 
@@ -278,6 +278,7 @@ fn lane_made_without_a_skipped_one_is_made_again_with_it() {
     env.execute(&[]).exits(1);
     env.lanewright(&["skip", RUN, "A"]).exits(0);
     env.resume(&[]).exits(0);
+    env.lanewright(&["clean", RUN, "--force", "--yes"]).exits(0);
     env.write("scratch/go", "");
     let plan = env.path("plan.toml");
     env.lanewright(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r2"]).exits(0);

@@ -206,8 +206,8 @@ pub enum Event {
         commit: CommitId,
         /// That branch before.
         onto: CommitId,
-        /// The digest of what the lane was to do, by which a later run of the plan knows that it is merged; absent:
-        /// recorded by an older version.
+        /// The digest of what the lane was to do, by which a later run of the plan knows that it is merged; empty: without
+        /// a lane that it depends on, which was skipped; absent: recorded by an older version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<String>,
     },

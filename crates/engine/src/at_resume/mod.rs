@@ -196,13 +196,13 @@ pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), Re
 }
 
 /// Whether there is something to resume: a lane reached a checkpoint, or it was blocked because its preconditions did
-/// not hold.
+/// not hold, or there was nothing to do but the final gate.
 pub fn has_begun(records: &[Record]) -> bool {
     let moved = |lane: &LaneId| {
         records.iter().any(|record| matches!(&record.event, Event::LaneMoved { lane: moved, .. } if moved == lane))
     };
     records.iter().any(|record| match &record.event {
-        Event::CheckpointReached { .. } => true,
+        Event::CheckpointReached { .. } | Event::FinalOpened { .. } => true,
         Event::LaneBlocked { lane, .. } => moved(lane),
         _ => false,
     })

@@ -95,7 +95,8 @@ impl Executor {
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, Some(&base), &errors, (&onto, &head))?;
             let squash_message = executor.squash_message(lane, [&base, &head])?;
-            let last_trailers: Vec<(&str, &str)> = digest.iter().map(|digest| ("Plan", digest.as_str())).collect();
+            let last_trailers: Vec<(&str, &str)> =
+                Some(("Plan", digest.as_str())).filter(|(_, digest)| !digest.is_empty()).into_iter().collect();
             let integration = Integration {
                 style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
                 onto: &onto,
@@ -108,7 +109,7 @@ impl Executor {
             };
             let (commit, squashed_instead) = match git::integrate(&executor.repository, &integration)? {
                 Integrated::AlreadyIn => {
-                    let plan = digest.clone();
+                    let plan = Some(digest.clone());
                     return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto, plan }]);
                 }
                 Integrated::Conflict(paths) => {
@@ -158,7 +159,7 @@ impl Executor {
         let accepted = if staged_before { state.lane(lane).accepted().to_vec() } else { Vec::new() };
         let head = lane_head(state, lane)?;
         let (base, errors) = (state.lane(lane).base().cloned(), errors_of(state, lane));
-        let plan = state.digest_of_merge(lane);
+        let plan = Some(state.digest_of_merge(lane));
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;

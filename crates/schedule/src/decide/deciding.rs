@@ -99,7 +99,7 @@ pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkp
 pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = deciding.state.lane(lane);
     if let (Some(commit), Some(onto)) = (lane_state.head().cloned(), lane_state.base().cloned()) {
-        let plan = deciding.state.digest_of_merge(lane);
+        let plan = Some(deciding.state.digest_of_merge(lane));
         deciding.note(Event::LaneMerged { lane: deciding.id(lane), commit, onto, plan });
     }
 }

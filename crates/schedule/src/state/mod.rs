@@ -162,10 +162,10 @@ impl RunState {
         &self.lanes[index.at()]
     }
 
-    /// The digest that the merge of the lane records; `None`: it was made without a lane that it depends on.
-    pub fn digest_of_merge(&self, lane: LaneIndex) -> Option<String> {
+    /// The digest that the merge of the lane records; empty: it was made without a lane that it depends on.
+    pub fn digest_of_merge(&self, lane: LaneIndex) -> String {
         let is_whole = !self.plan.dag().dependencies(lane).iter().any(|on| self.lane(*on).is_skipped());
-        is_whole.then(|| self.plan.lane_digest(lane).to_owned())
+        if is_whole { self.plan.lane_digest(lane).to_owned() } else { String::new() }
     }
 
     /// The moves of agents ([`Event::AgentMoved`]) that the log does not have yet.
