@@ -253,8 +253,9 @@ impl Executor {
                 &context,
             )?;
             let name = executor.agent_name(lane, agent);
-            let of_gates = left.is_of_gates;
-            events.extend(left.snapshots.into_iter().map(|left| executor.leftover(lane, agent, left, of_gates)));
+            for left in left {
+                events.push(executor.leftover(lane, agent, left)?);
+            }
             events.push(Event::WorktreeReleased { lane: executor.id(lane), agent: name });
             Ok(events)
         }))
@@ -262,16 +263,18 @@ impl Executor {
 
     /// What was left in a worktree after its agent's work was taken: by gates, whose leftovers go when the lane is
     /// merged, or by the agent, of whom it is neither merged nor discarded.
-    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot, is_of_gates: bool) -> Event {
+    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot) -> Result<Event> {
         let agent = &self.plan.lane(lane).agents[agent];
         let message = match agent.round {
-            Round::Implementation if is_of_gates => return self.put_aside(lane, Some(agent.name.clone()), left),
+            Round::Implementation if !self.repository.holds_left_out(&left.commit)? => {
+                return Ok(self.put_aside(lane, Some(agent.name.clone()), left));
+            }
             Round::Implementation => {
                 format!("files that {} did not commit are saved as {}", agent.name, left.reference)
             }
             _ => format!("changes by {} are not merged; they are saved as {}", agent.name, left.reference),
         };
-        self.note(lane, message)
+        Ok(self.note(lane, message))
     }
 
     /// The first of `points` that can be read, and events for the damaged ones before it: a power cut or a bad disk may take

@@ -19,13 +19,6 @@ pub(crate) const FINAL: &str = "final";
 /// How long the end of a run waits for its worktrees to be deleted. A process of its own deletes the rest.
 const DELETING: Duration = Duration::from_millis(200);
 
-/// What was left in a slot that was given back.
-pub(super) struct Left {
-    pub(super) snapshots: Vec<Snapshot>,
-    /// Gates wrote all of it.
-    pub(super) is_of_gates: bool,
-}
-
 impl Executor {
     pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
@@ -119,7 +112,7 @@ impl Executor {
             let mut left = Vec::new();
             if let Some(worktree) = &worktree {
                 events = executor.reopen_if_lost(&worktree.path, &context)?;
-                left = executor.release_worktree(&holder, worktree, &kept_by, &context)?.snapshots;
+                left = executor.release_worktree(&holder, worktree, &kept_by, &context)?;
             }
             let describe =
                 |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
@@ -178,16 +171,12 @@ impl Executor {
         worktree: &Worktree,
         kept_by: &[CommitId],
         context: &LaneContext,
-    ) -> Result<Left> {
-        let mut is_of_gates = false;
+    ) -> Result<Vec<Snapshot>> {
         self.release(holder, worktree, kept_by, || {
-            let path = &worktree.path;
-            let uncommitted = git::uncommitted_paths(&self.repository, path)?;
-            is_of_gates = git::without_generated(path, &git::head_of(path)?.commit, uncommitted)?.is_empty();
-            self.keep_worktree(&context.before_reset(holder.agent.as_ref()), path)
+            self.keep_worktree(&context.before_reset(holder.agent.as_ref()), &worktree.path)
         })?;
         self.pool.unlink(holder)?;
-        Ok(Left { snapshots: self.unrecorded(context, holder.agent.as_ref())?, is_of_gates })
+        self.unrecorded(context, holder.agent.as_ref())
     }
 
     /// Releases a slot whose work `kept_by` leads to; what else is in it is saved first, by `keep`.

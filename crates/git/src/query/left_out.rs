@@ -207,6 +207,23 @@ impl LeftOutRules {
 }
 
 impl Repository {
+    /// Whether a snapshot holds files of editors or large ones, which commits leave out, and which its first parent has not.
+    pub fn holds_left_out(&self, snapshot: &CommitId) -> Result<bool> {
+        let rules = &self.left_out_rules;
+        let git = self.git().args(["diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--diff-filter=A"]);
+        let added = git.args([&format!("{snapshot}^1"), snapshot.as_str()]).run()?;
+        let added: Vec<&[u8]> = nul_separated(&added).filter(|path| !rules.takes(path)).collect();
+        if added.iter().any(|path| is_of_editor(path)) {
+            return Ok(true);
+        }
+        let Some(limit) = rules.max_file_size.filter(|_| !added.is_empty()) else { return Ok(false) };
+        let names = added.iter().filter(|path| !path.contains(&b'\n'));
+        let names: Vec<Vec<u8>> =
+            names.map(|path| [snapshot.as_str().as_bytes(), b":", path, b"\n"].concat()).collect();
+        let sizes = self.git().input(names.concat()).args(["cat-file", "--batch-check=%(objectsize)"]).run()?;
+        Ok(path_text(&sizes).lines().any(|size| size.parse::<u64>().is_ok_and(|size| size > limit)))
+    }
+
     /// What of the `changed` paths of the head of `worktree`, which its index has, is in none of the `known` commits and
     /// should have been left out.
     pub fn left_out_of_head(
