@@ -49,6 +49,9 @@ const SHORTEST: usize = 7;
 
 impl Repository {
     /// What the newest 5,000 commits that `tip` holds say.
+    ///
+    /// # Errors
+    /// What git returns.
     pub fn merged_lanes(&self, tip: &CommitId) -> Result<MergedLanes> {
         let git = || self.git().args(["log", "-z", "--no-show-signature", "--encoding=UTF-8", "--format=%H%x1f%B"]);
         let by_git = || -> Result<Vec<Said>> {

@@ -208,6 +208,9 @@ impl LeftOutRules {
 
 impl Repository {
     /// Whether a snapshot holds files of editors or large ones, which commits leave out, and which its first parent has not.
+    ///
+    /// # Errors
+    /// What git returns.
     pub fn holds_left_out(&self, snapshot: &CommitId) -> Result<bool> {
         let rules = &self.left_out_rules;
         let git = self.git().args(["diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--diff-filter=A"]);
@@ -217,15 +220,15 @@ impl Repository {
             return Ok(true);
         }
         let Some(limit) = rules.max_file_size.filter(|_| !added.is_empty()) else { return Ok(false) };
-        let names = added.iter().filter(|path| !path.contains(&b'\n'));
-        let names: Vec<Vec<u8>> =
-            names.map(|path| [snapshot.as_str().as_bytes(), b":", path, b"\n"].concat()).collect();
-        let sizes = self.git().input(names.concat()).args(["cat-file", "--batch-check=%(objectsize)"]).run()?;
-        Ok(path_text(&sizes).lines().any(|size| size.parse::<u64>().is_ok_and(|size| size > limit)))
+        let sizes = stored_sizes(self.git(), &format!("{snapshot}:"), &added)?;
+        Ok(sizes.into_iter().flatten().any(|size| size > limit))
     }
 
     /// What of the `changed` paths of the head of `worktree`, which its index has, is in none of the `known` commits and
     /// should have been left out.
+    ///
+    /// # Errors
+    /// What `known` or git returns.
     pub fn left_out_of_head(
         &self,
         worktree: &Path,
@@ -288,17 +291,20 @@ fn new_paths<'a>(before: &[IndexEntry], after: &'a [IndexEntry]) -> Vec<&'a [u8]
 
 /// The sizes of the blobs that the index of `git` has for files, of which the size on disk is known.
 fn sizes_in_index<'a>(git: impl Fn() -> Git<'a>, files: &[(&[u8], u64)]) -> Result<Vec<u64>> {
+    let paths: Vec<&[u8]> = files.iter().map(|(path, _)| *path).collect();
+    let stored = stored_sizes(git(), ":", &paths)?;
+    Ok(files.iter().zip(stored).map(|((_, on_disk), stored)| stored.unwrap_or(*on_disk)).collect())
+}
+
+/// The sizes of the blobs at `paths` below `place`, which is `:` for the index of `git`; `None`: it cannot be asked.
+fn stored_sizes(git: Git<'_>, place: &str, paths: &[&[u8]]) -> Result<Vec<Option<u64>>> {
     // Each name is a line.
-    let is_line = |(path, _): &&(&[u8], u64)| !path.contains(&b'\n');
-    let names: Vec<Vec<u8>> = files.iter().filter(is_line).map(|(path, _)| [b":", *path, b"\n"].concat()).collect();
-    let sizes = git().input(names.concat()).args(["cat-file", "--batch-check=%(objectsize)"]).run()?;
-    let sizes = path_text(&sizes);
+    let is_line = |path: &&&[u8]| !path.contains(&b'\n');
+    let names = paths.iter().filter(is_line).map(|path| [place.as_bytes(), path, b"\n"].concat());
+    let git = git.input(names.collect::<Vec<_>>().concat());
+    let sizes = path_text(&git.args(["cat-file", "--batch-check=%(objectsize)"]).run()?);
     let mut sizes = sizes.lines();
-    let size = |file: &(&[u8], u64)| {
-        let stored = if is_line(&file) { sizes.next().and_then(|size| size.parse().ok()) } else { None };
-        stored.unwrap_or(file.1)
-    };
-    Ok(files.iter().map(size).collect())
+    Ok(paths.iter().map(|path| if is_line(&path) { sizes.next()?.parse().ok() } else { None }).collect())
 }
 
 /// Whether the name of a file, or of a directory that it is in, may be a reason to leave it out.
