@@ -140,10 +140,13 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     }
     // The others' work is not cut off: the lane ends when they have come to rest, too.
     let at_rest = |agent: usize| plan.shares_worktree(agent) || attempts.is_final(plan, agent);
-    if lane_state.is_quiet()
-        && plan.round(round).all(at_rest)
+    if plan.round(round).all(at_rest)
         && let Some(end) = plan.round(round).find_map(|agent| attempts.end_of(plan, agent))
     {
+        if !lane_state.is_quiet() {
+            // An agent of another round may have left something, too: a reviewer whose machine died.
+            return wait_for_jobs(deciding, lane);
+        }
         let completion = Completion::of(lane_state, plan, round);
         // Of a single agent the end says it all.
         if completion.agents.len() > 1 {
@@ -231,3 +234,6 @@ fn validated(deciding: &mut Deciding, lane: LaneIndex, passed: Checkpoint) {
         Some(_) => move_on(deciding, lane, LaneStage::Review),
     }
 }
+
+#[cfg(test)]
+mod tests;
