@@ -1,4 +1,4 @@
-//! What a phase takes beside what its agents take: `cargo bench --bench overhead [-- LANES SECONDS ROUNDS]`.
+//! What a phase takes beside what its agents take: `cargo bench --bench overhead [-- LANES SECONDS ROUNDS FILES]`.
 //!
 //! The real binary runs lanes whose agents sleep, four at a time. Printed are the makespan beside what the agents alone
 //! would take, the overhead as the report tells it, and the processor time of Lanewright, of git and of the supervisors.
@@ -31,9 +31,10 @@ const LOOK: Duration = Duration::from_millis(200);
 fn main() -> Result<()> {
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let number = |at: usize, or: u64| numbers.get(at).copied().unwrap_or(or);
-    let (lanes, seconds, rounds) = (number(0, 20), number(1, 30), number(2, 1));
-    println!("{lanes} lanes of {seconds} s, {PARALLEL} at a time; ideal: {:.1} s", ideal(lanes, seconds));
-    (0..rounds).try_for_each(|_| round(lanes, seconds))
+    let (lanes, seconds, rounds, files) = (number(0, 20), number(1, 30), number(2, 1), number(3, 200));
+    let ideal_time = ideal(lanes, seconds);
+    println!("{lanes} lanes of {seconds} s, {PARALLEL} at a time, {files} files; ideal: {ideal_time:.1} s");
+    (0..rounds).try_for_each(|_| round(lanes, seconds, files))
 }
 
 /// How long the agents alone would take, in seconds.
@@ -41,10 +42,10 @@ fn ideal(lanes: u64, seconds: u64) -> f64 {
     (lanes * seconds) as f64 / PARALLEL as f64
 }
 
-fn round(lanes: u64, seconds: u64) -> Result<()> {
+fn round(lanes: u64, seconds: u64, files: u64) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let repository = scratch.path().join("repo");
-    prepare(&repository, lanes, seconds)?;
+    prepare(&repository, lanes, seconds, files)?;
     let start = Instant::now();
     let (lanewright, git, supervisors) = run(&repository)?;
     let makespan = start.elapsed().as_secs_f64();
@@ -65,9 +66,9 @@ fn round(lanes: u64, seconds: u64) -> Result<()> {
     Ok(())
 }
 
-fn prepare(repository: &Path, lanes: u64, seconds: u64) -> Result<()> {
+fn prepare(repository: &Path, lanes: u64, seconds: u64, files: u64) -> Result<()> {
     fs::create_dir_all(repository.join("src"))?;
-    (0..200).try_for_each(|number| fs::write(repository.join(format!("src/{number}.txt")), format!("{number}\n")))?;
+    (0..files).try_for_each(|number| fs::write(repository.join(format!("src/{number}.txt")), format!("{number}\n")))?;
     let lane = |number: u64| {
         format!("[[lane]]\nid = \"L{number}\"\ncommand = \"sleep {seconds}; echo {number} > l{number}.txt\"\n")
     };

@@ -1,9 +1,10 @@
 //! Whole phases beside the script that a careful user writes: `cargo bench --bench phases -- [CASE…] [--rounds N]
-//! [--beside BINARY]`.
+//! [--beside BINARY] [--in DIRECTORY]`.
 //!
 //! Both do the same work on clones of the same repository: every lane changes one file, commits it and merges it. Each
 //! round runs both, turn about first; the ratios are those of one round, and their median counts. The script is
-//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanewright.
+//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanewright. The repositories
+//! are made in DIRECTORY, else below the build directory.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(missing_docs, reason = "a program")]
@@ -57,11 +58,13 @@ fn main() -> Result<()> {
     let mut rounds = 5;
     let mut chosen = Vec::new();
     let mut beside = None;
+    let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--rounds" => rounds = arguments.next().ok_or("--rounds wants a number")?.parse()?,
             "--beside" => beside = Some(PathBuf::from(arguments.next().ok_or("--beside wants a path")?)),
+            "--in" => directory = PathBuf::from(arguments.next().ok_or("--in wants a path")?),
             name => chosen.push(name.to_owned()),
         }
     }
@@ -72,16 +75,16 @@ fn main() -> Result<()> {
     let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
     println!("{:<12} {:>9} {:>9}   {:>6}  (smallest, largest)   limit", "case", "ours", "script", "ratio");
     for case in CASES.iter().filter(|case| is_chosen(case.name)) {
-        measure(case, rounds, beside.as_deref())?;
+        measure(case, rounds, beside.as_deref(), &directory)?;
     }
     for (name, files) in STARTS.iter().filter(|start| is_chosen(start.0)) {
-        measure_start(name, *files, rounds)?;
+        measure_start(name, *files, rounds, &directory)?;
     }
     Ok(())
 }
 
-fn measure(case: &Case, rounds: usize, beside: Option<&Path>) -> Result<()> {
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+fn measure(case: &Case, rounds: usize, beside: Option<&Path>, directory: &Path) -> Result<()> {
+    let scratch = tempfile::tempdir_in(directory)?;
     let origin = scratch.path().join("origin");
     make_repository(&origin, case.files)?;
     let (mut ours, mut theirs, mut others, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -124,8 +127,8 @@ fn measure(case: &Case, rounds: usize, beside: Option<&Path>) -> Result<()> {
 
 /// How long the agent of the only lane waits for its start, beside one `git worktree add` in another clone, and what
 /// follows its end.
-fn measure_start(name: &str, files: usize, rounds: usize) -> Result<()> {
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+fn measure_start(name: &str, files: usize, rounds: usize, directory: &Path) -> Result<()> {
+    let scratch = tempfile::tempdir_in(directory)?;
     let origin = scratch.path().join("origin");
     make_repository(&origin, files)?;
     let (mut ours, mut theirs, mut after) = (Vec::new(), Vec::new(), Vec::new());

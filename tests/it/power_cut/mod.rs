@@ -21,7 +21,7 @@ use scenario::{Scenario, in_another_boot};
 
 use crate::crash::plans::PlanText;
 use crate::crash::world::{PLAN, World, files_below};
-use crate::support::trace::{self, Call};
+use crate::support::trace::{self, Argument, Call};
 use crate::support::wait_until;
 
 /// A run whose system calls are known.
@@ -36,19 +36,39 @@ struct Recording {
 impl Recording {
     fn new() -> Self {
         let scenario = Scenario::new();
-        let root = &scenario.world.root;
-        let before = Disk::of(root);
+        let before = Disk::of(&scenario.world.root);
         let calls = scenario.record();
-        let (mut disk, mut moments, mut changes) = (before.clone(), Vec::new(), 0);
-        replay(&mut disk, &calls, |at, disk| {
+        let mut recording = Self { scenario, before, calls, moments: Vec::new() };
+        let disk = recording.find_moments();
+        let differences = disk.differences(&recording.scenario.world.root);
+        assert!(differences.is_empty(), "the replayed disk is another than the real one: {differences:#?}");
+        recording
+    }
+
+    /// The same run of a program that does not sync files whose path has `part`.
+    fn without_syncs(mut self, part: &str) -> Self {
+        let is_dropped = |call: &Call| {
+            let syncs = call.name.ends_with("sync");
+            syncs && matches!(&call.arguments[0], Argument::File(_, path) if path.to_string_lossy().contains(part))
+        };
+        let all = self.calls.len();
+        self.calls.retain(|call| !is_dropped(call));
+        assert_ne!(self.calls.len(), all, "nothing with {part} in its path was synced");
+        self.find_moments();
+        self
+    }
+
+    /// The moments of its calls, and the disk at its end.
+    fn find_moments(&mut self) -> Disk {
+        let (mut disk, mut moments, mut changes) = (self.before.clone(), Vec::new(), 0);
+        replay(&mut disk, &self.calls, |at, disk| {
             if disk.changes > changes {
                 changes = disk.changes;
                 moments.push((at, disk.at_risk()));
             }
         });
-        let differences = disk.differences(root);
-        assert!(differences.is_empty(), "the replayed disk is another than the real one: {differences:#?}");
-        Self { scenario, before, calls, moments }
+        self.moments = moments;
+        disk
     }
 
     fn state(&self, number: u64) -> (usize, Kept) {
@@ -143,6 +163,24 @@ fn resume_after_power_cut_loses_no_accepted_work() {
     });
     let tried = numbers().end - numbers().start;
     assert!(failures.is_empty(), "{} of {tried} states fail:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// The checks above see a sync that is missing.
+#[test]
+fn run_without_needed_syncs_fails_after_power_cut() {
+    if !trace::can_trace() {
+        eprintln!("strace is missing, or may not trace here: skipped");
+        return;
+    }
+    let fails = |part: &str| {
+        let recording = Recording::new().without_syncs(part);
+        (0..50).any(|four| !recording.failures(4 * four..4 * four + 4).is_empty())
+    };
+    std::thread::scope(|scope| {
+        let log = scope.spawn(|| fails("/r1.jsonl"));
+        assert!(fails("/.git/objects/"), "objects are not synced, and nothing fails");
+        assert!(log.join().unwrap(), "the log is not synced, and nothing fails");
+    });
 }
 
 /// A lane of one agent, which works once it is allowed to end.

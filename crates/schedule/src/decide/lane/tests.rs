@@ -1,11 +1,11 @@
 use lanewright_model::{Agent, AgentName};
 
-use lanewright_model::event::SnapshotReason;
 use super::*;
 use crate::decide::deciding::Decisions;
 use crate::sample_plans::{lane, moment, plan};
 use crate::state::RunState;
 use crate::state::agent::AgentStep;
+use lanewright_model::event::SnapshotReason;
 
 const LANE: LaneIndex = LaneIndex(0);
 
