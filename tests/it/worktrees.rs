@@ -54,6 +54,33 @@ fn the_status_names_the_links_to_the_worktrees_by_lane() {
     assert!(link.join(".git").exists() && status["lanes"][1]["worktree"].is_null(), "{status}");
 }
 
+/// As Go's module cache and Bazel leave them: ignored, and without write permission.
+#[test]
+fn directories_without_write_permission_are_removed() {
+    let env = TestEnv::new();
+    let command = "mkdir -p ignored/m; echo x > ignored/m/x; chmod -R a-w ignored; mkdir $LANEWRIGHT_LANE; \
+                   echo x > $LANEWRIGHT_LANE/x; chmod a-w $LANEWRIGHT_LANE";
+    let lane = |name: &str| format!("[[lane]]\nid = \"{name}\"\ncommand = '{command}'\n");
+    env.plan(&format!("max_parallel = 1\n{}", ["A", "B", "C"].map(lane).concat()));
+    let plan = env.path("plan.toml");
+    env.lanewright_unprivileged(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "A/x", "B/x", "C/x", "README.md"]);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn branch_in_the_way_is_named_before_an_agent_starts() {
+    for taken in ["lane", "lane/P1", "lane-agent"] {
+        let env = TestEnv::new();
+        env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+        env.git(&["branch", taken]);
+        let refused = env.execute(&[]).exits(3).hints(&format!("git branch -m {taken} NEW-NAME"));
+        assert!(refused.stderr.contains(&format!("branch `{taken}` is in the way")), "{}", refused.stderr);
+        env.git(&["branch", "-m", taken, "mine"]);
+        env.execute(&[]).exits(0);
+    }
+}
+
 #[test]
 fn trash_is_deleted_by_a_process_of_its_own() {
     let env = TestEnv::new();

@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::directory::{enter_all, sync_directory};
+use super::directory::{change_below, enter_all, sync_directory};
 use super::error::{FileError, if_there};
 use super::fault::change;
 use super::staged::{ORDINARY, PRIVATE, Staged, temporary_beside};
@@ -124,10 +124,11 @@ pub fn remove_durably(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Removes a file, a link (not what it leads to) or a directory with all that is in it; none there is as good.
+/// Removes a file, a link (not what it leads to) or a directory with all that is in it, also in directories without write
+/// permission; none there is as good.
 pub fn remove_all(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
-        Ok(kind) if kind.is_dir() => std::fs::remove_dir_all(path),
+        Ok(kind) if kind.is_dir() => change_below(path, || std::fs::remove_dir_all(path)),
         Ok(_) => std::fs::remove_file(path),
         Err(_) => Ok(()),
     }

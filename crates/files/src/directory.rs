@@ -4,8 +4,9 @@
 //! (SPEC §13).
 
 use std::ffi::OsStr;
-use std::fs::{self, DirEntry, File, FileType};
+use std::fs::{self, DirEntry, File, FileType, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -55,6 +56,31 @@ pub fn create_new(parent: &Path, name: &OsStr) -> Result<bool, FileError> {
             made.map(|()| true).map_err(|source| open_error("make the directory", &path, source))
         }
     }
+}
+
+/// Makes a change below `root`. Where it fails and directories there cannot be written by their owner, as some tools leave
+/// their caches, they are made writable and it is made once more. Links are not followed.
+///
+/// # Errors
+/// That of the change.
+pub fn change_below<T, E>(root: &Path, change: impl Fn() -> Result<T, E>) -> Result<T, E> {
+    match change() {
+        Err(_) if make_writable(root) => change(),
+        changed => changed,
+    }
+}
+
+/// Whether any directory was not writable and is now.
+fn make_writable(root: &Path) -> bool {
+    let Ok(kind) = fs::symlink_metadata(root) else { return false };
+    if !kind.is_dir() {
+        return false;
+    }
+    let mode = kind.permissions().mode();
+    let writable = Permissions::from_mode(mode | 0o700);
+    let changed = mode & 0o700 != 0o700 && fs::set_permissions(root, writable).is_ok();
+    let below = fs::read_dir(root).into_iter().flatten().flatten();
+    below.fold(changed, |changed, entry| make_writable(&entry.path()) || changed)
 }
 
 pub fn sync_directory(directory: &Path) -> Result<(), FileError> {

@@ -154,6 +154,20 @@ impl TestEnv {
         Running::start(command)
     }
 
+    /// Runs the binary in the repository without the privileges by which root may write everywhere.
+    pub(crate) fn lanewright_unprivileged(&self, arguments: &[&str]) -> Ended {
+        let binary = env!("CARGO_BIN_EXE_lanewright");
+        let mut command = if rustix::process::geteuid().is_root() {
+            let mut command = Command::new("setpriv");
+            command.args(["--bounding-set=-dac_override,-dac_read_search", binary]);
+            command
+        } else {
+            Command::new(binary)
+        };
+        self.pin(&mut command).args(arguments);
+        Running::start(command).wait()
+    }
+
     /// Gives a command the test's environment and nothing of the machine's.
     pub(crate) fn pin<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let path = std::env::var("PATH").expect("a PATH");

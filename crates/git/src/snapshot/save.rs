@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use lanewright_files::directory;
 use lanewright_model::id::snapshot_group;
 use lanewright_model::{CommitId, PhaseId, Timestamp};
 
@@ -97,7 +98,8 @@ pub fn has_changes(worktree: &Path) -> Result<bool> {
 /// Puts the tracked files of a worktree back to its head; untracked ones stay.
 pub fn reset_to_head(worktree: &Path) -> Result<()> {
     holding_worktree(worktree, |lock| {
-        Git::new(worktree).without_hooks().stdin(lock).args(["reset", "--hard", "--quiet"]).run()?;
+        let git = || Git::new(worktree).without_hooks().stdin(lock);
+        directory::change_below(worktree, || git().args(["reset", "--hard", "--quiet"]).run())?;
         Ok(())
     })
 }
@@ -193,8 +195,10 @@ pub fn restore(worktree: &Path, commit: &CommitId) -> Result<()> {
         quit_operations(worktree, lock)?;
         remove_dead_locks(worktree)?;
         let git = || Git::new(worktree).stdin(lock);
-        git().args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
-        git().args(["clean", "-ffdq"]).run()?;
+        directory::change_below(worktree, || {
+            git().args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
+            git().args(["clean", "-ffdq"]).run()
+        })?;
         // The snapshot held files that were not tracked; they must not stay staged.
         git().args(["reset", "--quiet"]).run()?;
         forget_update(worktree)

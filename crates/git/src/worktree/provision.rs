@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use lanewright_files::atomic;
+use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
 
@@ -110,10 +110,14 @@ impl Pool {
         self.record(number, &claim)?;
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
-        let head = self.write_files(&path, &before, &arguments, lock)?;
-        if has_untracked(&path)? {
-            Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
-        }
+        let write = || -> Result<CommitId> {
+            let head = self.write_files(&path, &before, &arguments, lock)?;
+            if has_untracked(&path)? {
+                Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
+            }
+            Ok(head)
+        };
+        let head = directory::change_below(&path, write)?;
         // The next checkout need not wait for the user's hook.
         drop(turn);
         if let Some(failure) = run_post_checkout(&self.repository, &path, &before, &head, lock)? {

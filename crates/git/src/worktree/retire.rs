@@ -164,7 +164,9 @@ impl Pool {
     /// Moves the slot at `path` into the trash and forgets its entry. The caller holds the admin lock.
     pub(crate) fn discard(&self, path: &Path, entry: &Path) -> Result<()> {
         create_directory(&self.trash())?;
-        atomic::rename(path, &self.trash().join(uuid::Uuid::now_v7().to_string()))?;
+        let aside = self.trash().join(uuid::Uuid::now_v7().to_string());
+        // A directory that its owner may not write cannot be moved into another.
+        directory::change_below(path, || atomic::rename(path, &aside))?;
         forget(&self.repository, entry)
     }
 
@@ -193,13 +195,13 @@ fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
     if until.is_some_and(|until| Instant::now() >= until) {
         return Err(io::ErrorKind::TimedOut.into());
     }
-    let deleted = match until {
+    let delete_all = || match until {
         Some(_) if kind.is_dir() => fs::read_dir(path)
             .and_then(|mut entries| entries.try_for_each(|entry| delete(&entry?.path(), until)))
             .and_then(|()| fs::remove_dir(path)),
         _ => atomic::remove_all(path),
     };
-    if_there(deleted).map(drop)
+    if_there(directory::change_below(path, delete_all)).map(drop)
 }
 
 /// Removes `path` and the directories in it, as far as they are empty.
