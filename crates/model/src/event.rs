@@ -41,7 +41,7 @@ pub use log::Log;
 pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
-pub use run_started::{Owner, PLANNING, RunOptions, RunStarted, SPECIALIST_ERRORS};
+pub use run_started::{AGENT_BRANCHES, LANE_BRANCHES, Owner, PLANNING, RunOptions, RunStarted, SPECIALIST_ERRORS};
 pub use snapshot_reason::{CheckedOut, SnapshotReason};
 pub use work::{Idle, Reading};
 pub use worktree::Worktree;

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use lanewright_model::cells::clean;
 use lanewright_model::digest::sha256;
-use lanewright_model::event::{Place, RunOutcome};
+use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES, Place, RunOutcome};
 use lanewright_model::{CommitId, PhaseId, RunId, Timestamp};
 use lanewright_store::run_files::RunFile;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ impl Manifest {
         if let Some(place) = [&self.repository, &self.worktree_root].into_iter().find(|place| !is_normalized(place)) {
             return Some(format!("`{}` is no absolute path", place.display()));
         }
-        let own = [format!("lane/{}/", self.phase), format!("lane-agent/{}/", self.phase)];
+        let own = [LANE_BRANCHES, AGENT_BRANCHES].map(|names| format!("{names}/{}/", self.phase));
         let foreign = |name: &&String| !is_own(name, &own);
         if let Some(name) = self.branches.keys().find(foreign) {
             return Some(format!("`{name}` is no branch of a lane of phase {}", self.phase));

@@ -42,6 +42,12 @@ pub const PLANNING: &str = ".planning";
 /// The log of errors that GSD reads there.
 pub const SPECIALIST_ERRORS: &str = "specialist-errors.jsonl";
 
+/// What the names of lanes' branches begin with, before a slash.
+pub const LANE_BRANCHES: &str = "lane";
+
+/// The same of the branches of agents that do not share their lane's.
+pub const AGENT_BRANCHES: &str = "lane-agent";
+
 impl RunStarted {
     /// The directory of GSD that the plan is in, relative to the main worktree `main`; `None`: it is in no such one.
     pub fn planning(&self, main: &Path) -> Option<PathBuf> {
@@ -52,12 +58,12 @@ impl RunStarted {
 
     /// The branch of a lane, without `refs/heads/`: `lane/<phase>/<lane>`, with the run's suffix if it has one.
     pub fn lane_branch(&self, lane: &LaneId) -> String {
-        format!("lane/{}/{lane}{}", self.phase, self.options.branch_suffix)
+        format!("{LANE_BRANCHES}/{}/{lane}{}", self.phase, self.options.branch_suffix)
     }
 
     /// The branch of an agent that does not share the lane's: `lane-agent/<phase>/<lane>/<agent>`, with the suffix.
     pub fn agent_branch(&self, lane: &LaneId, agent: &AgentName) -> String {
-        format!("lane-agent/{}/{lane}/{agent}{}", self.phase, self.options.branch_suffix)
+        format!("{AGENT_BRANCHES}/{}/{lane}/{agent}{}", self.phase, self.options.branch_suffix)
     }
 }
 

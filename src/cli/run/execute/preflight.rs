@@ -6,10 +6,11 @@ use std::path::Path;
 
 use lanewright_agents::shell::{Shell, shell_of};
 use lanewright_git::{self as git, Publication};
+use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed};
-use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER, user_setup};
+use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, UNSET_RUNNER, user_setup};
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 
@@ -40,6 +41,23 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
     let Some((_, (what, remedy))) = missing.pop_first() else { return Ok(()) };
     let error = ExitStatus::Blocked.error(what).hint(remedy);
     Err(missing.into_values().fold(error, |error, (what, remedy)| error.hint(format!("{what}; {remedy}"))))
+}
+
+/// Refuses to begin where a branch of the user's is in the way of those of the lanes: git cannot make `lane/P1/A` beside a
+/// branch `lane`.
+pub(super) fn check_branches(within: &RepositoryContext, phase: &PhaseId) -> Result<()> {
+    for names in [LANE_BRANCHES, AGENT_BRANCHES] {
+        for taken in [names.to_owned(), format!("{names}/{phase}")] {
+            if within.repository.branch_commit(&taken)?.is_some() {
+                let message =
+                    format!("the branch `{taken}` is in the way: git cannot have branches `{taken}/…` beside it");
+                return Err(ExitStatus::Blocked
+                    .error(message)
+                    .hint(format!("rename it: git branch -m {taken} NEW-NAME")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How many lanes are named.

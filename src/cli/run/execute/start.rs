@@ -130,6 +130,7 @@ pub(crate) fn start(
     let runs = |lane: &LaneId| left.contains(lane) && (named.is_empty() || named.contains(lane));
     let lanes = || plan.plan.indices().filter(|lane| runs(&plan.plan.lane(*lane).id));
     preflight::check(&within.context, &plan.plan, lanes())?;
+    preflight::check_branches(within, &plan.plan.phase)?;
     preflight::note_identity(within);
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;

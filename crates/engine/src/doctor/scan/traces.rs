@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lanewright_files::FileError;
 use lanewright_files::directory::entries;
 use lanewright_git::{self as git, GitError};
-use lanewright_model::event::Event;
+use lanewright_model::event::{AGENT_BRANCHES, Event, LANE_BRANCHES};
 use lanewright_model::id::snapshot_group;
 use lanewright_model::{CheckpointRecord, CommitId, Plan, RunId};
 use lanewright_store::{RunDirectory, run_log};
@@ -70,7 +70,8 @@ pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, own: &[&CheckpointRecord
     if let Some(phase) = &phase {
         let lanes = lanes(plan.map(AsRef::as_ref), &traces.records);
         for lane in &lanes {
-            for prefix in [format!("refs/heads/lane/{phase}/{lane}"), format!("refs/heads/lane-agent/{phase}/{lane}")] {
+            for names in [LANE_BRANCHES, AGENT_BRANCHES] {
+                let prefix = format!("refs/heads/{names}/{phase}/{lane}");
                 traces.branches.extend(scope.repository.references(&prefix)?);
             }
             for space in ["refs/lanewright/checkpoint", "refs/tags/checkpoint"] {
