@@ -48,6 +48,9 @@ fn later_of_two_conflicting_lanes_works_again() {
     assert_eq!(conflicts[0]["failure"]["paths"][0], "shared.txt");
     let later = conflicts[0]["lane"].as_str().expect("a lane");
     assert!(env.attempt_file(later, "agent", 2, "failure_context.json").contains("shared.txt"));
+    let prompt = env.attempt_file(later, "agent", 2, "prompt.md");
+    assert!(!prompt.contains("changed in it"), "the lane is built again, without its files:\n{prompt}");
+    assert!(prompt.contains("is kept in git as `refs/lanewright/checkpoint/P1-"), "{prompt}");
     env.assert_nothing_left(&["main"]);
 }
 

@@ -118,8 +118,11 @@ impl LaneState {
             return;
         }
         self.attempts.integration_mut().restart();
+        let earlier = self.work.last_snapshot().cloned();
         for agent in plan.round(Round::Implementation) {
             let worker = &mut self.attempts.agents_mut()[agent];
+            worker.changed.clear();
+            worker.salvaged.extend(earlier.clone());
             if worker.step == AgentStep::Done {
                 worker.restart_work(0);
                 worker.restart = RestartFrom::LaneHead;

@@ -74,6 +74,11 @@ impl Work {
         self.snapshots.push((reference.to_owned(), commit.clone()));
     }
 
+    /// The ref of the newest one.
+    pub(super) fn last_snapshot(&self) -> Option<&String> {
+        self.snapshots.last().map(|(reference, _)| reference)
+    }
+
     pub(crate) fn forget_snapshots(&mut self, is_meant: impl Fn(&String) -> bool) {
         self.snapshots.retain(|(reference, _)| !is_meant(reference));
     }
