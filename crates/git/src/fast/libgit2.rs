@@ -411,9 +411,14 @@ fn open_durable(place: &Path, settings: &Path) -> Result<git2::Repository, git2:
 }
 
 pub(super) fn open(place: &Path) -> Result<git2::Repository, git2::Error> {
-    // What git has lost must not be believed to be there.
-    static NO_CACHE: Once = Once::new();
-    NO_CACHE.call_once(|| git2::opts::enable_caching(false));
+    static OPTIONS: Once = Once::new();
+    OPTIONS.call_once(|| {
+        // What git has lost must not be believed to be there.
+        git2::opts::enable_caching(false);
+        // It would look at every object that a new tree names, also at those of its parent's. The new ones are looked at
+        // when they are made durable.
+        git2::opts::strict_object_creation(false);
+    });
     git2::Repository::open_ext(place, RepositoryOpenFlags::NO_SEARCH, &[] as &[&Path])
 }
 
