@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use lanewright_agents::runner::Withheld;
 use lanewright_engine::executor::{Executor, LeftOutReports, RunClock};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, LeftOutRules, Pool, Remote, Repository};
@@ -140,6 +141,7 @@ impl RepositoryContext {
             program,
             heartbeat: self.settings.heartbeat.value,
             output_limit: self.settings.output_limit.value.map(|limit| limit.0),
+            withheld: self.withheld(),
             kill_after: self.settings.kill_after.value,
             redact: self.settings.redacted_patterns().to_vec(),
             redactor: redactor(&self.settings, plan),
@@ -153,6 +155,11 @@ impl RepositoryContext {
             clock: RunClock::set(now(), None),
             left_out: LeftOutReports::default(),
         })
+    }
+
+    /// Which variables of this process its jobs do not get.
+    pub(super) fn withheld(&self) -> Withheld {
+        Withheld::new(self.settings.pass_env.value.as_deref().unwrap_or_default())
     }
 
     /// Keeps files that the runners of `plan` leave in worktrees out of `git status`, and so out of the lanes' work.

@@ -182,3 +182,77 @@ fn stash_of_failed_agent_is_no_external_change() {
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "x.txt"));
 }
+
+/// What pushes, what lets packages in, a model's key, and what Claude Code sets for its children.
+const SET: [(&str, &str); 8] = [
+    ("GITHUB_TOKEN", "canary-push"),
+    ("LANEWRIGHT_TOKEN", "canary-own"),
+    ("CI_JOB_TOKEN", "canary-job"),
+    ("NPM_TOKEN", "canary-npm"),
+    ("ANTHROPIC_AUTH_TOKEN", "canary-model"),
+    ("CLAUDECODE", "1"),
+    ("CLAUDE_CODE_SESSION_ID", "canary-session"),
+    ("CLAUDE_CODE_MAX_RETRIES", "2"),
+];
+
+/// Runs a lane whose set-up, agent and tests each write their environment, and a hook of the agent's program.
+fn environments(config: &str, lane: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", config);
+    env.commit("settings");
+    env.plan(&format!(
+        "[gates]\nedit = 'env > \"$SCRATCH/hook\"'\n[[lane]]\nid = \"A\"\nsetup = ['env > \"$SCRATCH/setup\"']\n\
+         tests = ['env > \"$SCRATCH/tests\"']\ncommand = 'env > \"$SCRATCH/agent\"; echo a > a.txt; \
+         echo {{\\\"tool_name\\\":\\\"Write\\\"}} | \"$LANEWRIGHT\" hook post-tool-use'\n{lane}"
+    ));
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1"];
+    env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT", env!("CARGO_BIN_EXE_lanewright")).envs(SET))
+        .exits(0);
+    env
+}
+
+/// The values of [`SET`] that a job saw.
+fn seen(env: &TestEnv, job: &str) -> Vec<&'static str> {
+    let seen = env.scratch(job);
+    let all = SET.iter().filter(|(name, value)| seen.lines().any(|line| line == format!("{name}={value}")));
+    all.map(|(name, _)| *name).collect()
+}
+
+#[test]
+fn agents_and_their_hooks_get_no_token_that_pushes() {
+    let env = environments("", "");
+    for job in ["agent", "hook"] {
+        assert_eq!(seen(&env, job), ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES"], "{job}");
+    }
+    assert_eq!(seen(&env, "tests"), ["NPM_TOKEN", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES"]);
+    let setup = ["GITHUB_TOKEN", "LANEWRIGHT_TOKEN", "CI_JOB_TOKEN", "NPM_TOKEN", "ANTHROPIC_AUTH_TOKEN"];
+    assert_eq!(seen(&env, "setup"), [&setup[..], &["CLAUDE_CODE_MAX_RETRIES"]].concat());
+    let spec = env.attempt_file("A", "agent", 1, "spec.json");
+    assert!(spec.contains("GITHUB_TOKEN") && !spec.contains("canary"), "{spec}");
+}
+
+#[test]
+fn pass_env_and_the_plan_let_tokens_through() {
+    let env = environments("pass_env = ['GITHUB_*']\n", "env = { LANEWRIGHT_TOKEN = 'canary-own' }\n");
+    let agent = ["GITHUB_TOKEN", "LANEWRIGHT_TOKEN", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES"];
+    assert_eq!(seen(&env, "agent"), agent);
+    assert!(seen(&env, "tests").starts_with(&agent[..2]), "{:?}", seen(&env, "tests"));
+}
+
+#[test]
+fn names_in_pass_env_are_checked() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "pass_env = ['GH_TOKEN=x']\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(2).says(&["lanewright.toml", "`GH_TOKEN=x` is not the name of a variable"]);
+}
+
+#[test]
+fn withheld_values_are_still_redacted() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo \"it found canary-push in a file\"; echo a > a.txt'\n");
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1"];
+    env.lanewright_with(&arguments, |command| command.env("GITHUB_TOKEN", "canary-push")).exits(0);
+    let output = env.attempt_file("A", "agent", 1, "output.log");
+    assert!(output.contains("[redacted:GITHUB_TOKEN]") && !output.contains("canary"), "{output}");
+}

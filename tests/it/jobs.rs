@@ -41,6 +41,7 @@ impl Job {
             kill_after: Duration::from_secs(60),
             heartbeat: Duration::from_millis(50),
             output_limit: None,
+            withheld: Vec::new(),
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),

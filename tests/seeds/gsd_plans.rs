@@ -149,6 +149,14 @@ fn g06_variables_that_are_set_ask_for_nothing() {
 }
 
 #[test]
+fn g06_a_token_that_pushes_counts_as_missing() {
+    let env = TestEnv::new();
+    gsd_plan(&env, &VARIABLE.replace("STRIPE_KEY", "GITHUB_TOKEN"));
+    env.lanewright_in(&PHASE, &[("GITHUB_TOKEN", "x")]).exits(3).says(&["set GITHUB_TOKEN (Dashboard)"]);
+    env.lanewright_in(&["resume", RUN], &[("GITHUB_TOKEN", "x"), ("LANEWRIGHT_PASS_ENV", "GITHUB_TOKEN")]).exits(0);
+}
+
+#[test]
 fn g06_a_resume_checks_the_variables_again() {
     let env = TestEnv::new();
     gsd_plan(&env, VARIABLE);

@@ -194,6 +194,9 @@ pub struct JobSpec {
     pub directory: PathBuf,
     /// Added to the supervisor's own environment, from which `GIT_*` was removed.
     pub environment: BTreeMap<String, String>,
+    /// Names of variables of the supervisor's environment that the job does not get.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
     /// A file that is the first step's standard input; absent: nothing.
     #[serde(default)]
     pub input: Option<PathBuf>,

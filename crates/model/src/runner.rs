@@ -42,6 +42,12 @@ pub struct RunnerText {
     pub continue_anywhere: Option<bool>,
     /// Set for the program, unless the user's environment says something else.
     pub environment: Option<BTreeMap<String, String>>,
+    /// Variables that it needs although agents do not get variables of such names, with `*` for any text; those of `key`
+    /// need not be repeated.
+    pub pass_env: Option<Vec<String>>,
+    /// Variables that it sets for the programs that it starts, to say that they run inside of it: no job of a run that is
+    /// started there gets them. With `*` for any text.
+    pub drop_env: Option<Vec<String>>,
     /// What it needs in order to be let in by its service.
     pub key: Option<KeyRule>,
     /// How its output is read where that is JSON lines.
@@ -81,6 +87,8 @@ impl RunnerText {
             options: self.options.or(other.options),
             continue_anywhere: self.continue_anywhere.or(other.continue_anywhere),
             environment: self.environment.or(other.environment),
+            pass_env: self.pass_env.or(other.pass_env),
+            drop_env: self.drop_env.or(other.drop_env),
             key: self.key.or(other.key),
             event: self.event.or(other.event),
             text: self.text.or(other.text),
@@ -111,6 +119,8 @@ impl RunnerText {
             },
             prompt: self.prompt.unwrap_or(PromptWay::Stdin),
             environment: self.environment.unwrap_or_default(),
+            pass_env: self.pass_env.unwrap_or_default(),
+            drop_env: self.drop_env.unwrap_or_default(),
             key: self.key.unwrap_or_default(),
             event: self.event.unwrap_or_default(),
             text: self.text.unwrap_or_default(),
@@ -137,6 +147,10 @@ pub struct Runner {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continue_anywhere: bool,
     pub environment: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pass_env: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop_env: Vec<String>,
     pub key: KeyRule,
     pub event: Vec<EventRule>,
     pub text: Vec<TextRule>,

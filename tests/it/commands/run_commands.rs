@@ -447,6 +447,7 @@ fn stop_of_dead_run_ends_its_jobs_and_keeps_the_log() {
         kill_after: Duration::from_secs(5),
         heartbeat: Duration::from_secs(5),
         output_limit: None,
+        withheld: Vec::new(),
         status: None,
         on_orphan: OnOrphan::Continue,
         redact: Vec::new(),

@@ -19,6 +19,11 @@ const TEMPLATES: &[(&str, &str)] = &[
 static KNOWN: LazyLock<BTreeMap<&str, RunnerText>> =
     LazyLock::new(|| TEMPLATES.iter().filter_map(|(name, text)| Some((*name, toml::from_str(text).ok()?))).collect());
 
+/// The included runners.
+pub(super) fn known() -> impl Iterator<Item = &'static RunnerText> {
+    KNOWN.values()
+}
+
 /// How often one runner may be like another that is like a third.
 const MAX_STEPS: usize = 8;
 

@@ -3,7 +3,9 @@
 mod catalogue;
 mod stream;
 mod stream_item;
+mod withheld;
 
 pub use catalogue::{Catalogue, check};
 pub use stream::{Stream, readable_lines};
 pub use stream_item::StreamItem;
+pub use withheld::{Receiver, Report, Withheld};

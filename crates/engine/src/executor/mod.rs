@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanewright_agents::runner::Withheld;
 use lanewright_git::{GitError, Holder, Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
@@ -70,6 +71,8 @@ pub struct Executor {
     pub heartbeat: Duration,
     /// How many bytes of the disk the output of a job may take; `None`: no limit.
     pub output_limit: Option<u64>,
+    /// Which variables of this process its jobs do not get.
+    pub withheld: Withheld,
     /// Patterns of secrets, besides the values of secret variables.
     pub redact: Vec<String>,
     /// Takes secrets out of what is written for agents.

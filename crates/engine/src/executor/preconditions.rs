@@ -42,7 +42,8 @@ impl Executor {
         };
         let is_set = |name: &str| {
             is_given(plan.env.get(name))
-                || std::env::var_os(name).is_some_and(|value| !value.is_empty())
+                || !self.withheld.is_withheld_from_all(name)
+                    && std::env::var_os(name).is_some_and(|value| !value.is_empty())
                 || plan.agents.iter().all(|agent| of_agent(agent, name))
         };
         let wanted = plan.user_setup.iter().flat_map(|service| &service.env_vars);

@@ -200,6 +200,8 @@ settings! {
     gsd_tracking: bool { value::boolean, default "false" = |_| false }
     /// Regular expressions of secrets, which are kept out of everything that is stored.
     redact: Option<Vec<String>> { some(value::patterns), default "none" = |_| None }
+    /// Names of variables that agents and gates get although they are on the list of those that push, with `*` for any text.
+    pass_env: Option<Vec<String>> { some(value::variable_names), default "none" = |_| None }
     /// How much of the disk the output of one attempt or gate may take, or `none`; of more, the middle is left out.
     output_limit: Option<Size> { value::size_limit, default "1GiB" = |_| Some(Size::GIB) }
     /// How often a supervisor writes a sign of life.

@@ -54,7 +54,7 @@ fn samples(key: &Key) -> [String; 4] {
         Kind::Duration => format!("{}m", n + 11),
         Kind::Size => format!("{}MiB", n + 11),
         Kind::Boolean => (n % 2 == 0).to_string(),
-        Kind::List => format!("pattern-{n}"),
+        Kind::List => format!("pattern_{n}"),
         Kind::Choice(words) => words()[n % words().len()].to_owned(),
     })
 }

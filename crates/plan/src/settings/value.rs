@@ -256,6 +256,16 @@ pub fn patterns(text: &str) -> Result<Vec<String>, String> {
     Ok(patterns)
 }
 
+/// Reads names of environment variables, one per line, in which `*` stands for any text.
+pub fn variable_names(text: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let is_name = |name: &str| name.chars().all(|sign| sign.is_ascii_alphanumeric() || "_*".contains(sign));
+    match names.iter().find(|name| !is_name(name)) {
+        Some(name) => Err(format!("`{name}` is not the name of a variable; write the name alone, such as GH_TOKEN")),
+        None => Ok(names),
+    }
+}
+
 /// Reads a line for the shell.
 pub fn shell_line(text: &str) -> Result<String, String> {
     match text.trim() {

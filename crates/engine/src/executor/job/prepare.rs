@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lanewright_agents::prompt::{PastFailures, ReportValues, Templates, Values};
+use lanewright_agents::runner::Receiver;
 use lanewright_files::regular_file;
 use lanewright_model::event::Worktree;
 use lanewright_model::job::StatusSpec;
@@ -94,6 +95,7 @@ impl Executor {
         environment: BTreeMap<String, String>,
     ) -> JobSpec {
         JobSpec {
+            withheld: self.withheld_from(&job, None, &environment),
             job,
             steps,
             directory: worktree.path.clone(),
@@ -107,6 +109,17 @@ impl Executor {
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),
         }
+    }
+
+    /// The variables of this process that the job does not get, by name.
+    fn withheld_from(&self, job: &JobId, runner: Option<&Runner>, own: &BTreeMap<String, String>) -> Vec<String> {
+        let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane)).map(|lane| self.plan.lane(lane));
+        let asked = lane.iter().flat_map(|lane| &lane.user_setup).flat_map(|service| &service.env_vars);
+        let wanted: Vec<&str> = asked.map(|variable| variable.name.as_str()).collect();
+        let receiver = Receiver { role: &job.role, runner, own, wanted: &wanted };
+        let withheld = self.withheld.of(names.iter().map(String::as_str), &receiver);
+        withheld.into_iter().map(str::to_owned).collect()
     }
 
     pub(super) fn lane_environment(
@@ -150,7 +163,8 @@ impl Executor {
             let commands = serde_json::to_string(&self.plan.gates.edit).unwrap_or_default();
             environment.extend(prefixed([("EDIT_GATE", commands)]));
         }
-        let unset = |(name, _): &(&String, &String)| std::env::var_os(name).is_none();
+        let withheld = self.withheld_from(job, runner, &environment);
+        let unset = |(name, _): &(&String, &String)| withheld.contains(*name) || std::env::var_os(name).is_none();
         for (name, value) in runner.iter().flat_map(|runner| &runner.environment).filter(unset) {
             environment.entry(name.clone()).or_insert_with(|| value.clone());
         }
@@ -158,6 +172,7 @@ impl Executor {
         let command = attempt_command(who, task, runner, session, &files);
         let mut prepared = self.gate(job, vec![command], worktree, environment);
         prepared.session = session.cloned();
+        prepared.spec.withheld = withheld;
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
         prepared.spec.timeout = Some(timeout);
         prepared.spec.status = Some(StatusSpec {

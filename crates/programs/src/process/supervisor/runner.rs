@@ -1,6 +1,5 @@
 //! Runs the steps of a job and ends what they leave behind.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -178,7 +177,7 @@ impl<'a> Runner<'a> {
         let mut command = Command::new(program);
         command.args(rest).current_dir(&self.spec.directory).process_group(0);
         command.stdin(input).stdout(self.output.try_clone()?).stderr(self.output.try_clone()?);
-        set_environment(&mut command, &self.spec.environment, &self.marker.token);
+        set_environment(&mut command, &self.spec, &self.marker.token);
         // Some programs believe it rather than ask the kernel, and would work where Lanewright was started.
         command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
         command.spawn()
@@ -333,12 +332,16 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The supervisor's own environment without what a hook of git's or a launcher left in it, then what the spec adds.
-fn set_environment(command: &mut Command, added: &BTreeMap<String, String>, token: &str) {
+/// The supervisor's own environment without what a hook of git's or a launcher left in it and what the job does not get,
+/// then what the spec adds.
+fn set_environment(command: &mut Command, spec: &JobSpec, token: &str) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
         command.env_remove(name);
     }
-    command.env_remove(LAUNCHER_VARIABLE).envs(added).env(TOKEN_VARIABLE, token);
+    for name in &spec.withheld {
+        command.env_remove(name);
+    }
+    command.env_remove(LAUNCHER_VARIABLE).envs(&spec.environment).env(TOKEN_VARIABLE, token);
 }
 
 /// The exit code in a shell's convention.

@@ -111,6 +111,7 @@ impl Run {
             kill_after: Default::default(),
             heartbeat: Default::default(),
             output_limit: None,
+            withheld: Vec::new(),
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),
