@@ -256,3 +256,39 @@ fn withheld_values_are_still_redacted() {
     let output = env.attempt_file("A", "agent", 1, "output.log");
     assert!(output.contains("[redacted:GITHUB_TOKEN]") && !output.contains("canary"), "{output}");
 }
+
+#[test]
+fn doctor_lists_what_agents_could_push_with() {
+    let env = TestEnv::new();
+    assert_eq!(env.lanewright(&["doctor"]).exits(0).stdout, "Nothing is wrong.\n");
+    env.git(&["config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic canary-header"]);
+    env.git(&["config", "remote.origin.url", "https://me:canary-password@example.invalid/r.git"]);
+    env.git(&["config", "--global", "credential.helper", "store"]);
+    env.write("home/.netrc", "machine example.invalid login me password canary-netrc\n");
+    env.write("repo/lanewright.toml", "pass_env = ['GH_TOKEN']\n");
+    let doctor = |arguments: &[&str]| {
+        env.lanewright_with(arguments, |command| {
+            command.env("GITHUB_TOKEN", "canary-push").env("GH_TOKEN", "canary-gh")
+        })
+        .exits(0)
+    };
+    let said = doctor(&["doctor"]).stdout;
+    assert!(said.starts_with("Nothing is wrong.\nAgents run as you, and could push with:\n  GH_TOKEN: "), "{said}");
+    for part in [
+        "repo/.git/config: a header with a credential, http.https://github.com/.extraheader; ",
+        "`persist-credentials: false`",
+        "an address with a password, remote.origin.url; ",
+        "gitconfig: the credential helper `store` answers every program of this user; ",
+        "home/.netrc: passwords for hosts",
+        "Variables that agents do not get (`pass_env` passes them): GITHUB_TOKEN\n",
+    ] {
+        assert!(said.contains(part), "it does not say {part}: {said}");
+    }
+    let json = doctor(&["doctor", "--format", "json"]).json();
+    assert_eq!(
+        (&json["clean"], &json["credentials"]["withheld"]),
+        (&true.into(), &serde_json::json!(["GITHUB_TOKEN"]))
+    );
+    assert_eq!(json["credentials"]["readable"].as_array().map(Vec::len), Some(5), "{json}");
+    assert!(!said.contains("canary") && !json.to_string().contains("canary"), "{said}{json}");
+}

@@ -31,20 +31,42 @@ impl KnownConfiguration {
     }
 }
 
+/// One line of git's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigurationEntry {
+    /// The file that has it; a relative path is one below the main worktree.
+    pub file: PathBuf,
+    /// As git prints it: section and key in lower case.
+    pub name: String,
+    pub value: String,
+}
+
+/// All settings of the repository's files and of those of the user and the machine, in the order in which git reads them; a
+/// setting may be there several times.
+///
+/// # Errors
+/// Git cannot read one of the files.
+pub(crate) fn entries(repository: &Repository) -> Result<Vec<ConfigurationEntry>> {
+    let listing = repository.git().args(["config", "--null", "--list", "--show-origin"]).run()?;
+    let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
+    let of_file = |pair: &[&[u8]]| {
+        let file = OsStr::from_bytes(pair[0].strip_prefix(b"file:")?).into();
+        let text = path_text(pair[1]);
+        let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
+        Some(ConfigurationEntry { file, name: name.to_owned(), value: value.to_owned() })
+    };
+    Ok(parts.chunks_exact(2).filter_map(of_file).collect())
+}
+
 impl Configuration {
     fn read(repository: &Repository) -> Result<Self> {
         let main = repository.main_worktree();
         // Before they are read: what changes meanwhile is read again.
         let mut files = Stamps::of(usual_files(repository.common_dir()));
-        let listing = repository.git().args(["config", "--null", "--list", "--show-origin"]).run()?;
         let mut values = HashMap::new();
-        let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
-        for pair in parts.chunks_exact(2) {
-            let Some(file) = pair[0].strip_prefix(b"file:") else { continue };
-            files.add(main.join(OsStr::from_bytes(file)));
-            let text = path_text(pair[1]);
-            let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
-            values.insert(name.to_owned(), value.to_owned());
+        for ConfigurationEntry { file, name, value } in entries(repository)? {
+            files.add(main.join(file));
+            values.insert(name, value);
         }
         Ok(Self { values, files })
     }

@@ -8,7 +8,7 @@ pub(crate) mod left_out_rules;
 pub(crate) mod lock;
 pub(crate) mod repository;
 
-pub(crate) use configuration::{Configuration, KnownConfiguration, Stamps, usual_files};
+pub(crate) use configuration::{Configuration, ConfigurationEntry, KnownConfiguration, Stamps, entries, usual_files};
 pub(crate) use git_dir::{
     WorktreeEntry, entry_named_by, git_directory, head_log, read_line, registered_place, same_place,
 };

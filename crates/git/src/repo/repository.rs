@@ -11,7 +11,8 @@ use lanewright_model::CommitId;
 
 use crate::command::{Git, GitError, Result, io_error, path_text};
 use crate::repo::{
-    Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, LeftOutRules, RecentObjects, git_directory,
+    Configuration, ConfigurationEntry, DurableObjects, Guarded, Handles, KnownConfiguration, LeftOutRules,
+    RecentObjects, entries, git_directory,
 };
 
 /// A repository with a main worktree; clones share what this process remembers of it.
@@ -118,6 +119,15 @@ impl Repository {
 
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.main)
+    }
+
+    /// All settings of git that count in the main worktree, in the order in which git reads them; one may be there several
+    /// times.
+    ///
+    /// # Errors
+    /// Git cannot read one of the files.
+    pub fn configuration_entries(&self) -> Result<Vec<ConfigurationEntry>> {
+        entries(self)
     }
 
     pub(crate) fn configuration(&self) -> Result<Arc<Configuration>> {

@@ -1,5 +1,6 @@
 //! `doctor`: finds damage in the state on disk, and repairs it.
 
+mod credentials;
 mod executor;
 mod placed;
 mod report;
@@ -49,7 +50,8 @@ pub(crate) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
         false => Visit { left: doctor.diagnose(&facts), ..Visit::default() },
     };
     visit.left.extend(placed::findings(&doctor.within, &facts));
-    report::report(context, &visit, arguments.fix)?;
+    let credentials = credentials::credentials(&doctor.within)?;
+    report::report(context, &visit, arguments.fix, &credentials)?;
     Ok(match visit.left.iter().any(Finding::needs_action) {
         true if visit.held => ExitStatus::Held,
         true => ExitStatus::Corrupted,

@@ -8,6 +8,7 @@ use lanewright_model::text::counted;
 use serde_json::{Value, json};
 
 use super::Visit;
+use super::credentials::Credentials;
 use crate::cli::{Context, ExitStatus, Result};
 
 /// A finding, and what came of it.
@@ -20,7 +21,7 @@ enum Outcome<'a> {
     NotRepaired(&'a str),
 }
 
-pub(crate) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<ExitStatus> {
+pub(crate) fn report(context: &Context, visit: &Visit, fix: bool, credentials: &Credentials) -> Result<ExitStatus> {
     let lines = lines(visit);
     let mut by_run: BTreeMap<Option<&RunId>, Vec<&Line<'_>>> = BTreeMap::new();
     for line in &lines {
@@ -32,7 +33,21 @@ pub(crate) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<Exit
         text.push_str(&format!("{heading}\n"));
         lines.into_iter().for_each(|line| text.push_str(&as_text(*line)));
     }
-    context.printer.print(text + &end(&lines, fix), &as_json(&lines, fix))
+    let text = text + &end(&lines, fix) + &of_agents(credentials);
+    context.printer.print(text, &as_json(&lines, fix, credentials))
+}
+
+/// What agents could push with, a line each; for information.
+fn of_agents(Credentials { readable, withheld }: &Credentials) -> String {
+    let mut text = String::new();
+    if !readable.is_empty() {
+        text.push_str("Agents run as you, and could push with:\n");
+        text.extend(readable.iter().map(|it| format!("  {}: {}; {}\n", it.place, it.what, it.remedy)));
+    }
+    if !withheld.is_empty() {
+        text.push_str(&format!("Variables that agents do not get (`pass_env` passes them): {}\n", withheld.join(", ")));
+    }
+    text
 }
 
 /// What was repaired, then what is left; a finding that was not repaired is listed once.
@@ -103,12 +118,13 @@ fn escalated(escalation: &Escalation) -> Vec<String> {
     lines
 }
 
-fn as_json(lines: &[Line<'_>], fix: bool) -> Value {
+fn as_json(lines: &[Line<'_>], fix: bool, credentials: &Credentials) -> Value {
     let open = |line: &&Line<'_>| !matches!(line.1, Outcome::Repaired(_)) && line.0.needs_action();
     json!({
         "fix": fix,
         "clean": lines.iter().filter(open).count() == 0,
         "findings": lines.iter().map(finding_json).collect::<Vec<_>>(),
+        "credentials": credentials,
     })
 }
 
