@@ -33,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) printer: Printer,
     /// The current directory, or what `-C` says; absolute and without symbolic links.
     pub(crate) directory: PathBuf,
+    /// Whether `-C` named it.
+    is_named: bool,
     /// The environment; variables whose names are not UTF-8 are left out.
     pub(crate) environment: Environment,
     /// What the flags of every command set.
@@ -46,7 +48,13 @@ impl Context {
         let directory = fs::canonicalize(&directory).map_err(|error| unreadable(&directory, &error))?;
         let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         let places = global.layer(&directory);
-        Ok(Self { printer, directory, environment: named.collect(), places, timings: None })
+        let is_named = global.directory.is_some();
+        Ok(Self { printer, directory, is_named, environment: named.collect(), places, timings: None })
+    }
+
+    /// The directory that hints have to name with `-C`.
+    pub(crate) fn named_directory(&self) -> Option<PathBuf> {
+        self.is_named.then(|| self.directory.clone())
     }
 
     /// The root of the repository's main worktree, without symbolic links.

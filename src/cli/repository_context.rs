@@ -62,7 +62,7 @@ impl RepositoryContext {
     }
 
     pub(super) fn new(context: &Context, repository: Repository, settings: Settings) -> Self {
-        let state = state_in(repository.main_worktree(), &settings);
+        let state = state_in(repository.main_worktree(), &settings).called_in(context.named_directory());
         let session_id = session_id(&settings);
         let context = context.clone();
         let take = settings.take.value.as_deref().unwrap_or_default();

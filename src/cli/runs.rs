@@ -23,7 +23,8 @@ use super::{Context, ExitStatus, Hint, Result};
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
 pub(crate) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {
     let settings = context.layers(Layer::default())?.resolve(None);
-    Ok((state_in(&context.main_worktree()?, &settings), settings))
+    let state = state_in(&context.main_worktree()?, &settings).called_in(context.named_directory());
+    Ok((state, settings))
 }
 
 /// Length and time of the last change; `None`: there is no such file.

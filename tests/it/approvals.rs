@@ -206,3 +206,21 @@ fn waiting_run_ends_when_stopped_or_timed_out() {
     resumed.wait().exits(130);
     env.lanewright(&["approve", "L", "--resume"]).exits(0);
 }
+
+#[test]
+fn hints_name_the_directory_that_the_caller_named() {
+    let env = waiting("changes");
+    let place = env.path("repo");
+    let there = std::fs::canonicalize(&place).expect("a directory");
+    let there = there.to_str().expect("UTF-8");
+    let outside = |words: &[&str]| {
+        env.lanewright_with(&[&["-C", place.to_str().expect("UTF-8")], words].concat(), |command| {
+            command.current_dir(env.path("scratch"))
+        })
+    };
+    let shown = outside(&["status"]).exits(0).stdout;
+    assert!(shown.contains(&format!("lanewright -C {there} approve r1 L")), "{shown}");
+    let answered = outside(&["approve", "r1", "L"]).exits(0).stdout;
+    assert!(answered.contains(&format!("lanewright -C {there} resume r1")), "{answered}");
+    assert!(env.lanewright(&["status"]).exits(0).stdout.contains("lanewright resume r1"));
+}

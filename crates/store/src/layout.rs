@@ -18,6 +18,8 @@ pub struct StateDirectory {
     pub(super) repository: PathBuf,
     checkpoints: Option<PathBuf>,
     pub(super) log: Option<PathBuf>,
+    /// What `-C` names, where the caller is elsewhere.
+    called_in: Option<PathBuf>,
 }
 
 /// What a lock keeps others from.
@@ -34,7 +36,13 @@ pub enum LockScope<'a> {
 impl StateDirectory {
     /// The state below the root of the repository's main worktree; makes nothing.
     pub fn new(main_worktree_root: &Path) -> Self {
-        Self { repository: main_worktree_root.to_owned(), checkpoints: None, log: None }
+        Self { repository: main_worktree_root.to_owned(), checkpoints: None, log: None, called_in: None }
+    }
+
+    /// The same for a caller who names a directory of the repository (`-C`), and has to name it in the next command, too.
+    #[must_use]
+    pub fn called_in(self, directory: Option<PathBuf>) -> Self {
+        Self { called_in: directory, ..self }
     }
 
     /// The same with another place for `checkpoints.json` (`--checkpoint-path`).
@@ -65,7 +73,8 @@ impl StateDirectory {
         let flag = |name: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| [name.to_owned(), path.to_string_lossy().into_owned()])
         };
-        let elsewhere = [flag("--checkpoint-path", &self.checkpoints), flag("--log-path", &self.log)];
+        let elsewhere =
+            [flag("-C", &self.called_in), flag("--checkpoint-path", &self.checkpoints), flag("--log-path", &self.log)];
         std::iter::once("lanewright".to_owned()).chain(elsewhere.into_iter().flatten().flatten()).collect()
     }
 
