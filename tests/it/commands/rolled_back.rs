@@ -47,8 +47,8 @@ fn rollback_of_merged_work_without_yes_is_refused() {
 
 #[test]
 fn interrupted_rollback_of_done_run_can_be_finished() {
-    let both = "lanewright rollback r1 --lane SL-1 --lane SL-2";
-    let last = "lanewright rollback r1 --lane SL-1\n";
+    let both = "lanewright rollback r1 --lane SL-1 --lane SL-2 --yes";
+    let last = "lanewright rollback r1 --lane SL-1 --yes\n";
     for (point, finish) in [("undo_merges:1", both), ("delete_branches:1", both), ("delete_branches:2", last)] {
         let env = done();
         let point = format!("rollback_{point}");

@@ -32,6 +32,8 @@ pub enum ResumeError {
         lanes: Vec<LaneId>,
         /// What it was to take them back to; empty: their start.
         to: String,
+        /// Whether it undoes merged work.
+        undoes: bool,
     },
     #[error("the log of run {0} does not begin with the start of that run; put the right file there")]
     NoBeginning(RunId),
@@ -42,10 +44,10 @@ pub enum ResumeError {
 impl ResumeError {
     /// The command that does something about it, if there is one.
     pub fn remedy(&self) -> Option<Vec<String>> {
-        let Self::HalfRolledBack { run, lanes, to } = self else { return None };
+        let Self::HalfRolledBack { run, lanes, to, undoes } = self else { return None };
         let program = ["lanewright".to_owned()];
         let to = Some(to.as_str()).filter(|to| !to.is_empty());
-        Some(Commands { program: &program, run }.rollback_to(lanes, to))
+        Some(Commands { program: &program, run }.finish_rollback(lanes, to, *undoes))
     }
 }
 
@@ -180,14 +182,15 @@ pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), Re
         return Err(ResumeError::Complete(run.clone()));
     }
     let plan = state.plan();
-    let half_way = plan.indices().filter(|&lane| state.lane(lane).is_half_rolled_back());
-    let lanes: Vec<LaneId> = half_way.map(|lane| plan.lane(lane).id.clone()).collect();
+    let half_way: Vec<_> = plan.indices().filter(|&lane| state.lane(lane).is_half_rolled_back()).collect();
+    let undoes = half_way.iter().any(|&lane| state.lane(lane).merged().is_some());
+    let lanes: Vec<LaneId> = half_way.into_iter().map(|lane| plan.lane(lane).id.clone()).collect();
     if !lanes.is_empty() {
         let begun = records.iter().rev().find_map(|record| match &record.event {
             Event::RollbackBegun { to, .. } => Some(to.clone()),
             _ => None,
         });
-        return Err(ResumeError::HalfRolledBack { run: run.clone(), lanes, to: begun.unwrap_or_default() });
+        return Err(ResumeError::HalfRolledBack { run: run.clone(), lanes, to: begun.unwrap_or_default(), undoes });
     }
     if !has_begun(records) {
         return Err(ResumeError::NoCheckpoint(run.clone()));

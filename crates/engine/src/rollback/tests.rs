@@ -162,8 +162,10 @@ fn rollback_reopens_done_run_and_its_final_gate() {
 fn half_rolled_back_lane_prevents_resume() {
     let story =
         merged(Story::begun(), "SL-1", 'a', '1').then(Event::RollbackBegun { lane: lane("SL-1"), to: String::new() });
-    let refused = check(&run(), &state(&story), &story.records);
-    assert!(matches!(refused, Err(ResumeError::HalfRolledBack { lanes, .. }) if lanes == [lane("SL-1")]));
+    let refused = check(&run(), &state(&story), &story.records).unwrap_err();
+    assert!(matches!(&refused, ResumeError::HalfRolledBack { lanes, .. } if *lanes == [lane("SL-1")]));
+    let finish = refused.remedy().unwrap();
+    assert_eq!(finish.last().map(String::as_str), Some("--yes"), "its merge is undone: {finish:?}");
     assert_eq!(order(&planned(&story, &[]).unwrap()), [0]);
     let story = story.then(rolled_back("SL-1"));
     assert!(check(&run(), &state(&story), &story.records).is_ok());

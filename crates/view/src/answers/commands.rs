@@ -42,6 +42,16 @@ impl Commands<'_> {
         self.rollback(lanes).into_iter().chain(to).collect()
     }
 
+    /// The same for a rollback that was interrupted; `undoes`: it undoes merged work, which the user has agreed to.
+    pub fn finish_rollback<'l>(
+        &self,
+        lanes: impl IntoIterator<Item = &'l LaneId>,
+        to: Option<&str>,
+        undoes: bool,
+    ) -> Vec<String> {
+        self.rollback_to(lanes, to).into_iter().chain(undoes.then(|| "--yes".to_owned())).collect()
+    }
+
     pub fn skip(&self, lane: &LaneId) -> Vec<String> {
         self.of("skip", &[lane.as_str()])
     }

@@ -121,7 +121,8 @@ fn half_rolled_back(history: &RunHistory, commands: &Commands<'_>) -> Option<Nex
     let lanes: Vec<&LaneHistory> = history.half_rolled_back().collect();
     let reason = format!("The rollback of {} was interrupted. Finish it first:", names(&lanes));
     let to = lanes.first().and_then(|lane| lane.point.as_deref());
-    let finish = || commands.rollback_to(lanes.iter().map(|lane| &lane.id), to);
+    let undoes = lanes.iter().any(|lane| lane.merge_commit.is_some());
+    let finish = || commands.finish_rollback(lanes.iter().map(|lane| &lane.id), to, undoes);
     (!lanes.is_empty()).then(|| NextStep { reason, commands: vec![finish()] })
 }
 

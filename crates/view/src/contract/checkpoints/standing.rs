@@ -114,7 +114,8 @@ pub(super) fn of_lane(
     let git = git_of(work_of(lane));
     let (status, notes) = match &lane.ending {
         _ if lane.is_half_rolled_back => {
-            let finish = shell_line(commands.rollback_to([&lane.id], lane.point.as_deref()));
+            let finish =
+                shell_line(commands.finish_rollback([&lane.id], lane.point.as_deref(), lane.merge_commit.is_some()));
             (Some(CheckpointStatus::Blocked), format!("its rollback is not finished: {finish}"))
         }
         Some(Ending::Failed(failure)) => {
