@@ -107,7 +107,8 @@ fn l21_junk_is_left_out_and_named() {
     assert_eq!(env.files("main"), [".gitignore", "1.txt", "2.txt", "README.md", "a.txt"]);
     let names = ".claude/checkpoints/ (1 file), .venv/ (1 file), node_modules/ (1 file), .f1.swp";
     let globs = r#"[".claude/checkpoints", ".venv", "node_modules", ".f1.swp"]"#;
-    assert_eq!(left_out(&env), [format!("{names}; to commit them, set `take = {globs}` in lanewright.toml")]);
+    let redo = "and if the lane is done by then, run the plan with --redo --lane L";
+    assert_eq!(left_out(&env), [format!("{names}; to commit them, set `take = {globs}` in lanewright.toml, {redo}")]);
     let table = env.lanewright(&["status", RUN]).exits(0).stdout;
     assert!(table.contains("L: left out of the work: .claude/checkpoints/"), "{table}");
     let saved = saved_at_the_end(&env);

@@ -25,7 +25,9 @@ impl Executor {
         let mut reported = self.left_out.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_new = |it: &LeftOut| reported.insert((id.clone(), it.path.clone()), it.clone()).is_none();
         let new: Vec<&LeftOut> = found.iter().filter(|it| is_new(it)).collect();
-        (!new.is_empty()).then(|| self.note(lane, format!("{LEFT_OUT}{}; {}", names(&new), remedy(&new))))
+        // `take` is no part of what a lane is to do, so a lane that is done is not run again because of it.
+        let redo = format!("and if the lane is done by then, run the plan with --redo --lane {id}");
+        (!new.is_empty()).then(|| self.note(lane, format!("{LEFT_OUT}{}; {}, {redo}", names(&new), remedy(&new))))
     }
 
     /// Why the work of the lane has no file at `path`, if one was left out of it, with what has it committed.
