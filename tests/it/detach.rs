@@ -107,3 +107,25 @@ fn detached_run_outlives_its_terminal() {
     assert_eq!(finish(&env)["code"], 0);
     assert_eq!(env.scratch("ran"), "begins\n");
 }
+
+#[test]
+fn answers_and_retries_continue_a_run_in_the_background() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\napproval = ['changes']\n\
+         command = 'echo begins >> \"$SCRATCH/ran\"; [ -e \"$SCRATCH/go\" ] && echo l > l.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    let is_active = || env.lanewright(&["--format", "json", "status", RUN]).json()["held"] == true;
+    lanewright(&env, &["approve", RUN, "L", "--detach"]).exits(2);
+    lanewright(&env, &["approve", RUN, "L", "--resume", "--detach"]).exits(7).says(&["does not wait for an answer"]);
+    env.write("scratch/go", "");
+    let begun = lanewright(&env, &["retry", RUN, "L", "--detach"]).exits(0);
+    assert!(begun.stdout.starts_with("Run r1 works in the background"), "{}", begun.stdout);
+    wait_until("the question", || env.events("run_finished").len() == 2 && !is_active());
+    let begun = lanewright(&env, &["approve", RUN, "L", "--resume", "--detach"]).exits(0);
+    assert!(begun.stdout.starts_with("Run r1 works in the background"), "{}", begun.stdout);
+    wait_until("the end", || env.events("run_finished").len() == 3 && !is_active());
+    assert!(env.holds("main", "l.txt"));
+    assert_eq!(env.scratch("ran"), "begins\nbegins\n");
+}

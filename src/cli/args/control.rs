@@ -147,6 +147,11 @@ pub(crate) struct ThenResume {
     /// When lanes need nothing else.
     #[arg(long, requires = "resume")]
     pub(crate) wait: bool,
+    /// Run in the background; return once the run has begun
+    ///
+    /// Prints how to look at it and how to stop it. What keeps it from beginning is printed, with its exit code.
+    #[arg(long, requires = "resume", help_heading = SESSION, hide_short_help = true)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) progress: ProgressArgs,
 }

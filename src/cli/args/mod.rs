@@ -259,6 +259,10 @@ impl Command {
             Self::ExecutePhase(phase) => phase.execution.detach,
             Self::ExecuteLane(lane) => lane.execution.detach,
             Self::Resume(resume) => resume.detach,
+            Self::Retry(retry) => retry.detach,
+            Self::Recover(recover) => recover.detach,
+            Self::Approve(answer) | Self::Reject(answer) => answer.then.detach,
+            Self::Skip(skip) => skip.then.detach,
             _ => false,
         }
     }

@@ -70,6 +70,11 @@ pub(crate) struct Retry {
     /// When lanes need nothing else.
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Run in the background; return once the run has begun
+    ///
+    /// Prints how to look at it and how to stop it. What keeps it from beginning is printed, with its exit code.
+    #[arg(long, help_heading = SESSION, hide_short_help = true)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
@@ -90,6 +95,11 @@ pub(crate) struct Recover {
     /// When lanes need nothing else.
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Run in the background; return once the run has begun
+    ///
+    /// Prints how to look at it and how to stop it. What keeps it from beginning is printed, with its exit code.
+    #[arg(long, help_heading = SESSION, hide_short_help = true)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
