@@ -77,20 +77,72 @@ fn session_start_lists_own_and_other_unfinished_runs() {
     assert!(leave < resume, "{other}");
 }
 
+/// What a prompt of `session` is answered.
+fn answered(env: &TestEnv, session: &str, prompt: &str) -> Ended {
+    hook(env, "user-prompt-submit", json!({"session_id": session, "prompt": prompt}))
+}
+
+const APPROVE: &str = "lanewright approve r1 A --gate changes --resume";
+const REJECT: &str = "lanewright reject r1 A --gate changes -m 'what to change' --resume";
+
 #[test]
-fn words_of_approval_are_answered_with_the_commands() {
+fn words_of_approval_are_answered_with_approve() {
     let env = waiting();
-    let told = |prompt: &str| {
-        let input = json!({"session_id": "s1", "prompt": prompt});
-        context(&hook(&env, "user-prompt-submit", input), "UserPromptSubmit")
-    };
-    for prompt in ["Looks good, proceed with implementation", "approved", "this needs changes"] {
-        let told = told(prompt);
-        for said in ["lanewright approve r1 A --gate changes --resume", "lanewright reject r1 A --gate changes -m"] {
-            assert!(told.contains(said), "{prompt}: {told}");
-        }
+    for prompt in ["Looks good, proceed with implementation", "approved", "LGTM", "Go ahead."] {
+        let said = context(&answered(&env, "s1", prompt), "UserPromptSubmit");
+        assert!(said.contains(APPROVE) && !said.contains("reject"), "{prompt}: {said}");
+        assert!(said.contains("Only if the user's words mean it") && said.contains("in the background"), "{said}");
     }
     assert_eq!(env.events("gate_answered"), [] as [Value; 0]);
+}
+
+#[test]
+fn words_of_change_are_answered_with_reject() {
+    let env = waiting();
+    let prompts = ["this needs changes", "please change the name", "not yet", "Not approved", "don't go ahead"];
+    for prompt in prompts.into_iter().chain(["looks good but change x", "approved once the tests pass"]) {
+        let said = context(&answered(&env, "s1", prompt), "UserPromptSubmit");
+        assert!(said.contains(REJECT) && !said.contains("lanewright approve"), "{prompt}: {said}");
+    }
+    assert_eq!(env.events("gate_answered"), [] as [Value; 0]);
+}
+
+#[test]
+fn answers_are_named_only_while_a_lane_waits() {
+    let env = waiting();
+    env.lanewright(&["approve", RUN, "A"]).exits(0);
+    for prompt in ["approved", "LGTM", "please change the name"] {
+        silent(&answered(&env, "s1", prompt));
+    }
+}
+
+#[test]
+fn answer_of_another_session_names_whose_run_it_is() {
+    let env = waiting();
+    let said = context(&answered(&env, "s2", "approved"), "UserPromptSubmit");
+    let (leave, approve) = (said.find("choose other work").unwrap(), said.find(APPROVE).unwrap());
+    assert!(leave < approve && said.starts_with("Run r1 is another session's"), "{said}");
+    silent(&answered(&env, "s2", "please change the name"));
+    assert_eq!(task(&env, "A")["interruptions"], json!([]));
+}
+
+#[test]
+fn answer_to_a_live_run_does_not_resume_it() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'wait-for go; echo b > b.txt'\n",
+    );
+    let running = env.start(&["--session-id", "s1"]);
+    wait_until("the question", || {
+        env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists()
+            && env.events("lane_moved").iter().any(|moved| moved["to"] == "AWAITING_USER_APPROVAL")
+    });
+    let said = context(&answered(&env, "s1", "looks good"), "UserPromptSubmit");
+    assert!(said.contains("lanewright approve r1 A --gate changes") && !said.contains("--resume"), "{said}");
+    env.lanewright(&["approve", RUN, "A", "--gate", "changes"]).exits(0);
+    env.write("scratch/go", "");
+    running.wait().exits(0);
 }
 
 #[test]
@@ -216,7 +268,7 @@ fn answer_to_a_setup_is_named_as_well() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\napproval = [\"setup\"]\ncommand = 'echo a > a.txt'\n");
     env.execute(&["--session-id", "s1"]).exits(3);
-    let approve = "lanewright approve r1 A --gate setup --resume\n";
+    let approve = "lanewright approve r1 A --gate setup --resume";
     for prompt in ["Looks good, proceed with implementation", "approved", "LGTM"] {
         let input = json!({"session_id": "s1", "prompt": prompt});
         let said = context(&hook(&env, "user-prompt-submit", input), "UserPromptSubmit");

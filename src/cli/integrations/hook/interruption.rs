@@ -31,19 +31,48 @@ pub(crate) fn kind(prompt: &str) -> Kind {
     others.into_iter().find(|(words, _)| words.is_match(&speech)).map_or(Kind::Other, |(_, kind)| kind)
 }
 
-/// Whether `prompt` may approve or reject what a lane waits with: in a sentence that asks nothing.
-pub(crate) fn may_be_answer(prompt: &str) -> bool {
+/// What the user may have said to a lane that waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Approval,
+    /// Something is to be different, or is not approved yet.
+    Change,
+}
+
+/// What `prompt` may answer, if anything. A sentence that asks says nothing, and one that approves with a negation or a
+/// condition ("not approved", "looks good but …") is no approval; nor is the whole prompt then.
+pub(crate) fn reply(prompt: &str) -> Option<Reply> {
     let looked_at: String = prompt.chars().take(LOOKED_AT).collect();
     let speech = WORDS.code.replace_all(&looked_at, " ");
     let mut from = 0;
     let ends = WORDS.sentence.find_iter(&speech).map(|end| (end.start(), end.end(), end.as_str().contains('?')));
     let ends: Vec<_> = ends.chain([(speech.len(), speech.len(), false)]).collect();
-    ends.into_iter().any(|(end, next, asks)| {
-        let sentence = &speech[from..end];
-        from = next;
-        let answer = WORDS.answer.find(sentence).filter(|_| !asks);
-        answer.is_some_and(|found| !WORDS.question.is_match(&sentence[..found.start()]))
-    })
+    let replies: Vec<Reply> = ends
+        .into_iter()
+        .filter_map(|(end, next, asks)| {
+            let sentence = &speech[from..end];
+            from = next;
+            if asks { None } else { reply_of(sentence) }
+        })
+        .collect();
+    if replies.contains(&Reply::Change) { Some(Reply::Change) } else { replies.first().copied() }
+}
+
+fn reply_of(sentence: &str) -> Option<Reply> {
+    // "no changes needed" and "nothing to change" ask for none.
+    let sentence = WORDS.no_change.replace_all(sentence, " ");
+    let asked_before = |at: usize| WORDS.question.is_match(&sentence[..at]);
+    if WORDS.refusal.is_match(&sentence) {
+        return Some(Reply::Change);
+    }
+    if WORDS.change.find(&sentence).is_some_and(|found| !asked_before(found.start())) {
+        return Some(Reply::Change);
+    }
+    let found = WORDS.approval.find(&sentence).filter(|found| !asked_before(found.start()))?;
+    // A negation counts in its own clause: "no objections, go ahead".
+    let clause = sentence[..found.start()].rsplit([',', ':']).next().unwrap_or_default();
+    let refused = WORDS.negation.is_match(clause) || WORDS.caveat.is_match(&sentence[found.end()..]);
+    Some(if refused { Reply::Change } else { Reply::Approval })
 }
 
 fn wants_to_go_on(sentence: &str) -> bool {
@@ -60,7 +89,12 @@ struct Words {
     question: Regex,
     status: Regex,
     no: Regex,
-    answer: Regex,
+    approval: Regex,
+    negation: Regex,
+    caveat: Regex,
+    refusal: Regex,
+    change: Regex,
+    no_change: Regex,
 }
 
 #[expect(clippy::expect_used, reason = "constants, compiled by every test")]
@@ -74,13 +108,23 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         audit: words(r"audit|audit-session"),
         question: words(r"what|what's|how|how's|why|when|explain|clarify|whether"),
         status: words(r"status|progress|where\b.{0,40}\bare\b.{0,40}\bwe"),
-        answer: Regex::new(&format!(
-            r"(?i)\b(?:{}|{}|{})\b",
-            r"approved?|approval|i accept|accepted|lgtm|go ahead|looks? (?:good|fine|ok|okay)",
-            r"(?:it|this|that|all|everything)(?:'s| is| are) (?:good|fine|ok|okay)",
-            r"reject|rejected|rework|redo|needs? changes|changes? (?:needed|requested)",
-        ))
-        .expect("a pattern"),
+        approval: words(
+            "approved?|approval|i accept|accepted|lgtm|go ahead|ship it|looks? (?:good|fine|great|ok|okay)|\
+             (?:it|this|that|all|everything)(?:'s| is| are) (?:good|fine|ok|okay)",
+        ),
+        negation: words(
+            "not|never|cannot|without|stop|cant|dont|doesnt|isnt|[a-z]+n['’]t|hold off|before|until|unless|if|nor",
+        ),
+        caveat: words("but|except|however|although|though|unless|if|once|after|when|until|provided|as soon as|later"),
+        refusal: plain(r"(?i)^\s*(?:no|nope|nah)\s*(?:[,.!:]|$)"),
+        change: words(
+            "reject|rejected|rework|redo|not yet|needs? (?:some )?changes|changes? (?:needed|requested)|\
+             (?:should|must|has to|needs? to) be (?:changed|fixed|renamed|removed|rewritten)|\
+             (?:please|pls) (?:change|fix|rename|use|add|remove|move|make|rewrite|revert|drop|replace|adjust|update|simplify|split)",
+        ),
+        no_change: words(
+            "(?:no|not|nothing|without|don['’]t|never)(?: any| further| more| to| need to| needs?)* (?:re)?(?:changes?|do|work|ject)(?: needed| requested| anything)?",
+        ),
         no: words(r"not|don't|dont|never|no|stop|cannot|can't|won't|without"),
     }
 });
@@ -127,25 +171,60 @@ mod tests {
     }
 
     #[test]
-    fn words_of_approval_and_of_change_may_be_an_answer() {
-        let answers = [
-            "Approved",
-            "Looks good, ship it",
-            "LGTM",
-            "I reject this",
-            "this needs changes: smaller functions",
-            "please rework it",
-        ];
-        answers.iter().for_each(|prompt| assert!(may_be_answer(prompt), "{prompt}"));
-        let others = [
-            "What was approved?",
-            "why is it rejected",
-            "rename the file",
-            "run `approve` later",
-            "is it approved?",
-            "",
-        ];
-        others.iter().for_each(|prompt| assert!(!may_be_answer(prompt), "{prompt}"));
+    fn words_of_approval_and_of_change_are_told_apart() {
+        let are = |expected: Option<Reply>, prompts: &[&str]| {
+            prompts.iter().for_each(|prompt| assert_eq!(reply(prompt), expected, "{prompt}"));
+        };
+        are(
+            Some(Reply::Approval),
+            &[
+                "Approved",
+                "approved!",
+                "Looks good, proceed with implementation",
+                "Looks good, ship it",
+                "LGTM",
+                "Go ahead.",
+                "No objections, go ahead",
+                "No changes needed, approved",
+                "I reviewed it. It looks fine. Thanks",
+                "this is good",
+            ],
+        );
+        are(
+            Some(Reply::Change),
+            &[
+                "I reject this",
+                "this needs changes: smaller functions",
+                "please rework it",
+                "please change the name of the table",
+                "not yet",
+                "Not approved",
+                "don't go ahead",
+                "Don’t go ahead yet",
+                "it does not look good",
+                "This isn't approved.",
+                "looks good but change x",
+                "Looks good. Please rename the file, though",
+                "approved if the tests pass",
+                "go ahead once the name is fixed",
+                "No. That looks fine to nobody",
+                "the table should be renamed",
+            ],
+        );
+        are(
+            None,
+            &[
+                "What was approved?",
+                "why is it rejected",
+                "rename the file",
+                "run `approve` later",
+                "is it approved?",
+                "how does the approval work",
+                "```\napproved\n```",
+                "no changes needed",
+                "",
+            ],
+        );
     }
 
     #[test]

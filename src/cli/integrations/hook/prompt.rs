@@ -7,35 +7,35 @@ use lanewright_model::Interruption;
 use lanewright_store::lane_files::add_interruption;
 
 use super::input::Input;
-use super::interruption::{Kind, kind, may_be_answer};
+use super::interruption::{Kind, kind, reply};
 use super::unfinished::{SessionRuns, Unfinished};
 use crate::cli::now;
 
 /// Records the prompt in the lanes of this session's unfinished runs; returns how to resume them if the prompt asks for it,
-/// or how to answer where a lane waits for an answer and the prompt may be one.
+/// or how to give the answer that it may be to a lane that waits for one.
 pub(super) fn note_prompt(session: &SessionRuns, input: &Input) -> Option<String> {
     let own = session.own();
     let kind = kind(&input.prompt);
     note(&own, kind);
-    let waits = own.iter().find(|run| !run.held && run.waits_for_answer());
-    let may_be_answer = may_be_answer(&input.prompt);
-    if let Some(run) = waits.filter(|_| kind == Kind::Resumption || may_be_answer) {
-        let why = match may_be_answer {
-            true => "The user may have answered a lane. Give the answer only if the user's words are one",
-            false => {
-                "The user wants work to continue, but a lane waits for the user's answer, and a resume alone waits again"
-            }
-        };
-        return Some(format!("{why}: {}{}", run.described(), session.ways_on(run)));
+    if let Some(answer) = reply(&input.prompt).and_then(|reply| session.answers(reply)) {
+        return Some(answer);
     }
-    let resting: Vec<String> = own.iter().filter(|run| !run.held).map(|run| run.described()).collect();
-    if kind != Kind::Resumption || resting.is_empty() {
+    if kind != Kind::Resumption {
         return None;
     }
+    if let Some(run) = own.iter().find(|run| !run.held && run.waits_for_answer()) {
+        return Some(format!(
+            "The user wants work to continue, but a lane waits for the user's answer, and a resume alone waits again: \
+             {}{}",
+            run.described(),
+            session.ways_on(run)
+        ));
+    }
+    let resting: Vec<String> = own.iter().filter(|run| !run.held).map(|run| run.described()).collect();
     let run = own.iter().find(|run| !run.held)?;
     Some(format!(
-        "The user wants work to continue; {}\nIf the run is meant, continue it with `{}`, and do nothing by hand; it \
-         stands where it stood before the interruption.",
+        "The user wants work to continue; {}\nIf the run is meant, continue it in the background with `{}`, and do nothing \
+         by hand; it stands where it stood before the interruption.",
         resting.join("\n"),
         session.command(run, "resume")
     ))

@@ -16,6 +16,7 @@ use lanewright_view::answers::approvals::open_gate;
 use lanewright_view::answers::commands::Commands;
 
 use super::input::Input;
+use super::interruption::Reply;
 use crate::cli::Context;
 use crate::cli::runs;
 
@@ -108,6 +109,49 @@ impl SessionRuns {
             text += &format!("\nTo continue: {}", self.command(run, "resume"));
         }
         text
+    }
+
+    /// The commands that give `reply` to the lanes of a run that wait for an answer. `None`: no lane waits. A session without
+    /// a run of its own may approve for another one; what it wants changed is its own work.
+    pub(super) fn answers(&self, reply: Reply) -> Option<String> {
+        let mut asked = self.own();
+        if asked.is_empty() && reply == Reply::Approval {
+            asked = self.runs.iter().collect();
+        }
+        let run = asked.into_iter().take(RUNS).find(|run| !run.waiting_now().is_empty())?;
+        let program = self.state.program();
+        let commands = Commands { program: &program, run: run.id() };
+        let waiting = run.waiting_now();
+        let lines: Vec<String> = waiting
+            .iter()
+            .map(|(lane, gate)| {
+                let words = match reply {
+                    Reply::Approval => commands.approve(lane, gate),
+                    Reply::Change => commands.reject(lane, gate),
+                };
+                // A live process continues by itself.
+                let then = (!run.held).then_some("--resume");
+                let command = shell_line(words.iter().map(String::as_str).chain(then));
+                format!("lane {lane} waits for an answer to its {}: {command}", gate.for_people())
+            })
+            .collect();
+        let whose = match run.session == self.session {
+            true => String::new(),
+            false => format!("Run {} is another session's: choose other work unless the user means it.\n", run.id()),
+        };
+        let how = match reply {
+            Reply::Approval => {
+                "The user may have approved what a lane waits with. Only if the user's words mean it, run"
+            }
+            Reply::Change => {
+                "The user may want what a lane waits with to be different. Only if the user's words mean it, and with \
+                 these words after -m, run"
+            }
+        };
+        let one =
+            if waiting.len() > 1 { " the command of the lane that is meant (ask if that is not clear)" } else { "" };
+        let background = if run.held { "" } else { ", in the background because it resumes the run" };
+        Some(format!("{whose}{how}{one}{background}:\n{}", lines.join("\n")))
     }
 
     /// For a session that stops: its own runs without a live process, each once until something
@@ -203,10 +247,13 @@ impl Unfinished {
     /// The lanes that wait for an answer, with what they ask; none while a process works on the run. The whole log is read,
     /// but only of a run that ended and waits: the files of its lanes do not say it of each.
     fn waiting(&self) -> &[(LaneId, HumanGate)] {
+        let rests = !self.held && matches!(self.summary.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
+        if rests { self.waiting_now() } else { &[] }
+    }
+
+    /// The same, also while a process works on the run.
+    fn waiting_now(&self) -> &[(LaneId, HumanGate)] {
         self.waiting.get_or_init(|| {
-            if self.held || !matches!(self.summary.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed)) {
-                return Vec::new();
-            }
             let records = run_log::read(&self.directory.log()).map(|log| log.records).unwrap_or_default();
             let history = runs::beginning(&self.directory).after(&records);
             history.lanes().iter().filter_map(|lane| Some((lane.id.clone(), open_gate(lane)?))).collect()
