@@ -79,12 +79,18 @@ fn the_tools_are_listed_with_what_they_take() {
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     names.sort_unstable();
     let expected = [
+        "Approve",
         "CreateCheckpoint",
+        "Doctor",
         "ExecutePhase",
+        "Gate",
         "ListCheckpoints",
         "ReadDiff",
         "ReadLogs",
+        "Reject",
         "ResumeTask",
+        "Retry",
+        "Rollback",
         "RollbackLane",
         "RunStatus",
     ];
@@ -96,6 +102,9 @@ fn the_tools_are_listed_with_what_they_take() {
         assert!(properties.contains_key("taskId") || tool.name == "ExecutePhase", "{schema}");
         assert!(properties.values().all(|property| property["description"].is_string()), "{schema}");
         assert_eq!(schema["additionalProperties"], false, "{schema}");
+        let output = Value::Object((**tool.output_schema.as_ref().expect("an output schema")).clone());
+        assert_eq!(output["type"], "object", "{output}");
+        assert!(output["properties"].as_object().is_some_and(|fields| fields.len() > 4), "{output}");
     }
     client.leave();
 }
@@ -293,5 +302,182 @@ fn mcp_server_skips_invalid_json_and_exits_at_eof() {
     let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("the protocol only")).collect();
     assert_eq!(answers[0]["result"]["serverInfo"]["name"], "lanewright");
     let listed = answers.iter().find(|answer| answer["id"] == 2).expect("an answer to the last line");
-    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(8));
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(14));
+}
+
+/// Run r1, whose lane A waits for an approval of its changes.
+fn waiting() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ntests = ['test \"$(cat a.txt)\" = a']\n\
+         command = 'echo a > a.txt; echo ran >> \"$SCRATCH/ran\"'\n",
+    );
+    env.execute(&[]).exits(3);
+    env
+}
+
+fn ended(env: &TestEnv, times: usize) {
+    wait_until("the end of the run", || env.events("run_finished").len() == times);
+}
+
+#[test]
+fn approve_answers_and_resumes_in_the_background() {
+    let env = waiting();
+    let client = Client::new(&env);
+    client.fails("Approve", json!({"taskId": RUN}), "USAGE");
+    client.fails("Approve", json!({"taskId": "r1/B"}), "USAGE");
+    client.fails("Approve", json!({"taskId": "r1/A", "gate": "plan"}), "INVALID_OPERATION");
+    assert_eq!(env.events("gate_answered"), [] as [Value; 0]);
+    let answer = client.succeeds("Approve", json!({"taskId": "r1/A", "gate": "changes", "message": "-- fine"}));
+    assert_eq!((&answer["begun"], &answer["approved"], &answer["lane"]), (&json!(true), &json!(true), &json!("A")));
+    ended(&env, 2);
+    assert_eq!(env.events("run_finished")[1]["outcome"], "done");
+    assert_eq!(
+        (env.events("gate_answered")[0]["message"].as_str(), env.scratch("ran").as_str()),
+        (Some("-- fine"), "ran\n")
+    );
+    client.fails("Approve", json!({"taskId": "r1/A"}), "INVALID_OPERATION");
+    client.leave();
+}
+
+#[test]
+fn approve_without_resume_only_answers() {
+    let env = waiting();
+    let client = Client::new(&env);
+    let answer = client.succeeds("Approve", json!({"taskId": "r1/A", "resume": false}));
+    assert_eq!(
+        (&answer["approved"], &answer["gate"], &answer["live"]),
+        (&json!(true), &json!("changes"), &json!(false))
+    );
+    assert_eq!(env.events("run_resumed"), [] as [Value; 0]);
+    client.leave();
+}
+
+#[test]
+fn reject_needs_words_and_passes_them_to_the_agent() {
+    let env = waiting();
+    let client = Client::new(&env);
+    client.fails("Reject", json!({"taskId": "r1/A", "message": " "}), "USAGE");
+    assert_eq!(env.events("gate_answered"), [] as [Value; 0]);
+    let answer = client.succeeds("Reject", json!({"taskId": "r1/A", "message": "use another word"}));
+    assert_eq!((&answer["begun"], &answer["approved"]), (&json!(true), &json!(false)));
+    ended(&env, 2);
+    assert!(env.attempt_file("A", "agent", 2, "prompt.md").contains("use another word"));
+    client.leave();
+}
+
+#[test]
+fn answer_to_a_live_run_reaches_its_process() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'wait-for go; echo b > b.txt'\n",
+    );
+    let running = env.start(&[]);
+    wait_until("the question", || {
+        env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists()
+            && env.events("lane_moved").iter().any(|moved| moved["to"] == "AWAITING_USER_APPROVAL")
+    });
+    let client = Client::new(&env);
+    let answer = client.succeeds("Approve", json!({"taskId": "r1/A"}));
+    assert_eq!((&answer["live"], &answer["begun"]), (&json!(true), &json!(false)), "{answer}");
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+    client.leave();
+}
+
+#[test]
+fn retry_runs_a_failed_lane_in_the_background() {
+    let env = failed();
+    env.write("scratch/help", "");
+    env.write("scratch/go", "");
+    let client = Client::new(&env);
+    client.fails("Retry", json!({"taskId": RUN}), "USAGE");
+    client.fails("Retry", json!({"taskId": "no-such-run/A"}), "INVALID_STATE");
+    client.fails("Retry", json!({"taskId": "r1/A"}), "INVALID_OPERATION");
+    let answer = client.succeeds("Retry", json!({"taskId": "r1/B", "message": "now with help"}));
+    assert_eq!(answer["begun"], true, "{answer}");
+    ended(&env, 2);
+    assert_eq!(env.events("run_finished")[1]["outcome"], "done");
+    assert!(env.attempt_file("B", "agent", 2, "prompt.md").contains("now with help"));
+    client.leave();
+}
+
+#[test]
+fn doctor_reports_findings_and_repairs_them() {
+    let env = failed();
+    let client = Client::new(&env);
+    assert_eq!(client.succeeds("Doctor", json!({}))["clean"], true);
+    client.fails("Doctor", json!({"taskId": "no-such-run"}), "INVALID_STATE");
+    client.fails("Doctor", json!({"taskId": "r1/B"}), "USAGE");
+    fs::write(env.path(&format!("repo/{STATE}/{RUN}/plan.json")), "no plan").expect("damage");
+    let found = client.succeeds("Doctor", json!({"taskId": RUN}));
+    assert_eq!((&found["clean"], &found["findings"][0]["kind"]), (&json!(false), &json!("plan-unreadable")), "{found}");
+    let repaired = client.succeeds("Doctor", json!({"fix": true}));
+    assert_eq!((&repaired["clean"], &repaired["fix"]), (&json!(true), &json!(true)), "{repaired}");
+    client.leave();
+}
+
+#[test]
+fn gate_reports_whether_it_passes() {
+    let env = waiting();
+    let client = Client::new(&env);
+    let passed = client.succeeds("Gate", json!({"taskId": "r1/A", "gate": "tests"}));
+    assert_eq!((&passed["passed"], &passed["lane"]), (&json!(true), &json!("A")), "{passed}");
+    fs::write(env.path(&format!("repo.lanes/{RUN}/A/code/a.txt")), "b\n").expect("a change");
+    let failed = client.succeeds("Gate", json!({"taskId": "r1/A", "gate": "tests"}));
+    assert_eq!((&failed["passed"], &failed["exit_code"]), (&json!(false), &json!(1)), "{failed}");
+    client.fails("Gate", json!({"taskId": RUN, "gate": "final"}), "USAGE");
+    client.fails("Gate", json!({"taskId": RUN, "gate": "atomic", "agent": "agent"}), "USAGE");
+    client.leave();
+}
+
+#[test]
+fn rollback_of_a_run_or_lane_shows_what_it_would_do() {
+    let env = waiting();
+    let client = Client::new(&env);
+    let shown = client.succeeds("Rollback", json!({"taskId": RUN, "dryRun": true}));
+    assert_eq!(shown["lanes"][0]["lane"], "A", "{shown}");
+    assert_eq!(env.events("lane_rolled_back"), [] as [Value; 0]);
+    client.fails("Rollback", json!({"taskId": "r1/A", "to": "no-such-point"}), "USAGE");
+    let back = client.succeeds("Rollback", json!({"taskId": "r1/A", "to": "after_lane_start"}));
+    assert_eq!((&back["lanes"][0]["lane"], &back["run_id"]), (&json!("A"), &json!(RUN)), "{back}");
+    client.leave();
+}
+
+#[test]
+fn client_with_a_progress_token_is_notified() {
+    let env = waiting();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanewright"));
+    env.pin(&mut command).arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = command.spawn().expect("the server");
+    let mut stdin = server.stdin.take().expect("its input");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "0"}}});
+    let call = |id: u32, meta: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+               "params": {"name": "Gate", "arguments": {"taskId": "r1/A", "gate": "tests"}, "_meta": meta}})
+    };
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    for line in [hello, ready, call(2, json!({})), call(3, json!({"progressToken": "mine"}))] {
+        writeln!(stdin, "{line}").expect("it listens");
+    }
+    let mut answers = std::io::BufRead::lines(std::io::BufReader::new(server.stdout.take().expect("its output")));
+    let mut next = || -> Value { serde_json::from_str(&answers.next().expect("a line").expect("text")).expect("JSON") };
+    let (mut answered, mut notified) = (Vec::new(), Vec::new());
+    while answered.len() < 3 {
+        let line = next();
+        match line["method"].as_str() {
+            Some("notifications/progress") => notified.push(line["params"].clone()),
+            _ => answered.push(line["id"].clone()),
+        }
+    }
+    assert!(!notified.is_empty(), "nothing was reported");
+    for (number, told) in notified.iter().enumerate() {
+        assert_eq!(told["progressToken"], "mine", "{told}");
+        assert!(told["message"].as_str().is_some_and(|text| text.starts_with("working for ")), "{told}");
+        assert!(number == 0 || told["progress"].as_f64() > notified[number - 1]["progress"].as_f64(), "{notified:?}");
+    }
+    drop(stdin);
+    assert!(server.wait().expect("its end").success());
 }

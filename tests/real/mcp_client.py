@@ -9,7 +9,10 @@ import sys
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-TOOLS = {"ResumeTask", "RunStatus", "RollbackLane", "ListCheckpoints", "CreateCheckpoint"}
+TOOLS = {
+    "Approve", "CreateCheckpoint", "Doctor", "ExecutePhase", "Gate", "ListCheckpoints", "ReadDiff", "ReadLogs", "Reject",
+    "ResumeTask", "Retry", "Rollback", "RollbackLane", "RunStatus",
+}
 
 
 async def main(program: str, repository: str, run: str | None) -> None:

@@ -67,6 +67,21 @@ impl Caller {
         serde_json::from_str(&text).map_err(|error| failed(format!("its answer makes no sense: {error}")))
     }
 
+    /// The same of a command that also answers where it ends with one of these exit codes.
+    pub(crate) fn report(&self, words: &[String], also: &[ExitStatus]) -> Outcome {
+        let Output { status, stdout, stderr } =
+            self.command("json", words)?.output().map_err(|error| failed(error.to_string()))?;
+        let code = status.code().and_then(|code| ExitStatus::of_code(code.try_into().ok()?));
+        // A refusal has no answer.
+        match serde_json::from_slice(&stdout) {
+            Ok(answer) if status.success() || code.is_some_and(|code| also.contains(&code)) => Ok(answer),
+            answer => {
+                judge(status, &stderr)?;
+                answer.map_err(|error| failed(format!("its answer makes no sense: {error}")))
+            }
+        }
+    }
+
     /// The same as text for people.
     pub(crate) fn text(&self, words: &[String]) -> Result<String> {
         printed_by(self.for_people(words)?)

@@ -4,26 +4,33 @@
 //! refuses, and nothing but the protocol is ever written to standard output.
 
 mod answer;
+mod control;
+mod judge;
+mod output;
 mod parameters;
 mod read;
 mod resume;
 mod start;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use lanewright_model::time::short;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, Implementation, ServerCapabilities, ServerConfig};
+use rmcp::model::{CallToolResult, Implementation, ProgressNotificationParam, ServerCapabilities, ServerConfig};
+use rmcp::service::RequestContext;
 use rmcp::transport::stdio;
-use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
+use rmcp::{RoleServer, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use serde_json::Value;
 
 use crate::cli::child::{Caller, Outcome};
 use crate::cli::{Context, ExitStatus};
 use answer::answer;
+use output::output;
 use parameters::{
-    CreateCheckpoint, ExecutePhase, ListCheckpoints, ReadDiff, ReadLogs, ResumeTask, RollbackLane, RunStatus, TaskId,
-    taken,
+    Answer, CreateCheckpoint, Doctor, ExecutePhase, Gate, ListCheckpoints, ReadDiff, ReadLogs, ResumeTask, Retry,
+    Rollback, RollbackLane, RunStatus, TaskId, taken,
 };
 
 /// Serves until standard input ends.
@@ -44,16 +51,36 @@ pub(crate) fn run(context: &Context) -> Result<ExitStatus> {
     served.map(|()| ExitStatus::Done)
 }
 
+/// How often a client is notified of a tool that works.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
 #[derive(Clone)]
 struct Server {
     caller: Arc<Caller>,
 }
 
 impl Server {
-    /// Has `work` done where it may take its time.
-    async fn call(&self, work: impl FnOnce(&Caller) -> Outcome + Send + 'static) -> CallToolResult {
+    /// Has `work` done where it may take its time. A client that gave a token for it is notified at once and then regularly,
+    /// so that it can show that the tool works, and does not give up waiting.
+    async fn call(
+        &self,
+        client: RequestContext<RoleServer>,
+        work: impl FnOnce(&Caller) -> Outcome + Send + 'static,
+    ) -> CallToolResult {
         let caller = self.caller.clone();
-        let done = tokio::task::spawn_blocking(move || work(&caller)).await;
+        let since = Instant::now();
+        let mut done = tokio::task::spawn_blocking(move || work(&caller));
+        let token = client.meta.get_progress_token();
+        let done = loop {
+            let Some(token) = &token else { break done.await };
+            let waited = since.elapsed();
+            let progress = ProgressNotificationParam::new(token.clone(), waited.as_secs_f64());
+            // A client that is gone gets no answer either.
+            let _ = client.peer.notify_progress(progress.with_message(format!("working for {}", short(waited)))).await;
+            if let Ok(done) = tokio::time::timeout(PROGRESS_INTERVAL, &mut done).await {
+                break done;
+            }
+        };
         answer(done.unwrap_or_else(|error| Err(error.into())))
     }
 }
@@ -62,48 +89,75 @@ impl Server {
 impl Server {
     #[tool(
         name = "ExecutePhase",
+        output_schema = output("ExecutePhase"),
         description = "Start a run of a plan with Lanewright: its lanes work in parallel, each in its own git worktree. Answers once the run has begun or was refused; the run itself continues in the background and outlives this session. Only where the user asked for it. Errors: USAGE (no such plan, or it is not valid), INVALID_OPERATION (an unfinished run has these lanes: resume it), HELD (a live session works on them).",
         annotations(title = "Start a run", destructive_hint = false, open_world_hint = true)
     )]
-    async fn execute_phase(&self, Parameters(wanted): Parameters<ExecutePhase>) -> CallToolResult {
-        self.call(move |caller| start::execute(caller, &wanted)).await
+    async fn execute_phase(
+        &self,
+        Parameters(wanted): Parameters<ExecutePhase>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| start::execute(caller, &wanted)).await
     }
 
     #[tool(
         name = "ReadLogs",
+        output_schema = output("ReadLogs"),
         description = "The last lines that the agents and gates of a run wrote, each with its job. Changes nothing.",
         annotations(title = "Logs of a run", read_only_hint = true, open_world_hint = false)
     )]
-    async fn read_logs(&self, Parameters(wanted): Parameters<ReadLogs>) -> CallToolResult {
-        self.call(move |caller| read::logs(caller, &wanted)).await
+    async fn read_logs(
+        &self,
+        Parameters(wanted): Parameters<ReadLogs>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| read::logs(caller, &wanted)).await
     }
 
     #[tool(
         name = "ReadDiff",
+        output_schema = output("ReadDiff"),
         description = "What a lane of a run, or one of its agents, has changed: a diff, or with `stat` its summary. Changes nothing.",
         annotations(title = "Changes of a lane", read_only_hint = true, open_world_hint = false)
     )]
-    async fn read_diff(&self, Parameters(wanted): Parameters<ReadDiff>) -> CallToolResult {
-        self.call(move |caller| read::diff(caller, &wanted)).await
+    async fn read_diff(
+        &self,
+        Parameters(wanted): Parameters<ReadDiff>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| read::diff(caller, &wanted)).await
     }
 
     #[tool(
         name = "ResumeTask",
+        output_schema = output("ResumeTask"),
         description = "Resume an unfinished run of Lanewright. Answers once the run has begun again or was refused; the run itself continues in the background and outlives this session. Errors: INVALID_OPERATION (the run, or the lane, is complete), INVALID_STATE (no such run, or no checkpoint), HELD (a live session works on it), EXTERNAL_CHANGES (files were changed meanwhile).",
         annotations(title = "Resume a run", destructive_hint = false, open_world_hint = false)
     )]
-    async fn resume_task(&self, Parameters(wanted): Parameters<ResumeTask>) -> CallToolResult {
-        self.call(move |caller| resume::resume(caller, &taken(&wanted.task_id)?, wanted.additional_context.as_deref()))
-            .await
+    async fn resume_task(
+        &self,
+        Parameters(wanted): Parameters<ResumeTask>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| {
+            resume::resume(caller, &taken(&wanted.task_id)?, wanted.additional_context.as_deref())
+        })
+        .await
     }
 
     #[tool(
         name = "RunStatus",
+        output_schema = output("RunStatus"),
         description = "The state of a run: its lanes, their states and attempts, what it waits for and which command comes next. Changes nothing.",
         annotations(title = "Status of a run", read_only_hint = true, open_world_hint = false)
     )]
-    async fn run_status(&self, Parameters(wanted): Parameters<RunStatus>) -> CallToolResult {
-        self.call(move |caller| {
+    async fn run_status(
+        &self,
+        Parameters(wanted): Parameters<RunStatus>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| {
             let task = wanted.task_id.as_deref().map(taken).transpose()?;
             let status = caller.run(&words(&["status"], task.as_ref().map(|task| task.run.as_str())))?;
             match task.and_then(|task| task.lane) {
@@ -116,6 +170,7 @@ impl Server {
 
     #[tool(
         name = "RollbackLane",
+        output_schema = output("RollbackLane"),
         description = "Put one lane of a run back to where it had not begun, or to a point of its own. Its agents are stopped and what it holds is kept in snapshots first, whose refs the answer names. Only where the user asked for it. Errors: USAGE (its work is merged, and `undoMerged` is not true; the message lists what would be undone), BLOCKED, HELD (a live session works on it).",
         annotations(
             title = "Roll a lane back",
@@ -124,24 +179,107 @@ impl Server {
             open_world_hint = false
         )
     )]
-    async fn rollback_lane(&self, Parameters(wanted): Parameters<RollbackLane>) -> CallToolResult {
-        self.call(move |caller| {
-            let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
-            let words = ["rollback", run.as_str(), "--lane", lane.as_str(), "--on-lock-conflict", "fail"];
-            let to = wanted.to.iter().flat_map(|to| ["--to", to.as_str()]);
-            let words = words.into_iter().chain(to).chain(wanted.undo_merged.then_some("--yes"));
-            caller.run(&words.map(str::to_owned).collect::<Vec<_>>())
+    async fn rollback_lane(
+        &self,
+        Parameters(wanted): Parameters<RollbackLane>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| {
+            taken(&wanted.task_id)?.with_lane()?;
+            let RollbackLane { task_id, to, undo_merged } = wanted;
+            judge::rollback(caller, &Rollback { task_id, to, dry_run: false, undo_merged })
         })
         .await
     }
 
     #[tool(
+        name = "Approve",
+        output_schema = output("Approve"),
+        description = "Approve what a lane waits with (its set-up, its plan, its changes or a task), and resume the run in the background. Only where the user said so about this lane: an approval is the user's. Show the user first what is approved: the plan's text, or the changes with their commit (RunStatus, ReadDiff). Errors: INVALID_OPERATION (it does not wait for that), HELD, EXTERNAL_CHANGES.",
+        annotations(title = "Approve a lane", destructive_hint = false, open_world_hint = false)
+    )]
+    async fn approve(
+        &self,
+        Parameters(wanted): Parameters<Answer>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| control::answer(caller, &wanted, true)).await
+    }
+
+    #[tool(
+        name = "Reject",
+        output_schema = output("Reject"),
+        description = "Send back what a lane waits with, with what to change as `message`, and resume the run in the background. Only where the user said so, in the user's words. Errors: USAGE (no message), INVALID_OPERATION (it does not wait for that), HELD, EXTERNAL_CHANGES.",
+        annotations(title = "Reject a lane", destructive_hint = false, open_world_hint = false)
+    )]
+    async fn reject(
+        &self,
+        Parameters(wanted): Parameters<Answer>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| control::answer(caller, &wanted, false)).await
+    }
+
+    #[tool(
+        name = "Retry",
+        output_schema = output("Retry"),
+        description = "Run a lane again that failed or is blocked, with fresh retries, in the background. Only where the user asked for it. Errors: INVALID_OPERATION (it did not fail), INVALID_STATE (no such run), HELD, EXTERNAL_CHANGES.",
+        annotations(title = "Retry a lane", destructive_hint = false, open_world_hint = true)
+    )]
+    async fn retry(&self, Parameters(wanted): Parameters<Retry>, client: RequestContext<RoleServer>) -> CallToolResult {
+        self.call(client, move |caller| control::retry(caller, &wanted)).await
+    }
+
+    #[tool(
+        name = "Doctor",
+        output_schema = output("Doctor"),
+        description = "Check the stored state of runs: what is damaged, what would be refused and why, each with its remedy. Changes nothing without `fix`.",
+        annotations(title = "Check stored state", destructive_hint = false, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn doctor(
+        &self,
+        Parameters(wanted): Parameters<Doctor>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| judge::doctor(caller, &wanted)).await
+    }
+
+    #[tool(
+        name = "Gate",
+        output_schema = output("Gate"),
+        description = "Run a gate of the plan by hand in the worktree of a lane, or `final` on the integration branch: whether it passes, and what it found. Changes nothing of the run. Errors: USAGE (the plan has no such gate), BLOCKED, HELD.",
+        annotations(title = "Run a gate", destructive_hint = false, open_world_hint = true)
+    )]
+    async fn gate(&self, Parameters(wanted): Parameters<Gate>, client: RequestContext<RoleServer>) -> CallToolResult {
+        self.call(client, move |caller| judge::gate(caller, &wanted)).await
+    }
+
+    #[tool(
+        name = "Rollback",
+        output_schema = output("Rollback"),
+        description = "Put a run, or one of its lanes, back to its start, or to a point with `to`. Its agents are stopped and what it holds is kept in snapshots first, whose refs the answer names. Call it with `dryRun` and show the user what would be done; then only where the user asked for it. Errors: USAGE (work is merged, and `undoMerged` is not true; the message lists what would be undone), BLOCKED, HELD.",
+        annotations(title = "Roll back", destructive_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn rollback(
+        &self,
+        Parameters(wanted): Parameters<Rollback>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| judge::rollback(caller, &wanted)).await
+    }
+
+    #[tool(
         name = "ListCheckpoints",
+        output_schema = output("ListCheckpoints"),
         description = "The checkpoints that the lanes of a run reached, and the snapshots of their worktrees, each with the name that restores it. Changes nothing.",
         annotations(title = "Checkpoints of a run", read_only_hint = true, open_world_hint = false)
     )]
-    async fn list_checkpoints(&self, Parameters(wanted): Parameters<ListCheckpoints>) -> CallToolResult {
-        self.call(move |caller| {
+    async fn list_checkpoints(
+        &self,
+        Parameters(wanted): Parameters<ListCheckpoints>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| {
             let TaskId { run, lane } = taken(&wanted.task_id)?;
             let lane = lane.map(|lane| ["--lane".to_owned(), lane.to_string()]).into_iter().flatten();
             let words: Vec<String> =
@@ -153,11 +291,16 @@ impl Server {
 
     #[tool(
         name = "CreateCheckpoint",
+        output_schema = output("CreateCheckpoint"),
         description = "Keep the worktree of a lane, or of one of its agents, in a snapshot as it is now. Changes neither files nor branches.",
         annotations(title = "Keep a worktree", destructive_hint = false, open_world_hint = false)
     )]
-    async fn create_checkpoint(&self, Parameters(wanted): Parameters<CreateCheckpoint>) -> CallToolResult {
-        self.call(move |caller| {
+    async fn create_checkpoint(
+        &self,
+        Parameters(wanted): Parameters<CreateCheckpoint>,
+        client: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        self.call(client, move |caller| {
             let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
             let message = format!("--message={}", wanted.message.unwrap_or_default());
             let agent = wanted.agent.as_deref().map(parameters::agent).transpose()?;
@@ -184,4 +327,5 @@ impl ServerHandler for Server {
 
 const INSTRUCTIONS: &str = "Lanewright runs phase plans as parallel lanes in git worktrees. Only its own commands move \
 them: do not merge lanes, remove worktrees or edit state files by hand. Start, resume or roll back only where the user \
-asks for it; an approval is given by the user with `lanewright approve`.";
+asks for it. Approvals are the user's: show what waits, and call Approve or Reject only with what the user said. If a run \
+belongs to another session, choose other work.";

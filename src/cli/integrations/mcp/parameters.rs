@@ -89,6 +89,102 @@ pub(super) struct RollbackLane {
     pub(super) undo_merged: bool,
 }
 
+/// `Rollback`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Rollback {
+    /// The run, as RUN, for all its lanes, or one of them, as RUN/LANE.
+    pub(super) task_id: String,
+    /// The point to take them back to: after_lane_start, after_lane_tests, pre_pr, a task, or a snapshot. Default: their start.
+    #[serde(default)]
+    pub(super) to: Option<String>,
+    /// Only report what would be done.
+    #[serde(default)]
+    pub(super) dry_run: bool,
+    /// Whether work may be taken out of the integration branch again, if it is merged. Only where the user said yes to that.
+    #[serde(default)]
+    pub(super) undo_merged: bool,
+}
+
+/// `Approve` and `Reject`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Answer {
+    /// The lane that waits, as RUN/LANE.
+    pub(super) task_id: String,
+    /// What is answered: setup, plan, changes, or a task. May be left out if the lane waits for one answer only.
+    #[serde(default)]
+    pub(super) gate: Option<String>,
+    /// Text for the agents, in the user's words; a rejection needs one: what to change.
+    #[serde(default)]
+    #[schemars(length(max = 16384))]
+    pub(super) message: Option<String>,
+    /// Whether the run is resumed at once, in the background. Default: true.
+    #[serde(default)]
+    pub(super) resume: Option<bool>,
+}
+
+/// `Retry`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Retry {
+    /// The lane, as RUN/LANE.
+    pub(super) task_id: String,
+    /// Text to add to the next prompts of the lane's agents: what to do differently.
+    #[serde(default)]
+    #[schemars(length(max = 16384))]
+    pub(super) message: Option<String>,
+    /// The runner of the agent that failed, from now on.
+    #[serde(default)]
+    pub(super) runner: Option<String>,
+}
+
+/// `Doctor`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Doctor {
+    /// Only this run; if left out all of them.
+    #[serde(default)]
+    pub(super) task_id: Option<String>,
+    /// Whether to repair what can be repaired with certainty. Only where the user said yes to that.
+    #[serde(default)]
+    pub(super) fix: bool,
+}
+
+/// `Gate`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Gate {
+    /// The lane, as RUN/LANE; the run, as RUN, for the gate `final`.
+    pub(super) task_id: String,
+    /// atomic, checkpoint, tests or final.
+    pub(super) gate: JudgedGate,
+    /// The agent whose worktree is judged, with the gate `atomic`.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum JudgedGate {
+    Atomic,
+    Checkpoint,
+    Tests,
+    Final,
+}
+
+impl JudgedGate {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Atomic => "atomic",
+            Self::Checkpoint => "checkpoint",
+            Self::Tests => "tests",
+            Self::Final => "final",
+        }
+    }
+}
+
 /// `ListCheckpoints`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
