@@ -41,6 +41,8 @@ import uuid
 
 LANE_FILE = re.compile(r"LANE FILE: ([\w./$-]+)")
 REVIEW = re.compile(r"git diff --stat (\w{40} \w{40})")
+# What the hook answers to words of approval.
+APPROVE = re.compile(r"waits for an answer to its \w+: (lanewright approve .*--resume)$", re.MULTILINE)
 DONE = "The file is written."
 # What is said in scenarios in which no tool is used.
 SPOKEN = {
@@ -163,16 +165,21 @@ CHECKPOINTS = ".claude/ai-dev-kit/run-logs/checkpoints.json"
 
 
 class Caller:
-    """What the session of a user does next after `/execute-phase DOC`, given its turns so far.
+    """What the session of a user does next after `/execute-phase DOC` or `/execute-phase DOC --resume WORDS`, given its
+    turns so far.
 
-    Nothing is remembered between requests, and no command is known beforehand: the first two are in the prompt, those
-    that approve and resume are in the records. Everything happens in one turn, because Claude Code allows the tools of a
-    slash command only in the turn that the command starts.
+    Nothing is remembered between requests, and no command is known beforehand: those that start the phase are in the
+    prompt, the one that approves is what the hook added to the prompt with the user's words. A lane that waits is shown,
+    and the turn ends: only the user answers.
     """
 
     def __init__(self, messages):
+        # Of a session that is continued only the last prompt counts, and what came after it.
+        prompts = [at for at, turn in enumerate(messages) if "Arguments: " in "\n".join(texts(turn["content"]))]
+        messages = messages[prompts[-1]:] if prompts else messages
         blocks = [block for turn in messages if isinstance(turn["content"], list) for block in turn["content"]]
-        self.prompt = "\n".join(texts([turn for turn in messages if turn["role"] == "user"]))
+        # What hooks add has the role `system`.
+        self.prompt = "\n".join(texts([turn for turn in messages if turn["role"] != "assistant"]))
         self.results = {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
         self.calls = [block for block in blocks if block["type"] == "tool_use"]
 
@@ -190,25 +197,32 @@ class Caller:
         for command, background in self.to_start():
             if command not in self.ran():
                 return self.run(command, background)
+        if last is None:
+            return self.say("I stop, because I was given no command for the answer.")
+        if last["input"].get("command", "").startswith("lanewright diff "):
+            return self.say(f"{self.result(last)}\nThis waits for your answer.")
         return self.act() if last["name"] == "Read" else self.use("Read", {"file_path": CHECKPOINTS})
 
     def to_start(self):
-        """The commands of the template, as `(COMMAND, IN THE BACKGROUND)`."""
+        """The commands of the template, as `(COMMAND, IN THE BACKGROUND)`, or the one that gives the user's answer."""
         arguments = re.findall(r"Arguments: (.+)", self.prompt)
         document, *flags = arguments[0].split() if arguments else ["DOC"]
+        if "--resume" in flags:
+            yield from [(command, True) for command in re.findall(APPROVE, self.prompt)[-1:]]
+            return
         for command in re.findall(r"`(lanewright (?:plan check|execute-phase) DOC[^`\n]*)`", self.prompt)[:2]:
             given = " ".join([*map(shlex.quote, flags), ""])
             yield command.replace("DOC", shlex.quote(document)).replace("FLAGS ", given), "execute-phase" in command
 
     def act(self):
-        """Runs what the records that were just read wait for."""
+        """Shows what the records that were just read wait for."""
         newest = newest_records(self.result(self.calls[-1]))
         blocked = [record for record in newest.values() if record["status"] == "blocked"]
         approvals = [line for record in blocked for line in commands_in(record["notes"]) if "approve" in shlex.split(line)]
-        resumes = [record["resume_hint"] for record in blocked if approvals]
-        for commands, background in [(approvals, False), (resumes, True)]:
-            if commands and not set(commands) & set(self.ran()):
-                return self.run(commands[0], background)
+        if approvals:
+            words = shlex.split(approvals[0])
+            run, lane = words[words.index("approve") + 1:][:2]
+            return self.run(shlex.join(["lanewright", "diff", run, lane]), False)
         if newest and all(record["status"] == "complete" for record in newest.values()):
             return self.say("The phase is complete.")
         return self.say("I stop, because the records name nothing that I can run.")

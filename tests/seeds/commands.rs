@@ -421,3 +421,62 @@ fn l06_long_tasks_are_warned_of() {
     let said = env.execute(&[]).exits(0).stderr;
     assert!(!said.contains("more than"), "{said}");
 }
+
+/// The command line of an installed slash command that begins so, with values in place of its placeholders.
+fn typed(text: &str, beginning: &str, values: &[(&str, &str)]) -> Vec<String> {
+    let line =
+        text.split('`').find(|part| part.starts_with(beginning)).unwrap_or_else(|| panic!("no {beginning}: {text}"));
+    let line = values.iter().fold(line.to_owned(), |line, (name, value)| line.replace(name, value));
+    let words = shlex::split(&line).expect("a line of shell");
+    assert_eq!(words[0], "lanewright");
+    words[1..].to_vec()
+}
+
+#[test]
+fn c12_lines_of_slash_commands_run_as_written() {
+    let env = TestEnv::new();
+    env.lanewright(&["init", "--commands", "--yes"]).exits(0);
+    env.commit("commands");
+    env.write(
+        "repo/plan.toml",
+        "phase = \"P1\"\n[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ntests = ['test -f a.txt']\ncommand = 'echo a > a.txt'\n",
+    );
+    env.commit("plan");
+    let values = [
+        ("DOC", "plan.toml"),
+        ("${CLAUDE_SESSION_ID}", "s1"),
+        ("RUN", RUN),
+        ("LANE", "A"),
+        ("GATE", "changes"),
+        ("FLAGS", "--run-id r1"),
+        ("NAME", "seen"),
+        ("JSON", "'{}'"),
+        ("TEXT", "x"),
+    ];
+    let runs = |name: &str, beginning: &str| {
+        let words = typed(&env.read(&format!("repo/.claude/commands/{name}.md")), beginning, &values);
+        env.lanewright(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    runs("execute-phase", "lanewright plan check ").exits(0);
+    runs("execute-phase", "lanewright execute-phase ").exits(3);
+    assert_eq!(env.log()[0]["owner"]["session_id"], "s1");
+    for name in ["execute-phase", "execute-lane"] {
+        for line in [
+            "status RUN --format",
+            "status RUN --watch",
+            "logs",
+            "diff",
+            "path",
+            "gate tests",
+            "log-event",
+            "checkpoints create",
+        ] {
+            runs(name, &format!("lanewright {line}")).exits(0);
+        }
+    }
+    runs("execute-phase", "lanewright reject ").exits(3);
+    runs("execute-lane", "lanewright approve ").exits(0);
+    assert_eq!(env.events("gate_answered")[0]["message"], "the words of the user");
+    assert!(env.holds("main", "a.txt"));
+    runs("execute-phase", "lanewright doctor").exits(0);
+}

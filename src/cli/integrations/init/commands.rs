@@ -58,8 +58,39 @@ mod tests {
         let forms = [codex(), gemini(), opencode()];
         for (name, text) in forms.iter().flatten() {
             assert!(text.contains("lanes in git worktrees") || text.contains("one lane of a phase plan"), "{name}");
-            assert!(text.contains("## 4. Never") && text.contains("--progress plain --yes"), "{name}:\n{text}");
+            assert!(text.contains("## 5. Never") && text.contains("--progress plain --yes"), "{name}:\n{text}");
             assert!(!text.contains("CLAUDE") && !text.contains("allowed-tools"), "{name}:\n{text}");
+        }
+    }
+
+    /// Claude Code asks the user for every other command.
+    #[test]
+    fn commands_that_the_texts_name_are_allowed() {
+        for (name, text) in [PHASE, LANE] {
+            let rules = text.lines().find_map(|line| line.strip_prefix("allowed-tools: ")).unwrap();
+            let commands =
+                rules.split(", ").filter_map(|rule| rule.strip_prefix("Bash(lanewright ")?.strip_suffix(":*)"));
+            let commands: Vec<&str> = commands.collect();
+            let named =
+                text.split("`lanewright ").skip(1).map(|rest| rest.split([' ', '`']).next().unwrap_or_default());
+            for named in named.filter(|named| *named != "COMMAND") {
+                assert!(commands.contains(&named), "{name}: {named} is not in {rules}");
+            }
+            let known = crate::cli::args::command();
+            for command in commands {
+                assert!(known.find_subcommand(command).is_some(), "{name}: there is no command {command}");
+            }
+            // Either would allow every command.
+            assert!(!rules.contains("lanewright:") && !rules.contains("lanewright -"), "{rules}");
+            assert!(rules.contains("mcp__lanewright"), "{rules}");
+        }
+    }
+
+    #[test]
+    fn continuing_a_run_is_done_in_the_background() {
+        for (_, text) in [PHASE, LANE] {
+            assert!(text.contains("run it in the background with `--progress plain` (or with `--detach`)"), "{text}");
+            assert!(text.contains("Wait in this same turn") && text.contains("`lanewright plan new "), "{text}");
         }
     }
 
