@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use chrono::FixedOffset;
 use lanewright_model::event::{Event, Record};
-use lanewright_model::{Timestamp, safe_text};
+use lanewright_model::{Ci, Timestamp, safe_text};
 use lanewright_view::RunHistory;
+use lanewright_view::messages::ci_log::folded;
 use lanewright_view::messages::line::{clock, line};
 use lanewright_view::status::styles::{Styles, Tone};
 
@@ -17,18 +18,29 @@ pub(crate) struct Plain<W> {
     out: W,
     offset: FixedOffset,
     styles: Styles,
+    /// The service whose log it is.
+    service: Ci,
     emptying_since: Option<Timestamp>,
 }
 
 impl<W: Write> Plain<W> {
     /// Times are shown at `offset` from UTC.
     pub(crate) fn new(out: W, offset: FixedOffset, styles: Styles) -> Self {
-        Self { out, offset, styles, emptying_since: None }
+        Self { out, offset, styles, service: Ci::None, emptying_since: None }
+    }
+
+    /// The same for the log of a CI service, which gets the output of what failed as well, folded.
+    pub(crate) fn in_log_of(self, service: Ci) -> Self {
+        Self { service, ..self }
     }
 
     /// In one write, so that the lines of other writers do not end up inside.
     fn write(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(format!("{}\n", safe_text::for_terminal(text)).as_bytes())?;
+        self.write_all(&format!("{}\n", safe_text::for_terminal(text)))
+    }
+
+    fn write_all(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
 }
@@ -38,7 +50,11 @@ impl<W: Write> Reporter for Plain<W> {
         if matches!(record.event, Event::PoolEmptied { .. }) {
             self.emptying_since = None;
         }
-        line(record, history, self.offset, self.styles).map_or(Ok(()), |text| self.write(&text))
+        let Some(text) = line(record, history, self.offset, self.styles) else { return Ok(()) };
+        match folded(self.service, record, &text) {
+            Some(group) => self.write_all(&group),
+            None => self.write(&text),
+        }
     }
 
     fn emptying_pool(&mut self, since: Timestamp) {

@@ -26,8 +26,10 @@ fn on_github(env: &TestEnv, flags: &[&str]) -> Ended {
     run_in(env, flags, |command| command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", &summary))
 }
 
+/// The commands that GitHub obeys, but for those that fold lines.
 fn commands(text: &str) -> Vec<&str> {
-    text.lines().filter(|line| line.starts_with("::")).collect()
+    let is_fold = |line: &str| line.starts_with("::group::") || line == "::endgroup::";
+    text.lines().filter(|line| line.starts_with("::") && !is_fold(line)).collect()
 }
 
 const TOLD: [&str; 3] = [
@@ -65,7 +67,8 @@ fn agent_output_cannot_issue_github_commands() {
     let ended = on_github(&env, &[]).exits(1);
     assert!(ended.stderr.contains("::error::mine"), "{}", ended.stderr);
     let obeyed = |line: &&str| line.trim_start().starts_with("::");
-    assert_eq!(ended.stderr.lines().filter(obeyed).collect::<Vec<_>>(), Vec::<&str>::new());
+    let groups: Vec<&str> = ended.stderr.lines().filter(obeyed).map(|line| line.split(' ').next().unwrap()).collect();
+    assert!(groups.len() == 2 && groups[0].starts_with("::group::") && groups[1] == "::endgroup::", "{groups:?}");
     assert_eq!(commands(&ended.stdout).len(), 1);
 }
 
@@ -85,6 +88,57 @@ fn full_or_unwritable_job_summary_only_warns() {
     env.lanewright_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &nowhere))
         .exits(1)
         .says(&["could not be written"]);
+}
+
+/// Two lanes side by side, each with an attempt that fails and one that passes.
+const SIDE_BY_SIDE: &str = "[[lane]]\nid = \"A\"\ncommand = 'touch $SCRATCH/a; wait-for b; for i in 1 2 3; do echo of-A; done; \
+    [ $LANEWRIGHT_ATTEMPT = 2 ] && echo a > a.txt'\n\
+    [[lane]]\nid = \"B\"\ncommand = 'touch $SCRATCH/b; wait-for a; for i in 1 2 3; do echo of-B; done; \
+    [ $LANEWRIGHT_ATTEMPT = 2 ] && echo b > b.txt'\n";
+
+#[test]
+fn output_of_failed_attempts_is_folded_on_github() {
+    let env = TestEnv::new();
+    env.plan(SIDE_BY_SIDE);
+    let ended = on_github(&env, &[]).exits(0);
+    let mut group: Option<Vec<&str>> = None;
+    let mut titles = Vec::new();
+    for line in ended.stderr.lines() {
+        match (&mut group, line.strip_prefix("::group::")) {
+            (None, Some(title)) => {
+                titles.push(title);
+                group = Some(Vec::new());
+            }
+            (Some(lines), None) if line == "::endgroup::" => {
+                let lane = if titles.last().unwrap().contains(" A ") { "of-A" } else { "of-B" };
+                assert_eq!(*lines, [lane; 3]);
+                group = None;
+            }
+            (Some(lines), None) => lines.push(line),
+            (None, None) => assert!(!line.starts_with("::") && !line.contains("of-"), "{line}"),
+            (Some(_), Some(_)) => panic!("a group within a group:\n{}", ended.stderr),
+        }
+    }
+    assert_eq!((titles.len(), group), (2, None), "{}", ended.stderr);
+    assert!(titles.iter().all(|title| title.contains("attempt 1") && title.contains("exit code 1")), "{titles:?}");
+}
+
+#[test]
+fn output_of_failed_attempts_is_folded_on_gitlab() {
+    let env = TestEnv::new();
+    env.plan(SIDE_BY_SIDE);
+    let ended = run_in(&env, &[], |command| command.env("GITLAB_CI", "true")).exits(0);
+    let of = |word: &str| -> Vec<String> {
+        let parts = ended.stderr.split(word).skip(1);
+        parts.map(|rest| rest.split(['\r', '[']).next().unwrap().to_owned()).collect()
+    };
+    let (starts, ends) = (of("section_start:"), of("section_end:"));
+    assert_eq!((starts.len(), &starts), (2, &ends), "{:?}", ended.stderr);
+    assert_ne!(starts[0], starts[1]);
+    let env = TestEnv::new();
+    env.plan(SIDE_BY_SIDE);
+    let unfolded = run_in(&env, &["--ci", "none"], |command| command.env("GITLAB_CI", "true")).exits(0);
+    assert!(!unfolded.stderr.contains("section_start"), "{}", unfolded.stderr);
 }
 
 #[test]

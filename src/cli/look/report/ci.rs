@@ -70,23 +70,3 @@ fn add_summary(path: &Path, report: &ExecutionReport<'_>) -> io::Result<()> {
     let file = handle::append(path, Links::Follow)?;
     handle::write_all(&file, format!("{}\n", markdown(report, room)).as_bytes())
 }
-
-/// External text for a log in which the service looks for commands: no line of it is one.
-pub(crate) fn without_commands(text: &str) -> String {
-    let harmless = |line: &str| {
-        let command = line.trim_start().starts_with("::");
-        format!("{}{}\n", if command { "| " } else { "" }, line.replace("##[", "## ["))
-    };
-    text.lines().map(harmless).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agent_text_is_not_a_workflow_command() {
-        let text = "one\n  ::error::two\n##[add-mask]three\n";
-        assert_eq!(without_commands(text), "one\n|   ::error::two\n## [add-mask]three\n");
-    }
-}

@@ -23,6 +23,7 @@ use lanewright_store::{Request, RunDirectory, requests};
 use lanewright_view::RunHistory;
 use lanewright_view::answers::escalation::Escalation;
 use lanewright_view::history::{LaneHistory, LaneState};
+use lanewright_view::messages::ci_log::without_commands;
 use lanewright_view::status::RunStatus;
 use lanewright_view::status::ending::ending;
 use lanewright_view::status::summary::{Summary, SummaryContext};
@@ -274,7 +275,10 @@ fn reporters<'a>(
             let screen = Box::new(|| terminal_size(std::io::stderr(), 80));
             fan_out.with("live", Live::new(std::io::stderr(), screen, last_output, offset, styles))
         }
-        Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),
+        Progress::Plain | Progress::Auto => {
+            let service = ci::service(settings, &context.environment);
+            fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles).in_log_of(service))
+        }
         Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),
         Progress::None => fan_out,
     }
@@ -315,6 +319,6 @@ fn summarize(within: &RepositoryContext, view: &RunHistory, started: &RunStarted
     let mut text = ending(&summary, &program, &plan_of, terminal_size(std::io::stderr(), 80).1, styles);
     text.extend(report::where_it_is(directory).into_iter().flat_map(|place| ["\n".to_owned(), place]));
     let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
-    context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
+    context.printer.note(if looked_at { without_commands(&text) } else { text });
     Ok(())
 }
