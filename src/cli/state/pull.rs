@@ -82,11 +82,11 @@ fn only_unfinished(within: &RepositoryContext, remote: &Remote) -> Result<RunId>
     }
 }
 
-/// Whether what a run merged is in the integration branch of this clone. A run that is done and was not published when
-/// its machine died has its work in the pushed state only.
+/// Whether what a run merged is in the integration branch of this clone, also where a forge squashed it. A run that is done
+/// and was not published when its machine died has its work in the pushed state only.
 fn is_merged_here(within: &RepositoryContext, manifest: &Manifest) -> Result<bool> {
     let here = within.repository.branch_commit(&manifest.base_branch)?;
-    here.map_or(Ok(false), |here| Ok(within.repository.is_ancestor(&manifest.integration, &here)?))
+    here.map_or(Ok(false), |here| Ok(within.repository.has_work_of(&here, &manifest.integration)?))
 }
 
 /// Restores the run if this clone does not have it; `None`: it has it, with everything that was pushed.

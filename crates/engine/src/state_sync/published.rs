@@ -8,7 +8,7 @@ use crate::state_sync::manifest::Manifest;
 
 /// The branches of a run whose work the remote's branches do not hold, sorted; none: all of it is published. The remote is
 /// asked, and what it has is fetched. The run's integration branch has to be there under its name; unmerged work
-/// counts as published on that branch, too.
+/// counts as published on that branch, too. So does work that the forge squashed or rebased.
 pub fn unpublished(repository: &Repository, remote: &Remote, manifest: &Manifest) -> Result<Vec<String>> {
     let base = branch_reference(&manifest.base_branch);
     let wanted: Vec<String> =
@@ -46,13 +46,13 @@ fn published(repository: &Repository, remote: &Remote, wanted: &[String]) -> Res
     Ok(there)
 }
 
-/// Whether one of `heads` leads to `commit`. What is not here leads nowhere.
+/// Whether one of `heads` has the work of `commit`. What is not here has none.
 fn is_in(repository: &Repository, commit: &CommitId, heads: &[&CommitId]) -> Result<bool> {
     if !repository.has_commit(commit)? {
         return Ok(false);
     }
     for head in heads {
-        if repository.has_commit(head)? && repository.is_ancestor(commit, head)? {
+        if repository.has_commit(head)? && repository.has_work_of(head, commit)? {
             return Ok(true);
         }
     }

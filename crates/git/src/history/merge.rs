@@ -42,6 +42,22 @@ pub fn merge(
     }
 }
 
+impl Repository {
+    /// Whether `tip` has the work of `commit`: the commit itself, or its changes by other commits, as after a squash or a
+    /// rebase on a forge. A commit that continues `tip` is not in it, even if it changes nothing.
+    pub fn has_work_of(&self, tip: &CommitId, commit: &CommitId) -> Result<bool> {
+        if tip == commit || self.is_ancestor(tip, commit)? {
+            return Ok(tip == commit);
+        }
+        match merged_files(self, tip, commit, &[]) {
+            Ok(Merged::AlreadyIn) => Ok(true),
+            Ok(Merged::Done(tree)) => Ok(tree == self.tree_of(tip)?),
+            Ok(Merged::Conflict(_)) | Err(GitError::Unrelated { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// The files of a merge, as a tree.
 pub(crate) fn merged_files(
     repository: &Repository,
