@@ -77,6 +77,21 @@ impl Forge {
         }
     }
 
+    /// The variable with a token that the program reads, as it is set where it runs.
+    fn token(&self) -> &'static str {
+        let is_set = |name: &str| std::env::var_os(name).is_some();
+        match self.program == ForgeProgram::Glab {
+            true if is_set("GITLAB_CI") => {
+                "GITLAB_TOKEN to a project access token with the scope api, in a masked variable of the project"
+            }
+            true => "GITLAB_TOKEN to a token with the scope api",
+            false if is_set("GITHUB_ACTIONS") => {
+                "GH_TOKEN in the `env` of the step: ${{ github.token }}, with the permission pull-requests: write"
+            }
+            false => "GH_TOKEN to a token that may write pull requests",
+        }
+    }
+
     fn check_command(&self, command: &[String]) -> Result<(), ForgeError> {
         let program = command.first().ok_or(ForgeError::NoCommand)?;
         // A program with a slash in its name is seen from where it runs.
@@ -92,15 +107,18 @@ impl Forge {
         if !is_installed(program) {
             return Err(ForgeError::Missing { program: program.to_owned(), remedy: install.to_owned() });
         }
-        let mut status = words([program, "auth", "status"]);
         let host = self.public_address().map(|address| address.host.clone());
         let host: Vec<String> = host.into_iter().flat_map(|host| ["--hostname".to_owned(), host]).collect();
-        status.extend(host.iter().cloned());
-        match run(&self.directory, &status, &[]) {
+        let asked = match self.program == ForgeProgram::Glab && glab::has_only_a_job_token() {
+            // The token of a job may not ask whose it is, which `auth status` does.
+            true => glab::first_merge_request(self),
+            false => [words([program, "auth", "status"]), host.clone()].concat(),
+        };
+        match run(&self.directory, &asked, &[]) {
             Ok(_) => Ok(()),
             Err(ForgeError::Failed { said, .. }) => {
                 let login = [words([program, "auth", "login"]), host].concat().join(" ");
-                let remedy = format!("log in: {login}; or give it a token through its environment variable");
+                let remedy = format!("log in: {login}; or set {}", self.token());
                 Err(ForgeError::NotLoggedIn { program, said: headline(&said, 200), remedy })
             }
             Err(error) => Err(error),

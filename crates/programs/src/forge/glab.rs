@@ -4,9 +4,16 @@ use serde::Deserialize;
 
 use super::error::ForgeError;
 use super::program::{run, words};
-use super::{Forge, Listed, Opened, Proposal, made};
+use super::{Forge, Listed, Opened, Proposal, made, percent_encoded};
 
 pub(super) const INSTALL: &str = "install it (`apt install glab`, `brew install glab`, or https://gitlab.com/gitlab-org/cli), then `glab auth login`";
+
+/// Whether `glab` has no other token than the one that GitLab gives to each job of a pipeline.
+pub(super) fn has_only_a_job_token() -> bool {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let own = ["GITLAB_TOKEN", "GITLAB_ACCESS_TOKEN", "OAUTH_TOKEN"];
+    ["GITLAB_CI", "CI_JOB_TOKEN"].iter().all(|it| is_set(it)) && !own.iter().any(|it| is_set(it))
+}
 
 #[derive(Deserialize)]
 struct Entry {
@@ -20,8 +27,13 @@ struct Entry {
     target_project_id: Option<u64>,
 }
 
+/// The call that lists one merge request at most.
+pub(super) fn first_merge_request(forge: &Forge) -> Vec<String> {
+    [api(forge), vec![format!("{}?per_page=1", merge_requests(forge))]].concat()
+}
+
 pub(super) fn list(forge: &Forge, branch: &str) -> Result<Vec<Listed>, ForgeError> {
-    let path = format!("{}?source_branch={}", merge_requests(forge), encoded(branch));
+    let path = format!("{}?source_branch={}", merge_requests(forge), percent_encoded(branch));
     let call = [api(forge), vec![path]].concat();
     let entries: Vec<Entry> = answer(forge, &call, "must print a list of merge requests")?;
     let own = |entry: &Entry| entry.source_project_id == entry.target_project_id;
@@ -76,23 +88,6 @@ fn api(forge: &Forge) -> Vec<String> {
 /// The project's merge requests; `:id` is the project that `glab` finds itself.
 fn merge_requests(forge: &Forge) -> String {
     let named = forge.public_address();
-    let project = named.map_or_else(|| ":id".to_owned(), |address| encoded(&address.path));
+    let project = named.map_or_else(|| ":id".to_owned(), |address| percent_encoded(&address.path));
     format!("projects/{project}/merge_requests")
-}
-
-/// As it may stand between two slashes of an address.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn url_path_is_percent_encoded() {
-        assert_eq!(encoded("group/sub group/shop"), "group%2Fsub%20group%2Fshop");
-        assert_eq!(encoded("lane/P1/SL-1&state=x#ü"), "lane%2FP1%2FSL-1%26state%3Dx%23%C3%BC");
-    }
 }

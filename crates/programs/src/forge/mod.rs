@@ -77,6 +77,16 @@ impl Forge {
         }
     }
 
+    /// The pull requests of a branch that were merged, each with the head of the branch at that time. A command of the
+    /// user's is not asked for them.
+    pub fn merged(&self, branch: &str) -> Result<Vec<(PullRequest, String)>, ForgeError> {
+        if let ForgeProgram::Command(_) = &self.program {
+            return Ok(Vec::new());
+        }
+        let merged = self.list(branch)?.into_iter().filter(|it| it.is_merged);
+        Ok(merged.map(|it| (it.opened(&it.base).pull_request, it.head)).collect())
+    }
+
     /// The address, unless its host is a name that only the user's settings of ssh know.
     fn public_address(&self) -> Option<&Address> {
         self.address.as_ref().filter(|address| !address.is_alias())
@@ -96,6 +106,25 @@ impl Forge {
             false => gh::update(self, known.number, proposal),
         }
     }
+}
+
+/// The page on which a person can open a pull request; `None`: the forge is not known by the name of its host.
+pub fn page_to_open(urls: &[String], branch: &str, base: &str) -> Option<String> {
+    let address = urls.iter().find_map(|url| Address::parse(url)).filter(|address| !address.is_alias())?;
+    let Address { host, path } = &address;
+    let words = |text: &str| text.split('/').map(percent_encoded).collect::<Vec<_>>().join("/");
+    if host.contains("github") {
+        return Some(format!("https://{host}/{path}/compare/{}...{}?expand=1", words(base), words(branch)));
+    }
+    let query = |name: &str, value: &str| format!("merge_request%5B{name}%5D={}", percent_encoded(value));
+    let (source, target) = (query("source_branch", branch), query("target_branch", base));
+    host.contains("gitlab").then(|| format!("https://{host}/{path}/-/merge_requests/new?{source}&{target}"))
+}
+
+/// As it may stand between two slashes of an address.
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// The open one; else one that was merged with the current head of the branch, which needs nothing more.

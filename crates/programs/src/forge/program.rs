@@ -20,6 +20,8 @@ const QUIET: &[(&str, &str)] = &[
     ("GH_PROMPT_DISABLED", "1"),
     ("GH_NO_UPDATE_NOTIFIER", "1"),
     ("GLAB_CHECK_UPDATE", "false"),
+    // In a job of GitLab it takes the job's token, unless it has another one.
+    ("GLAB_ENABLE_CI_AUTOLOGIN", "true"),
     ("NO_PROMPT", "1"),
     ("NO_COLOR", "1"),
     ("CLICOLOR_FORCE", "0"),

@@ -24,3 +24,21 @@ fn pull_request_address_is_the_last_line() {
         assert_eq!(address_on_last_line(text), None, "{text}");
     }
 }
+
+#[test]
+fn url_path_is_percent_encoded() {
+    assert_eq!(percent_encoded("group/sub group/shop"), "group%2Fsub%20group%2Fshop");
+    assert_eq!(percent_encoded("lane/P1/SL-1&state=x#ü"), "lane%2FP1%2FSL-1%26state%3Dx%23%C3%BC");
+}
+
+#[test]
+fn page_to_open_is_known_for_github_and_gitlab() {
+    let page = |url: &str| page_to_open(&[url.to_owned()], "lanewright/r1", "main");
+    let github = "https://github.com/acme/shop/compare/main...lanewright/r1?expand=1";
+    assert_eq!(page("git@github.com:acme/shop.git").as_deref(), Some(github));
+    let gitlab = "https://gitlab.example.com/a/b/-/merge_requests/new\
+                  ?merge_request%5Bsource_branch%5D=lanewright%2Fr1&merge_request%5Btarget_branch%5D=main";
+    assert_eq!(page("https://x:token@gitlab.example.com/a/b.git").as_deref(), Some(gitlab));
+    assert_eq!(page("https://git.example.com/a/b.git"), None);
+    assert_eq!(page("/srv/git/github.git"), None);
+}
