@@ -48,6 +48,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             ("doctor", &["executor", "at_resume"]),
             ("clean", &["doctor"]),
             ("prune", &[]),
+            ("publish", &[]),
             ("drive", &["executor"]),
             ("placement", &["executor", "state_sync"]),
         ],

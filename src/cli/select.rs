@@ -73,6 +73,15 @@ impl<'a> Selector<'a> {
         }
     }
 
+    /// The run that is named, else the newest that was not rolled back.
+    pub(super) fn newest(&self, name: Option<&Name>) -> Result<RunId> {
+        if let Some(name) = name {
+            return self.named(name);
+        }
+        let logs = self.state.log_summaries()?.without_rolled_back();
+        self.state.newest(&logs)?.ok_or_else(|| no_run(self.state))
+    }
+
     pub(super) fn named(&self, name: &Name) -> Result<RunId> {
         match self.exactly(name)? {
             Some(run) => Ok(run),

@@ -60,6 +60,7 @@ mod plan_new;
 mod power_cut;
 mod progress;
 mod prompts;
+mod publish;
 mod pull_requests;
 mod read_only_commands;
 mod recovery;

@@ -9,12 +9,12 @@ use crate::support::TestEnv;
 const STACK: &str = "[[lane]]\nid = \"A\"\nname = \"First `thing`\"\ntests = [\"test -e a.txt\"]\ncommand = 'echo a > a.txt'\n\
      [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'cat a.txt > b.txt'\n";
 
-const ONE: &str = "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n";
+pub(crate) const ONE: &str = "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n";
 
 const PR: &[&str] = &["--merge", "pr"];
 
 /// A repository with a remote that looks like one of GitHub's, and the `gh` for it.
-fn world(plan: &str) -> TestEnv {
+pub(crate) fn world(plan: &str) -> TestEnv {
     let env = TestEnv::new();
     env.git_at("", &["init", "--quiet", "--bare", "origin.git"]);
     let (bare, url) = (env.path("origin.git"), "https://github.com/acme/shop.git");
@@ -28,15 +28,15 @@ fn world(plan: &str) -> TestEnv {
 }
 
 /// What the remote has of a branch.
-fn remote_head(env: &TestEnv, branch: &str) -> String {
+pub(crate) fn remote_head(env: &TestEnv, branch: &str) -> String {
     env.git_at("origin.git", &["rev-parse", branch])
 }
 
-fn pull(env: &TestEnv, number: u32, field: &str) -> String {
+pub(crate) fn pull(env: &TestEnv, number: u32, field: &str) -> String {
     env.scratch(&format!("pulls/{number}.{field}")).trim_end().to_owned()
 }
 
-fn pulls(env: &TestEnv) -> String {
+pub(crate) fn pulls(env: &TestEnv) -> String {
     env.scratch("pulls/count").trim().to_owned()
 }
 
@@ -311,7 +311,8 @@ fn a_branch_with_an_open_pull_request_is_not_cleaned_up() {
     env.git(&["rev-parse", "lane/P1/A"]);
 }
 
-/// Keeps `$SCRATCH/pulls/NUMBER.{head,base,title,body}`. With `$SCRATCH/gh-says` it fails and says that.
+/// Keeps `$SCRATCH/pulls/NUMBER.{head,base,title,body}`. With `$SCRATCH/gh-says` it fails and says that. `NUMBER.merged`
+/// holds the head with which a pull request was merged.
 const GH: &str = r#"#!/bin/sh
 set -e
 cd "$SCRATCH"
@@ -343,8 +344,11 @@ case $verb in
         printf '['
         while [ $number -le $count ]; do
             if [ "$(cat pulls/$number.head)" = "$head" ]; then
-                printf '%s{"baseRefName":"%s","headRefOid":"%s","isCrossRepository":false,"number":%s,"state":"OPEN","url":"%s"}' \
-                    "$separator" "$(cat pulls/$number.base)" "$(git -C ../origin.git rev-parse "$head")" $number \
+                state=OPEN oid=
+                [ ! -e pulls/$number.merged ] || { state=MERGED; oid=$(cat pulls/$number.merged); }
+                [ -n "$oid" ] || oid=$(git -C ../origin.git rev-parse "$head")
+                printf '%s{"baseRefName":"%s","headRefOid":"%s","isCrossRepository":false,"number":%s,"state":"%s","url":"%s"}' \
+                    "$separator" "$(cat pulls/$number.base)" "$oid" $number $state \
                     https://github.com/acme/shop/pull/$number
                 separator=,
             fi

@@ -8,6 +8,7 @@
 //! - [`at_resume`]: before a run continues, from `resume`, `retry` and `execute-phase`
 //! - [`rollback`], [`clean`], [`doctor`]: when the command of that name is called
 //! - [`prune`]: when `checkpoints prune` is called
+//! - [`publish`]: when `publish` is called
 //!
 //! What git loses while a run works is restored by [`executor::repair`], which a resume, a rollback and the doctor call, too.
 //!
@@ -25,5 +26,6 @@ pub mod drive;
 pub mod executor;
 pub mod placement;
 pub mod prune;
+pub mod publish;
 pub mod rollback;
 pub mod state_sync;

@@ -78,6 +78,18 @@ impl MergeChoice {
 }
 
 word_enum! {
+    /// How `publish` brings the work of a run to the remote's branch.
+    PublishMode {
+        /// Pushed; where a rule of the forge refuses that, in a pull request.
+        Auto = "auto",
+        /// Pushed.
+        Push = "push",
+        /// In a pull request.
+        Pr = "pr",
+    }
+}
+
+word_enum! {
     /// How a finished lane reaches the integration branch.
     MergeMode {
         /// The lane branch is left for a person.

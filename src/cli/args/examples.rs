@@ -138,6 +138,9 @@ lanewright state list --remote backup  # what another remote has
 [state drop]
 lanewright state drop  # finished and published runs
 lanewright state drop r1 --force  # one run, whatever its state
+[publish]
+lanewright publish  # the newest run
+lanewright publish r1 --as pr  # in a pull request
 [work]
 lanewright work git@host:runs.git refs/lanewright/state/r1 \
       9fceb02d0ae598e95dc970b74767f19372d61af8

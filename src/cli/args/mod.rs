@@ -37,7 +37,7 @@ pub(crate) use records::{
 pub(crate) use repair::{Clean, Doctor};
 pub(crate) use resume::{Recover, Resume, Retry};
 pub(crate) use start::{ExecuteLane, ExecutePhase, ExecutionArgs, Intent};
-pub(crate) use state::{DropState, Offered, PullState, PushState, RemoteArgs, State, Work};
+pub(crate) use state::{DropState, Offered, Publish, PullState, PushState, RemoteArgs, State, Work};
 pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
@@ -211,6 +211,12 @@ pub(crate) enum Command {
     /// Push a run to a git remote, and resume it elsewhere
     #[command(subcommand)]
     State(State),
+    /// Push the work of a finished run to the remote's branch, or propose it in a pull request
+    ///
+    /// Commits that the remote's branch has and the run does not are merged in. Where a rule of the forge refuses the push,
+    /// the work is pushed to the branch lanewright/RUN, and one pull request is opened for it, or brought up to date.
+    #[command(after_long_help = exit_code_table())]
+    Publish(Publish),
     /// Work on a run that was offered on a git remote (for jobs of a queue)
     #[command(after_long_help = exit_code_table())]
     Work(Work),

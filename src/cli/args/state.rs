@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lanewright_engine::state_sync::{is_probe, run_of};
-use lanewright_model::{CommitId, RunId};
+use lanewright_model::{CommitId, PublishMode, RunId};
 use lanewright_plan::settings::{Layer, absolute, value};
 
-use super::flags::{ProgressArgs, flag};
-use super::{Name, RunArg};
+use super::flags::{ProgressArgs, flag, optional};
+use super::{Name, RunArg, choice};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {
@@ -73,6 +73,28 @@ pub(crate) struct DropState {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// The run, or the beginning of its id [default: the newest that was not rolled back]
+    pub(crate) run: Option<Name>,
+    /// Push it, propose it in a pull request, or the latter where a rule of the forge refuses the push (auto) [default: auto]
+    #[arg(long = "as", value_name = "HOW", value_parser = choice::<PublishMode>())]
+    mode: Option<PublishMode>,
+    /// The git remote [default: the one that the branch follows, else origin]
+    #[arg(long, value_name = "REMOTE", value_parser = value::remote)]
+    remote: Option<String>,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl Publish {
+    /// The layer of settings that these flags make.
+    pub(crate) fn layer(&self) -> Layer {
+        let (publish, remote) = (flag("--as", &self.mode), optional("--remote", &self.remote));
+        Layer { publish, remote, ..self.progress.layer() }
+    }
 }
 
 #[derive(Debug, Args)]

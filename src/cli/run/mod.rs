@@ -11,6 +11,7 @@ mod power_cut;
 mod rollback;
 
 pub(super) use execute::external_changes::{refuse_unjudged, sync_after_switches};
+pub(super) use execute::forge::{branch_remote, forge_settings};
 pub(super) use execute::preflight::check as preflight;
 pub(super) use execute::resume::{complete_files, complete_files_of};
 pub(super) use intent::{Adoption, PlanText, invalid, phase_sequence, report};

@@ -3,6 +3,7 @@
 mod clones;
 mod drop;
 mod list;
+pub(super) mod publish;
 mod pull;
 mod push;
 pub(super) mod work;

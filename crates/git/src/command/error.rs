@@ -134,6 +134,16 @@ impl GitError {
         matches!(self, Self::Remote { .. } | Self::RemoteLocked { .. })
     }
 
+    /// Whether the remote refuses a push by a rule about its branch, so that the same commit may be pushed to another one.
+    /// What GitHub, GitLab, Gitea, Bitbucket and Azure DevOps print, and any server with a hook.
+    pub fn is_refused_by_rule(&self) -> bool {
+        let Self::PushRefused { reason, said, .. } = self else { return false };
+        let text = format!("{reason}\n{}", said.join("\n")).to_ascii_lowercase();
+        ["protected branch", "hook declined", "repository rule violations", "tf402455"]
+            .iter()
+            .any(|it| text.contains(it))
+    }
+
     /// The message and the remedy, for texts that have one line for both.
     pub fn with_remedy(&self) -> String {
         self.remedy().map_or_else(|| self.to_string(), |remedy| format!("{self}; {remedy}"))

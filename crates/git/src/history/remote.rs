@@ -319,4 +319,25 @@ mod tests {
         let denied = "remote: error: cannot lock ref 'refs/lanewright/a': Unable to create 'a.lock': Permission denied";
         assert_eq!(Refused::of(&race, denied), Refused::Otherwise);
     }
+    #[test]
+    fn rules_of_forges_are_recognized() {
+        let refused = |reason: &str, said: &[&str]| {
+            let said = said.iter().map(|line| (*line).to_owned()).collect();
+            GitError::PushRefused { remote: "origin".into(), reason: reason.into(), said }.is_refused_by_rule()
+        };
+        for (reason, said) in [
+            ("[remote rejected] (protected branch hook declined)", "error: GH006: Protected branch update failed"),
+            ("[remote rejected] (push declined due to repository rule violations)", "error: GH013: Repository rule"),
+            (
+                "[remote rejected] (pre-receive hook declined)",
+                "GitLab: You are not allowed to push code to protected branches on this project.",
+            ),
+            ("[remote rejected] (TF402455: Pushes to this branch are not permitted)", ""),
+        ] {
+            assert!(refused(reason, &[said]), "{reason}");
+        }
+        let workflow = "[remote rejected] (refusing to allow a GitHub App to create or update workflow `a.yml`)";
+        assert!(!refused(workflow, &[]));
+        assert!(!refused("[remote rejected] (branch is currently checked out)", &[]));
+    }
 }

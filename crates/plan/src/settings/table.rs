@@ -11,7 +11,8 @@ use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts,
+    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, PublishMode, SnapshotRules,
+    Timeouts,
 };
 
 use super::key::Key;
@@ -235,11 +236,13 @@ settings! {
     notify_webhook: Option<Webhook> { some(value::webhook), default "none" = |_| None }
     /// Whether notifications are shown on the desktop.
     notify_desktop: bool { value::boolean, default "false" = |_| false }
-    /// What opens pull requests with `merge = "pr"`.
+    /// How `publish` brings the work of a run to the remote's branch.
+    publish: PublishMode { value::choice, default "auto" = |_| PublishMode::Auto }
+    /// What opens pull requests.
     forge: ForgeChoice { value::choice, default "auto" = |_| ForgeChoice::Auto }
     /// The program and its arguments that open pull requests instead of `gh` and `glab`.
     pull_request_command: Option<Vec<String>> { some(value::arguments), default "none" = |_| None }
-    /// The remote that branches are pushed to with `merge = "pr"`.
+    /// The remote that branches are pushed to, with `merge = "pr"` and by `publish`.
     remote: Option<String> {
         some(value::remote), default "the remote that the base branch follows, else `origin`" = |_| None
     }

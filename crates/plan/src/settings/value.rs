@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
-use lanewright_model::{AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, Word};
+use lanewright_model::{
+    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Word,
+};
 use serde_json::{Value, json};
 
 use super::key::Kind;
@@ -322,6 +324,7 @@ setting_values! {
     OnLockConflict = Kind::Choice(words::<Self>), |value| json!(value);
     OnOrphan = Kind::Choice(words::<Self>), |value| json!(value);
     Progress = Kind::Choice(words::<Self>), |value| json!(value);
+    PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
 }
 
 impl<T: SettingValue> SettingValue for Option<T> {

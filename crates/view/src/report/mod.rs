@@ -10,6 +10,7 @@ mod json;
 mod junit;
 mod lanes;
 mod markdown;
+mod pull_request;
 mod render;
 mod text;
 mod timeline;
@@ -26,6 +27,7 @@ pub use annotations::{Annotation, annotations};
 pub use html::changes::{ChangedFile, LaneChanges, MOST_CHANGES};
 pub use json::RunReport;
 pub use markdown::markdown;
+pub use pull_request::pull_request;
 pub use render::MARKDOWN_LIMIT;
 
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use lanewright_model::{Ci, Plan, Redactor, ReportFormat, RunId};
 use lanewright_store::lock::is_held;
 use lanewright_store::{LogContents, RunDirectory, StateDirectory, run_log};
 use lanewright_view::RunHistory;
-use lanewright_view::report::ExecutionReport;
+use lanewright_view::report::{ExecutionReport, pull_request};
 use lanewright_view::status::styles::Styles;
 use lanewright_view::status::summary::SummaryContext;
 
@@ -96,6 +96,15 @@ pub(crate) fn keep(within: &RepositoryContext, plan: &Plan, run: &RunId) {
         kept.unwrap_or_else(|error| not_written(context, &error));
     }
     ci::report(context, settings, service, &report);
+}
+
+/// The title and the text of the pull request with the work of a run: its Markdown report.
+pub(crate) fn pull_request_text(within: &RepositoryContext, run: &RunId) -> Result<(String, String)> {
+    let directory = within.state.run(run);
+    let contents = read_begun_log(&within.context, &directory)?;
+    let redactor = redactor_of_run(&within.settings, &directory);
+    let history = history(&directory, &contents, &redactor);
+    Ok(pull_request(&report(&within.state, &history, &contents, false)))
 }
 
 /// A sentence that names the page that the run left, if it did.

@@ -12,22 +12,31 @@ pub(crate) fn ready(within: &RepositoryContext, merge: MergeMode, base: &str) ->
     if merge != MergeMode::Pr {
         return Ok(None);
     }
-    let (repository, settings) = (&within.repository, &within.settings);
-    let name = match &settings.remote.value {
-        Some(name) => name.clone(),
-        None => upstream_remote(repository, base)?.unwrap_or_else(|| "origin".to_owned()),
-    };
-    let remote = Remote::named(repository, &name)?;
-    let urls = [Some(remote.url()?), written_url(repository, &name)?].into_iter().flatten().collect();
-    let forge = Forge::ready(ForgeSettings {
-        choice: settings.forge.value,
-        command: settings.pull_request_command.value.clone(),
-        remote: name,
-        urls,
-        directory: repository.main_worktree().to_owned(),
-    })?;
+    let remote = branch_remote(within, base)?;
+    let forge = Forge::ready(forge_settings(within, &remote)?)?;
     require_base(&remote, base)?;
     Ok(Some(forge))
+}
+
+/// The remote that the branches of a run on `base` are pushed to.
+pub(crate) fn branch_remote(within: &RepositoryContext, base: &str) -> Result<Remote> {
+    let name = match &within.settings.remote.value {
+        Some(name) => name.clone(),
+        None => upstream_remote(&within.repository, base)?.unwrap_or_else(|| "origin".to_owned()),
+    };
+    Ok(Remote::named(&within.repository, &name)?)
+}
+
+/// What is known of the forge that has `remote`.
+pub(crate) fn forge_settings(within: &RepositoryContext, remote: &Remote) -> Result<ForgeSettings> {
+    let (repository, settings) = (&within.repository, &within.settings);
+    Ok(ForgeSettings {
+        choice: settings.forge.value,
+        command: settings.pull_request_command.value.clone(),
+        remote: remote.name().to_owned(),
+        urls: [Some(remote.url()?), written_url(repository, remote.name())?].into_iter().flatten().collect(),
+        directory: repository.main_worktree().to_owned(),
+    })
 }
 
 /// A pull request needs a branch to be merged into.

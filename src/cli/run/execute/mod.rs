@@ -3,7 +3,7 @@
 mod checkout_watch;
 mod execution;
 pub(super) mod external_changes;
-mod forge;
+pub(super) mod forge;
 pub(super) mod preflight;
 mod replacement;
 pub(super) mod resume;
