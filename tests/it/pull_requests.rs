@@ -84,6 +84,15 @@ fn pull_requests_stack_on_their_dependency() {
 }
 
 #[test]
+fn pull_request_says_what_failed_on_the_way() {
+    let env = world("[[lane]]\nid = \"A\"\ncommand = '[ $LANEWRIGHT_ATTEMPT = 2 ] && echo a > a.txt'\n");
+    env.execute(PR).exits(0);
+    let body = pull(&env, 1, "body");
+    assert!(body.contains("2 attempts") && body.contains("## What failed on the way\n\n- "), "{body}");
+    assert!(body.contains("exited with code 1"), "{body}");
+}
+
+#[test]
 fn lane_without_accepted_work_is_not_pushed() {
     let agents = TWO_AGENTS.replace("\"L\"\n", "\"L\"\napproval = [\"changes\"]\n");
     let agents = format!("{agents}[[lane.agent]]\nname = \"three\"\ncommand = 'echo 3 > three'\n");

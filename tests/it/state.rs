@@ -483,8 +483,8 @@ fn state_drop_keeps_run_until_its_work_is_pushed() {
     let env = done_and_pushed(&[]);
     clone_into(&env, "other");
     let ended = env.lanewright(&["state", "drop"]).exits(0);
-    assert!(ended.stdout.contains("kept run r1") && ended.stdout.contains("git push origin main"), "{}", ended.stdout);
-    env.lanewright(&["state", "drop", RUN]).exits(3).says(&["git push origin main", "--force"]);
+    assert!(ended.stdout.contains("kept run r1") && ended.stdout.contains("lanewright publish r1"), "{}", ended.stdout);
+    env.lanewright(&["state", "drop", RUN]).exits(3).says(&["lanewright publish r1", "--force"]);
     assert!(is_on_the_remote(&env), "the only copy of the work was dropped");
     env.git(&["push", "--quiet", "origin", "main"]);
     env.git(&["switch", "--quiet", "--create", "elsewhere"]);

@@ -70,24 +70,32 @@ fn report(context: &Context, remote: &Remote, dropped: &[RunId], kept: &[Kept]) 
     let name = remote.name();
     let gone: String = dropped.iter().map(|run| format!("dropped run {run}\n")).collect();
     let stay = kept.iter().map(|(run, missing)| {
-        format!("kept run {run}: it holds work that no branch of {name} has; {}\n", publish(name, missing))
+        format!(
+            "kept run {run}: {} on {name} has not all of its work; {}\n",
+            missing.join(", "),
+            publish(name, run, missing)
+        )
     });
     let text = format!("{gone}{}{} dropped from {name}.\n", stay.collect::<String>(), counted(dropped.len(), "run"));
     let kept: Vec<Value> = kept.iter().map(|(run, missing)| json!({"run_id": run, "unpublished": missing})).collect();
     context.printer.print(text, &json!({"remote": name, "dropped": dropped, "kept": kept}))
 }
 
-fn publish(remote: &str, branches: &[String]) -> String {
-    let words = ["git", "push", remote].into_iter().chain(branches.iter().map(String::as_str));
+fn publish(remote: &str, run: &RunId, branches: &[String]) -> String {
+    let is_of_lane = |branch: &String| branch.starts_with("lane/") || branch.starts_with("lane-agent/");
+    let words: Vec<&str> = match branches.iter().any(is_of_lane) {
+        true => ["git", "push", remote].into_iter().chain(branches.iter().map(String::as_str)).collect(),
+        false => vec!["lanewright", "publish", run.as_str()],
+    };
     format!("to publish it: {}", shell_line(words))
 }
 
 fn only_there(remote: &Remote, run: &RunId, missing: &[String]) -> anyhow::Error {
     let name = remote.name();
-    let message = format!("run {run} holds work that no branch of {name} has, so it was not dropped");
+    let message = format!("{} on {name} has not all the work of run {run}, so it was not dropped", missing.join(", "));
     ExitStatus::Blocked
         .error(message)
-        .hint(format!("{}; then drop it again", publish(name, missing)))
+        .hint(format!("{}; then drop it again", publish(name, run, missing)))
         .hint(format!("where that work is not here: lanewright state pull {run}"))
         .hint("to drop it all the same: --force")
 }

@@ -8,7 +8,7 @@ use lanewright_model::time::short;
 use lanewright_model::{Agent, CommandLine, JobRole, Lane, LaneIndex, Plan, PullRequest, RunId, Stage, Verdict};
 
 use crate::answers::commands::Commands;
-use crate::history::{LaneHistory, RunHistory};
+use crate::history::{FailureView, LaneHistory, RunHistory};
 
 struct Context<'a> {
     history: &'a RunHistory,
@@ -50,6 +50,7 @@ fn text(context: &Context<'_>) -> (String, String) {
         section(&mut body, "Work", plan.agents.iter().map(|agent| work(agent, lane)));
         section(&mut body, "Tests", tests(plan, lane));
         section(&mut body, "Must-haves", must_haves(&lane.must_haves));
+        section(&mut body, "What failed on the way", failures(lane));
         section(&mut body, "Checkpoints", checkpoints(lane));
     }
     section(&mut body, "How to continue", commands(context));
@@ -68,6 +69,15 @@ fn introduction(context: &Context<'_>) -> String {
         text.push_str(&format!("\nTo be merged after {}.\n", before.join(" and ")));
     }
     text
+}
+
+/// What was tried again, the oldest first.
+fn failures(lane: &LaneHistory) -> Vec<String> {
+    let line = |view: &FailureView| {
+        let agent = view.agent.as_ref().map(|agent| format!("{}: ", code(agent.as_str()))).unwrap_or_default();
+        format!("- {agent}{}", prose(&headline(&view.failure.message, LONGEST_LINE)))
+    };
+    lane.failures.iter().map(line).collect()
 }
 
 /// Without those of retries.
