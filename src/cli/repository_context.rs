@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{Executor, LeftOutReports, RunClock};
+use lanewright_engine::executor::{Executor, LeftOutReports, RunClock, Surroundings};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
@@ -142,6 +142,7 @@ impl RepositoryContext {
             heartbeat: self.settings.heartbeat.value,
             output_limit: self.settings.output_limit.value.map(|limit| limit.0),
             withheld: self.withheld(),
+            surroundings: Surroundings::of_process(&self.repository)?,
             kill_after: self.settings.kill_after.value,
             redact: self.settings.redacted_patterns().to_vec(),
             redactor: redactor(&self.settings, plan),

@@ -292,3 +292,72 @@ fn doctor_lists_what_agents_could_push_with() {
     assert_eq!(json["credentials"]["readable"].as_array().map(Vec::len), Some(5), "{json}");
     assert!(!said.contains("canary") && !json.to_string().contains("canary"), "{said}{json}");
 }
+
+/// As direnv, `npm exec` or an active `.venv` have it.
+#[test]
+fn programs_of_the_checkout_do_not_judge_a_lane() {
+    let env = TestEnv::new();
+    env.write("repo/bin/judge", "#!/bin/sh\nexit 0\n");
+    env.write("repo/tools/only-here", "#!/bin/sh\nexit 0\n");
+    env.git(&["add", "bin"]);
+    env.git(&["update-index", "--chmod=+x", "bin/judge"]);
+    env.write("repo/.git/info/exclude", "/tools\n");
+    env.commit("a judge");
+    for program in ["repo/bin/judge", "repo/tools/only-here"] {
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(env.path(program), all).expect("a program");
+    }
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'printf \"#!/bin/sh\\nexit 1\\n\" > bin/judge'\ntests = ['judge']\n\
+         [[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\ntests = ['! command -v only-here', 'env > \"$SCRATCH/env\"']\n",
+    );
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    let path = std::env::var("PATH").expect("a PATH");
+    let own = |below: &str| env.path(below).display().to_string();
+    let path = format!("{}:{}:{}:{path}", own("repo/tools"), own("repo/bin"), own("bin"));
+    let ended = env
+        .lanewright_with(&arguments, |command| command.env("PATH", &path).env("VIRTUAL_ENV", env.path("repo/.venv")))
+        .exits(1);
+    assert!(ended.stderr.contains("PATH, VIRTUAL_ENV lead into "), "{}", ended.stderr);
+    assert_eq!(env.file_at("main", "bin/judge"), "#!/bin/sh\nexit 0", "what its own judge refuses was merged");
+    assert!(env.holds("main", "b.txt"));
+    let seen = env.scratch("env");
+    assert!(!seen.contains("VIRTUAL_ENV="), "{seen}");
+    let compose = seen.lines().find_map(|line| line.strip_prefix("COMPOSE_PROJECT_NAME=")).expect("a name");
+    assert!(compose.starts_with("repo-") && compose.ends_with("-b"), "{compose}");
+}
+
+#[test]
+fn gates_reach_other_machines_as_the_user_does() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nsetup = ['env > \"$SCRATCH/setup\"']\ncommand = 'env > \"$SCRATCH/agent\"; echo a > a.txt'\ntests = ['env > \"$SCRATCH/gate\"']\n");
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    let given = [
+        ("GIT_SSL_CAINFO", "/etc/company.pem"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "http.proxyAuthMethod"),
+        ("GIT_CONFIG_VALUE_0", "basic"),
+    ];
+    env.lanewright_with(&arguments, |command| command.envs(given)).exits(0);
+    for (name, value) in given {
+        let line = format!("{name}={value}\n");
+        assert!(env.scratch("setup").contains(&line) && env.scratch("gate").contains(&line), "{line}");
+        assert!(!env.scratch("agent").contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn no_editor_is_started_for_an_agent() {
+    let env = TestEnv::new();
+    env.program("editor", "#!/bin/sh\necho \"$*\" >> \"$SCRATCH/edited\"; exit 1\n");
+    env.git(&["config", "core.editor", "editor"]);
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt; git add a.txt; git commit -qm a && git commit -q --amend'\n",
+    );
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    env.lanewright_with(&arguments, |command| command.env("EDITOR", "editor").env("VISUAL", "editor")).exits(0);
+    assert!(!env.path("scratch/edited").exists(), "{}", env.scratch("edited"));
+}

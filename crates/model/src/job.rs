@@ -4,6 +4,7 @@
 //! again, so that a late message of an earlier job is not taken for that of a later one.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::command::CommandLine;
+use super::git_variables::{is_foreign_git_variable, is_transport_variable};
 use super::id::{AgentName, LaneId, TaskId};
 use super::time::{Timestamp, millis, optional_millis};
 use super::word_enum;
@@ -220,6 +222,15 @@ pub struct JobSpec {
     /// Regular expressions of secrets, which are taken out of what the job leaves, besides those of the environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+}
+
+impl JobSpec {
+    /// Whether the job gets the variable called `name` of Lanewright's own environment. How git reaches other machines, and
+    /// with which credentials, is for all jobs but agents.
+    pub fn inherits(&self, name: &OsStr) -> bool {
+        let is_foreign = is_foreign_git_variable(name) && (self.job.is_attempt() || !is_transport_variable(name));
+        !is_foreign && !self.withheld.iter().any(|withheld| name == withheld.as_str())
+    }
 }
 
 /// What a supervisor writes into `status.json` on an agent's behalf.

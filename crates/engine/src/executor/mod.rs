@@ -26,7 +26,7 @@ mod tracking;
 pub use clock::RunClock;
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
-pub use job::{BriefFiles, Judgement};
+pub use job::{BriefFiles, Judgement, Surroundings};
 pub(crate) use lane::FINAL;
 pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;
@@ -73,6 +73,8 @@ pub struct Executor {
     pub output_limit: Option<u64>,
     /// Which variables of this process its jobs do not get.
     pub withheld: Withheld,
+    /// Which of them lead into a checkout of the user's.
+    pub surroundings: Surroundings,
     /// Patterns of secrets, besides the values of secret variables.
     pub redact: Vec<String>,
     /// Takes secrets out of what is written for agents.

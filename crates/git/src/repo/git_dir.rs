@@ -30,6 +30,14 @@ impl Repository {
         Ok(entries.map(|entry| entry.worktree).collect())
     }
 
+    /// Where files of the repository are checked out: the main worktree, and every linked one.
+    ///
+    /// # Errors
+    /// Git's directories for worktrees cannot be read.
+    pub fn checkouts(&self) -> Result<Vec<PathBuf>> {
+        Ok(self.all_worktrees()?.into_iter().map(|entry| entry.worktree).collect())
+    }
+
     pub(crate) fn all_worktrees(&self) -> Result<Vec<WorktreeEntry>> {
         let main = WorktreeEntry { directory: self.common_dir().to_owned(), worktree: self.main_worktree().to_owned() };
         Ok(std::iter::once(main).chain(self.linked_worktrees()?).collect())

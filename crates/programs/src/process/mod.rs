@@ -14,6 +14,7 @@ mod launch;
 mod nearby;
 mod observe;
 mod output;
+mod path;
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "posix.rs")]
 mod platform;
@@ -35,6 +36,7 @@ pub use launch::{
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, make_room, observe};
 pub use output::{NewLines, both_ends, each_line, last_line, last_lines_start, lines_since, same_line, tail};
+pub use path::find_program;
 pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
 pub use sweep::sweep;

@@ -1,10 +1,10 @@
 //! Before anything begins: whether the programs and credentials that the agents need exist.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use lanewright_agents::shell::{Shell, shell_of};
+use lanewright_engine::executor::Surroundings;
 use lanewright_git::{self as git, Publication};
 use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::ownership::Ownership;
@@ -13,6 +13,7 @@ use lanewright_model::text::{counted, headline, listed};
 use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, UNSET_RUNNER, user_setup};
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
+use lanewright_programs::process::find_program;
 
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
@@ -128,6 +129,20 @@ pub(super) fn note_identity(within: &RepositoryContext) {
     }
 }
 
+/// Shows which variables lead into a checkout of the user's, where lanes do not work.
+pub(super) fn note_surroundings(within: &RepositoryContext) -> Result<()> {
+    let surroundings = Surroundings::of_process(&within.repository)?;
+    let names = surroundings.names();
+    if !names.is_empty() {
+        let (names, lead) = (names.join(", "), if names.len() == 1 { "leads" } else { "lead" });
+        let place = within.repository.main_worktree().display();
+        within.context.printer.note(format!(
+            "{names} {lead} into {place}: lanes get the same places of their own worktrees, where these exist"
+        ));
+    }
+    Ok(())
+}
+
 /// Shows which lanes are merged without a gate, and that pipelines are judged by their last program without bash.
 pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
     let without: Vec<String> =
@@ -143,7 +158,7 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
     let gates = all.chain(plan.gates.all());
     let mut pipelines = gates.filter(|gate| matches!(gate, CommandLine::Shell(line) if shell_of(line) != Shell::Posix));
     let path = context.environment.get("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Some(gate) = pipelines.next().filter(|_| !is_on_path(&path, "bash")) {
+    if let Some(gate) = pipelines.next().filter(|_| !find_program(&path, "bash").is_some()) {
         let message =
             format!("there is no bash: of gates with a pipeline, such as `{gate}`, only the last program is judged");
         context.printer.warning(message, &["install bash".to_owned()]);
@@ -185,7 +200,7 @@ impl Setting<'_> {
         };
         let path = self.variable("PATH").unwrap_or_default();
         // A path is seen from the agent's worktree, which is not there yet.
-        if program.contains('/') || is_on_path(&path, program) {
+        if program.contains('/') || find_program(&path, program).is_some() {
             return None;
         }
         let name = &self.agent.runner;
@@ -224,13 +239,4 @@ impl Setting<'_> {
         };
         Some((what, remedy))
     }
-}
-
-/// Whether one of the directories of `path`, a value of `PATH`, has the program.
-fn is_on_path(path: &str, program: &str) -> bool {
-    let is_program = |directory: &str| {
-        let found = Path::new(directory).join(program).metadata();
-        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    path.split(':').any(is_program)
 }

@@ -244,6 +244,7 @@ fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
     preflight::check_branches(within, &locked.plan.phase)?;
     preflight::note_identity(within);
+    preflight::note_surroundings(within)?;
     if locked.started.options.merge != MergeMode::Local {
         return Ok(());
     }

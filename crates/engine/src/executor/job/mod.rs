@@ -6,6 +6,7 @@ mod gate;
 mod output;
 mod prepare;
 mod snapshots;
+mod surroundings;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use brief::BriefFiles;
 pub use by_hand::Judgement;
 use gate::judges_lane;
 use prepare::PreparedJob;
+pub use surroundings::Surroundings;
 
 impl Executor {
     /// Clears the place of a job that is about to be planned.

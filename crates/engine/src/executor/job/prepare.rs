@@ -6,10 +6,11 @@ use std::path::Path;
 use lanewright_agents::prompt::{PastFailures, ReportValues, Templates, Values};
 use lanewright_agents::runner::Receiver;
 use lanewright_files::regular_file;
+use lanewright_model::digest::sha256;
 use lanewright_model::event::Worktree;
 use lanewright_model::job::StatusSpec;
 use lanewright_model::runner::PromptWay;
-use lanewright_model::{Agent, CommandLine, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Task};
+use lanewright_model::{Agent, CommandLine, JobId, JobRole, JobSpec, LaneId, LaneIndex, Round, Runner, Session, Task};
 use lanewright_programs::process;
 use lanewright_schedule::RunState;
 use serde_json::{Value, json};
@@ -31,6 +32,16 @@ pub(super) struct PreparedJob {
     /// What is known about the worktree of a command that is not an agent, but whose files an agent's commit may hold.
     pub(super) gate_worktree: Option<GateWorktree>,
 }
+
+/// Jobs have no terminal: an editor or a pager that git or another program starts would wait for its time limit.
+const NO_EDITOR: &[(&str, &str)] = &[
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("EDITOR", "true"),
+    ("VISUAL", "true"),
+    ("GIT_PAGER", "cat"),
+    ("PAGER", "cat"),
+];
 
 /// How many of the last lines of an attempt the next prompt contains.
 const LAST_WORDS: usize = 10;
@@ -92,10 +103,23 @@ impl Executor {
         job: JobId,
         steps: Vec<CommandLine>,
         worktree: &Worktree,
-        environment: BTreeMap<String, String>,
+        mut environment: BTreeMap<String, String>,
     ) -> JobSpec {
+        let mut withheld = self.withheld_from(&job, None, &environment);
+        for (name, value) in self.surroundings.at(&worktree.path) {
+            if environment.contains_key(name) || withheld.iter().any(|withheld| withheld == name) {
+                continue;
+            }
+            match value {
+                Some(value) => drop(environment.insert(name.to_owned(), value)),
+                None => withheld.push(name.to_owned()),
+            }
+        }
+        for (name, value) in NO_EDITOR {
+            environment.entry((*name).to_owned()).or_insert_with(|| (*value).to_owned());
+        }
         JobSpec {
-            withheld: self.withheld_from(&job, None, &environment),
+            withheld,
             job,
             steps,
             directory: worktree.path.clone(),
@@ -130,6 +154,7 @@ impl Executor {
     ) -> BTreeMap<String, String> {
         let (plan, lane_state) = (self.plan.lane(lane), state.lane(lane));
         let mut environment = plan.env.clone();
+        environment.entry("COMPOSE_PROJECT_NAME".to_owned()).or_insert_with(|| self.compose_project(&plan.id));
         environment.extend(prefixed([
             ("RUN_ID", self.facts.run_id.to_string()),
             ("PHASE", self.plan.phase.to_string()),
@@ -139,6 +164,18 @@ impl Executor {
             ("PORT", lane_state.port().to_string()),
         ]));
         environment
+    }
+
+    /// A name for the lane that no other lane has on this machine: compose takes that of the directory, which is a slot's
+    /// number.
+    fn compose_project(&self, lane: &LaneId) -> String {
+        let place = self.repository.main_worktree();
+        let name = place.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let own = &sha256(format!("{}\n{}", place.display(), self.facts.run_id))[..6];
+        let name = format!("{name}-{own}-{}", lane.as_str().to_lowercase());
+        // What compose takes: it begins with a letter or a digit.
+        let name = name.replace(|character: char| !character.is_ascii_alphanumeric() && character != '_', "-");
+        name.trim_start_matches(['-', '_']).to_owned()
     }
 
     fn attempt(
@@ -172,7 +209,8 @@ impl Executor {
         let command = attempt_command(who, task, runner, session, &files);
         let mut prepared = self.gate(job, vec![command], worktree, environment);
         prepared.session = session.cloned();
-        prepared.spec.withheld = withheld;
+        prepared.spec.withheld.extend(withheld);
+        self.keep_program(&mut prepared.spec);
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
         prepared.spec.timeout = Some(timeout);
         prepared.spec.status = Some(StatusSpec {
@@ -203,6 +241,18 @@ impl Executor {
         ];
         prepared.files = Some((files, contents));
         Ok(prepared)
+    }
+
+    /// An agent's program may be installed in the user's checkout only, as the command line of a project's dependencies is.
+    fn keep_program(&self, spec: &mut JobSpec) {
+        if let [CommandLine::Arguments(words), ..] = spec.steps.as_mut_slice()
+            && let Some(program) = words.first_mut().filter(|program| !program.contains('/'))
+            && let Some((own, path)) = self.surroundings.value("PATH").zip(spec.environment.get("PATH"))
+            && process::find_program(path, program).is_none()
+            && let Some(found) = process::find_program(own, program)
+        {
+            *program = found.to_string_lossy().into_owned();
+        }
     }
 
     fn redacted(&self, mut value: Value) -> Vec<u8> {

@@ -11,7 +11,7 @@ use lanewright_files::awake::{AwakeClock, TICK};
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::text::counted;
 use lanewright_model::time::exact;
-use lanewright_model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
+use lanewright_model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal as SystemSignal, WaitOptions, WaitStatus};
 
@@ -332,13 +332,10 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The supervisor's own environment without what a hook of git's or a launcher left in it and what the job does not get,
-/// then what the spec adds.
+/// The supervisor's own environment without what a launcher left in it and what the job does not get, then what the spec
+/// adds.
 fn set_environment(command: &mut Command, spec: &JobSpec, token: &str) {
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
-        command.env_remove(name);
-    }
-    for name in &spec.withheld {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !spec.inherits(name)) {
         command.env_remove(name);
     }
     command.env_remove(LAUNCHER_VARIABLE).envs(&spec.environment).env(TOKEN_VARIABLE, token);

@@ -1,0 +1,145 @@
+//! What of Lanewright's environment leads into a checkout of the user's. A job works in another worktree: it gets the same
+//! place there, else a gate would run the checkout's programs and judge its code (decision 66).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lanewright_git::{GitError, Repository};
+
+/// Homes and caches, which lanes share; `*` is any text.
+const SHARED: &[&str] = &[
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "XDG_*",
+    "*CACHE*",
+    "*_HOME",
+    "GOPATH",
+    "GIT_*",
+    "LANEWRIGHT_*",
+];
+
+/// What ends a path within other text.
+const ENDS: &[char] = &[' ', ',', ';', '"', '\''];
+
+/// The variables that lead into a checkout.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    checkouts: Vec<PathBuf>,
+    variables: BTreeMap<String, String>,
+}
+
+impl Surroundings {
+    /// Those of this process that lead into a checkout of `repository`.
+    ///
+    /// # Errors
+    /// The list of its worktrees cannot be read.
+    pub fn of_process(repository: &Repository) -> Result<Self, GitError> {
+        let mut checkouts = repository.checkouts()?;
+        // A shell keeps the name of a symbolic link by which it came.
+        let named = std::env::var_os("PWD").map(PathBuf::from).filter(|place| place.is_absolute());
+        if let Some((named, place)) = named.and_then(|named| Some((named.clone(), named.canonicalize().ok()?))) {
+            let aliases = checkouts.iter().filter_map(|checkout| {
+                let below = place.strip_prefix(checkout).ok()?.components().count();
+                named.ancestors().nth(below).filter(|alias| alias.canonicalize().is_ok_and(|it| it == *checkout))
+            });
+            let aliases: Vec<PathBuf> = aliases.map(Path::to_owned).collect();
+            checkouts.extend(aliases);
+        }
+        let variables = std::env::vars_os();
+        let texts = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(Self::new(checkouts, texts))
+    }
+
+    /// Those of `variables` that lead into one of `checkouts`, which are absolute paths.
+    pub fn new(checkouts: Vec<PathBuf>, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut this = Self { checkouts, variables: BTreeMap::new() };
+        // A worktree may be below the main one.
+        this.checkouts.sort_by_key(|checkout| std::cmp::Reverse(checkout.as_os_str().len()));
+        let leads = |(name, value): &(String, String)| {
+            !SHARED.iter().any(|shared| is_named(shared, name))
+                && value.split(':').any(|part| this.first(part).is_some())
+        };
+        this.variables = variables.into_iter().filter(leads).collect();
+        this
+    }
+
+    /// The names of the variables.
+    pub fn names(&self) -> Vec<&str> {
+        self.variables.keys().map(String::as_str).collect()
+    }
+
+    /// The value of one of them as it is.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// What a job in `worktree` gets of each variable; `None`: nothing, because it has no such place.
+    pub(super) fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree))).collect()
+    }
+
+    fn moved(&self, value: &str, worktree: &Path) -> Option<String> {
+        let mut parts = Vec::new();
+        for part in value.split(':') {
+            let (mut moved, mut rest) = (String::new(), part);
+            while let Some(place) = self.first(rest) {
+                let here = if place.below.is_empty() { worktree.to_owned() } else { worktree.join(place.below) };
+                let is_whole = moved.is_empty() && place.before.is_empty() && place.after.is_empty();
+                match here.exists() {
+                    true => moved.extend([place.before, &here.to_string_lossy()]),
+                    // Of a list the others stay.
+                    false if is_whole => break,
+                    false => return None,
+                }
+                rest = place.after;
+            }
+            if self.first(rest).is_none() {
+                parts.push(moved + rest);
+            }
+        }
+        (!parts.is_empty()).then(|| parts.join(":"))
+    }
+
+    fn first<'t>(&self, text: &'t str) -> Option<Place<'t>> {
+        let places = self.checkouts.iter().filter_map(|checkout| Place::of(checkout.to_str()?, text));
+        places.min_by_key(|place| place.before.len())
+    }
+}
+
+/// Where text names a path in a checkout.
+struct Place<'t> {
+    before: &'t str,
+    /// Relative to the checkout.
+    below: &'t str,
+    after: &'t str,
+}
+
+impl<'t> Place<'t> {
+    fn of(checkout: &str, text: &'t str) -> Option<Self> {
+        let is_boundary = |at: usize| text[..at].ends_with(['=', '-', ' ', ',', ';', '"', '\'']);
+        text.match_indices(checkout).find_map(|(at, _)| {
+            let (before, rest) = (&text[..at], &text[at + checkout.len()..]);
+            let end = if at == 0 { rest.len() } else { rest.find(ENDS).unwrap_or(rest.len()) };
+            let (below, after) = rest.split_at(end);
+            let is_place = (at == 0 || is_boundary(at)) && (below.is_empty() || below.starts_with('/'));
+            is_place.then(|| Self { before, below: below.trim_matches('/'), after })
+        })
+    }
+}
+
+fn is_named(pattern: &str, name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
+        (Some(end), None) => name.ends_with(end),
+        (None, Some(start)) => name.starts_with(start),
+        (None, None) => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests;

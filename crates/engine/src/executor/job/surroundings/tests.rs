@@ -1,0 +1,45 @@
+use super::*;
+
+fn moved(name: &str, value: &str) -> Option<Option<String>> {
+    let worktree = tempfile::tempdir().unwrap();
+    for place in ["bin", "node_modules/.bin"] {
+        std::fs::create_dir_all(worktree.path().join(place)).unwrap();
+    }
+    let checkouts = vec!["/c".into(), "/c/.worktrees/mine".into(), "/work/my project".into()];
+    let surroundings = Surroundings::new(checkouts, [(name.to_owned(), value.to_owned())]);
+    let all = surroundings.at(worktree.path());
+    let place = worktree.path().to_str().unwrap();
+    all.get(name).map(|moved| moved.as_ref().map(|moved| moved.replace(place, "W")))
+}
+
+fn to(value: &str) -> Option<Option<String>> {
+    Some(Some(value.to_owned()))
+}
+
+#[test]
+fn variable_leads_to_the_same_place_of_the_worktree() {
+    assert_eq!(
+        moved("PATH", "/c/bin:/usr/bin:/c/node_modules/.bin:/bin"),
+        to("W/bin:/usr/bin:W/node_modules/.bin:/bin")
+    );
+    assert_eq!(moved("PATH", "/c/.venv/bin:/usr/bin"), to("/usr/bin"), "the worktree has none");
+    assert_eq!(moved("PATH", "/usr/bin:/c/.venv/bin/:"), to("/usr/bin:"));
+    assert_eq!(moved("VIRTUAL_ENV", "/c/.venv"), Some(None));
+    assert_eq!(moved("INIT_CWD", "/c"), to("W"));
+    assert_eq!(moved("INIT_CWD", "/c/"), to("W"));
+    assert_eq!(moved("INIT_CWD", "/work/my project"), to("W"));
+    assert_eq!(moved("PATH", "/c/.worktrees/mine/bin"), to("W/bin"), "the longest is meant");
+    assert_eq!(moved("DIRENV_DIR", "-/c"), to("-W"));
+    assert_eq!(moved("GOFLAGS", "-modfile=/c/bin -overlay=/c/bin/"), to("-modfile=W/bin -overlay=W/bin"));
+    assert_eq!(moved("GOFLAGS", "-modfile=/c/go.alt.mod -v"), Some(None));
+}
+
+#[test]
+fn other_variables_stay() {
+    for value in ["/cc/bin:/usr/bin", "/usr/c/bin", "x/c/bin", "https://host/c/bin", "c"] {
+        assert_eq!(moved("PATH", value), None, "{value}");
+    }
+    for name in ["HOME", "XDG_DATA_HOME", "npm_config_cache", "CARGO_HOME", "LANEWRIGHT_WORKTREE_ROOT", "TMPDIR"] {
+        assert_eq!(moved(name, "/c/bin"), None, "{name}");
+    }
+}
