@@ -375,6 +375,27 @@ fn work_is_pushed_where_no_forge_is_installed() {
 }
 
 #[test]
+fn publish_works_from_a_shallow_clone_or_says_why_not() {
+    let env = world(ONE);
+    they_push(&env, "main", "older.txt", "older\n");
+    let address = format!("file://{}", env.path("origin.git").display());
+    env.git_at("", &["clone", "--quiet", "--depth", "1", &address, "shallow"]);
+    lanewright_in(&env, "shallow", &["execute-phase", "../plan.toml", "--run-id", "r1"]).exits(0);
+    they_push(&env, "main", "newer.txt", "newer\n");
+    lanewright_in(&env, "shallow", &["publish"]).exits(0);
+    let files = env.git_at("origin.git", &["ls-tree", "--name-only", "main"]);
+    assert!(["a.txt", "newer.txt", "older.txt"].iter().all(|file| files.contains(file)), "{files}");
+    unprotected(&env, || {
+        env.git_at("theirs", &["checkout", "--quiet", "--orphan", "other"]);
+        env.git_at("theirs", &["commit", "--quiet", "--message", "no common history"]);
+        env.git_at("theirs", &["push", "--quiet", "--force", "origin", "other:main"]);
+    });
+    let before = heads(&env);
+    lanewright_in(&env, "shallow", &["publish", "r1"]).exits(3).says(&["shallow clone"]).hints("--unshallow");
+    assert_eq!(heads(&env), before);
+}
+
+#[test]
 fn newest_state_is_pushed_before_the_branch() {
     let env = world(ONE);
     env.execute(&["--state-remote", "origin"]).exits(0);

@@ -332,8 +332,8 @@ impl Publisher<'_> {
                 blocked.hint("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)")
             }
             PublishError::Git(error) => {
-                let remedies = error.remedy().map_or_else(|| "fix what it names".to_owned(), |remedy| remedy);
-                blocked.hint(format!("{remedies}; then: {again}"))
+                let remedy = error.remedy().unwrap_or_else(|| "fix what it names".to_owned());
+                blocked.hint(format!("{remedy}; then: {again}"))
             }
         }
     }

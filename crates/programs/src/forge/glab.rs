@@ -12,7 +12,7 @@ pub(super) const INSTALL: &str = "install it (`apt install glab`, `brew install 
 pub(super) fn has_only_a_job_token() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let own = ["GITLAB_TOKEN", "GITLAB_ACCESS_TOKEN", "OAUTH_TOKEN"];
-    ["GITLAB_CI", "CI_JOB_TOKEN"].iter().all(|it| is_set(it)) && !own.iter().any(|it| is_set(it))
+    ["GITLAB_CI", "CI_JOB_TOKEN"].iter().all(is_set) && !own.iter().any(is_set)
 }
 
 #[derive(Deserialize)]
