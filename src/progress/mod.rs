@@ -133,6 +133,9 @@ pub(crate) fn is_unattended(environment: &Environment) -> bool {
         .any(|name| environment.get(*name).is_some_and(|value| !value.is_empty() && value != "false" && value != "0"))
 }
 
+/// The width of text that is written to no terminal, in columns: a pager or the page of a CI service wraps it itself.
+pub(crate) const UNWRAPPED: usize = 500;
+
 /// Rows and columns of a terminal; `columns` where `stream` is none.
 pub(crate) fn terminal_size(stream: impl AsFd, columns: usize) -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(stream).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);

@@ -44,7 +44,7 @@ use crate::cli::runs::pinned_plan;
 use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
-use crate::progress::{FanOut, Jsonl, Live, Plain, styles_for, terminal_size};
+use crate::progress::{FanOut, Jsonl, Live, Plain, UNWRAPPED, styles_for, terminal_size};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
@@ -316,7 +316,7 @@ fn summarize(within: &RepositoryContext, view: &RunHistory, started: &RunStarted
         Some(plan) => proposed_plan(directory, plan, lane, &program, (names.0, &names.1)),
         None => Vec::new(),
     };
-    let mut text = ending(&summary, &program, &plan_of, terminal_size(std::io::stderr(), 80).1, styles);
+    let mut text = ending(&summary, &program, &plan_of, terminal_size(std::io::stderr(), UNWRAPPED).1, styles);
     text.extend(report::where_it_is(directory).into_iter().flat_map(|place| ["\n".to_owned(), place]));
     let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
     context.printer.note(if looked_at { without_commands(&text) } else { text });
