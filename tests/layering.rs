@@ -25,7 +25,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             ("plan", &["run"]),
             ("control", &["run"]),
             ("repair", &["run", "control", "look"]),
-            ("state", &["run", "look"]),
+            ("state", &["run", "look", "control"]),
         ],
     ),
     (

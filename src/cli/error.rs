@@ -62,7 +62,7 @@ statuses! {
     Corrupted = 6, "corrupted", "corrupted state that could not be repaired";
     InvalidOperation = 7, "INVALID_OPERATION", "INVALID_OPERATION, such as the resume of a completed run";
     InvalidState = 8, "INVALID_STATE", "INVALID_STATE, such as a resume with no checkpoint";
-    NotOffered = 75, "not_offered", "the run was claimed by another process or withdrawn (`work`)";
+    NotOffered = 75, "not_offered", "claimed or withdrawn (`work`), or another job must continue (`ci`)";
     TimedOut = 124, "timed_out", "--timeout passed";
     HungUp = 129, "hung_up", "the terminal was closed (SIGHUP); agents continue, resumable";
     Interrupted = 130, "interrupted", "stopped by SIGINT (Ctrl-C); resumable";
@@ -377,7 +377,7 @@ fn of_state(error: &StateSyncError) -> CliError {
             .hinted(format!("to have it here, push its state there; then: lanewright clean {run} --force --logs, and lanewright state pull {run}"))
             .hinted(format!("to give up what is there: git push {remote} --delete {reference}, then lanewright resume {run}")),
         StateSyncError::Shallow => with(ExitStatus::Blocked)
-            .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
+            .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0; in GitLab CI: GIT_DEPTH: \"0\")"),
         StateSyncError::InTheWay { name, .. } => with(ExitStatus::Blocked)
             .hinted(format!("if nothing needs it any more: git update-ref -d {name}; then pull again")),
         StateSyncError::Diverged { branch, there, .. } => with(ExitStatus::Blocked)

@@ -99,6 +99,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::State(command) => state::run(context, &command),
         Command::Publish(arguments) => state::publish::run(context, &arguments),
         Command::Work(arguments) => state::work::run(context, &arguments),
+        Command::Ci(arguments) => state::ci::run(context, &arguments),
         Command::LogError(arguments) => log_error::run(context, &arguments),
         Command::LogEvent(arguments) => log_event::run(context, &arguments),
         Command::Clean(arguments) => clean::run(context, &arguments),

@@ -212,6 +212,24 @@ fn remote_run_is_selected_by_run_id_prefix() {
 }
 
 #[test]
+fn pull_takes_the_unfinished_run_of_a_plan() {
+    let env = failed_and_pushed();
+    env.write("repo/other.toml", "phase = \"P2\"\n[[lane]]\nid = \"O\"\nretries = 0\ncommand = 'false'\n");
+    env.write("repo/third.toml", "phase = \"P3\"\n[[lane]]\nid = \"T\"\ncommand = 'false'\n");
+    env.commit("more plans");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env.lanewright(&["execute-phase", "other.toml", "--run-id", "o1"]).exits(1);
+    env.lanewright(&["state", "push", "o1"]).exits(0);
+    clone_into(&env, "clone");
+    let pull = |plan: &str| lanewright_in(&env, "clone", &["state", "pull", "--plan", plan]);
+    lanewright_in(&env, "clone", &["state", "pull"]).exits(2).says(&["origin has 2 unfinished runs on main"]);
+    pull("third.toml").exits(8).says(&["origin has no unfinished run of phase P3 on main"]);
+    pull("missing.toml").exits(2);
+    assert!(pull("other.toml").exits(0).stdout.contains("Pulled run o1"));
+    assert!(pull("plan.toml").exits(0).stdout.contains("Pulled run r1"));
+}
+
+#[test]
 fn a_remote_may_be_given_by_its_address() {
     let env = failed_and_pushed();
     let address = env.path("address.git").display().to_string();

@@ -45,7 +45,7 @@ pub use query::generated_files::{
     Contents, changed_by_hand, forget_uncommitted, note_generated, note_uncommitted, noting_generated, uncommitted,
     without_generated,
 };
-pub use query::head::{Head, head_of};
+pub use query::head::{Head, attach_head, head_of};
 pub use query::left_out::{LeftOut, LeftOutReason};
 pub use query::show::FileChange;
 pub use query::status::{is_ignored, refuse_unreadable};

@@ -146,6 +146,9 @@ lanewright work git@host:runs.git refs/lanewright/state/r1 \
       9fceb02d0ae598e95dc970b74767f19372d61af8
 lanewright work /srv/runs.git refs/lanewright/state/r1 \
       9fceb02d0ae598e95dc970b74767f19372d61af8 --cache /scratch/lanewright
+[ci]
+lanewright ci plan.toml --timeout 5h  # in a job that may take six hours
+lanewright ci plan.toml --approve SL-1  # what an earlier job waits for
 [log-error]
 lanewright log-error --phase P1 --plan SL-1 --task 1 --specialist api \
       --error-type timeout --details 'no answer in 10 minutes'

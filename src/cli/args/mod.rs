@@ -1,6 +1,7 @@
 //! Arguments as typed.
 
 mod callers;
+mod ci;
 mod control;
 mod examples;
 mod flags;
@@ -26,6 +27,7 @@ use lanewright_model::{ReportFormat, Word};
 use lanewright_plan::settings::{Layer, absolute, value};
 
 pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
+pub(crate) use ci::Ci;
 pub(crate) use control::{Answer, ControlArgs, Gate, GateName, Rollback, Skip, Stop, ThenResume};
 pub(crate) use examples::examples_of;
 pub(crate) use help::{command, parse};
@@ -220,6 +222,13 @@ pub(crate) enum Command {
     /// Work on a run that was offered on a git remote (for jobs of a queue)
     #[command(after_long_help = exit_code_table())]
     Work(Work),
+    /// Run a phase in a job of a CI service, continuing what earlier jobs began
+    ///
+    /// Takes the unfinished run of the plan from the remote, if there is one, brings the branch up to date, resumes or starts
+    /// the run while its state is pushed, and pushes the branch when the phase is done. Exit code 75: the time of the job is
+    /// over, and another one continues. `lanewright init --ci github` writes a workflow that calls it.
+    #[command(after_long_help = exit_code_table())]
+    Ci(Ci),
     /// Record an error in the error log (for scripts and agents)
     #[command(override_usage = LOG_ERROR)]
     LogError(LogError),

@@ -47,6 +47,9 @@ pub(crate) struct PushState {
 pub(crate) struct PullState {
     /// The run, or the beginning of its id [default: the remote's only unfinished run of the branch that is checked out]
     pub(crate) run: Option<Name>,
+    /// The remote's only unfinished run of this plan
+    #[arg(long, value_name = "PLAN", conflicts_with = "run")]
+    pub(crate) plan: Option<PathBuf>,
     /// The directory for the run's worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR")]
     pub(crate) worktree_root: Option<PathBuf>,

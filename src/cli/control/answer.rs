@@ -24,13 +24,7 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 pub(crate) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
     let answered = answered_lane(context, &state, arguments, approved)?;
-    if approved {
-        refuse_unjudged(context, &state, &answered.run, &answered.lane)?;
-    }
-    if !approved && arguments.message.trim().is_empty() {
-        return Err(answered.without_reason());
-    }
-    let (gate, live) = answered.answer(context, &settings, arguments)?;
+    let (gate, live) = answered.answer(context, &settings, (arguments.gate.as_ref(), &arguments.message))?;
     if !arguments.then.resume || live {
         return answered.report(context, &gate, live);
     }
@@ -39,6 +33,22 @@ pub(crate) fn run(context: &Context, arguments: &Answer, approved: bool) -> Resu
     let layer = arguments.then.layer();
     let within = RepositoryContext::open_for_work(context, layer.clone())?;
     resume_with(&within, &answered.run, &Adoption::after_answer(&arguments.then), layer)
+}
+
+/// Records an answer to a lane, as [`run`] does: at the gate that is meant, which is returned.
+///
+/// # Errors
+/// [`ExitStatus::InvalidOperation`] if the lane does not wait for it.
+pub(crate) fn record(
+    context: &Context,
+    run: &RunId,
+    lane: &LaneId,
+    answer: (Option<&HumanGate>, &str),
+    approved: bool,
+) -> Result<HumanGate> {
+    let (state, settings) = state(context)?;
+    let answered = AnsweredLane { state: &state, run: run.clone(), lane: lane.clone(), approved };
+    Ok(answered.answer(context, &settings, answer)?.0)
 }
 
 /// The lane that is answered.
@@ -121,14 +131,24 @@ impl AnsweredLane<'_> {
     }
 
     /// Records the answer; the gate that was meant, and whether a process works on the run.
-    fn answer(&self, context: &Context, settings: &Settings, arguments: &Answer) -> Result<(HumanGate, bool)> {
+    fn answer(
+        &self,
+        context: &Context,
+        settings: &Settings,
+        (named, message): (Option<&HumanGate>, &str),
+    ) -> Result<(HumanGate, bool)> {
         let (state, approved, directory) = (self.state, self.approved, self.state.run(&self.run));
+        if approved {
+            refuse_unjudged(context, state, &self.run, &self.lane)?;
+        } else if message.trim().is_empty() {
+            return Err(self.without_reason());
+        }
         let redactor = redactor_of_run(settings, &directory);
-        let (lane, message) = (&self.lane, redactor.redact(&arguments.message).into_owned());
+        let (lane, message) = (&self.lane, redactor.redact(message).into_owned());
         directory.create()?;
         let mut asked = None;
         let lock = lock_or_ask(&directory, &holder(state, &session_id(settings), &self.run), || {
-            let gate = self.gate(arguments.gate.as_ref(), &read_log(context, &directory)?.records, true)?;
+            let gate = self.gate(named, &read_log(context, &directory)?.records, true)?;
             asked = Some(gate.clone());
             Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
         })?;
@@ -138,7 +158,7 @@ impl AnsweredLane<'_> {
         // Before the answer is on record: what fails then must not look as if it were not.
         let within = RepositoryContext::open(context, Layer::default())?;
         let (mut journal, records) = Journal::open(&directory.log())?;
-        let gate = self.gate(arguments.gate.as_ref(), &records, false)?;
+        let gate = self.gate(named, &records, false)?;
         journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
         journal.sync()?;
         drop(journal);

@@ -2,8 +2,8 @@
 
 use lanewright_engine::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 use lanewright_git::Remote;
-use lanewright_model::RunId;
 use lanewright_model::text::{counted, shell_line};
+use lanewright_model::{CommitId, RunId};
 use serde_json::{Value, json};
 
 use super::list::standing;
@@ -22,16 +22,20 @@ pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &DropS
         }
         None => of_this_branch(within, remote, offers)?,
     };
-    let mut dropped = Vec::new();
-    for offer in chosen {
-        if !drop_state(remote, &offer.run, &offer.commit)? {
-            let message = format!("run {} was pushed to {} just now, so it is left there", offer.run, remote.name());
-            return Err(ExitStatus::Held.error(message));
-        }
-        forget(&within.repository, &offer.run)?;
-        dropped.push(offer.run);
+    for offer in &chosen {
+        remove(within, remote, &offer.run, &offer.commit)?;
     }
+    let dropped: Vec<RunId> = chosen.into_iter().map(|offer| offer.run).collect();
     report(&within.context, remote, &dropped, &kept)
+}
+
+/// Removes the state of a run from the remote, if it still is `commit`.
+pub(super) fn remove(within: &RepositoryContext, remote: &Remote, run: &RunId, commit: &CommitId) -> Result<()> {
+    if !drop_state(remote, run, commit)? {
+        let message = format!("run {run} was pushed to {} just now, so it is left there", remote.name());
+        return Err(ExitStatus::Held.error(message));
+    }
+    Ok(forget(&within.repository, run)?)
 }
 
 /// The run that is asked for by name.

@@ -1,5 +1,6 @@
-//! `state`: runs pushed to a git remote, and taken from there.
+//! `state`: runs pushed to a git remote, and taken from there; `work` and `ci`: jobs that do both.
 
+pub(super) mod ci;
 mod clones;
 mod drop;
 mod list;

@@ -13,25 +13,39 @@ use serde_json::json;
 use super::run_of;
 use crate::cli::args::PullState;
 use crate::cli::executors::take_over;
-use crate::cli::run::{Adoption, Reach, adopt, complete_files, lock_resting_run};
+use crate::cli::run::{Adoption, PlanReader, PlannedPhase, Reach, adopt, complete_files, lock_resting_run};
 use crate::cli::runs::command;
 use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 
 pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let fetching = within.activity(format_args!("Looking for runs on {}", remote.name()));
-    let run = match &arguments.run {
-        Some(name) => run_of(within, remote, name)?,
-        None => only_unfinished(within, remote)?,
+    let run = match (&arguments.run, &arguments.plan) {
+        (Some(name), _) => run_of(within, remote, name)?,
+        (None, Some(plan)) => {
+            let phases = PlanReader::new(&within.context, arguments.layer(&within.context.directory))?.phases(plan)?;
+            only_unfinished(within, remote, Some(&phases))?
+        }
+        (None, None) => only_unfinished(within, remote, None)?,
     };
     drop(fetching);
+    let (received, restored) = pull(within, remote, &run)?;
+    report(within, &received, restored.as_ref())
+}
+
+/// Fetches a run and restores it, if this clone does not have it with all that was pushed.
+pub(super) fn pull(
+    within: &RepositoryContext,
+    remote: &Remote,
+    run: &RunId,
+) -> Result<(ReceivedState, Option<Restored>)> {
     let fetching = within.activity(format_args!("Fetching run {run} from {}", remote.name()));
-    let mut received = fetch(&within.repository, remote, &run)?;
+    let mut received = fetch(&within.repository, remote, run)?;
     if found(within, &received)? == LocalRun::Missing {
         // What cannot be restored here stays the other clone's.
         check(&within.repository, remote, &received)?;
-        if take_over(within, &run) {
+        if take_over(within, run) {
             // What the other clone pushed until then.
-            received = fetch(&within.repository, remote, &run)?;
+            received = fetch(&within.repository, remote, run)?;
         }
     }
     drop(fetching);
@@ -39,33 +53,46 @@ pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PullS
     let restored = restore(within, remote, &received)?;
     drop(restoring);
     if restored.is_some() {
-        let written = adopt(within, &run, &Adoption::default(), Reach::Own);
+        let written = adopt(within, run, &Adoption::default(), Reach::Own);
         written.and_then(|locked| complete_files(within, &locked)).unwrap_or_else(|error| {
             let message = format!("checkpoints.json or task.json is behind: {}", CliError::from(error).message);
             within.context.printer.warning(message, &["`lanewright resume` writes them".to_owned()]);
         });
     }
-    report(within, &received, restored.as_ref())
+    Ok((received, restored))
 }
 
-/// The one run that a remote has of the branch that is checked out (of any, where none is) and with which there is
-/// something to do.
-fn only_unfinished(within: &RepositoryContext, remote: &Remote) -> Result<RunId> {
+/// Whether there is something to do with a run of `remote` that was pushed from anywhere: it is unfinished, or this clone
+/// does not have what it merged.
+pub(super) fn is_open(within: &RepositoryContext, manifest: &Manifest) -> Result<bool> {
+    // The run that placed a lane resumes it.
+    let is_own = manifest.placed_by.is_none() && manifest.outcome != Some(RunOutcome::RolledBack);
+    Ok(is_own && (!manifest.is_done() || !is_merged_here(within, manifest)?))
+}
+
+/// The one run with which there is something to do that a remote has of these phases, else of the branch that is checked
+/// out, else of any.
+fn only_unfinished(within: &RepositoryContext, remote: &Remote, phases: Option<&[PlannedPhase]>) -> Result<RunId> {
     let here = within.repository.current_branch()?;
     let mut found = Vec::new();
     for offer in offers(&within.repository, remote)? {
-        let fits = match &offer.manifest {
-            // The run that placed this lane resumes it.
-            Ok(it) if it.placed_by.is_some() => false,
-            Ok(it) if it.outcome == Some(RunOutcome::RolledBack) => false,
-            Ok(it) if here.as_ref().is_some_and(|here| *here != it.base_branch) => false,
-            Ok(it) => !it.is_done() || !is_merged_here(within, it)?,
+        let is_wanted = match (&offer.manifest, phases) {
+            (Ok(it), Some(phases)) => phases.iter().any(|planned| planned.is_phase_of(it)),
+            (Ok(it), None) => here.as_ref().is_none_or(|here| *here == it.base_branch),
+            (Err(_), Some(phases)) => phases.iter().any(|planned| planned.may_have_named(&offer.run)),
             // Skipping one that cannot be read would start a new run beside it.
-            Err(_) => true,
+            (Err(_), None) => true,
         };
-        found.extend(fits.then_some(offer));
+        let is_open = |manifest: &_| is_open(within, manifest);
+        if is_wanted && offer.manifest.as_ref().map_or(Ok(true), is_open)? {
+            found.push(offer);
+        }
     }
-    let on = here.map(|branch| format!(" on {branch}")).unwrap_or_default();
+    let on = match phases {
+        Some([planned]) => format!(" of phase {} on {}", planned.phase, planned.base),
+        Some(_) => " of these phases".to_owned(),
+        None => here.map(|branch| format!(" on {branch}")).unwrap_or_default(),
+    };
     match found.len() {
         1 => Ok(found.remove(0).run),
         0 => {

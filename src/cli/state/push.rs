@@ -1,7 +1,8 @@
 //! `state push`: a run as it is now, to a remote.
 
-use lanewright_engine::state_sync::{OwnPushes, Source, send};
+use lanewright_engine::state_sync::{OwnPushes, Sent, Source, send};
 use lanewright_git::Remote;
+use lanewright_model::RunId;
 use lanewright_model::text::counted;
 use serde_json::json;
 
@@ -11,12 +12,7 @@ use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 
 pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
     let run = Selector::new(&within.context, &within.state).run(arguments.run.run.as_ref())?;
-    let (directory, repository) = (within.state.run(&run), within.repository.clone());
-    let source =
-        Source { repository, directory, run: run.clone(), host: host(), claim: None, pushes: OwnPushes::default() };
-    let pushing = within.activity(format_args!("Pushing run {run} to {}", remote.name()));
-    let sent = send(&source, remote, arguments.force)?;
-    drop(pushing);
+    let sent = push(within, remote, &run, arguments.force)?;
     let (records, name) = (sent.manifest.records, remote.name());
     let count = counted(usize::try_from(records).unwrap_or(usize::MAX), "record");
     within.context.printer.print(
@@ -29,4 +25,13 @@ pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PushS
             "records": records,
         }),
     )
+}
+
+/// Pushes a run as it is now. With `force` whatever the remote has of it is overwritten.
+pub(super) fn push(within: &RepositoryContext, remote: &Remote, run: &RunId, force: bool) -> Result<Sent> {
+    let (directory, repository) = (within.state.run(run), within.repository.clone());
+    let source =
+        Source { repository, directory, run: run.clone(), host: host(), claim: None, pushes: OwnPushes::default() };
+    let _pushing = within.activity(format_args!("Pushing run {run} to {}", remote.name()));
+    Ok(send(&source, remote, force)?)
 }

@@ -30,7 +30,7 @@ pub use pull::job_files::jobs_of;
 pub use pull::restore::{Destination, LocalRun, Restored, check, local_run, lost_job};
 pub use pull::{Offer, ReceivedState, fetch, offers, runs_of};
 pub use push::follow::{Follower, Pace, PushNow};
-pub use push::{StatePusher, drop_state, send};
+pub use push::{Sent, StatePusher, drop_state, send};
 
 const STATES: &str = "refs/lanewright/state/";
 
@@ -54,7 +54,7 @@ pub fn run_of(reference: &str) -> Option<RunId> {
 }
 
 /// The ref on a remote that holds the state of a run.
-pub(crate) fn state_reference(run: &RunId) -> String {
+pub fn state_reference(run: &RunId) -> String {
     format!("{STATES}{run}")
 }
 

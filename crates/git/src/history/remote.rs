@@ -214,6 +214,13 @@ impl Remote {
         Ok(Some(directory))
     }
 
+    /// Whether the clone was made with a filter: what is fetched comes without some files, which git fetches one by one.
+    pub fn is_filtered_here(&self) -> Result<bool> {
+        let key = format!("remote.{}.promisor", self.name);
+        let promisor = self.repository.git().args(["config", "--type=bool", "--get", &key]).line_if_any()?;
+        Ok(promisor.as_deref() == Some("true"))
+    }
+
     pub fn is_shallow_here(&self) -> Result<bool> {
         Ok(self.repository.git().args(["rev-parse", "--is-shallow-repository"]).line()? == "true")
     }

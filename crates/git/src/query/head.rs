@@ -64,6 +64,14 @@ fn short_name(name: String) -> String {
     name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name)
 }
 
+/// Checks out `branch` where the repository was discovered and no branch is checked out. A branch that is not there yet begins
+/// at the commit that is checked out.
+pub fn attach_head(repository: &Repository, branch: &str) -> Result<()> {
+    let is_there = repository.branch_commit(branch)?.is_some();
+    let git = Git::new(&repository.from).args(["switch", "--quiet"]);
+    Ok(git.args((!is_there).then_some("--create")).arg(branch).run().map(drop)?)
+}
+
 /// Where `worktree` stands now, by the git program. [`Repository::head_at`] is faster.
 pub fn head_of(worktree: &Path) -> Result<Head> {
     let git = Git::new(worktree).args(["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]);

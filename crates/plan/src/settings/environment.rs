@@ -6,6 +6,14 @@ use super::{Environment, Fault, Invocation, Key, Origin, absolute, nearest};
 /// Which diagnostics are written, where no `-v` says so: `info`, `lanewright_git=debug`.
 pub const LOG: &str = "LANEWRIGHT_LOG";
 
+/// The arguments of `ci`, which a workflow gives as variables.
+pub const CI_PLAN: &str = "LANEWRIGHT_CI_PLAN";
+pub const CI_APPROVE: &str = "LANEWRIGHT_CI_APPROVE";
+pub const CI_REJECT: &str = "LANEWRIGHT_CI_REJECT";
+pub const CI_RETRY: &str = "LANEWRIGHT_CI_RETRY";
+pub const CI_MESSAGE: &str = "LANEWRIGHT_CI_MESSAGE";
+pub const CI_ACCEPT_PLAN_CHANGE: &str = "LANEWRIGHT_CI_ACCEPT_PLAN_CHANGE";
+
 /// Where the user's caches are; default `$HOME/.cache`.
 pub const XDG_CACHE_HOME: &str = "XDG_CACHE_HOME";
 /// Where the user's configuration directory is; default `$HOME/.config`.
@@ -15,7 +23,8 @@ pub const HOME: &str = "HOME";
 
 /// Every variable that Lanewright reads itself.
 pub(super) fn known() -> Vec<String> {
-    let others = [LOG, XDG_CONFIG_HOME, HOME].map(str::to_owned);
+    let of_ci = [CI_PLAN, CI_APPROVE, CI_REJECT, CI_RETRY, CI_MESSAGE, CI_ACCEPT_PLAN_CHANGE];
+    let others = [LOG, XDG_CONFIG_HOME, HOME].into_iter().chain(of_ci).map(str::to_owned);
     KEYS.iter().flat_map(Key::variables).chain(others).collect()
 }
 

@@ -32,8 +32,13 @@ pub(crate) fn report(context: &Context, settings: &Settings, service: Ci, report
     if let Err(error) = annotate(context, settings, &annotations(report)) {
         tracing::warn!("the annotations could not be written: {error}");
     }
+    summarize(context, |room| markdown(report, room));
+}
+
+/// Adds text to the job's summary on GitHub; it is made for at most the bytes that there is room for.
+pub(crate) fn summarize(context: &Context, text: impl FnOnce(usize) -> String) {
     let Some(summary) = context.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
-    if let Err(error) = add_summary(Path::new(summary), report) {
+    if let Err(error) = add_summary(Path::new(summary), text) {
         let message = format!("the job summary {} could not be written: {error}", Path::new(summary).display());
         context.printer.warning(message, &["the run is not affected; its directory holds report.md".to_owned()]);
     }
@@ -55,8 +60,8 @@ const SUMMARY_LIMIT: u64 = 1 << 20;
 /// In bytes; a shorter summary says nothing that the log does not say.
 const SHORTEST_SUMMARY: usize = 1024;
 
-/// Adds the report to what the step has written already, as far as there is room.
-fn add_summary(path: &Path, report: &ExecutionReport<'_>) -> io::Result<()> {
+/// Adds text to what the step has written already, as far as there is room.
+fn add_summary(path: &Path, text: impl FnOnce(usize) -> String) -> io::Result<()> {
     let there = fs::metadata(path).ok();
     // A pipe would be waited for, and a device is no summary.
     if there.as_ref().is_some_and(|file| !file.is_file()) {
@@ -68,5 +73,5 @@ fn add_summary(path: &Path, report: &ExecutionReport<'_>) -> io::Result<()> {
         return Err(io::Error::other("this step's summary is full"));
     }
     let file = handle::append(path, Links::Follow)?;
-    handle::write_all(&file, format!("{}\n", markdown(report, room)).as_bytes())
+    handle::write_all(&file, format!("{}\n", text(room)).as_bytes())
 }

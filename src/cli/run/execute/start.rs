@@ -30,6 +30,15 @@ use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
 
+/// What is left of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PhaseRest {
+    Nothing,
+    /// All lanes are merged; it is not known here whether the final gate passed.
+    FinalGate,
+    Lanes,
+}
+
 /// The lanes that were asked for, and what is left of them.
 pub(crate) struct Chosen {
     base: String,
@@ -77,6 +86,14 @@ impl Chosen {
         let done = done.into_iter().filter_map(|lane| claims.done.get(&lane).cloned().map(|by| (lane, by)));
         let (base, history) = (base.to_owned(), claims.history.clone());
         Self { base, wanted: wanted.len(), left, done: done.collect(), is_all_done, history }
+    }
+
+    pub(crate) fn rest(&self) -> PhaseRest {
+        match (self.left.is_empty(), self.is_all_done) {
+            (true, true) => PhaseRest::Nothing,
+            (true, false) => PhaseRest::FinalGate,
+            (false, _) => PhaseRest::Lanes,
+        }
     }
 
     /// What is said where no lane is left.

@@ -12,5 +12,5 @@ pub(crate) use phase_sequence::phase_sequence;
 pub(super) use pinned_plan::{Pinned, Pinning, plan_text};
 pub(super) use plan_file::PlanFile;
 pub(crate) use plan_file::{PlanText, invalid, report};
-pub(crate) use request::Adoption;
-pub(super) use request::{Alone, Consent, Replacement, ResumeReach, RunRequest};
+pub(crate) use request::{Adoption, Replacement, ResumeReach, RunRequest};
+pub(super) use request::{Alone, Consent};

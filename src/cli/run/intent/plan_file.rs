@@ -324,9 +324,20 @@ impl PlanText {
         Ok((whole, rest.map(|rest| self.requiring_gates(rest, settings))))
     }
 
+    /// The whole plan, with what its files say is done.
+    pub(crate) fn whole(&self, settings: &Settings) -> Reading {
+        let everything = ReadOptions { redo: true, force: true, ..ReadOptions::default() };
+        self.read(settings, &everything, None)
+    }
+
     /// The plan that was read; every fault is reported.
     pub(crate) fn accept(&self, context: &Context, reading: lanewright_plan::Reading) -> Result<PlanFile> {
         report(context, &reading.diagnostics);
+        self.accepted(reading)
+    }
+
+    /// The same without a report.
+    pub(crate) fn accepted(&self, reading: lanewright_plan::Reading) -> Result<PlanFile> {
         match reading.plan {
             Some(plan) => {
                 let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());

@@ -3,4 +3,5 @@
 mod chain;
 mod existing_run;
 pub(super) mod phases;
+pub(super) mod planned;
 mod run_intent;

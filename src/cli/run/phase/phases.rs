@@ -12,7 +12,7 @@ use serde_json::json;
 use super::chain::{PhaseEnd, follow};
 use super::existing_run::{latest_run, no_run};
 use super::run_intent::{Outcome, Position, outcome};
-use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
+use crate::cli::args::{ExecuteLane, ExecutePhase, Intent, ReadingArgs, Resume};
 use crate::cli::executors;
 use crate::cli::run::execute::{resume, start};
 use crate::cli::run::intent::{Adoption, PlanFile, PlanText, ResumeReach, RunRequest, phase_sequence};
@@ -22,22 +22,33 @@ use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
-    let execution = &arguments.execution;
-    let place = |path: &PathBuf| absolute(&context.directory, path);
-    let sequence = phase_sequence(&place(&arguments.plan), execution.reading.redo)?;
+    let ExecutePhase { plan, next_phases, execution, .. } = arguments;
+    let layer = execution.layer(&context.directory);
+    execute_plans(context, (plan, next_phases), layer, &execution.reading, RunRequest::phase(arguments))
+}
+
+/// Runs the phases of a plan, and of those `next` to it; paths are seen from the current directory.
+pub(crate) fn execute_plans(
+    context: &Context,
+    (plan, next): (&Path, &[PathBuf]),
+    layer: Layer,
+    reading: &ReadingArgs,
+    request: RunRequest,
+) -> Result<ExitStatus> {
+    let place = |path: &Path| absolute(&context.directory, path);
+    let sequence = phase_sequence(&place(plan), reading.redo)?;
     sequence.notes.iter().for_each(|note| context.printer.warning(note, &[]));
-    let chained = sequence.of_roadmap || !arguments.next_phases.is_empty();
-    let plans: Vec<PathBuf> = sequence.plans.into_iter().chain(arguments.next_phases.iter().map(place)).collect();
-    let phases = Phases::new(context, execution.layer(&context.directory), &execution.reading)?;
-    if !execution.rollback {
+    let chained = sequence.of_roadmap || !next.is_empty();
+    let plans: Vec<PathBuf> = sequence.plans.into_iter().chain(next.iter().map(|path| place(path))).collect();
+    let phases = Phases::new(context, layer, reading)?;
+    if request.intent != Intent::Rollback {
         check_chain(&plans, &phases.general.settings)?;
     }
-    let (first, later) = match (sequence.of_roadmap && !execution.reading.redo, chained) {
+    let (first, later) = match (sequence.of_roadmap && !reading.redo, chained) {
         (true, _) => (Position::Later, Position::Later),
         (false, true) => (Position::First, Position::Later),
         (false, false) => (Position::Single, Position::Single),
     };
-    let request = RunRequest::phase(arguments);
     let next_phases = chained.then(|| plans[1..].to_vec());
     let first = phases.begin(&plans[0], first, RunRequest { next_phases, ..request.clone() })?;
     follow(context, first, &|plan, rest| phases.begin(plan, later, request.later(rest)))
