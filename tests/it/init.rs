@@ -185,7 +185,14 @@ fn init_writes_a_workflow_once_on_request() {
     let told = env.lanewright(&["init", "--ci", "github", "--ci", "gitlab", "--yes"]).exits(0);
     assert!(told.stdout.contains("- local: .gitlab/lanewright.yml"), "{}", told.stdout);
     assert_eq!(there(&env), [".github/workflows/lanewright.yml", ".gitlab/lanewright.yml"]);
-    assert!(env.read("repo/.github/workflows/lanewright.yml").contains("lanewright execute-phase"));
+    for file in [".github/workflows/lanewright.yml", ".gitlab/lanewright.yml"] {
+        let text = env.read(&format!("repo/{file}"));
+        let version = format!("LANEWRIGHT_VERSION: \"{}\"", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains("lanewright ci ") && text.contains(&version), "{text}");
+        assert!(!text.replace("${{", "").contains("{{"), "{text}");
+    }
+    assert!(!told.stdout.contains("Claude Code"), "a workflow is for a CI service:\n{}", told.stdout);
+    assert!(told.stdout.contains("gh workflow run lanewright.yml -f plan=plan.toml"), "{}", told.stdout);
     env.write("repo/.github/workflows/lanewright.yml", "name: Ours by now\n");
     env.lanewright(&["init", "--ci", "github"]).exits(0);
     assert_eq!(env.read("repo/.github/workflows/lanewright.yml"), "name: Ours by now\n");

@@ -7,6 +7,7 @@ mod build_failures;
 mod chain;
 mod checkpoints;
 mod ci;
+mod ci_jobs;
 mod clocks;
 mod commands;
 mod conflicts;

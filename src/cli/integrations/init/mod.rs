@@ -61,7 +61,7 @@ fn changes(root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Ch
         all.push(Change::of(root, REPOSITORY_CONFIG, kept)?);
     }
     for (_, name, text) in WORKFLOWS.iter().filter(|(service, ..)| ci.contains(service)) {
-        all.push(Change::of(root, name, |old| Ok(old.unwrap_or(text).to_owned()))?);
+        all.push(Change::of(root, name, |old| Ok(old.map_or_else(|| workflow(text), str::to_owned)))?);
     }
     if *hooks {
         programs::check_hooks(programs)?;
@@ -104,6 +104,16 @@ const WORKFLOWS: &[(CiService, &str, &str)] = &[
 ];
 
 const GITLAB: &str = ".gitlab/lanewright.yml";
+
+/// A workflow that installs this version: from its release, or by cargo where the program knows no place of releases.
+fn workflow(template: &str) -> String {
+    let (version, repository) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_REPOSITORY"));
+    let releases = match repository.trim_end_matches('/') {
+        "" => String::new(),
+        repository => format!("{repository}/releases/download/v{version}"),
+    };
+    template.replace("{{VERSION}}", version).replace("{{RELEASES}}", &releases)
+}
 
 /// The needed changes of `all` as a unified diff, which `git apply` takes.
 fn shown(root: &Path, all: &[Change], needed: &[&Change]) -> String {
@@ -148,12 +158,29 @@ fn report_written(context: &Context, root: &Path, programs: &[Program], written:
     if context.printer.format() == Format::Text {
         let names: Vec<&str> = written.iter().map(|change| change.name).collect();
         let mut text = format!("\nWritten in {}:\n  {}\n", root.display(), names.join("\n  "));
-        text += "Commit the files your team should share.\n";
-        text.extend(programs.iter().map(|program| format!("{} {}\n", program.name, program.note)));
-        if names.contains(&GITLAB) {
-            text += &format!("GitLab reads it once .gitlab-ci.yml says\n  include:\n    - local: {GITLAB}\n");
+        let workflows = WORKFLOWS.iter().filter(|(_, name, _)| names.contains(name));
+        let is_for_programs = names.len() > workflows.clone().count();
+        if is_for_programs {
+            text += "Commit the files your team should share.\n";
+            text.extend(programs.iter().map(|program| format!("{} {}\n", program.name, program.note)));
         }
+        text.extend(workflows.map(|(service, ..)| next_step_of(*service)));
         context.printer.out(text)?;
     }
     Ok(())
+}
+
+/// What is left to do by hand for a workflow.
+fn next_step_of(service: CiService) -> String {
+    match service {
+        CiService::Github => "GitHub Actions: add what your agents need to the workflow, with their keys as secrets of the \
+                              repository. Commit it to the default branch and push; then Actions > Phase > Run workflow, or \
+                              gh workflow run lanewright.yml -f plan=plan.toml\n"
+            .to_owned(),
+        CiService::Gitlab => format!(
+            "GitLab CI: add what your agents need to the job, with their keys as masked variables of the project, and a project \
+             access token that may write the repository as LANEWRIGHT_TOKEN. GitLab reads the file once .gitlab-ci.yml says\n  \
+             include:\n    - local: {GITLAB}\nCommit both and push; then Build > Pipelines > New pipeline.\n"
+        ),
+    }
 }
