@@ -354,3 +354,43 @@ fn unmerged_branches_are_published() {
     assert_eq!(branches, "refs/heads/lane/P1/A\nrefs/heads/lane/P1/B\nrefs/heads/main");
     assert_eq!(service.states(), [] as [&str; 0]);
 }
+
+#[test]
+fn roadmap_is_continued_at_its_open_phase() {
+    let service = Service::github(TWO);
+    let agent = "#!/bin/sh\necho began >> \"$SCRATCH/$LANEWRIGHT_LANE\"\n[ $LANEWRIGHT_LANE != 02-01 ] || wait-for help\n\
+                 echo x > $LANEWRIGHT_LANE.txt\n\
+                 for d in .planning/phases/*; do [ ! -e $d/$LANEWRIGHT_LANE-PLAN.md ] || echo x > $d/$LANEWRIGHT_LANE-SUMMARY.md; done\n";
+    service.env.program("agent.sh", agent);
+    let task = "<task type=\"auto\"><name>n</name><action>Do it.</action></task>\n";
+    service.push(".planning/phases/01-base/01-01-PLAN.md", task);
+    service.push(".planning/phases/02-next/02-01-PLAN.md", task);
+    service.push(".planning/ROADMAP.md", "# Roadmap\n- [ ] **Phase 1: Base**\n- [ ] **Phase 2: Next**\n");
+    service.push("lanewright.toml", "runner = \"agent\"\n[runners.agent]\ncommand = \"agent.sh\"\n");
+    let roadmap = [("plan", ".planning/ROADMAP.md")];
+    let mut job = service.start(&roadmap);
+    job.wait_until("02-01 began", || service.states().len() == 2 && service.starts("02-01") == 1);
+    job.dies(&service);
+    service.help();
+    service.job(&roadmap).exits(0).says(&["Continuing run 01-base-", "Continuing run 02-next-"]);
+    assert_eq!(["01-01", "02-01"].map(|lane| service.starts(lane)), [1, 2]);
+    assert!(service.files().contains(&"02-01.txt".to_owned()));
+    assert_eq!(service.states(), [] as [&str; 0]);
+    service.job(&roadmap).exits(0).says(&["Every phase of .planning/ROADMAP.md is done."]);
+}
+
+#[test]
+fn two_unfinished_runs_of_a_plan_are_named() {
+    let service = Service::github(FAILS);
+    let env = &service.env;
+    for run in ["r1", "r2"] {
+        env.lanewright(&["execute-phase", "plan.toml", "--run-id", run, "--new-run"]).exits(1);
+        env.lanewright(&["state", "push", run]).exits(0);
+    }
+    let ended = service.job(&[]).exits(2).says(&["phase P1 has 2 unfinished runs on main"]).hints("r1, r2");
+    ended.hints("on your machine: lanewright state drop RUN --remote origin --force");
+    env.lanewright(&["state", "drop", "r2", "--force"]).exits(0);
+    env.write("scratch/passes", "");
+    service.job(&[]).exits(0).says(&["Continuing run r1"]);
+    assert_eq!(service.files(), ["a.txt"]);
+}

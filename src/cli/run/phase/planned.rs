@@ -64,6 +64,11 @@ impl PlanReader {
         phase_sequence(&absolute(&self.general.context.directory, plan), true)?.plans.iter().map(planned).collect()
     }
 
+    /// Whether these are the phases of a roadmap, of which those that are done are passed over.
+    pub(crate) fn is_roadmap(&self, plan: &Path) -> Result<bool> {
+        Ok(phase_sequence(&absolute(&self.general.context.directory, plan), true)?.of_roadmap)
+    }
+
     /// What is left of the phase, according to the logs here and the commits of its base.
     pub(crate) fn left_of(&self, phase: &PlannedPhase) -> Result<PhaseRest> {
         let (within, plan) = self.read(&phase.path)?;

@@ -156,10 +156,17 @@ impl<'a> Job<'a> {
             }
             is_resumed = true;
         }
-        if is_resumed && phases.len() == 1 {
+        let plan: &Path = &self.arguments.plan;
+        let is_roadmap = plans.is_roadmap(plan)?;
+        if is_resumed && !is_roadmap {
             return Ok(ExitStatus::Done);
         }
-        let plan: &Path = &self.arguments.plan;
+        // A roadmap without an open phase is refused.
+        let rest = phases.iter().map(|phase| plans.left_of(phase)).collect::<Result<Vec<_>>>()?;
+        if is_roadmap && rest.iter().all(|rest| *rest == PhaseRest::Nothing) {
+            self.note(format!("Every phase of {} is done.", plan.display()));
+            return Ok(ExitStatus::Done);
+        }
         execute_plans(self.context, (plan, &[]), self.layer(), &ReadingArgs::default(), RunRequest::default())
     }
 
