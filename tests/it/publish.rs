@@ -27,13 +27,13 @@ fn protected() -> TestEnv {
     env
 }
 
-fn protect(env: &TestEnv, said: &str) {
+pub(crate) fn protect(env: &TestEnv, said: &str) {
     let hook = "#!/bin/sh\nwhile read old new name; do\n    [ \"$name\" != refs/heads/main ] || { echo 'SAID' >&2; exit 1; }\ndone\n";
     env.program("../origin.git/hooks/pre-receive", &hook.replace("SAID", said));
 }
 
 /// What a person does on the forge, which its rules do not refuse.
-fn unprotected<T>(env: &TestEnv, act: impl FnOnce() -> T) -> T {
+pub(crate) fn unprotected<T>(env: &TestEnv, act: impl FnOnce() -> T) -> T {
     let (hook, aside) = (env.path("origin.git/hooks/pre-receive"), env.path("origin.git/hooks/aside"));
     let is_there = hook.exists();
     if is_there {

@@ -322,7 +322,7 @@ fn a_branch_with_an_open_pull_request_is_not_cleaned_up() {
 
 /// Keeps `$SCRATCH/pulls/NUMBER.{head,base,title,body}`. With `$SCRATCH/gh-says` it fails and says that. `NUMBER.merged`
 /// holds the head with which a pull request was merged.
-const GH: &str = r#"#!/bin/sh
+pub(crate) const GH: &str = r#"#!/bin/sh
 set -e
 cd "$SCRATCH"
 echo "$*" >> gh-calls

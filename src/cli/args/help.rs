@@ -25,7 +25,10 @@ const GROUPS: Groups = &[
     ("Work", &["plan", "execute-phase", "execute-lane", "resume", "gate", "stop", "rollback"]),
     ("Look", &["list", "status", "ui", "logs", "diff", "path", "open", "report"]),
     ("Answer", &["approve", "reject", "retry", "recover", "skip"]),
-    ("State and repair", &["checkpoints", "state", "publish", "work", "ci", "doctor", "clean", "log-error", "log-event"]),
+    (
+        "State and repair",
+        &["checkpoints", "state", "publish", "work", "ci", "doctor", "clean", "log-error", "log-event"],
+    ),
     ("Set-up", &["init", "hook", "mcp", "notify", "completions", "man", "demo"]),
 ];
 

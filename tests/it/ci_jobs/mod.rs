@@ -2,6 +2,7 @@
 //! jobs end and whatever happens between them. Each ends in merged work, or in a sentence with what to do.
 
 mod bad_input;
+mod protected;
 mod service;
 mod templates;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use lanewright_model::redact::is_secret;
-use lanewright_model::{JobSpec, ProcessId};
+use lanewright_model::{JobSpec, ProcessId, is_foreign_git_variable};
 
 use super::ProcessError;
 use super::files::JobFiles;
@@ -60,8 +60,8 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     // supervisor leaves our session by itself.
     command.arg0("lanewright").arg("supervise").arg(&directory).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    // What the job must not get is not in its supervisor's environment either, where it could be read.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| !spec.inherits(name)) {
+    // Other variables that the job does not get stay with its supervisor, which takes their values out of the output.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name) && !spec.inherits(name)) {
         command.env_remove(name);
     }
     // Secrets are never written: the supervisor has them in its own environment, which its steps inherit.

@@ -15,7 +15,7 @@ use lanewright_engine::state_sync::{
 };
 use lanewright_git::Remote;
 use lanewright_model::event::{LaneStage, Record, RunOutcome};
-use lanewright_model::{RunId, Timestamp};
+use lanewright_model::{MergeMode, RunId, Timestamp};
 use lanewright_plan::settings::{Layer, Origin, Setting};
 use lanewright_store::run_log;
 use lanewright_view::RunHistory;
@@ -24,13 +24,14 @@ use lanewright_view::history::{LaneHistory, LaneState};
 use self::answers::Answers;
 use self::branch::{Conflict, join, leave_detached_head, publish, publish_lanes, update};
 use self::service::{Input, Service};
+use super::publish::publish as publish_run;
 use super::{REMOTE, drop, pull, push};
 use crate::cli::args::{self, ReadingArgs};
 use crate::cli::look::report::ci::summarize;
 use crate::cli::run::{
     Adoption, PhaseRest, PlanReader, PlannedPhase, ResumeReach, RunRequest, execute_plans, resume_with,
 };
-use crate::cli::runs::{named_few, require_plan, started, unfinished};
+use crate::cli::runs::{last_outcome, named_few, require_plan, started, unfinished};
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
 
 pub(crate) fn run(context: &Context, arguments: &args::Ci) -> Result<ExitStatus> {
@@ -115,10 +116,9 @@ impl<'a> Job<'a> {
         let status = self.run_all(&plans, &phases)?;
         let status = self.push_all(&phases, status)?;
         if status == ExitStatus::Done {
-            self.publish(&plans, &phases)?;
-        } else {
-            self.say_what_is_next(&phases)?;
+            return self.publish(&plans, &phases);
         }
+        self.say_what_is_next(&phases)?;
         Ok(match status {
             ExitStatus::TimedOut if self.deadline.is_some() => {
                 self.note("The time of this job is over; the next one continues the run.");
@@ -377,9 +377,17 @@ impl<'a> Job<'a> {
     }
 
     /// Puts what is merged onto the remote's branches, and removes the states that are not needed any more.
-    fn publish(&self, plans: &PlanReader, phases: &[PlannedPhase]) -> Result<()> {
+    /// Where the forge takes no push, the work is proposed, and the state stays until that is merged.
+    fn publish(&self, plans: &PlanReader, phases: &[PlannedPhase]) -> Result<ExitStatus> {
+        let mut status = ExitStatus::Done;
+        let done = self.done_here(phases)?;
         for base in bases(phases) {
-            if publish(&self.within, &self.remote, &base).map_err(|error| self.in_conflict(error, None))? {
+            update(&self.within, &self.remote, &base).map_err(|error| self.in_conflict(error, None))?;
+            if let Some((run, _)) = done.iter().find(|(_, of)| *of == base) {
+                let published = publish_run(&self.within, run)?;
+                self.note(&published);
+                status = if published.status() == ExitStatus::Done { status } else { published.status() };
+            } else if publish(&self.within, &self.remote, &base).map_err(|error| self.in_conflict(error, None))? {
                 self.note(format!("Pushed {base} to {}.", self.remote.name()));
             }
         }
@@ -396,7 +404,20 @@ impl<'a> Job<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(status)
+    }
+
+    /// The runs that this job worked on and that are done, the newest first, with the branches that they are merged into.
+    fn done_here(&self, phases: &[PlannedPhase]) -> Result<Vec<(RunId, String)>> {
+        let mut done = Vec::new();
+        for run in self.worked_on(phases)? {
+            let records = self.history(&run)?.0;
+            let started = started(&records).filter(|started| started.options.merge == MergeMode::Local);
+            if let Some(started) = started.filter(|_| last_outcome(&records) == Some(RunOutcome::Done)) {
+                done.push((run, started.base_branch.clone()));
+            }
+        }
+        Ok(done)
     }
 
     /// Removes the state of a run that is done, or whose phase is complete without it, if the remote's branches have its work.
