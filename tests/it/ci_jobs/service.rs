@@ -274,7 +274,7 @@ impl Job {
     }
 
     /// The service cancels the job: its program gets the signal.
-    pub(super) fn is_cancelled(self, service: &Service, signal: Signal) -> Ended {
+    pub(super) fn cancel(self, service: &Service, signal: Signal) -> Ended {
         let mark = format!("{MARK}={}/{}\0", service.env.path("").display(), self.number);
         let is_lanewright = |pid: &Pid| {
             let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
