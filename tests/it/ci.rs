@@ -51,6 +51,17 @@ fn github_gets_annotations_and_a_job_summary() {
 }
 
 #[test]
+fn end_of_run_is_not_wrapped_without_a_terminal() {
+    let env = TestEnv::new();
+    let files = [1, 2, 3].map(|number| format!("a-file-with-a-long-name-that-the-lane-does-not-own-{number}.txt"));
+    let command = format!("touch {}", files.join(" "));
+    env.plan(&format!("[[lane]]\nid = \"A\"\nowns = [\"a/**\"]\nretries = 0\ncommand = '{command}'\n"));
+    let ended = env.execute(&["--progress", "none"]).exits(1);
+    let is_whole = |line: &str| files.iter().all(|file| line.contains(file));
+    assert!(ended.stderr.lines().any(is_whole), "{}", ended.stderr);
+}
+
+#[test]
 fn annotations_leave_json_on_standard_output_alone() {
     for flags in [&["--progress", "json"][..], &["--format", "json", "--progress", "none"]] {
         let env = env();
