@@ -361,3 +361,22 @@ fn no_editor_is_started_for_an_agent() {
     env.lanewright_with(&arguments, |command| command.env("EDITOR", "editor").env("VISUAL", "editor")).exits(0);
     assert!(!env.path("scratch/edited").exists(), "{}", env.scratch("edited"));
 }
+
+/// As husky has it.
+#[test]
+fn hooks_that_worktrees_do_not_have_are_named() {
+    let env = TestEnv::new();
+    env.write("repo/.husky/_/.gitignore", "*\n");
+    env.write("repo/.husky/_/pre-commit", "#!/bin/sh\ntouch \"$SCRATCH/hooked\"\n");
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(env.path("repo/.husky/_/pre-commit"), all).expect("a hook");
+    env.git(&["config", "core.hooksPath", ".husky/_"]);
+    let lane = "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt; git add a.txt; git commit -qm a'\n";
+    env.plan(lane);
+    env.execute(&[]).exits(0).hints("`copy = [\".husky/_/**\"]`");
+    assert!(!env.path("scratch/hooked").exists());
+    env.plan(&lane.replace("command", "copy = [\".husky/_/**\"]\ncommand").replace("a.txt", "b.txt"));
+    let ended = env.execute(&["--run-id=r2"]).exits(0);
+    assert!(!ended.stderr.contains("hooksPath"), "{}", ended.stderr);
+    assert!(env.path("scratch/hooked").exists(), "what the hint says does not help");
+}

@@ -63,8 +63,10 @@ fn ci_job_runs_the_phase_and_publishes_it() {
     for kind in [Kind::Github, Kind::Gitlab] {
         let service = Service::new(kind, TWO);
         service.help();
-        let ended =
-            service.job(&[]).exits(0).says(&["origin has no unfinished run of phase P1.", "Pushed main to origin."]);
+        let ended = service
+            .job(&[])
+            .exits(0)
+            .says(&["origin has no unfinished run of phase P1.", " to main on origin: it is at "]);
         assert_eq!(complaints(&ended), [] as [&str; 0]);
         assert_eq!(service.files(), ["a.txt", "b.txt"]);
         assert_eq!(service.states(), [] as [&str; 0]);

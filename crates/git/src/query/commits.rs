@@ -101,6 +101,19 @@ impl Repository {
         output.status.success().then(|| commit_id(&output.stdout)).transpose()
     }
 
+    /// The directory of hooks that is set (`core.hooksPath`), is in the main worktree and is not in `commit`, so that new
+    /// worktrees have no hooks.
+    ///
+    /// # Errors
+    /// Git cannot list the files of the commit.
+    pub fn hooks_outside_of(&self, commit: &CommitId) -> Result<Option<String>> {
+        let settings = self.configuration()?;
+        let place = settings.get("core.hooksPath").filter(|place| !place.starts_with(['/', '~']));
+        let Some(place) = place.filter(|place| self.main_worktree().join(place).is_dir()) else { return Ok(None) };
+        let listed = self.git().args(["ls-tree", "--name-only", commit.as_str(), "--", place]).run()?;
+        Ok(listed.is_empty().then(|| place.to_owned()))
+    }
+
     pub fn tree_of(&self, commit: &CommitId) -> Result<String> {
         let git = || self.git().args(["rev-parse", &format!("{commit}^{{tree}}")]);
         libgit2::tree_of(self, commit).map_or_else(|| Ok(git().line()?), Ok)

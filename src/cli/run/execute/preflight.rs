@@ -165,6 +165,27 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
     }
 }
 
+/// Shows that hooks of the repository do not run in lanes, because git does not have their directory.
+pub(super) fn note_hooks(
+    within: &RepositoryContext,
+    base: &str,
+    plan: &Plan,
+    runs: &dyn Fn(&LaneId) -> bool,
+) -> Result<()> {
+    let Some(tip) = within.repository.branch_commit(base)? else { return Ok(()) };
+    let Some(place) = within.repository.hooks_outside_of(&tip)? else { return Ok(()) };
+    let is_bare = |lane: &&Lane| runs(&lane.id) && lane.setup.is_empty() && lane.copy.is_empty();
+    let lanes: Vec<String> = plan.lanes.iter().filter(is_bare).map(|lane| lane.id.to_string()).collect();
+    if !lanes.is_empty() {
+        let (lanes, tool) = (listed(&lanes, NAMED), "the command that installs the hooks");
+        let message =
+            format!("core.hooksPath is {place}, which is not in git: no hooks run in the worktrees of {lanes}");
+        let hint = format!("to have them there: `copy = [\"{place}/**\"]` in these lanes, or `setup` with {tool}");
+        within.context.printer.warning(message, &[hint]);
+    }
+    Ok(())
+}
+
 /// Shows what a person sets up before lanes start.
 pub(super) fn note_setup(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
     for lane in plan.lanes.iter().filter(|lane| runs(&lane.id)) {

@@ -154,6 +154,7 @@ pub(crate) fn start(
     executors::check(within, &plan.plan, lanes(), &run)?;
     preflight::note_gates(&within.context, &plan.plan, &runs);
     preflight::note_setup(&within.context, &plan.plan, &runs);
+    preflight::note_hooks(within, &base, &plan.plan, &runs)?;
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;
