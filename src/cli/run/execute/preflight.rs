@@ -158,7 +158,7 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
     let gates = all.chain(plan.gates.all());
     let mut pipelines = gates.filter(|gate| matches!(gate, CommandLine::Shell(line) if shell_of(line) != Shell::Posix));
     let path = context.environment.get("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Some(gate) = pipelines.next().filter(|_| !find_program(&path, "bash").is_some()) {
+    if let Some(gate) = pipelines.next().filter(|_| find_program(&path, "bash").is_none()) {
         let message =
             format!("there is no bash: of gates with a pipeline, such as `{gate}`, only the last program is judged");
         context.printer.warning(message, &["install bash".to_owned()]);

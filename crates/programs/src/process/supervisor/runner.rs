@@ -177,7 +177,7 @@ impl<'a> Runner<'a> {
         let mut command = Command::new(program);
         command.args(rest).current_dir(&self.spec.directory).process_group(0);
         command.stdin(input).stdout(self.output.try_clone()?).stderr(self.output.try_clone()?);
-        set_environment(&mut command, &self.spec, &self.marker.token);
+        set_environment(&mut command, self.spec, &self.marker.token);
         // Some programs believe it rather than ask the kernel, and would work where Lanewright was started.
         command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
         command.spawn()
