@@ -134,7 +134,7 @@ impl RepositoryContext {
         let program = process::current_program().context("cannot find this program, to start supervisors")?;
         Ok(Executor {
             repository: self.repository.clone(),
-            pool: self.pool(&options.worktree_root, options.keep_caches),
+            pool: self.pool(&options.worktree_root, options.keep_caches).ending_hooks_after(plan.timeouts.gate),
             run: self.state.run(&started.run_id),
             facts: started.clone(),
             plan: plan.clone(),

@@ -9,11 +9,13 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
+use lanewright_model::time::exact;
 
-use crate::command::{Git, Result, io_error, nul_separated, path_text};
+use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2;
 use crate::query::{differing_from_head, split_tab};
 use crate::repo::{Repository, git_directory};
@@ -25,8 +27,8 @@ pub type Contents = BTreeMap<Vec<u8>, String>;
 pub(crate) fn run_post_checkout(
     repository: &Repository,
     worktree: &Path,
-    from: &CommitId,
-    to: &CommitId,
+    [from, to]: [&CommitId; 2],
+    limit: Option<Duration>,
     lock: &File,
 ) -> Result<Option<String>> {
     let place = place_of_hook(repository, worktree)?;
@@ -35,11 +37,22 @@ pub(crate) fn run_post_checkout(
     }
     let place = place.display();
     let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
-    let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
+    let git = git.args([from.as_str(), to.as_str(), "1"]);
+    let output = match limit {
+        Some(limit) => git.within(limit).attempt(),
+        None => git.attempt(),
+    };
     let written = contents(worktree, differing_from_head(worktree)?)?;
     if !written.is_empty() {
         note(worktree, FROM_HOOK, &written)?;
     }
+    let output = match output {
+        Err(ProgramError::TimedOut { limit, .. }) => {
+            let limit = exact(limit);
+            return Ok(Some(format!("the hook {place} took longer than {limit} and was ended; the checkout stands")));
+        }
+        output => output?,
+    };
     if output.status.success() {
         return Ok(None);
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lanewright_files::directory::create_directory_unsynced;
 use lanewright_files::{atomic, directory};
@@ -67,6 +68,8 @@ pub struct Pool {
     root: PathBuf,
     limit: u32,
     pub(crate) keep_caches: bool,
+    /// How long the user's post-checkout hook may take; `None`: for ever.
+    pub(crate) hook_limit: Option<Duration>,
     /// The first failure of the user's post-checkout hook, until it is reported.
     hook_failure: Arc<Mutex<Option<HookFailure>>>,
     creation_queue: Arc<CreationQueue>,
@@ -80,7 +83,13 @@ impl Pool {
     /// `keep_caches` ignored files stay in a slot that is taken over.
     pub fn new(repository: Repository, root: &Path, limit: u32, keep_caches: bool) -> Self {
         let (hook_failure, creation_queue, known) = Default::default();
-        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, creation_queue, known }
+        let (root, hook_limit) = (resolved(root), None);
+        Self { repository, root, limit, keep_caches, hook_limit, hook_failure, creation_queue, known }
+    }
+
+    /// Ends the user's post-checkout hook where it takes longer than `limit`; the checkout stands.
+    pub fn ending_hooks_after(self, limit: Duration) -> Self {
+        Self { hook_limit: Some(limit), ..self }
     }
 
     /// Where the pool and the runs' directories are; absolute, without symbolic links.

@@ -339,6 +339,18 @@ pinned_tests! {
         }
     }
 
+    fn post_checkout_hook_that_hangs_is_ended() {
+        let world = World::new();
+        let hook = world.main.join(".git/hooks/post-checkout");
+        write(&hook, "#!/bin/sh\necho made > made.txt; sleep 1000\n");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+        let pool = world.pool(1).ending_hooks_after(std::time::Duration::from_secs(1));
+        let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        assert!(slot.path.join("made.txt").exists());
+        let said = pool.hook_failure().unwrap();
+        assert!(said.contains("hooks/post-checkout took longer than 1s and was ended"), "{said}");
+    }
+
     fn post_checkout_hook_runs_once_per_slot() {
         let world = World::new();
         let hook = world.main.join(".git/hooks/post-checkout");
