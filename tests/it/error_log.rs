@@ -11,7 +11,10 @@ const CANARIES: [&str; 2] = ["c4nary/S3cret+Value", "ACME-0042-XYZ"];
 
 fn with_secrets(env: &TestEnv, arguments: &[&str]) -> Ended {
     env.lanewright_with(arguments, |command| {
-        command.env("DEPLOY_TOKEN", CANARIES[0]).env("LANEWRIGHT_REDACT", "ACME-[0-9]+-[A-Z]+")
+        command
+            .env("DEPLOY_TOKEN", CANARIES[0])
+            .env("LANEWRIGHT_PASS_ENV", "DEPLOY_TOKEN")
+            .env("LANEWRIGHT_REDACT", "ACME-[0-9]+-[A-Z]+")
     })
 }
 

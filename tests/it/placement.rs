@@ -452,7 +452,9 @@ fn live_output_of_a_cluster_job_is_shown() {
     env.commit("settings");
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    let run = env.start_with(&arguments, |command| command.env("A_TOKEN", "s3cr3t-t0ken-of-A"));
+    let run = env.start_with(&arguments, |command| {
+        command.env("A_TOKEN", "s3cr3t-t0ken-of-A").env("LANEWRIGHT_PASS_ENV", "A_TOKEN")
+    });
     wait_until("the lane's agent", || has_begun(&env, 1));
     let one = "one [redacted:A_TOKEN]";
     wait_until("its output", || env.lanewright(&["logs", "A"]).exits(0).stdout.contains(one));

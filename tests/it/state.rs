@@ -545,8 +545,11 @@ fn no_secret_that_an_agent_wrote_is_pushed() {
     );
     env.write("repo/lanewright.toml", "redact = ['ACME-[0-9]+']\n");
     env.commit("a plan that tells");
-    let with_token =
-        |arguments: &[&str]| env.lanewright_with(arguments, |command| command.env("DEPLOY_TOKEN", "canary-s3cr3t"));
+    let with_token = |arguments: &[&str]| {
+        env.lanewright_with(arguments, |command| {
+            command.env("DEPLOY_TOKEN", "canary-s3cr3t").env("LANEWRIGHT_PASS_ENV", "DEPLOY_TOKEN")
+        })
+    };
     with_token(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
     with_token(&["state", "push"]).exits(0);
     let files = env.git_at("origin.git", &["ls-tree", "-r", "--name-only", PUSHED]);
