@@ -51,6 +51,7 @@ pub(super) fn check_ownership(
         faults.error(glob.span, format!("the lanes of a plan own at most {MAX_GLOBS} globs together"));
         return Vec::new();
     }
+    report_letter_case(draft, &owned, faults);
     let asked: Vec<Owned<'_>> = owned.iter().map(|(lane, glob)| Owned { lane: lane.at(), glob: &glob.value }).collect();
     let waits: Vec<Vec<usize>> =
         LaneIndex::first(dag.len()).map(|lane| dag.dependencies(lane).iter().map(|on| on.at()).collect()).collect();
@@ -105,6 +106,25 @@ fn refuse(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overl
     let message = format!("lanes {} and {} can run at the same time and both {share}", names.0, names.1);
     let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
     faults.error_with(right.span, message, help);
+}
+
+/// Files of two lanes whose names differ only by letter case: the file systems of macOS and Windows have one of them.
+fn report_letter_case(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], faults: &Faults<'_>) {
+    let mut known: BTreeMap<String, (LaneIndex, &str)> = BTreeMap::new();
+    for (lane, file) in owned.iter().filter(|(_, glob)| !glob.value.contains(['*', '?', '[', '{'])) {
+        let (first, name) = *known.entry(file.value.to_lowercase()).or_insert((*lane, &file.value));
+        if first == *lane || name == file.value {
+            continue;
+        }
+        let (one, other) = (called(&draft.lanes[first.at()]), called(&draft.lanes[lane.at()]));
+        let names = (quoted(name), quoted(&file.value));
+        let message = format!("{} of lane {one} and {} of lane {other} differ only by letter case", names.0, names.1);
+        let help = "macOS and Windows can check out only one of them: give them one name";
+        match draft.overlaps {
+            Overlaps::KeptApart => faults.warning(file.span, message, help),
+            Overlaps::Refused => faults.error_with(file.span, message, help),
+        }
+    }
 }
 
 /// Tells which lanes run one after the other for the files that they share: once for all that own the same glob.
