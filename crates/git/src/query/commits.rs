@@ -108,7 +108,7 @@ impl Repository {
     /// Git cannot list the files of the commit.
     pub fn hooks_outside_of(&self, commit: &CommitId) -> Result<Option<String>> {
         let settings = self.configuration()?;
-        let place = settings.get("core.hooksPath").filter(|place| !place.starts_with(['/', '~']));
+        let place = settings.get("core.hookspath").filter(|place| !place.starts_with(['/', '~']));
         let Some(place) = place.filter(|place| self.main_worktree().join(place).is_dir()) else { return Ok(None) };
         let listed = self.git().args(["ls-tree", "--name-only", commit.as_str(), "--", place]).run()?;
         Ok(listed.is_empty().then(|| place.to_owned()))
