@@ -380,3 +380,16 @@ fn hooks_that_worktrees_do_not_have_are_named() {
     assert!(!ended.stderr.contains("hooksPath"), "{}", ended.stderr);
     assert!(env.path("scratch/hooked").exists(), "what the hint says does not help");
 }
+
+#[test]
+fn runner_gets_the_token_that_it_names() {
+    let env = TestEnv::new();
+    let command = r#"command = ["sh", "-c", "env > \"$SCRATCH/env\"; echo a > a.txt"]"#;
+    env.write("repo/lanewright.toml", format!("[runners.mine]\n{command}\npass_env = [\"MODEL_TOKEN\"]\n"));
+    env.plan("[[lane]]\nid = \"A\"\nrunner = \"mine\"\nprompt = \"do it\"\n");
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    env.lanewright_with(&arguments, |command| command.env("MODEL_TOKEN", "m0del").env("OTHER_TOKEN", "0ther")).exits(0);
+    let seen = env.scratch("env");
+    assert!(seen.contains("MODEL_TOKEN=m0del\n") && !seen.contains("OTHER_TOKEN"), "{seen}");
+}

@@ -103,9 +103,21 @@ impl Executor {
         job: JobId,
         steps: Vec<CommandLine>,
         worktree: &Worktree,
-        mut environment: BTreeMap<String, String>,
+        environment: BTreeMap<String, String>,
     ) -> JobSpec {
-        let mut withheld = self.withheld_from(&job, None, &environment);
+        let withheld = self.withheld_from(&job, None, &environment);
+        self.job_spec(job, steps, worktree, environment, withheld)
+    }
+
+    /// `withheld`: names of variables that the job does not get.
+    fn job_spec(
+        &self,
+        job: JobId,
+        steps: Vec<CommandLine>,
+        worktree: &Worktree,
+        mut environment: BTreeMap<String, String>,
+        mut withheld: Vec<String>,
+    ) -> JobSpec {
         for (name, value) in self.surroundings.at(&worktree.path) {
             if environment.contains_key(name) || withheld.iter().any(|withheld| withheld == name) {
                 continue;
@@ -207,10 +219,10 @@ impl Executor {
         }
         let session = runner.and_then(|runner| lane_state.continued_session(plan, agent, runner));
         let command = attempt_command(who, task, runner, session, &files);
-        let mut prepared = self.gate(job, vec![command], worktree, environment);
-        prepared.session = session.cloned();
-        prepared.spec.withheld.extend(withheld);
-        self.keep_program(&mut prepared.spec);
+        let mut spec = self.job_spec(job.clone(), vec![command], worktree, environment, withheld);
+        self.keep_program(&mut spec);
+        let session = session.cloned();
+        let mut prepared = PreparedJob { spec, files: None, watched: None, session, gate_worktree: None };
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
         prepared.spec.timeout = Some(timeout);
         prepared.spec.status = Some(StatusSpec {

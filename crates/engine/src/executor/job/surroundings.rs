@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use lanewright_git::{GitError, Repository};
 
-/// Homes and caches, which lanes share; `*` is any text.
+/// Homes and caches, which lanes share, and `_`, in which shells leave the last command; `*` is any text.
 const SHARED: &[&str] = &[
+    "_",
     "HOME",
     "PWD",
     "OLDPWD",
