@@ -62,7 +62,7 @@ fn damaged_or_newer_state_is_left_alone() {
         service.env.git_at("origin.git", &["update-ref", &state, &whole]);
     }
     assert_eq!(service.starts("B"), 1);
-    // That of another plan concerns nobody.
+    // That of another plan does not matter here.
     tamper(&service, |_| "{".to_owned());
     service.push("other.toml", "phase = \"P2\"\n[[lane]]\nid = \"O\"\ncommand = 'echo o > o.txt'\n");
     service.job(&[("plan", "other.toml")]).exits(0);

@@ -5,7 +5,7 @@ fn moved(name: &str, value: &str) -> Option<Option<String>> {
     for place in ["bin", "node_modules/.bin"] {
         std::fs::create_dir_all(worktree.path().join(place)).unwrap();
     }
-    let checkouts = vec!["/c".into(), "/c/.worktrees/mine".into(), "/work/my project".into()];
+    let checkouts = vec!["/c".into(), "/c/.worktrees/mine".into(), "/srv/my project".into()];
     let surroundings = Surroundings::new(checkouts, [(name.to_owned(), value.to_owned())]);
     let all = surroundings.at(worktree.path());
     let place = worktree.path().to_str().unwrap();
@@ -27,7 +27,7 @@ fn variable_leads_to_the_same_place_of_the_worktree() {
     assert_eq!(moved("VIRTUAL_ENV", "/c/.venv"), Some(None));
     assert_eq!(moved("INIT_CWD", "/c"), to("W"));
     assert_eq!(moved("INIT_CWD", "/c/"), to("W"));
-    assert_eq!(moved("INIT_CWD", "/work/my project"), to("W"));
+    assert_eq!(moved("INIT_CWD", "/srv/my project"), to("W"));
     assert_eq!(moved("PATH", "/c/.worktrees/mine/bin"), to("W/bin"), "the longest is meant");
     assert_eq!(moved("DIRENV_DIR", "-/c"), to("-W"));
     assert_eq!(moved("GOFLAGS", "-modfile=/c/bin -overlay=/c/bin/"), to("-modfile=W/bin -overlay=W/bin"));
