@@ -359,7 +359,11 @@ fn manual_work_is_saved_by_tool_calls_and_risky_ones() {
     let kept = kept_by_hand(&env)[0]["reference"].as_str().expect("a ref").to_owned();
     assert!(env.holds(&kept, "by-hand.txt"), "{:?}", env.files(&kept));
     env.write(&format!("{slot}/by-hand.txt"), "more precious\n");
+    // As the process does that takes another snapshot.
+    let lock = fs::File::options().write(true).open(env.path(&format!("repo/{STATE}/{RUN}/run.lock"))).unwrap();
+    lock.lock().unwrap();
     silent(&call(json!({"command": "rm -rf build"})));
+    lock.unlock().unwrap();
     wait_until("the risky call's snapshot", || kept_by_hand(&env).len() == 2);
 }
 

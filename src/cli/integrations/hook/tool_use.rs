@@ -6,10 +6,11 @@ use std::path::Path;
 use lanewright_git::{EnclosingWorktree, Holder};
 use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
 use lanewright_model::text::change_texts;
+use lanewright_model::{LaneId, RunId};
 use lanewright_plan::settings::{Layer, Settings};
 use lanewright_programs::process::{self, Output};
 use lanewright_store::lock::is_held;
-use lanewright_store::{StateDirectory, tool_calls};
+use lanewright_store::{LockScope, StateDirectory, tool_calls};
 use serde_json::json;
 
 use super::input::Input;
@@ -42,7 +43,10 @@ pub(crate) fn count(context: &Context, input: &Input) -> Result<()> {
     let Some(around) = EnclosingWorktree::of(&input.cwd) else { return Ok(()) };
     let Some(holder) = around.holder() else { return Ok(()) };
     let state = StateDirectory::new(&around.main);
-    let Some(lane) = holder.lane.as_ref().filter(|_| rests(&state, &holder)) else { return Ok(()) };
+    let Some(lane) = &holder.lane else { return Ok(()) };
+    if !rests(&state, &holder.run, lane)? {
+        return Ok(());
+    }
     let counted = state.run(&holder.run).count_tool_call(lane, holder.agent.as_ref())?;
     let settings = settings(context, &around)?;
     if let Some(trigger) = snapshot_trigger(&settings, input, counted)? {
@@ -51,10 +55,16 @@ pub(crate) fn count(context: &Context, input: &Input) -> Result<()> {
     Ok(())
 }
 
-/// Whether the run that holds the worktree is unfinished and has no live process.
-fn rests(state: &StateDirectory, holder: &Holder) -> bool {
-    let unfinished = state.unfinished_runs().into_iter().any(|summary| summary.started.run_id == holder.run);
-    unfinished && !is_held(&state.run(&holder.run).lock())
+/// Whether the run is unfinished and no process works on its lane. A command that holds the run's lock alone, as the one
+/// that takes a snapshot does, has no lane at work.
+fn rests(state: &StateDirectory, run: &RunId, lane: &LaneId) -> Result<bool> {
+    let unfinished = state.unfinished_runs().into_iter().find(|summary| summary.started.run_id == *run);
+    let Some(phase) = unfinished.map(|summary| summary.started.phase) else { return Ok(false) };
+    if !is_held(&state.run(run).lock()) {
+        return Ok(true);
+    }
+    let [whole, own] = [LockScope::Phase(&phase), LockScope::Lane(&phase, lane)].map(|scope| state.lock(scope));
+    Ok(!is_held(&whole?) && !is_held(&own?))
 }
 
 fn settings(context: &Context, around: &EnclosingWorktree) -> Result<Settings> {
