@@ -1,4 +1,4 @@
-//! The branch that a job works on: brought up to date with the remote before, and published after.
+//! The branches that a job works on: brought up to date with the remote before, those of unmerged lanes pushed after.
 
 use lanewright_engine::state_sync::{Manifest, unpublished};
 use lanewright_git::{
@@ -9,9 +9,6 @@ use lanewright_model::text::listed;
 
 use super::service::Service;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
-
-/// How often a branch is pushed that others push to at the same time.
-const PUSHES: u32 = 5;
 
 /// How many files in conflict are named.
 const NAMED: usize = 10;
@@ -34,21 +31,20 @@ pub(super) fn leave_detached_head(within: &RepositoryContext, service: &Service)
     }
 }
 
-/// Fetches `branch` and joins it with the one here, where its checkout follows; where the remote has it, if it does.
+/// Fetches `branch`, if the remote has it, and joins it with the one here, whose checkout follows.
 ///
 /// # Errors
 /// [`Conflict`]; nothing was changed then.
-pub(super) fn update(within: &RepositoryContext, remote: &Remote, branch: &str) -> Result<Option<CommitId>> {
+pub(super) fn update(within: &RepositoryContext, remote: &Remote, branch: &str) -> Result<()> {
     let reference = branch_reference(branch);
-    let Some(there) = remote.commit_at(&reference)? else { return Ok(None) };
+    let Some(there) = remote.commit_at(&reference)? else { return Ok(()) };
     if !within.repository.has_commit(&there)? {
         remote.fetch(&[&reference])?;
     }
     match within.repository.branch_commit(branch)? {
-        None => force_reference(&within.repository, &reference, &there)?,
-        Some(here) => join(within, branch, [&here, &there], &format!("Merge {branch} of {}", remote.name()))?,
+        None => Ok(force_reference(&within.repository, &reference, &there)?),
+        Some(here) => join(within, branch, [&here, &there], &format!("Merge {branch} of {}", remote.name())),
     }
-    Ok(Some(there))
 }
 
 /// Brings `commit` into `branch`, which is `here`: by a merge, unless it continues the branch.
@@ -81,25 +77,6 @@ pub(super) fn join(
             Err(ExitStatus::Blocked.error(blockers.cannot_move(branch, &worktree)))
         }
     }
-}
-
-/// Pushes `branch`, joined with what others pushed; `false`: the remote had all of it.
-pub(super) fn publish(within: &RepositoryContext, remote: &Remote, branch: &str) -> Result<bool> {
-    let reference = branch_reference(branch);
-    for _ in 0..PUSHES {
-        let there = update(within, remote, branch)?;
-        let here = within.repository.branch_commit(branch)?;
-        if here == there {
-            return Ok(false);
-        }
-        // Hooks upload what branches need, such as the files of Git LFS.
-        let request = PushRequest { hooks: true, ..PushRequest::new(&reference, here.as_ref(), there.as_ref()) };
-        if remote.push(&request)? {
-            return Ok(true);
-        }
-    }
-    let message = format!("{branch} on {} moved {PUSHES} times while it was pushed", remote.name());
-    Err(ExitStatus::Blocked.error(message).hint("repeat the command"))
 }
 
 /// Pushes those branches of a run that `merge = "none"` leaves unmerged; the names of those that the remote has elsewhere.

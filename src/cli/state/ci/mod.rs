@@ -5,33 +5,31 @@
 
 mod answers;
 mod branch;
+mod publication;
 mod service;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lanewright_engine::state_sync::{
-    Manifest, Offer, StateSyncError, check, fetch, offers, state_reference, unpublished,
-};
+use lanewright_engine::state_sync::{Manifest, Offer, StateSyncError, check, fetch, offers, state_reference};
 use lanewright_git::Remote;
 use lanewright_model::event::{LaneStage, Record, RunOutcome};
-use lanewright_model::{MergeMode, RunId, Timestamp};
+use lanewright_model::{RunId, Timestamp};
 use lanewright_plan::settings::{Layer, Origin, Setting};
 use lanewright_store::run_log;
 use lanewright_view::RunHistory;
 use lanewright_view::history::{LaneHistory, LaneState};
 
 use self::answers::Answers;
-use self::branch::{Conflict, join, leave_detached_head, publish, publish_lanes, update};
+use self::branch::{Conflict, join, leave_detached_head, update};
 use self::service::{Input, Service};
-use super::publish::publish as publish_run;
-use super::{REMOTE, drop, pull, push};
+use super::{REMOTE, pull, push};
 use crate::cli::args::{self, ReadingArgs};
 use crate::cli::look::report::ci::summarize;
 use crate::cli::run::{
     Adoption, PhaseRest, PlanReader, PlannedPhase, ResumeReach, RunRequest, execute_plans, resume_with,
 };
-use crate::cli::runs::{last_outcome, named_few, require_plan, started, unfinished};
+use crate::cli::runs::{named_few, require_plan, started, unfinished};
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
 
 pub(crate) fn run(context: &Context, arguments: &args::Ci) -> Result<ExitStatus> {
@@ -332,17 +330,28 @@ impl<'a> Job<'a> {
         Ok((records, view))
     }
 
+    /// The runs of a phase that this clone has, the newest first.
+    fn runs_of(&self, phase: &PlannedPhase) -> Result<Vec<(RunId, Vec<Record>)>> {
+        let mut runs = Vec::new();
+        for (_, run) in self.within.state.runs_of(&phase.phase)? {
+            let records = run_log::read(&self.within.state.run(&run).log())?.records;
+            if started(&records).is_some_and(|started| phase.is_phase_of_run(started)) {
+                runs.push((run, records));
+            }
+        }
+        Ok(runs)
+    }
+
+    fn is_of_this_job(&self, records: &[Record]) -> bool {
+        records.last().is_some_and(|record| record.at >= self.began)
+    }
+
     /// The runs of these phases that this job worked on, the newest first.
     fn worked_on(&self, phases: &[PlannedPhase]) -> Result<Vec<RunId>> {
         let mut worked = Vec::new();
         for phase in phases {
-            for (_, run) in self.within.state.runs_of(&phase.phase)? {
-                let records = run_log::read(&self.within.state.run(&run).log())?.records;
-                let is_of_job = records.last().is_some_and(|record| record.at >= self.began);
-                if is_of_job && started(&records).is_some_and(|started| phase.is_phase_of_run(started)) {
-                    worked.push(run);
-                }
-            }
+            let of_job = self.runs_of(phase)?.into_iter().filter(|(_, records)| self.is_of_this_job(records));
+            worked.extend(of_job.map(|(run, _)| run));
         }
         Ok(worked)
     }
@@ -374,70 +383,6 @@ impl<'a> Job<'a> {
                 .warning(format!("the end of run {run} was not pushed: {}", error.message), &error.hints);
         }
         Ok(status)
-    }
-
-    /// Puts what is merged onto the remote's branches, and removes the states that are not needed any more.
-    /// Where the forge takes no push, the work is proposed, and the state stays until that is merged.
-    fn publish(&self, plans: &PlanReader, phases: &[PlannedPhase]) -> Result<ExitStatus> {
-        let mut status = ExitStatus::Done;
-        let done = self.done_here(phases)?;
-        for base in bases(phases) {
-            update(&self.within, &self.remote, &base).map_err(|error| self.in_conflict(error, None))?;
-            if let Some((run, _)) = done.iter().find(|(_, of)| *of == base) {
-                let published = publish_run(&self.within, run)?;
-                self.note(&published);
-                status = if published.status() == ExitStatus::Done { status } else { published.status() };
-            } else if publish(&self.within, &self.remote, &base).map_err(|error| self.in_conflict(error, None))? {
-                self.note(format!("Pushed {base} to {}.", self.remote.name()));
-            }
-        }
-        let offers = self.offers()?;
-        let of = |phase: &PlannedPhase, offer: &Offer| {
-            offer.manifest.as_ref().is_ok_and(|pushed| phase.is_phase_of(pushed) && pushed.placed_by.is_none())
-        };
-        for phase in phases {
-            let is_complete = plans.left_of(phase)? == PhaseRest::Nothing;
-            for offer in offers.iter().filter(|offer| of(phase, offer)) {
-                if let Err(error) = self.remove_published(offer, is_complete) {
-                    let error = CliError::from(error);
-                    self.context.printer.warning(error.message, &error.hints);
-                }
-            }
-        }
-        Ok(status)
-    }
-
-    /// The runs that this job worked on and that are done, the newest first, with the branches that they are merged into.
-    fn done_here(&self, phases: &[PlannedPhase]) -> Result<Vec<(RunId, String)>> {
-        let mut done = Vec::new();
-        for run in self.worked_on(phases)? {
-            let records = self.history(&run)?.0;
-            let started = started(&records).filter(|started| started.options.merge == MergeMode::Local);
-            if let Some(started) = started.filter(|_| last_outcome(&records) == Some(RunOutcome::Done)) {
-                done.push((run, started.base_branch.clone()));
-            }
-        }
-        Ok(done)
-    }
-
-    /// Removes the state of a run that is done, or whose phase is complete without it, if the remote's branches have its work.
-    fn remove_published(&self, offer: &Offer, is_complete: bool) -> Result<()> {
-        let Ok(pushed) = &offer.manifest else { return Ok(()) };
-        if pushed.is_done() {
-            for branch in publish_lanes(&self.within, &self.remote, pushed)? {
-                let message = format!("{branch} has other commits on {}, so it was not pushed", self.remote.name());
-                self.context.printer.warning(message, &[]);
-            }
-        }
-        // What was rolled back was given up by a user, and another run has done it since.
-        let is_abandoned = is_complete && pushed.outcome == Some(RunOutcome::RolledBack);
-        let is_over = pushed.is_done() || is_complete;
-        let is_over = is_over && unpublished(&self.within.repository, &self.remote, pushed)?.is_empty();
-        if is_abandoned || is_over {
-            drop::remove(&self.within, &self.remote, &offer.run, &offer.commit)?;
-            self.note(format!("Removed the state of run {} from {}.", offer.run, self.remote.name()));
-        }
-        Ok(())
     }
 
     /// What users can do about lanes that wait for them, where they read this.
