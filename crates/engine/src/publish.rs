@@ -9,14 +9,19 @@ use lanewright_model::{CommitId, RunId};
 /// How often the remote's branch may move between looking at it and pushing.
 const TRIES: u32 = 5;
 
+/// Why the work of a run is not on the remote's branch. Nothing was pushed.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
+    /// The work and the branch changed the same places of `paths`.
     #[error("`{branch}` on {remote} conflicts with the work of the run in {}; nothing was pushed", .paths.join(", "))]
     Conflict { remote: String, branch: String, paths: Vec<String> },
+    /// Others pushed to the branch each time.
     #[error("`{branch}` on {remote} moved during each of {TRIES} attempts to push; nothing was pushed")]
     Moved { remote: String, branch: String },
+    /// The commits at which the histories meet are not in this clone.
     #[error("this is a shallow clone, so the work cannot be merged with `{branch}` of {remote}; nothing was pushed")]
     Shallow { remote: String, branch: String },
+    /// Git failed, or the remote refused the push.
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -30,6 +35,7 @@ pub struct Work<'a> {
     pub commit: &'a CommitId,
 }
 
+/// What [`Work::deliver`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// The branch has the work, and nothing was pushed.
@@ -49,6 +55,9 @@ impl Delivery {
 
 impl Work<'_> {
     /// Where the remote's `branch` is; `None`: there is no such branch. Its commits are here then.
+    ///
+    /// # Errors
+    /// The remote cannot be reached.
     pub fn fetch(&self, branch: &str) -> Result<Option<CommitId>, PublishError> {
         let reference = branch_reference(branch);
         let tip = self.remote.commit_at(&reference)?;
@@ -61,6 +70,9 @@ impl Work<'_> {
     }
 
     /// The tip of the remote's `branch`, if it has the work.
+    ///
+    /// # Errors
+    /// Those of [`Work::fetch`], or a commit cannot be read.
     pub fn found_on(&self, branch: &str) -> Result<Option<CommitId>, PublishError> {
         let Some(tip) = self.fetch(branch)? else { return Ok(None) };
         Ok(self.repository.has_work_of(&tip, self.commit)?.then_some(tip))

@@ -194,7 +194,7 @@ pub struct JobSpec {
     pub steps: Vec<CommandLine>,
     /// Where they run; absolute.
     pub directory: PathBuf,
-    /// Added to the supervisor's own environment, from which `GIT_*` was removed.
+    /// Added to what the job [inherits](Self::inherits).
     pub environment: BTreeMap<String, String>,
     /// Names of variables of the supervisor's environment that the job does not get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
