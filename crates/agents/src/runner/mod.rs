@@ -8,4 +8,4 @@ mod withheld;
 pub use catalogue::{Catalogue, check};
 pub use stream::{Stream, readable_lines};
 pub use stream_item::StreamItem;
-pub use withheld::{Receiver, Report, Withheld};
+pub use withheld::{Receiver, Report, Withheld, is_shared_place};

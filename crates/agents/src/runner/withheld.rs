@@ -18,6 +18,7 @@ struct Lists {
     jobs: Vec<String>,
     agents: Vec<String>,
     keys: Vec<String>,
+    shared: Vec<String>,
 }
 
 struct Rules {
@@ -27,11 +28,12 @@ struct Rules {
     keys: Patterns,
     /// What programs of agents set for the programs that they start.
     marks: Patterns,
+    shared: Patterns,
 }
 
 /// A test reads the lists.
 static RULES: LazyLock<Rules> = LazyLock::new(|| {
-    let Lists { jobs, agents, keys } = toml::from_str(TEXT).unwrap_or_default();
+    let Lists { jobs, agents, keys, shared } = toml::from_str(TEXT).unwrap_or_default();
     let named =
         known().flat_map(|text| text.key.iter().flat_map(|key| &key.variables).chain(text.pass_env.iter().flatten()));
     let marks = known().flat_map(|text| text.drop_env.iter().flatten());
@@ -40,6 +42,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
         agents: Patterns::new(&agents),
         keys: Patterns::new(keys.iter().chain(named)),
         marks: Patterns::new(marks),
+        shared: Patterns::new(&shared),
     }
 });
 
@@ -57,6 +60,11 @@ impl Patterns {
     fn matches(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|names| names.is_match(name))
     }
+}
+
+/// Whether the variable called `name` is for places that lanes share: a home, a cache or a directory for temporary files.
+pub fn is_shared_place(name: &str) -> bool {
+    RULES.shared.matches(name)
 }
 
 /// Who gets variables.
@@ -116,7 +124,7 @@ impl Withheld {
         names.sort_unstable();
         for name in names {
             let is_listed = (RULES.jobs.matches(name) || RULES.agents.matches(name)) && !RULES.keys.matches(name);
-            // Jobs get none of these in any case.
+            // Agents get none of these in any case.
             if is_listed && !is_foreign_git_variable(OsStr::new(name)) {
                 let list = if self.passed.matches(name) { &mut report.passed } else { &mut report.withheld };
                 list.push(name);
@@ -154,12 +162,11 @@ mod tests {
     #[test]
     fn lists_of_withheld_variables_are_valid() {
         let lists: Lists = toml::from_str(TEXT).unwrap();
-        for name in lists.jobs.iter().chain(&lists.agents).chain(&lists.keys) {
+        for name in lists.jobs.iter().chain(&lists.agents).chain(&lists.keys).chain(&lists.shared) {
             assert!(name.bytes().all(|byte| byte.is_ascii_uppercase() || b"_*".contains(&byte)), "{name}");
         }
-        assert!(
-            RULES.jobs.0.is_some() && RULES.agents.0.is_some() && RULES.keys.0.is_some() && RULES.marks.0.is_some()
-        );
+        let Rules { jobs, agents, keys, marks, shared } = &*RULES;
+        assert!([jobs, agents, keys, marks, shared].iter().all(|names| names.0.is_some()));
     }
 
     #[test]

@@ -4,24 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lanewright_agents::runner::is_shared_place;
 use lanewright_git::{GitError, Repository};
-
-/// Homes and caches, which lanes share, and `_`, in which shells leave the last command; `*` is any text.
-const SHARED: &[&str] = &[
-    "_",
-    "HOME",
-    "PWD",
-    "OLDPWD",
-    "TMPDIR",
-    "TMP",
-    "TEMP",
-    "XDG_*",
-    "*CACHE*",
-    "*_HOME",
-    "GOPATH",
-    "GIT_*",
-    "LANEWRIGHT_*",
-];
 
 /// What ends a path within other text.
 const ENDS: &[char] = &[' ', ',', ';', '"', '\''];
@@ -56,13 +40,18 @@ impl Surroundings {
     }
 
     /// Those of `variables` that lead into one of `checkouts`, which are absolute paths.
-    pub fn new(checkouts: Vec<PathBuf>, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+    ///
+    /// A checkout that holds the home directory, as one of its dotfiles does, is none: what is installed there is for all.
+    pub fn new(mut checkouts: Vec<PathBuf>, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let variables: BTreeMap<String, String> = variables.into_iter().collect();
+        if let Some(home) = variables.get("HOME") {
+            checkouts.retain(|checkout| !Path::new(home).starts_with(checkout));
+        }
         let mut this = Self { checkouts, variables: BTreeMap::new() };
         // A worktree may be below the main one.
         this.checkouts.sort_by_key(|checkout| std::cmp::Reverse(checkout.as_os_str().len()));
         let leads = |(name, value): &(String, String)| {
-            !SHARED.iter().any(|shared| is_named(shared, name))
-                && value.split(':').any(|part| this.first(part).is_some())
+            !is_shared_place(name) && value.split(':').any(|part| this.first(part).is_some())
         };
         this.variables = variables.into_iter().filter(leads).collect();
         this
@@ -129,16 +118,6 @@ impl<'t> Place<'t> {
             let is_place = (at == 0 || is_boundary(at)) && (below.is_empty() || below.starts_with('/'));
             is_place.then(|| Self { before, below: below.trim_matches('/'), after })
         })
-    }
-}
-
-fn is_named(pattern: &str, name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
-        (Some(end), None) => name.ends_with(end),
-        (None, Some(start)) => name.starts_with(start),
-        (None, None) => name == pattern,
     }
 }
 

@@ -43,3 +43,16 @@ fn other_variables_stay() {
         assert_eq!(moved(name, "/c/bin"), None, "{name}");
     }
 }
+
+#[test]
+fn programs_of_a_home_that_is_a_checkout_stay() {
+    let variables = [("HOME", "/home/me"), ("PATH", "/home/me/.cargo/bin:/home/me/project/bin:/usr/bin")];
+    let surroundings = |checkouts: &[&str]| {
+        let checkouts = checkouts.iter().map(PathBuf::from).collect();
+        Surroundings::new(checkouts, variables.map(|(name, value)| (name.to_owned(), value.to_owned())))
+    };
+    assert_eq!(surroundings(&["/home/me"]).names(), [] as [&str; 0]);
+    let both = surroundings(&["/home/me", "/home/me/project"]);
+    let left = both.at(Path::new("/nowhere"));
+    assert_eq!(left.get("PATH").cloned().flatten().as_deref(), Some("/home/me/.cargo/bin:/usr/bin"));
+}
