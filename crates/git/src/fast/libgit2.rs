@@ -81,6 +81,23 @@ pub(crate) fn merge_base(repository: &Repository, one: &CommitId, other: &Commit
     })
 }
 
+/// Whether `commit` changed something since its history parted from that of `tip`, and a merge of it into `tip` would
+/// change no file. Attributes that name a merge driver are not looked at.
+pub(crate) fn merges_into_nothing(repository: &Repository, tip: &CommitId, commit: &CommitId) -> Option<bool> {
+    repository.examine(|git| {
+        // A merge writes the contents that it makes.
+        git.odb()?.add_new_mempack_backend(i32::MAX)?;
+        let (tip, commit) = (git.find_commit(oid(tip)?)?, git.find_commit(oid(commit)?)?);
+        let Ok(base) = git.merge_base(tip.id(), commit.id()) else { return Ok(false) };
+        if git.find_commit(base)?.tree_id() == commit.tree_id() {
+            return Ok(false);
+        }
+        let merged = git.merge_commits(&tip, &commit, None)?;
+        let changes = || git.diff_tree_to_index(Some(&tip.tree()?), Some(&merged), None);
+        Ok(!merged.has_conflicts() && changes()?.deltas().len() == 0)
+    })
+}
+
 /// The refs whose names match `pattern`, each with the object that it leads to, which may be lost.
 pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(String, CommitId)>> {
     // They are listed before the others, so one that `git pack-refs` moves there meanwhile may be missed.

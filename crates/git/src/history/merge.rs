@@ -3,6 +3,7 @@
 use lanewright_model::CommitId;
 
 use crate::command::{GitError, Result, nul_separated, path_text};
+use crate::fast::libgit2::merges_into_nothing;
 use crate::fast::{durable, merge_by_name};
 use crate::history::{Reserved, make_commit, message as with_trailers, with_reserved};
 use crate::repo::{Repository, commit_ids};
@@ -44,17 +45,13 @@ pub fn merge(
 
 impl Repository {
     /// Whether `tip` has the work of `commit`: the commit itself, or its changes by other commits, as after a squash or a
-    /// rebase on a forge. A commit that continues `tip` is not in it, even if it changes nothing.
+    /// rebase on a forge. A commit that changes nothing is there only as itself, and so is every commit where git has to be
+    /// asked: a merge driver of the user's may leave out what others have changed.
     pub fn has_work_of(&self, tip: &CommitId, commit: &CommitId) -> Result<bool> {
-        if tip == commit || self.is_ancestor(tip, commit)? {
-            return Ok(tip == commit);
+        if self.is_ancestor(commit, tip)? {
+            return Ok(true);
         }
-        match merged_files(self, tip, commit, &[]) {
-            Ok(Merged::AlreadyIn) => Ok(true),
-            Ok(Merged::Done(tree)) => Ok(tree == self.tree_of(tip)?),
-            Ok(Merged::Conflict(_)) | Err(GitError::Unrelated { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(merges_into_nothing(self, tip, commit).unwrap_or(false))
     }
 }
 
