@@ -45,10 +45,16 @@ impl Redactor {
     /// Replaces the values of those of `variables` that look secret, and what `patterns` match; a pattern that
     /// is not valid is ignored, because the settings refuse it.
     pub fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>, patterns: &[String]) -> Self {
+        let variables: Vec<(&str, &str)> = variables.into_iter().collect();
         let mut names = BTreeMap::new();
-        for (name, value) in variables.into_iter().filter(|(name, _)| looks_secret(name)) {
-            for secret in secrets_in(value) {
-                names.entry(secret.to_owned()).or_insert_with(|| name.to_owned());
+        for (name, value) in &variables {
+            let secrets: Vec<&str> = match name.strip_prefix("GIT_CONFIG_") {
+                Some(setting) => header_in(setting, value, &variables).into_iter().collect(),
+                None if looks_secret(name) => secrets_in(value).collect(),
+                None => Vec::new(),
+            };
+            for secret in secrets.into_iter().chain(password_in(value)) {
+                names.entry(secret.to_owned()).or_insert_with(|| (*name).to_owned());
             }
         }
         let mut longest_first: Vec<String> = names.keys().map(|value| regex::escape(value)).collect();
@@ -114,6 +120,21 @@ fn secrets_in(value: &str) -> impl Iterator<Item = &str> {
     value.lines().map(str::trim).filter(|line| hides_something(line) && !line.starts_with("[redacted:"))
 }
 
+/// What `GIT_CONFIG_VALUE_1` hides if `GIT_CONFIG_KEY_1` is a header of HTTP: its last word, as in `Authorization: basic X`.
+fn header_in<'v>(setting: &str, value: &'v str, variables: &[(&str, &str)]) -> Option<&'v str> {
+    let key = format!("GIT_CONFIG_KEY_{}", setting.strip_prefix("VALUE_")?);
+    let is_header = |key: &str| key.to_ascii_lowercase().ends_with(".extraheader");
+    variables.iter().find(|(name, value)| *name == key && is_header(value))?;
+    value.split_whitespace().next_back().filter(|word| hides_something(word))
+}
+
+/// The password in a URL.
+fn password_in(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password).filter(|password| hides_something(password))
+}
+
 fn hides_something(value: &str) -> bool {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let shortest = if digits { SHORTEST_NUMBER } else { SHORTEST };
@@ -143,6 +164,25 @@ mod tests {
         assert_eq!(
             cleaned(&variables, &[], "ghp_abc.def s3cr3t ghp_abcXdef emacs-client"),
             "[redacted:GITHUB_TOKEN] [redacted:PGPASSWORD] ghp_abcXdef emacs-client"
+        );
+    }
+
+    #[test]
+    fn passwords_in_urls_and_headers_of_git_are_secrets() {
+        let variables = [
+            ("HTTPS_PROXY", "http://me:hunter2hunter2@proxy:3128"),
+            ("CI_REPOSITORY_URL", "https://gitlab-ci-token:urlsecret6@host/a.git"),
+            ("GIT_CONFIG_KEY_0", "http.https://host/.extraHeader"),
+            ("GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic c2VjcmV0"),
+            ("GIT_CONFIG_KEY_1", "user.name"),
+            ("GIT_CONFIG_VALUE_1", "somebody"),
+            ("HOMEPAGE", "https://host/@me:private"),
+        ];
+        let text = "hunter2hunter2 urlsecret6 c2VjcmV0 somebody user.name http.https://host/.extraHeader private";
+        assert_eq!(
+            cleaned(&variables, &[], text),
+            "[redacted:HTTPS_PROXY] [redacted:CI_REPOSITORY_URL] [redacted:GIT_CONFIG_VALUE_0] somebody user.name \
+             http.https://host/.extraHeader private"
         );
     }
 
