@@ -61,7 +61,7 @@ pub(crate) fn reply(prompt: &str) -> Option<Reply> {
 fn reply_of(sentence: &str) -> Option<Reply> {
     // "no changes needed" and "nothing to change" ask for none.
     let sentence = WORDS.no_change.replace_all(sentence, " ");
-    let asked_before = |at: usize| WORDS.question.is_match(&sentence[..at]);
+    let asked_before = |at: usize| WORDS.asks.is_match(&sentence) || WORDS.question.is_match(&sentence[..at]);
     if WORDS.refusal.is_match(&sentence) {
         return Some(Reply::Change);
     }
@@ -87,6 +87,7 @@ struct Words {
     resumption: Regex,
     audit: Regex,
     question: Regex,
+    asks: Regex,
     status: Regex,
     no: Regex,
     approval: Regex,
@@ -107,15 +108,20 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         resumption: words(r"continue|continuing|resume|resuming|proceed|keep\b.{0,40}\bgoing"),
         audit: words(r"audit|audit-session"),
         question: words(r"what|what's|how|how's|why|when|explain|clarify|whether"),
+        asks: plain(r"(?i)^\s*(?:who|which|has|have|did|does|is|are|was|were|can|could|should|would|will)\b"),
         status: words(r"status|progress|where\b.{0,40}\bare\b.{0,40}\bwe"),
         approval: words(
-            "approved?|approval|i accept|accepted|lgtm|go ahead|ship it|looks? (?:good|fine|great|ok|okay)|\
+            "approved?|i accept|lgtm|go ahead|ship it|looks? (?:good|fine|great|ok|okay)|\
              (?:it|this|that|all|everything)(?:'s| is| are) (?:good|fine|ok|okay)",
         ),
         negation: words(
-            "not|never|cannot|without|stop|cant|dont|doesnt|isnt|[a-z]+n['’]t|hold off|before|until|unless|if|nor",
+            "not?|none|nothing|nobody|neither|nor|never|hardly|barely|cannot|without|stop|cant|dont|doesnt|isnt|[a-z]+n['’]t|\
+             hold off|withdraw|revoke|deny|before|until|unless|if",
         ),
-        caveat: words("but|except|however|although|though|unless|if|once|after|when|until|provided|as soon as|later"),
+        caveat: words(
+            "but|except|however|although|though|otherwise|unless|if|once|after|when|until|provided|as soon as|later|yet|\
+             first|wait|pending|missing|denied|refused|broken|on my",
+        ),
         refusal: plain(r"(?i)^\s*(?:no|nope|nah)\s*(?:[,.!:]|$)"),
         change: words(
             "reject|rejected|rework|redo|not yet|needs? (?:some )?changes|changes? (?:needed|requested)|\
@@ -123,7 +129,8 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
              (?:please|pls) (?:change|fix|rename|use|add|remove|move|make|rewrite|revert|drop|replace|adjust|update|simplify|split)",
         ),
         no_change: words(
-            "(?:no|not|nothing|without|don['’]t|never)(?: any| further| more| to| need to| needs?)* (?:re)?(?:changes?|do|work|ject)(?: needed| requested| anything)?",
+            "(?:no|not|nothing|without|don['’]t|never)(?: any| further| more| to| need to| needs?)* (?:changes?|rework|redo|reject)(?: needed| requested| anything)?|\
+             nothing to do",
         ),
         no: words(r"not|don't|dont|never|no|stop|cannot|can't|won't|without"),
     }
@@ -208,6 +215,15 @@ mod tests {
                 "approved if the tests pass",
                 "go ahead once the name is fixed",
                 "No. That looks fine to nobody",
+                "Nothing looks good",
+                "None of this looks good",
+                "Neither of them is approved",
+                "hardly looks good",
+                "No way this is good",
+                "Don't do this, looks fine otherwise",
+                "Looks good, wait for Bob",
+                "LGTM from Bob is missing",
+                "rename x, everything is fine on my machine",
                 "the table should be renamed",
             ],
         );
@@ -220,6 +236,13 @@ mod tests {
                 "run `approve` later",
                 "is it approved?",
                 "how does the approval work",
+                "Approval denied",
+                "No approval yet",
+                "I withdraw my approval",
+                "who approved this",
+                "Has Bob approved this",
+                "Add an approval step to the login form",
+                "The code that I accepted yesterday is broken",
                 "```\napproved\n```",
                 "no changes needed",
                 "",
