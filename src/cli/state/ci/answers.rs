@@ -29,9 +29,13 @@ impl Answers<'_> {
             .flat_map(|(input, lanes)| lanes.0.iter().map(move |(lane, _)| (input, lane)))
     }
 
-    /// Refuses a rejection that no agent could learn anything from.
+    /// Refuses a lane that is approved and rejected, and a rejection that no agent could learn anything from.
     pub(super) fn check(&self) -> Result<()> {
-        let args::Ci { reject, message, .. } = self.arguments;
+        let args::Ci { approve, reject, message, .. } = self.arguments;
+        if let Some((lane, _)) = approve.0.iter().find(|(lane, _)| reject.0.iter().any(|(other, _)| other == lane)) {
+            let error = ExitStatus::Usage.error(format!("lane {lane} is both approved and rejected; nothing was done"));
+            return Err(error.hint(self.service.again(&[(Input::Approve, lane.as_str())])));
+        }
         let Some((lane, _)) = reject.0.first().filter(|_| message.trim().is_empty()) else { return Ok(()) };
         let error = ExitStatus::Usage.error("a rejection needs a message: it is all that the agent learns of it");
         Err(error.hint(self.service.again(&[(Input::Reject, lane.as_str()), (Input::Message, "what to change")])))
