@@ -56,7 +56,7 @@ fn theirs(env: &TestEnv, branch: &str) {
 }
 
 /// Another user commits a file to a branch of the remote.
-fn they_push(env: &TestEnv, branch: &str, file: &str, text: &str) -> String {
+pub(crate) fn they_push(env: &TestEnv, branch: &str, file: &str, text: &str) -> String {
     unprotected(env, || {
         theirs(env, branch);
         env.write(&format!("theirs/{file}"), text);
@@ -67,15 +67,15 @@ fn they_push(env: &TestEnv, branch: &str, file: &str, text: &str) -> String {
     remote_head(env, branch)
 }
 
-/// The forge merges the pull request of the run, as one commit, and removes its branch.
-fn they_squash(env: &TestEnv) {
+/// The forge merges the pull request from the branch `from`, as one commit, and removes that.
+pub(crate) fn they_squash(env: &TestEnv, from: &str) {
     unprotected(env, || {
-        theirs(env, FROM);
+        theirs(env, from);
         theirs(env, "main");
-        env.write("scratch/pulls/1.merged", remote_head(env, FROM));
-        env.git_at("theirs", &["merge", "--quiet", "--squash", FROM]);
+        env.write("scratch/pulls/1.merged", remote_head(env, from));
+        env.git_at("theirs", &["merge", "--quiet", "--squash", from]);
         env.git_at("theirs", &["commit", "--quiet", "--message", "P1 (#1)"]);
-        env.git_at("theirs", &["push", "--quiet", "origin", "main", &format!(":{FROM}")]);
+        env.git_at("theirs", &["push", "--quiet", "origin", "main", &format!(":{from}")]);
     });
 }
 
@@ -267,11 +267,11 @@ fn squashed_pull_request_counts_as_published() {
     let env = protected();
     env.lanewright(&["state", "push"]).exits(0);
     publish(&env, &[]).exits(0);
-    they_squash(&env);
-    let before = heads(&env);
+    they_squash(&env, FROM);
+    let before = remote_head(&env, "main");
     let ended = publish(&env, &[]).exits(0);
     assert!(ended.stdout.contains("is published: main on origin has its work"), "{}", ended.stdout);
-    assert_eq!((heads(&env), pulls(&env).as_str()), (before, "1"));
+    assert_eq!((remote_head(&env, "main"), pulls(&env).as_str()), (before, "1"));
     let none = env.lanewright(&["state", "drop"]).exits(0).stdout;
     assert!(none.contains("dropped run r1"), "{none}");
 }
@@ -280,12 +280,60 @@ fn squashed_pull_request_counts_as_published() {
 fn squashed_work_that_was_changed_since_is_published() {
     let env = protected();
     publish(&env, &[]).exits(0);
-    they_squash(&env);
+    they_squash(&env, FROM);
     they_push(&env, "main", "a.txt", "changed since\n");
     let before = heads(&env);
     let ended = publish(&env, &[]).exits(0);
     assert_eq!(ended.stdout, format!("Run r1 is published: {URL} was merged.\n"));
     assert_eq!((heads(&env), pulls(&env).as_str()), (before, "1"));
+    env.git(&["fetch", "--quiet", "origin"]);
+    env.git(&["reset", "--quiet", "--hard", "origin/main"]);
+    let again = env.lanewright(&["execute-phase", "../plan.toml"]).exits(0);
+    assert!(again.stdout.contains("nothing to do: 1 of 1 lane was merged by run r1"), "{}", again.stdout);
+}
+
+#[test]
+fn squashed_lanes_are_not_run_again() {
+    let env = protected();
+    publish(&env, &[]).exits(0);
+    they_squash(&env, FROM);
+    env.git(&["fetch", "--quiet", "origin"]);
+    env.git(&["reset", "--quiet", "--hard", "origin/main"]);
+    let again = env.lanewright(&["execute-phase", "../plan.toml"]).exits(0);
+    assert!(again.stdout.contains("nothing to do"), "{}", again.stdout);
+    env.git(&["revert", "--no-edit", "HEAD"]);
+    env.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2"]).exits(0);
+    assert_eq!(env.read("repo/a.txt"), "a\n", "what was taken out is done again");
+}
+
+#[test]
+fn work_that_a_merge_driver_would_drop_is_not_published() {
+    let env = world("[[lane]]\nid = \"A\"\ncommand = 'echo ours > gen.txt'\n");
+    env.write("repo/.gitattributes", "gen.txt merge=ours\n");
+    env.commit("attributes");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env.git(&["config", "merge.ours.driver", "true"]);
+    env.execute(&[]).exits(0);
+    they_push(&env, "main", "gen.txt", "theirs\n");
+    env.lanewright(&["state", "push"]).exits(0);
+    env.git(&["fetch", "--quiet", "origin"]);
+    env.lanewright(&["state", "drop", "r1"]).exits(3).says(&["main on origin has not all the work of run r1"]);
+    let ended = publish(&env, &[]).exits(0);
+    assert!(ended.stdout.starts_with("Pushed run r1 to main on origin"), "{}", ended.stdout);
+    assert!(env.git_at("origin.git", &["log", "--format=%B", "main"]).contains("Run: r1"), "its commits are there");
+}
+
+#[test]
+fn lanes_of_an_unfinished_run_are_named() {
+    let env = done();
+    let plan = "phase = \"P2\"\n[[lane]]\nid = \"X\"\ncommand = 'echo x > x.txt'\n\
+                [[lane]]\nid = \"Y\"\nretries = 0\ndepends_on = [\"X\"]\ncommand = 'exit 1'\n";
+    env.write("second.toml", plan);
+    env.lanewright(&["execute-phase", "../second.toml", "--run-id", "r2"]).exits(1);
+    publish(&env, &["r1"])
+        .exits(0)
+        .says(&["main has lanes of run r2, which is not done: X"])
+        .hints("to finish it: lanewright resume r2");
 }
 
 #[test]
@@ -440,7 +488,7 @@ fn later_jobs_publish_into_the_same_pull_request() {
         assert!(ended.stdout.starts_with("Updated the pull request"), "{}", ended.stdout);
     }
     assert_eq!(pulls(&env), "1");
-    they_squash(&env);
+    they_squash(&env, FROM);
     env.git_at("", &["clone", "--quiet", "origin.git", "last"]);
     lanewright_in(&env, "last", &["state", "pull"]).exits(8).says(&["no unfinished run"]);
     lanewright_in(&env, "last", &["state", "drop"]).exits(0);

@@ -18,6 +18,7 @@ mod layout;
 pub mod lock;
 mod log_guard;
 mod log_summary;
+mod publication;
 mod record;
 pub mod recovery;
 pub mod requests;

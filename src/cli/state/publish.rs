@@ -5,8 +5,8 @@ use std::fmt;
 use lanewright_engine::publish::{Delivery, PublishError, Work};
 use lanewright_engine::state_sync::{OwnPushes, Source, runs_of, send};
 use lanewright_files::atomic;
-use lanewright_git::{self as git, GitError, Publication, Remote};
-use lanewright_model::event::{Event, RunOutcome, RunStarted};
+use lanewright_git::{self as git, GitError, Publication, Remote, Repository};
+use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CommitId, MergeMode, PublishMode, PullRequest, RunId};
 use lanewright_programs::forge::{Forge, Opened, Proposal, page_to_open};
@@ -140,6 +140,23 @@ pub(crate) fn publish(within: &RepositoryContext, run: &RunId) -> Result<Publish
     }
 }
 
+/// The pull request of a run whose merge brought `commit` into `branch`, if the forge knows of one.
+pub(super) fn merged_pull_request(
+    forge: &Forge,
+    repository: &Repository,
+    run: &RunId,
+    (branch, commit): (&str, &CommitId),
+) -> Result<Option<PullRequest>> {
+    for (pull_request, head) in forge.merged(&format!("lanewright/{run}"))? {
+        let Ok(head) = CommitId::new(&head) else { continue };
+        let holds = repository.has_commit(&head)? && repository.is_ancestor(commit, &head)?;
+        if holds && pull_request.base == branch {
+            return Ok(Some(pull_request));
+        }
+    }
+    Ok(None)
+}
+
 fn refuse_unfinished(within: &RepositoryContext, records: &RunRecords) -> Result<()> {
     let run = records.run.as_str();
     let error = |message: String| ExitStatus::InvalidOperation.error(message);
@@ -171,9 +188,10 @@ impl Publisher<'_> {
             repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.clone() })?;
         self.refuse_lost_merges(records, &commit)?;
         let work = Work { repository, remote: &self.remote, run: self.run, commit: &commit };
-        if self.find(&work)?.is_some() {
-            return Ok(self.ended(How::AlreadyThere));
+        if let Some(tip) = self.find(&work)? {
+            return self.already_there(&commit, &tip);
         }
+        self.warn_of_unfinished_runs(&commit)?;
         // Another clone must not find work on the branch that the state does not know of.
         self.push_state()?;
         let mode = self.within.settings.publish.value;
@@ -181,7 +199,7 @@ impl Publisher<'_> {
             return self.propose(&work).map(|how| self.ended(how));
         }
         let refusal = match work.deliver(branch) {
-            Ok(Delivery::AlreadyThere(_)) => return Ok(self.ended(How::AlreadyThere)),
+            Ok(Delivery::AlreadyThere(tip)) => return self.already_there(&commit, &tip),
             Ok(Delivery::Pushed(tip)) => {
                 let merged = tip != commit;
                 if merged {
@@ -191,8 +209,11 @@ impl Publisher<'_> {
             }
             // Once a forge has squashed the work, later commits to the same lines look like a conflict.
             Err(error @ PublishError::Conflict { .. }) => {
-                let merged = self.ready_forge().ok().and_then(|forge| self.merged(&forge, &work).ok().flatten());
-                return merged.map(|it| self.ended(How::Merged(it))).ok_or_else(|| self.failed(&error));
+                let Some(merged) = self.ready_forge().ok().and_then(|forge| self.merged(&forge, &work).ok().flatten())
+                else {
+                    return Err(self.failed(&error));
+                };
+                return self.ended_by_forge(merged, &work).map(|how| self.ended(how));
             }
             Err(PublishError::Git(error)) if error.is_refused_by_rule() => error,
             Err(error) => return Err(self.failed(&error)),
@@ -207,7 +228,7 @@ impl Publisher<'_> {
         self.propose(&work).map(|how| self.ended(how))
     }
 
-    /// A branch that was moved or rewritten since is not what the run left.
+    /// A branch that was moved or rewritten since is not what the run left, unless it has the work by other commits.
     fn refuse_lost_merges(&self, records: &RunRecords, tip: &CommitId) -> Result<()> {
         let merges = records.records.iter().rev().filter_map(|record| match &record.event {
             Event::LaneMerged { lane, commit, .. } => Some((lane, commit)),
@@ -215,8 +236,13 @@ impl Publisher<'_> {
         });
         let Some((lane, commit)) = { merges }.next() else { return Ok(()) };
         let repository = &self.within.repository;
-        if repository.has_commit(commit)? && repository.is_ancestor(commit, tip)? {
+        let is_in = |commit: &CommitId| Ok(repository.has_commit(commit)? && repository.is_ancestor(commit, tip)?);
+        if is_in(commit)? {
             return Ok(());
+        }
+        let noted = self.within.state.run(self.run).publication();
+        if noted.map_or(Ok::<_, GitError>(false), |at| is_in(&at))? || repository.has_work_of(tip, commit)? {
+            return self.note_publication(tip);
         }
         let (branch, run) = (&self.started.base_branch, self.run);
         let message = format!(
@@ -225,6 +251,51 @@ impl Publisher<'_> {
         );
         let push = shell_line(["git", "push", self.remote.name(), branch]);
         Err(ExitStatus::Blocked.error(message).hint(format!("to push the branch as it is now: {push}")))
+    }
+
+    /// Warns of lanes in the branch of runs that are not done: the branch is published as it is.
+    fn warn_of_unfinished_runs(&self, commit: &CommitId) -> Result<()> {
+        let (within, branch) = (self.within, &self.started.base_branch);
+        for summary in within.state.unfinished_runs() {
+            let started = &summary.started;
+            let run = &started.run_id;
+            if run == self.run || started.base_branch != *branch {
+                continue;
+            }
+            let records = RunRecords::read(&within.context, &within.state, run.clone())?;
+            let mut lanes = Vec::new();
+            for Record { event, .. } in &records.records {
+                if let Event::LaneMerged { lane, commit: merge, .. } = event
+                    && within.repository.has_commit(merge)?
+                    && within.repository.is_ancestor(merge, commit)?
+                {
+                    lanes.push(lane.as_str());
+                }
+            }
+            if !lanes.is_empty() {
+                let message = format!("{branch} has lanes of run {run}, which is not done: {}", lanes.join(", "));
+                let hint = format!("to finish it: {}", command(&within.state, &["resume", run.as_str()]));
+                within.context.printer.warning(message, &[hint]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the branch, which is or was at `tip`, has the work by other commits: no later run does the lanes again then.
+    fn note_publication(&self, tip: &CommitId) -> Result<()> {
+        let directory = self.within.state.run(self.run);
+        if directory.publication().is_some() {
+            return Ok(());
+        }
+        directory.note_publication(tip)?;
+        self.push_state()
+    }
+
+    fn already_there(&self, commit: &CommitId, tip: &CommitId) -> Result<Published> {
+        if !self.within.repository.is_ancestor(commit, tip)? {
+            self.note_publication(tip)?;
+        }
+        Ok(self.ended(How::AlreadyThere))
     }
 
     fn find(&self, work: &Work<'_>) -> Result<Option<CommitId>> {
@@ -268,7 +339,7 @@ impl Publisher<'_> {
         if let Ok(forge) = &forge
             && let Some(merged) = self.merged(forge, work)?
         {
-            return Ok(How::Merged(merged));
+            return self.ended_by_forge(merged, work);
         }
         let delivery = work.deliver(&from).map_err(|error| self.failed(&error))?;
         match forge.and_then(|forge| self.open(&forge, &from, delivery.tip())) {
@@ -286,16 +357,15 @@ impl Publisher<'_> {
         Ok(Forge::ready(forge_settings(self.within, &self.remote)?)?)
     }
 
-    /// The pull request with the work that was merged, if the forge knows of one.
     fn merged(&self, forge: &Forge, work: &Work<'_>) -> Result<Option<PullRequest>> {
-        for (pull_request, head) in forge.merged(&format!("lanewright/{}", self.run))? {
-            let Ok(head) = CommitId::new(&head) else { continue };
-            let holds = work.repository.has_commit(&head)? && work.repository.is_ancestor(work.commit, &head)?;
-            if holds && pull_request.base == self.started.base_branch {
-                return Ok(Some(pull_request));
-            }
+        merged_pull_request(forge, work.repository, self.run, (&self.started.base_branch, work.commit))
+    }
+
+    fn ended_by_forge(&self, merged: PullRequest, work: &Work<'_>) -> Result<How> {
+        if let Some(tip) = work.fetch(&self.started.base_branch).map_err(|error| self.failed(&error))? {
+            self.note_publication(&tip)?;
         }
-        Ok(None)
+        Ok(How::Merged(merged))
     }
 
     fn open(&self, forge: &Forge, from: &str, head: &CommitId) -> Result<Opened> {

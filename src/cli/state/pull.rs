@@ -42,7 +42,7 @@ pub(super) fn pull(
     let mut received = fetch(&within.repository, remote, run)?;
     if found(within, &received)? == LocalRun::Missing {
         // What cannot be restored here stays the other clone's.
-        check(&within.repository, remote, &received)?;
+        check(&within.repository, remote, &within.state.run(run), &received)?;
         if take_over(within, run) {
             // What the other clone pushed until then.
             received = fetch(&within.repository, remote, run)?;
@@ -109,11 +109,18 @@ fn only_unfinished(within: &RepositoryContext, remote: &Remote, phases: Option<&
     }
 }
 
-/// Whether what a run merged is in the integration branch of this clone, also where a forge squashed it. A run that is done
-/// and was not published when its machine died has its work in the pushed state only.
+/// Whether what a run made is in the integration branch of this clone, also where a forge squashed it. A run that is done
+/// and was not published when its machine died has its work in the pushed state only, and one that leaves it on the branches
+/// of its lanes is known to be done by its state only.
 fn is_merged_here(within: &RepositoryContext, manifest: &Manifest) -> Result<bool> {
-    let here = within.repository.branch_commit(&manifest.base_branch)?;
-    here.map_or(Ok(false), |here| Ok(within.repository.has_work_of(&here, &manifest.integration)?))
+    let repository = &within.repository;
+    let Some(here) = repository.branch_commit(&manifest.base_branch)? else { return Ok(false) };
+    for commit in std::iter::once(&manifest.integration).chain(manifest.branches.values()) {
+        if !repository.has_commit(commit)? || !repository.has_work_of(&here, commit)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Restores the run if this clone does not have it; `None`: it has it, with everything that was pushed.

@@ -356,7 +356,41 @@ fn unmerged_branches_are_published() {
     service.job(&[]).exits(0);
     let branches = service.env.git_at("origin.git", &["for-each-ref", "--format=%(refname)", "refs/heads"]);
     assert_eq!(branches, "refs/heads/lane/P1/A\nrefs/heads/lane/P1/B\nrefs/heads/main");
-    assert_eq!(service.states(), [] as [&str; 0]);
+    // Nothing but the state says that they are done.
+    let (main, state) = (service.main(), service.state());
+    let ended = service.job(&[]).exits(0);
+    assert!(ended.stdout.contains("nothing to do: 2 of 2 lanes were done by run P1-"), "{}", ended.stdout);
+    assert_eq!((service.starts("A"), service.starts("B"), service.main(), service.state()), (1, 1, main, state));
+    service.env.git(&["fetch", "--quiet", "origin"]);
+    service.env.git(&["merge", "--quiet", "--no-edit", "origin/main", "origin/lane/P1/A", "origin/lane/P1/B"]);
+    service.env.git(&["push", "--quiet", "origin", "main"]);
+    service.job(&[]).exits(0);
+    assert_eq!((service.starts("A"), service.starts("B"), service.states().len()), (1, 1, 1));
+}
+
+#[test]
+fn state_with_unmerged_work_outlives_its_phase() {
+    let service =
+        Service::github("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo precious > precious.txt; exit 1'\n");
+    service.job(&[]).exits(1);
+    let state = service.state();
+    let plan = "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n";
+    service.push("plan.toml", plan);
+    let env = &service.env;
+    env.lanewright(&["execute-phase", "plan.toml"]).exits(0);
+    env.git(&["push", "--quiet", "origin", "main"]);
+    let drop = format!("lanewright state drop {} --remote origin --force", state.rsplit('/').next().expect("a name"));
+    service.job(&[]).exits(0).says(&["it holds work that main does not", &drop]);
+    assert_eq!(service.state(), state);
+}
+
+#[test]
+fn lane_that_is_approved_and_rejected_is_refused() {
+    let service = Service::github(&lane_with_approvals("[\"changes\"]"));
+    service.job(&[]).exits(3);
+    let inputs = [("approve", "A"), ("reject", "A"), ("message", "no")];
+    service.job(&inputs).exits(2).says(&["lane A is both approved and rejected; nothing was done"]);
+    assert_eq!((service.files(), service.starts("A")), (vec![], 1));
 }
 
 #[test]

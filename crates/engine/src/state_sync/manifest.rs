@@ -48,6 +48,9 @@ pub struct Manifest {
     /// The run that placed it, of which it is a lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placed_by: Option<RunId>,
+    /// A commit of the base branch that has the work of a run that is done, by other commits than its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<CommitId>,
 }
 
 /// What a process pushes a run under.
@@ -190,6 +193,7 @@ pub(super) mod tests {
             references: BTreeMap::from([("refs/lanewright/checkpoint/P1-A/t".to_owned(), commit('b'))]),
             claim: None,
             placed_by: None,
+            published: None,
         }
     }
 

@@ -25,7 +25,7 @@ pub use exchange::claim::{KEPT, OwnPushes, claim, fetch_offer, keep, release};
 pub use exchange::ownership::Ownership;
 pub use exchange::probe::{Probe, ProbeAnswer, is_probe};
 pub use manifest::{Claim, Manifest};
-pub use published::unpublished;
+pub use published::{is_all_in_base, unpublished};
 pub use pull::job_files::jobs_of;
 pub use pull::restore::{Destination, LocalRun, Restored, check, local_run, lost_job};
 pub use pull::{Offer, ReceivedState, fetch, offers, runs_of};

@@ -29,6 +29,42 @@ pub fn unpublished(repository: &Repository, remote: &Remote, manifest: &Manifest
     Ok(missing)
 }
 
+/// Whether nothing is lost with the state of a run. The remote's integration branch then has the merges of a run that is
+/// done, which say what they did; of another run it has at least the work, that of snapshots too. What is not in this clone
+/// counts as missing.
+///
+/// # Errors
+/// The remote cannot be reached, or a commit cannot be read.
+pub fn is_all_in_base(repository: &Repository, remote: &Remote, manifest: &Manifest) -> Result<bool> {
+    let there = published(repository, remote, &[branch_reference(&manifest.base_branch)])?;
+    let heads: Vec<&CommitId> = there.iter().map(|(_, commit)| commit).collect();
+    if manifest.is_done() {
+        let &[head] = heads.as_slice() else { return Ok(false) };
+        return manifest.is_told_by(repository, head);
+    }
+    let made =
+        [&manifest.integration].into_iter().chain(manifest.branches.values()).chain(manifest.references.values());
+    for commit in made {
+        if !is_in(repository, commit, &heads)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Manifest {
+    /// Whether the commits of `head` say that the lanes of the run are done, which is done. Those that a forge squashed do
+    /// not, nor those of lanes that the run did not merge itself.
+    ///
+    /// # Errors
+    /// A commit cannot be read.
+    pub fn is_told_by(&self, repository: &Repository, head: &CommitId) -> Result<bool> {
+        let is_own =
+            self.published.is_none() && self.branches.is_empty() && repository.has_commit(&self.integration)?;
+        Ok(is_own && repository.has_commit(head)? && repository.is_ancestor(&self.integration, head)?)
+    }
+}
+
 /// Where those of the refs `wanted` are that the remote has. Their commits are here then.
 fn published(repository: &Repository, remote: &Remote, wanted: &[String]) -> Result<Vec<(String, CommitId)>> {
     let prefixes: Vec<&str> = wanted.iter().map(String::as_str).collect();

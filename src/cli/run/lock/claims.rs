@@ -177,8 +177,13 @@ impl LaneClaims {
         for (lane, completion) in &self.completions {
             let Completion { commit, branch, .. } = completion;
             let is_at = |branch: &str| repository.branch_commit(branch).ok().flatten().as_ref() == Some(commit);
+            // A forge may have squashed it.
+            let published = within.state.run(&completion.run).publication();
+            let is_in = |commit: &CommitId| repository.is_ancestor(commit, tip).unwrap_or(false);
             let found = Found {
-                in_base: repository.is_ancestor(commit, tip).unwrap_or(false),
+                in_base: is_in(commit)
+                    || published.as_ref().is_some_and(is_in)
+                    || repository.has_work_of(tip, commit).unwrap_or(false),
                 reverted: said.is_reverted(commit),
                 on_branch: completion.mode != MergeMode::Local && is_at(branch),
             };

@@ -79,10 +79,12 @@ pub(super) fn join(
     }
 }
 
-/// Pushes those branches of a run that `merge = "none"` leaves unmerged; the names of those that the remote has elsewhere.
+/// Pushes the branches of a run that `merge = "none"` leaves unmerged; the names of those that the remote has elsewhere. The
+/// branch that lanes are merged into is pushed by `publish` only, which may have to propose it.
 pub(super) fn publish_lanes(within: &RepositoryContext, remote: &Remote, manifest: &Manifest) -> Result<Vec<String>> {
     let mut elsewhere = Vec::new();
-    for branch in unpublished(&within.repository, remote, manifest)? {
+    let missing = unpublished(&within.repository, remote, manifest)?;
+    for branch in missing.into_iter().filter(|branch| *branch != manifest.base_branch) {
         let reference = branch_reference(&branch);
         let (Some(here), there) = (within.repository.branch_commit(&branch)?, remote.commit_at(&reference)?) else {
             continue;

@@ -8,6 +8,8 @@ mod branch;
 mod publication;
 mod service;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ use lanewright_git::Remote;
 use lanewright_model::event::{LaneStage, Record, RunOutcome};
 use lanewright_model::{RunId, Timestamp};
 use lanewright_plan::settings::{Layer, Origin, Setting};
+use lanewright_programs::forge::Forge;
 use lanewright_store::run_log;
 use lanewright_view::RunHistory;
 use lanewright_view::history::{LaneHistory, LaneState};
@@ -23,11 +26,12 @@ use lanewright_view::history::{LaneHistory, LaneState};
 use self::answers::Answers;
 use self::branch::{Conflict, join, leave_detached_head, update};
 use self::service::{Input, Service};
+use super::publish::{Published, merged_pull_request};
 use super::{REMOTE, pull, push};
 use crate::cli::args::{self, ReadingArgs};
 use crate::cli::look::report::ci::summarize;
 use crate::cli::run::{
-    Adoption, PhaseRest, PlanReader, PlannedPhase, ResumeReach, RunRequest, execute_plans, resume_with,
+    Adoption, PhaseRest, PlanReader, PlannedPhase, ResumeReach, RunRequest, execute_plans, forge_settings, resume_with,
 };
 use crate::cli::runs::{named_few, require_plan, started, unfinished};
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -49,6 +53,8 @@ struct Job<'a> {
     began: Timestamp,
     /// When the job has to end.
     deadline: Option<Instant>,
+    /// What this job has published.
+    published: RefCell<BTreeMap<RunId, Published>>,
 }
 
 /// A run of the plan with which there is something to do.
@@ -73,7 +79,8 @@ impl<'a> Job<'a> {
         let service = Service::of(&within.settings, &context.environment, arguments);
         let limit: Option<Duration> = arguments.timeout.flatten();
         let deadline = limit.map(|limit| Instant::now() + limit);
-        Ok(Self { context, arguments, within, remote, service, began: now(), deadline })
+        let (began, published) = (now(), RefCell::default());
+        Ok(Self { context, arguments, within, remote, service, began, deadline, published })
     }
 
     /// The settings of what this job runs: its state is pushed, and it ends with the job.
@@ -228,11 +235,18 @@ impl<'a> Job<'a> {
                 }
                 Ok(_) | Err(_) => continue,
             };
-            if pull::is_open(&self.within, &manifest)? {
+            if pull::is_open(&self.within, &manifest)? || self.is_known_by_its_state_only(&manifest)? {
                 found.push(OpenRun { run: offer.run.clone(), phase, pushed: Some(manifest) });
             }
         }
         Ok(found)
+    }
+
+    /// Whether a run is done, and no commit here says that: without its log its lanes would run again.
+    fn is_known_by_its_state_only(&self, pushed: &Manifest) -> Result<bool> {
+        let repository = &self.within.repository;
+        let Some(here) = repository.branch_commit(&pushed.base_branch)? else { return Ok(false) };
+        Ok(pushed.placed_by.is_none() && pushed.is_done() && !pushed.is_told_by(repository, &here)?)
     }
 
     /// Why the state of a run cannot be read.
@@ -260,7 +274,9 @@ impl<'a> Job<'a> {
     fn take(&self, plans: &PlanReader, open: &OpenRun<'_>, pushed: &Manifest) -> Result<bool> {
         let (run, base) = (&open.run, &open.phase.base);
         let received = fetch(&self.within.repository, &self.remote, run)?;
-        if let Err(StateSyncError::Diverged { .. }) = check(&self.within.repository, &self.remote, &received)
+        let directory = self.within.state.run(run);
+        if let Err(StateSyncError::Diverged { .. }) =
+            check(&self.within.repository, &self.remote, &directory, &received)
             && let Some(here) = self.within.repository.branch_commit(base)?
         {
             let message = format!("Merge the lanes of run {run} into {base}");
@@ -272,15 +288,30 @@ impl<'a> Job<'a> {
                     self.context.printer.warning(message, &[hint]);
                     return Ok(false);
                 }
-                joined => joined.map_err(|error| self.in_conflict(error, Some(run)))?,
+                Err(error) if error.is::<Conflict>() && self.is_merged_on_forge(&received.manifest)? => {
+                    self.within.prepare(&self.within.settings.worktree_root.value)?;
+                    directory.create()?;
+                    directory.note_publication(&here)?;
+                }
+                Err(error) => return Err(self.in_conflict(error, Some(run))),
+                Ok(()) => self
+                    .note(format!("{base} has moved: what was pushed to it and the lanes of run {run} were joined.")),
             }
-            self.note(format!("{base} has moved: what was pushed to it and the lanes of run {run} were joined."));
         }
         let (_, restored) = pull::pull(&self.within, &self.remote, run)?;
         if restored.is_some() {
             self.note(format!("Continuing run {run}, as {} left it at {}.", pushed.host, pushed.at));
         }
         Ok(true)
+    }
+
+    /// Whether the forge has merged the pull request of a run that is done. What was changed in the branch since may conflict
+    /// with the run's own commits.
+    fn is_merged_on_forge(&self, pushed: &Manifest) -> Result<bool> {
+        let forge = Forge::ready(forge_settings(&self.within, &self.remote)?).ok().filter(|_| pushed.is_done());
+        let Some(forge) = forge else { return Ok(false) };
+        let work = (pushed.base_branch.as_str(), &pushed.integration);
+        Ok(merged_pull_request(&forge, &self.within.repository, &pushed.run_id, work)?.is_some())
     }
 
     /// A conflict, with what to do about it on a machine of the user's.

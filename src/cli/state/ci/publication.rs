@@ -1,6 +1,6 @@
 //! What a job does when the phase is done: the work goes to the remote's branch, and states that are not needed any more go.
 
-use lanewright_engine::state_sync::{Offer, unpublished};
+use lanewright_engine::state_sync::{Offer, is_all_in_base};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::{MergeMode, RunId};
 
@@ -9,23 +9,24 @@ use super::{Job, bases};
 use crate::cli::run::{PhaseRest, PlanReader, PlannedPhase};
 use crate::cli::runs::{last_outcome, started};
 use crate::cli::state::drop;
-use crate::cli::state::publish::publish;
+use crate::cli::state::publish::{Published, publish};
 use crate::cli::{CliError, ExitStatus, Result};
 
 impl Job<'_> {
     /// Publishes the runs that are done, and removes the states that are not needed any more. Where the forge takes no push,
     /// the work is proposed, and the state stays until that is merged.
     pub(super) fn publish(&self, plans: &PlanReader, phases: &[PlannedPhase]) -> Result<ExitStatus> {
-        let mut status = ExitStatus::Done;
         let offers = self.offers()?;
         let done = self.done_here(phases, &offers)?;
         for base in bases(phases) {
             update(&self.within, &self.remote, &base).map_err(|error| self.in_conflict(error, None))?;
             // The branch holds the work of the runs before.
-            if let Some((run, _)) = done.iter().find(|(_, of)| *of == base) {
+            if let Some((run, _)) = done.iter().find(|(_, of)| *of == base)
+                && !self.published.borrow().contains_key(run)
+            {
                 let published = publish(&self.within, run)?;
                 self.note(&published);
-                status = if published.status() == ExitStatus::Done { status } else { published.status() };
+                self.published.borrow_mut().insert(run.clone(), published);
             }
         }
         let of = |phase: &PlannedPhase, offer: &Offer| {
@@ -40,7 +41,8 @@ impl Job<'_> {
                 }
             }
         }
-        Ok(status)
+        let incomplete = |published: &&Published| published.status() != ExitStatus::Done;
+        Ok(self.published.borrow().values().find(incomplete).map_or(ExitStatus::Done, Published::status))
     }
 
     /// The runs that are done and that this job worked on or of which the remote has a state, the newest first, with the
@@ -60,7 +62,8 @@ impl Job<'_> {
         Ok(done)
     }
 
-    /// Removes the state of a run that is done, or whose phase is complete without it, if the remote's branches have its work.
+    /// Removes the state of a run that is done, or whose phase is complete without it, if the remote's branch has everything
+    /// that it holds and says so. Until then a later job learns from it what is done.
     fn remove_published(&self, offer: &Offer, is_complete: bool) -> Result<()> {
         let Ok(pushed) = &offer.manifest else { return Ok(()) };
         if pushed.is_done() {
@@ -72,10 +75,17 @@ impl Job<'_> {
         // What was rolled back was given up by a user, and another run has done it since.
         let is_abandoned = is_complete && pushed.outcome == Some(RunOutcome::RolledBack);
         let is_over = pushed.is_done() || is_complete;
-        let is_over = is_over && unpublished(&self.within.repository, &self.remote, pushed)?.is_empty();
+        let is_over = is_over && is_all_in_base(&self.within.repository, &self.remote, pushed)?;
+        let (run, remote) = (&offer.run, self.remote.name());
         if is_abandoned || is_over {
-            drop::remove(&self.within, &self.remote, &offer.run, &offer.commit)?;
-            self.note(format!("Removed the state of run {} from {}.", offer.run, self.remote.name()));
+            drop::remove(&self.within, &self.remote, run, &offer.commit)?;
+            self.note(format!("Removed the state of run {run} from {remote}."));
+        } else if is_complete && !pushed.is_done() {
+            let drop = format!("lanewright state drop {run} --remote {remote} --force");
+            self.note(format!(
+                "Kept the state of run {run}: it holds work that {} does not. To remove it, on your machine: {drop}",
+                pushed.base_branch
+            ));
         }
         Ok(())
     }

@@ -31,13 +31,15 @@ impl Input {
 }
 
 /// Commands about a run, which need a clone that has it.
-const NEED_CLONE: [&str; 6] = [
+const NEED_CLONE: [&str; 8] = [
     "lanewright resume",
     "lanewright retry",
     "lanewright rollback",
     "lanewright approve",
     "lanewright doctor",
     "lanewright clean",
+    "lanewright publish",
+    "git pull",
 ];
 
 /// A service that starts jobs, or a user with a shell.

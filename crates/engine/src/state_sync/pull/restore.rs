@@ -69,7 +69,8 @@ impl Destination<'_> {
     /// # Errors
     /// A state that is damaged or conflicts with this clone is refused before anything is written ([`StateSyncError`]).
     pub fn restore(&self, received: &ReceivedState) -> Result<Restored> {
-        let Fitting { contents, integration, missing } = fitting(self.repository, self.remote, received)?;
+        let Fitting { contents, integration, missing } =
+            fitting(self.repository, self.remote, self.directory, received)?;
         run_files::restore(self.directory, &contents.files)?;
         for (name, commit) in &missing {
             force_reference(self.repository, name, commit)?;
@@ -125,17 +126,28 @@ struct Fitting {
     missing: Vec<(String, CommitId)>,
 }
 
-/// Checks whether a run can be restored in this clone.
-pub fn check(repository: &Repository, remote: &Remote, received: &ReceivedState) -> Result<()> {
-    fitting(repository, remote, received).map(drop)
+/// Checks whether a run can be restored in this clone, in whose `directory` its files would be.
+pub fn check(
+    repository: &Repository,
+    remote: &Remote,
+    directory: &RunDirectory,
+    received: &ReceivedState,
+) -> Result<()> {
+    fitting(repository, remote, directory, received).map(drop)
 }
 
-fn fitting(repository: &Repository, remote: &Remote, received: &ReceivedState) -> Result<Fitting> {
+fn fitting(
+    repository: &Repository,
+    remote: &Remote,
+    directory: &RunDirectory,
+    received: &ReceivedState,
+) -> Result<Fitting> {
     if remote.is_shallow_here()? {
         return Err(StateSyncError::Shallow);
     }
     let contents = received.open(repository)?;
-    let integration = integration_move(repository, received, &contents.state)?;
+    let published = received.manifest.published.clone().or_else(|| directory.publication());
+    let integration = integration_move(repository, received, &contents.state, published.as_ref())?;
     Ok(Fitting { integration, missing: missing(repository, received)?, contents })
 }
 
@@ -158,11 +170,13 @@ fn missing(repository: &Repository, received: &ReceivedState) -> Result<Vec<(Str
     Ok(missing)
 }
 
-/// Where the integration branch has to go from and to: only where this run merges into it, and only forward.
+/// Where the integration branch has to go from and to: only where this run merges into it, only forward, and not where it has
+/// the work by other commits.
 fn integration_move(
     repository: &Repository,
     received: &ReceivedState,
     state: &RunState,
+    published: Option<&CommitId>,
 ) -> Result<Option<(Option<CommitId>, CommitId)>> {
     let (branch, there) = (&received.manifest.base_branch, &received.manifest.integration);
     let Some(here) = repository.branch_commit(branch)? else { return Ok(Some((None, there.clone()))) };
@@ -171,6 +185,13 @@ fn integration_move(
         return Ok(None);
     }
     if !repository.is_ancestor(&here, there)? {
+        let is_published = match published {
+            Some(at) => repository.has_commit(at)? && repository.is_ancestor(at, &here)?,
+            None => false,
+        };
+        if received.manifest.is_done() && (is_published || repository.has_work_of(&here, there)?) {
+            return Ok(None);
+        }
         let (here, there) = (here.short().to_owned(), there.short().to_owned());
         let (branch, run) = (branch.clone(), received.manifest.run_id.clone());
         return Err(StateSyncError::Diverged { branch, here, there, run });

@@ -253,6 +253,7 @@ fn describe(
         references,
         claim: source.claim.clone(),
         placed_by: started.options.placed_by.clone(),
+        published: source.directory.publication(),
     })
 }
 
