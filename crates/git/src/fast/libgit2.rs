@@ -331,6 +331,11 @@ pub(crate) fn commit(
     })
 }
 
+/// Whether a file holds, byte by byte, what `blob` does.
+pub(crate) fn holds(file: &Path, blob: Oid) -> bool {
+    Oid::hash_file(ObjectType::Blob, file).is_ok_and(|found| found == blob)
+}
+
 pub(crate) fn blob_of(bytes: &[u8]) -> Option<String> {
     Oid::hash_object(ObjectType::Blob, bytes).ok().map(|blob| blob.to_string())
 }
@@ -343,6 +348,8 @@ pub(crate) fn clean_message(text: &str) -> String {
 pub(crate) struct IndexEntry {
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,
+    /// The blob of a file; `None`: its name is not of libgit2's kind.
+    pub(crate) object: Option<Oid>,
     /// Whether it is one side of a conflict.
     pub(crate) conflicts: bool,
     /// Whether git assumes it to be unchanged.
@@ -357,6 +364,7 @@ pub(crate) fn index_entries(file: &Path) -> Option<Vec<IndexEntry>> {
     let entry = |entry: git2::IndexEntry| IndexEntry {
         path: entry.path,
         mode: entry.mode,
+        object: Some(entry.id),
         conflicts: entry.flags & STAGE != 0,
         assumed: entry.flags & IndexEntryFlag::VALID.bits() != 0,
         skipped: entry.flags_extended & IndexEntryExtendedFlag::SKIP_WORKTREE.bits() != 0,

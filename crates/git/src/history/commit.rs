@@ -14,7 +14,7 @@ use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::query::{
     LINK, LeftOut, LeftOutReason, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in,
-    unchanged_hook_files, untracked,
+    restore_untouched, unchanged_hook_files, untracked,
 };
 use crate::repo::{Repository, branch_reference, git_directory, holding_worktree};
 
@@ -102,7 +102,8 @@ fn stage_everything(
     }
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
     let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
-    let after = index_entries(worktree)?;
+    let mut after = index_entries(worktree)?;
+    restore_untouched(worktree, git, &before, &mut after)?;
     let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();

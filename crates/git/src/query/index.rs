@@ -1,10 +1,11 @@
 //! Private copies of a worktree's index, and what makes git look at every file in spite of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -54,6 +55,41 @@ pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -
     Ok(entries)
 }
 
+/// Puts the entries back that were there `before` in the index of `git`, to which all files of `worktree` were added, of files
+/// that still hold them byte by byte.
+///
+/// Git would store such a file otherwise by rules that came after it was committed, for line ends or by a filter, so it
+/// differs in every new worktree, and nobody has changed it.
+pub(crate) fn restore_untouched<'a>(
+    worktree: &Path,
+    git: impl Fn() -> Git<'a>,
+    before: &[IndexEntry],
+    after: &mut [IndexEntry],
+) -> Result<()> {
+    let known: BTreeMap<&[u8], &IndexEntry> = before.iter().map(|entry| (entry.path.as_slice(), entry)).collect();
+    let mut input = Vec::new();
+    for entry in after.iter_mut() {
+        let Some(old) = known.get(entry.path.as_slice()) else { continue };
+        if old.object != entry.object && old.mode == entry.mode && is_untouched(worktree, old) {
+            entry.object = old.object;
+            let object = old.object.map(|object| object.to_string()).unwrap_or_default();
+            input.extend(format!("{:o} {object} 0\t", old.mode).bytes().chain(old.path.iter().copied()).chain([0]));
+        }
+    }
+    if !input.is_empty() {
+        git().input(input).args(["update-index", "-z", "--index-info"]).run()?;
+    }
+    Ok(())
+}
+
+/// Whether the file of an entry holds byte by byte what the entry does.
+pub(crate) fn is_untouched(worktree: &Path, entry: &IndexEntry) -> bool {
+    let file = worktree.join(OsStr::from_bytes(&entry.path));
+    let mode = fs::symlink_metadata(&file).ok().filter(fs::Metadata::is_file).map(|file| file.mode());
+    let mode = mode.map(|mode| if mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 });
+    mode == Some(entry.mode) && entry.object.is_some_and(|blob| libgit2::holds(&file, blob))
+}
+
 pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
     let entries = index_entries(worktree)?;
     Ok(FLAGS.iter().any(|(_, has_flag)| entries.iter().any(|entry| has_flag(worktree, entry))))
@@ -93,6 +129,7 @@ fn listed(line: &[u8]) -> Option<IndexEntry> {
     Some(IndexEntry {
         path: path.to_vec(),
         mode: u32::from_str_radix(&path_text(facts.get(2..8)?), 8).ok()?,
+        object: path_text(facts.get(9..)?.split(|&byte| byte == b' ').next()?).parse().ok(),
         conflicts: facts.last() != Some(&b'0'),
         assumed: tag.is_ascii_lowercase(),
         skipped: tag.eq_ignore_ascii_case(&b'S'),

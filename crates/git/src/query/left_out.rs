@@ -458,6 +458,7 @@ mod tests {
         let entries = |paths: &[&str]| -> Vec<IndexEntry> {
             let entry = |path: &&str| IndexEntry {
                 path: path.as_bytes().to_vec(),
+                object: None,
                 mode: 0o100_644,
                 conflicts: false,
                 assumed: false,

@@ -18,7 +18,10 @@ pub(crate) use generated_files::{
 pub(crate) use head::{Head, head_of};
 pub(crate) use index::{
     clear_flags, clear_flags_in, copy_index, distrust_times, entries_in, has_flags, has_untracked, index_entries,
+    is_untouched, restore_untouched,
 };
 pub(crate) use left_out::{LeftOut, LeftOutReason};
 pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
-pub(crate) use status::{differing_from_head, refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes};
+pub(crate) use status::{
+    differing_from_head, listed, refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes,
+};

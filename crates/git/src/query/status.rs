@@ -9,7 +9,9 @@ use lanewright_model::text::headline;
 
 use crate::command::{Git, GitError, Result, io_error, nul_separated, path_text};
 use crate::fast::surely_clean::is_surely_clean;
-use crate::query::{clear_flags_in, copy_index, has_flags, has_hook_files, unchanged_hook_files};
+use crate::query::{
+    clear_flags_in, copy_index, entries_in, has_flags, has_hook_files, is_untouched, unchanged_hook_files,
+};
 use crate::repo::{Repository, git_directory};
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones, nor what a hook left
@@ -44,20 +46,22 @@ pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(listed(worktree, "all")?.into_iter().map(|it| it.path).collect())
 }
 
+/// A path that differs from the head.
 #[derive(Debug, Clone)]
-struct Listed {
+pub(crate) struct Listed {
     untracked: bool,
     /// That of a directory ends with `/`.
     path: Vec<u8>,
 }
 
-fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Listed>> {
+/// The files that differ from the head, with `untracked` ones as the option of `git status` says.
+pub(crate) fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Listed>> {
     let git = Git::new(worktree).comparing_carefully();
     let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
     if has_flags(worktree)? {
         return listed_without_flags(worktree, git, untracked);
     }
-    list(git, untracked)
+    list(git, untracked, worktree, &git_directory(worktree)?.join("index"))
 }
 
 /// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
@@ -66,16 +70,24 @@ fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Resul
     let index = scratch.path().join("index");
     copy_index(worktree, &index)?;
     clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks().variable("GIT_INDEX_FILE", &index))?;
-    list(git.variable("GIT_INDEX_FILE", &index), untracked)
+    list(git.variable("GIT_INDEX_FILE", &index), untracked, worktree, &index)
 }
 
-fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Listed>> {
+fn list(git: Git<'_>, untracked: &str, worktree: &Path, index: &Path) -> Result<Vec<Listed>> {
     let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
-    let listed = |entry: &[u8]| Listed {
-        untracked: entry.starts_with(b"??"),
-        path: entry.get(3..).unwrap_or_default().to_vec(),
+    let changed = |entry: &&[u8]| entry.starts_with(b" M ");
+    let known = if nul_separated(&listing).any(|entry| changed(&entry)) {
+        entries_in(index, &|| Git::new(worktree).reading_only())?
+    } else {
+        Vec::new()
     };
-    Ok(nul_separated(&listing).map(listed).collect())
+    let entry_at = |path: &[u8]| known.binary_search_by(|entry| entry.path.as_slice().cmp(path)).map(|at| &known[at]);
+    let path = |entry: &[u8]| entry.get(3..).unwrap_or_default().to_vec();
+    // Git would store it otherwise than it was committed, whatever anybody does.
+    let is_as_committed =
+        |entry: &&[u8]| changed(entry) && entry_at(&entry[3..]).is_ok_and(|entry| is_untouched(worktree, entry));
+    let listed = |entry: &[u8]| Listed { untracked: entry.starts_with(b"??"), path: path(entry) };
+    Ok(nul_separated(&listing).filter(|entry| !is_as_committed(entry)).map(listed).collect())
 }
 
 /// Refuses a worktree in which something cannot be read: no snapshot could hold it. An agent may be at work there.

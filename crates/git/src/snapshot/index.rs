@@ -11,7 +11,7 @@ use lanewright_files::directory::{create_directory, with_suffix};
 
 use crate::command::{Git, Result, io_error};
 use crate::history::{add_everything, unstage};
-use crate::query::{LeftOutReason, clear_flags_in, copy_index, distrust_times, entries_in};
+use crate::query::{LeftOutReason, clear_flags_in, copy_index, distrust_times, entries_in, restore_untouched};
 use crate::repo::{LeftOutRules, Repository, git_directory, holding};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,8 @@ impl<'a> SnapshotIndex<'a> {
         let before = clear_flags_in(self.worktree, self.file, || self.git())?;
         distrust_times(self.worktree, self.file);
         add_everything(self.worktree, || self.git(), &[])?;
-        let after = entries_in(self.file, &|| self.git())?;
+        let mut after = entries_in(self.file, &|| self.git())?;
+        restore_untouched(self.worktree, || self.git(), &before, &mut after)?;
         let mut left_out = rules.left_out_of_addition(self.worktree, [&before, &after], || self.git())?;
         left_out.retain(|it| extent == Extent::Work || it.reason == LeftOutReason::Tree);
         let files: Vec<Vec<u8>> = left_out.into_iter().flat_map(|it| it.files).collect();

@@ -11,7 +11,7 @@ use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::durable;
 use crate::fast::libgit2::RefUpdate;
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
-use crate::query::{clear_flags, has_hook_files, head_of, quit_operations, unchanged};
+use crate::query::{clear_flags, has_hook_files, head_of, listed, quit_operations, unchanged};
 use crate::repo::{Repository, holding_worktree};
 use crate::snapshot::{Extent, Start, tree_of};
 use crate::worktree::forget_update;
@@ -91,8 +91,7 @@ fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str)
 /// Whether tracked files of a worktree, in which no agent is at work, are not as its head has them.
 pub fn has_changes(worktree: &Path) -> Result<bool> {
     clear_flags(worktree)?;
-    let git = Git::new(worktree).reading_only().comparing_carefully();
-    Ok(!git.args(["status", "--porcelain", "-z", "--untracked-files=no"]).run()?.is_empty())
+    Ok(!listed(worktree, "no")?.is_empty())
 }
 
 /// Puts the tracked files of a worktree back to its head; untracked ones stay.

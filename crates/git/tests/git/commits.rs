@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use lanewright_git::{GitError, adopt_head};
+use lanewright_git::{GitError, adopt_head, present_tree, uncommitted_paths};
 use lanewright_model::CommitId;
 
 use crate::support::*;
@@ -29,6 +29,30 @@ pinned_tests! {
         assert_eq!(world.repository().changed_paths(&slot.head, &first.head).unwrap().len(), names.len() + 1);
         assert_eq!(git(&slot.path, &["show", "-s", "--format=%s|%(trailers:separator=%x2C)"]), "work|Run: r1,Lane: A");
         assert_eq!(world.users_state(), before);
+    }
+
+    fn files_that_only_new_rules_change_are_no_work() {
+        let world = World::new();
+        for name in ["one.txt", "two.txt", "three.txt"] {
+            write(&world.main.join(name), "x\r\ny\r\n");
+        }
+        commit(&world.main, "with carriage returns");
+        write(&world.main.join(".gitattributes"), "*.txt text eol=lf\n*.up filter=upper\n");
+        write(&world.main.join("a.up"), "small");
+        commit(&world.main, "attributes");
+        git(&world.main, &["config", "filter.upper.clean", "tr a-z A-Z"]);
+        let slot = lane(&world);
+        assert_ne!(status(&slot.path), "", "git itself sees changes");
+        assert_eq!(uncommitted_paths(&world.repository(), &slot.path).unwrap(), [""; 0]);
+        write(&slot.path.join("two.txt"), "changed\r\n");
+        write(&slot.path.join("new.txt"), "new\r\n");
+        assert_eq!(uncommitted_paths(&world.repository(), &slot.path).unwrap(), ["two.txt", "new.txt"]);
+        let tree = present_tree(&world.repository(), &slot.path).unwrap();
+        let committed = commit_in(&world, &slot).unwrap();
+        assert_eq!(git(&slot.path, &["rev-parse", "HEAD^{tree}"]), tree);
+        let changed = world.repository().changed_paths(&slot.head, &committed.head).unwrap();
+        assert_eq!(changed, ["new.txt", "two.txt"]);
+        assert_eq!(git(&slot.path, &["show", "HEAD:new.txt"]), "new", "what is new is stored by the rules");
     }
 
     fn embedded_repositories_are_reported_not_committed() {
