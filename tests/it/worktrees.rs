@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::state::lanewright_in;
 use crate::support::TestEnv;
 
 /// One lane with an implementation agent and a reviewer, which say where they are.
@@ -29,6 +30,38 @@ printf '{{"status": "COMPLETE", "decision": "APPROVED"}}' > "$LANEWRIGHT_STATUS_
     assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt"]);
     env.assert_nothing_left(&["main"]);
     env.scratch("places").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bare_repository_has_worktrees_beside_it() {
+    let env = TestEnv::new();
+    let plan = "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+                [[lane]]\nid = \"B\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/passes\" ] && echo b > b.txt'\n";
+    env.write("plan.toml", plan);
+    env.git_at("", &["clone", "--quiet", "--bare", "repo", "shop/.bare"]);
+    env.write("shop/.git", "gitdir: ./.bare\n");
+    let at = |below: &str, arguments: &[&str]| lanewright_in(&env, below, arguments);
+    at("shop", &["execute-phase", "../plan.toml"])
+        .exits(2)
+        .says(&["is a bare repository"])
+        .hints("worktree add PLACE BRANCH");
+    env.git_at("shop", &["worktree", "add", "--quiet", "main", "main"]);
+    env.git_at("shop", &["worktree", "add", "--quiet", "-b", "other", "feature"]);
+    at("shop/main", &["execute-phase", "../../plan.toml", "--run-id", "r1"]).exits(1);
+    assert_eq!(env.read("shop/main/a.txt"), "a\n", "the checkout follows");
+    env.write("scratch/passes", "");
+    for below in ["shop", "shop/feature"] {
+        assert!(at(below, &["status"]).exits(0).stdout.contains("r1"), "{below}");
+    }
+    at("shop/feature", &["resume", "r1"]).exits(0);
+    assert_eq!(env.read("shop/main/b.txt"), "b\n");
+    assert_eq!(env.git_at("shop/main", &["status", "--porcelain"]), "");
+    at("shop/main", &["doctor"]).exits(0);
+    at("shop/main", &["rollback", "r1", "--lane", "B", "--yes"]).exits(0);
+    assert!(!env.path("shop/main/b.txt").exists());
+    at("shop/main", &["clean", "--yes"]).exits(0);
+    let worktrees = env.git_at("shop", &["worktree", "list"]);
+    assert_eq!(worktrees.lines().count(), 3, "{worktrees}");
 }
 
 #[test]

@@ -92,7 +92,11 @@ impl GitError {
         Some(match self {
             Self::TooOld { .. } => "install a newer git, and see that it comes first in PATH".to_owned(),
             Self::NotARepository { .. } => "change into one, or run `git init` and commit once".to_owned(),
-            Self::Bare { path } => format!("work in a clone of it (`git clone {}`)", path.display()),
+            Self::Bare { path } => format!(
+                "check its branch out beside it (`git -C {0} worktree add PLACE BRANCH`), or work in a clone (`git clone {0}`); \
+                 if it is not to be bare: `git -C {0} config core.bare false`",
+                path.display()
+            ),
             Self::NoMainWorktree { .. } => "start again from the main worktree".to_owned(),
             Self::RefFormat { path, .. } => format!(
                 "convert it with `git refs migrate --ref-format=files`, or work in a clone \

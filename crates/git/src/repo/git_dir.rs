@@ -39,8 +39,11 @@ impl Repository {
     }
 
     pub(crate) fn all_worktrees(&self) -> Result<Vec<WorktreeEntry>> {
-        let main = WorktreeEntry { directory: self.common_dir().to_owned(), worktree: self.main_worktree().to_owned() };
-        Ok(std::iter::once(main).chain(self.linked_worktrees()?).collect())
+        let worktree = self.main_worktree().to_owned();
+        let main = WorktreeEntry { directory: git_directory(&worktree)?, worktree };
+        // Of a bare repository it is a linked one.
+        let others = self.linked_worktrees()?.into_iter().filter(|entry| entry.worktree != main.worktree);
+        Ok(std::iter::once(main.clone()).chain(others).collect())
     }
 
     /// Every linked worktree that is registered completely enough to have a place.

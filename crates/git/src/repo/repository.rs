@@ -87,12 +87,13 @@ impl Repository {
         }
     }
 
-    /// The main worktree's root; absolute, without symbolic links.
+    /// The main worktree's root; absolute, without symbolic links. Of a bare repository it is the worktree of the branch that
+    /// its `HEAD` names.
     pub fn main_worktree(&self) -> &Path {
         &self.main
     }
 
-    /// The directory that all worktrees share (`.git` of the main worktree); absolute, without symbolic links.
+    /// The directory that all worktrees share (`.git` of the main worktree, or the bare repository); absolute, without symbolic links.
     pub fn common_dir(&self) -> &Path {
         &self.common
     }
@@ -170,14 +171,15 @@ fn is_linked(worktree: &Path) -> bool {
     git_directory(worktree).is_ok_and(|directory| directory.join("commondir").exists())
 }
 
-/// The main worktree according to the repository's settings and its name; `None`: they do not name it.
+/// The main worktree according to the repository's settings and its name; `None`: they do not name it. A bare repository has
+/// none: a worktree of its own branch stands for it.
 fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
     let setting = |name: &str, kind: &str| {
         let git = Git::searching(common).arg("--git-dir").arg(common).args(["config", kind, "--get", name]);
         git.attempt().map(|output| path_line(output.stdout))
     };
     if setting("core.bare", "--bool")? == Path::new("true") {
-        return Err(GitError::Bare { path: common.to_owned() });
+        return worktree_of_head(common)?.map(Some).ok_or_else(|| GitError::Bare { path: common.to_owned() });
     }
     let named = setting("core.worktree", "--path")?;
     if !named.as_os_str().is_empty() {
@@ -185,6 +187,22 @@ fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
     }
     let usual = common.file_name().is_some_and(|name| name == ".git");
     Ok(common.parent().filter(|_| usual).map(Path::to_owned))
+}
+
+/// Of a bare repository: where the branch is checked out that its `HEAD` names.
+fn worktree_of_head(common: &Path) -> Result<Option<PathBuf>> {
+    let git = |words: &[&str]| Git::searching(common).arg("--git-dir").arg(common).args(words).run();
+    let Ok(head) = git(&["symbolic-ref", "HEAD"]) else { return Ok(None) };
+    let (head, listing) = (head.trim_ascii_end(), git(&["worktree", "list", "--porcelain", "-z"])?);
+    let (mut place, mut found) = (None, None);
+    for line in listing.split(|&byte| byte == 0) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            place = Some(path);
+        } else if line.strip_prefix(b"branch ") == Some(head) {
+            found = place.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
+        }
+    }
+    found.filter(|place| place.exists()).map(real_path).transpose()
 }
 
 fn path_line(mut answer: Vec<u8>) -> PathBuf {

@@ -13,8 +13,22 @@ use crate::query::{
     clear_flags, forget_generated, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
     run_post_checkout,
 };
-use crate::repo::{Guarded, branch_reference, git_directory, holding_worktree};
+use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree};
 use crate::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
+
+/// Where filters that are not git's own look for their keys, in the git directory of the worktree, not in the common one.
+const KEYS: &[&str] = &["git-crypt"];
+
+/// Leads from git's directory for a worktree to the keys of filters in the common one.
+fn share_keys(repository: &Repository, worktree: &Path) -> Result<()> {
+    for name in KEYS {
+        let (shared, own) = (repository.common_dir().join(name), git_directory(worktree)?.join(name));
+        if shared.exists() && own.symlink_metadata().is_err() {
+            atomic::link(&shared, &own)?;
+        }
+    }
+    Ok(())
+}
 
 impl Pool {
     /// Checks out `want` in slot `number`, which is claimed. `None`: the slot cannot be used.
@@ -141,6 +155,7 @@ impl Pool {
         }
         // Git would leave a flagged file as the last holder changed it.
         clear_flags(path)?;
+        share_keys(&self.repository, path)?;
         forget_generated(path)
     }
 

@@ -102,6 +102,20 @@ pinned_tests! {
         assert_eq!(fs::metadata(world.root()).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
+    fn filters_find_their_keys_in_every_worktree() {
+        let world = World::new();
+        write(&world.main.join(".git/git-crypt/keys/default"), "a-z A-Z");
+        let filter = "tr $(cat \"$(git rev-parse --git-dir)/git-crypt/keys/default\" || echo no key)";
+        for (name, value) in [("clean", filter), ("smudge", filter), ("required", "true")] {
+            git(&world.main, &["config", &format!("filter.git-crypt.{name}"), value]);
+        }
+        write(&world.main.join(".gitattributes"), "secret filter=git-crypt\n");
+        write(&world.main.join("secret"), "s");
+        let base = commit(&world.main, "secret");
+        let slot = world.pool(4).open(&holder("A", None), &fresh("lane/P1/A", &base)).unwrap();
+        assert_eq!(fs::read_to_string(slot.path.join("secret")).unwrap(), "S");
+    }
+
     fn reused_slot_equals_fresh_one() {
         let world = World::new();
         git(&world.main, &["config", "core.autocrlf", "true"]);
