@@ -90,14 +90,14 @@ fn unsupported_git_version_is_refused_at_start() {
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'true'\n");
     let path = std::env::var_os("PATH").expect("a PATH");
     let git = std::env::split_paths(&path).map(|place| place.join("git")).find(|git| git.is_file()).expect("a git");
-    let script = "#!/bin/sh\nfor word; do [ \"$word\" = version ] && { echo git version 2.40.1; exit; }; done\n";
+    let script = "#!/bin/sh\nfor word; do [ \"$word\" = version ] && { echo git version 2.38.1; exit; }; done\n";
     env.program("git", &format!("{script}exec '{}' \"$@\"\n", git.display()));
     let plan = env.path("plan.toml");
     let plan = plan.to_str().expect("UTF-8");
     for words in
         [&["execute-phase", plan] as &[&str], &["execute-lane", plan, "L"], &["resume", "r1"], &["rollback", "r1"]]
     {
-        env.lanewright(words).exits(2).says(&["git 2.40.1", "2.41"]).hints("install a newer git");
+        env.lanewright(words).exits(2).says(&["git 2.38.1", "2.39"]).hints("install a newer git");
     }
     assert!(!env.path("repo/.claude").exists() && !env.path("repo.lanes").exists());
 }

@@ -19,7 +19,7 @@ mod snapshot;
 mod worktree;
 
 pub use command::error::GitError;
-pub use command::program::{require_version, run_for_user, version};
+pub use command::program::{merges_with_drivers, require_version, run_for_user, version};
 pub use fast::libgit2::trailers_of;
 pub use history::blockers::{Blockers, tracked_changes_where_checked_out};
 pub use history::bundle::{Bundle, write_bundle};

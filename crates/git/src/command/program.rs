@@ -288,8 +288,11 @@ pub fn run_for_user(directory: &Path, arguments: &[OsString]) -> Result<Option<i
     Ok(ended.map_err(start)?.code())
 }
 
-/// The oldest git that does everything that is asked of it.
-const NEEDED: [u32; 2] = [2, 41];
+/// The oldest git with which the tests are run.
+const NEEDED: [u32; 2] = [2, 39];
+
+/// The oldest git that merges with drivers and without a worktree.
+const MERGES_WITH_DRIVERS: [u32; 2] = [2, 41];
 
 /// Makes sure that the git program is not too old, before anything is made with it.
 pub fn require_version() -> Result<(), GitError> {
@@ -300,6 +303,11 @@ pub fn require_version() -> Result<(), GitError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether merges of ours run the merge drivers that the user has set.
+pub fn merges_with_drivers() -> Result<bool, GitError> {
+    Ok(version_in(&version()?).is_none_or(|version| version >= MERGES_WITH_DRIVERS))
 }
 
 /// What `git version` says behind these words.

@@ -6,5 +6,6 @@
 pub(crate) mod durable;
 pub(crate) mod libgit2;
 pub(crate) mod merge_by_name;
+pub(crate) mod merge_contents;
 pub(crate) mod patch;
 pub(crate) mod surely_clean;

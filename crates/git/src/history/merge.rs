@@ -3,8 +3,8 @@
 use lanewright_model::CommitId;
 
 use crate::command::{GitError, Result, nul_separated, path_text};
-use crate::fast::libgit2::merges_into_nothing;
-use crate::fast::{durable, merge_by_name};
+use crate::fast::libgit2::{self, merges_into_nothing};
+use crate::fast::{durable, merge_by_name, merge_contents};
 use crate::history::{Reserved, make_commit, message as with_trailers, with_reserved};
 use crate::repo::{Repository, commit_ids};
 
@@ -189,6 +189,14 @@ pub(crate) fn merged_tree(
         (Some(1), Some(tree)) => Ok(MergedTree { tree, conflicts: parts.collect() }),
         _ if String::from_utf8_lossy(&output.stderr).contains("unrelated histories") => {
             Err(GitError::Unrelated { ours: ours.clone(), theirs: theirs.clone() })
+        }
+        _ if String::from_utf8_lossy(&output.stderr).contains("unknown option: --attr-source") => {
+            if base.is_none() && libgit2::merge_base(repository, ours, theirs) == Some(None) {
+                return Err(GitError::Unrelated { ours: ours.clone(), theirs: theirs.clone() });
+            }
+            let merged = merge_contents::merged_tree(repository, base, ours, theirs);
+            let (tree, conflicts) = merged.ok_or_else(|| git.failure(&output))?;
+            Ok(MergedTree { tree, conflicts })
         }
         _ => Err(git.failure(&output).into()),
     }

@@ -1,6 +1,6 @@
 //! Merges in the object store.
 
-use lanewright_git::{GitError, Merge, Reserved, merge};
+use lanewright_git::{GitError, Merge, Reserved, merge, merges_with_drivers};
 use lanewright_model::CommitId;
 
 use crate::support::*;
@@ -74,6 +74,9 @@ pinned_tests! {
             commit(&world.main, line)
         });
         git(&world.main, &["checkout", "-q", "main"]);
-        assert!(matches!(merge(&world.repository(), &one, &two, "m", &[], &[]), Ok(Merge::Done(_))));
+        // An older git cannot be told whose attributes count.
+        if merges_with_drivers().unwrap() {
+            assert!(matches!(merge(&world.repository(), &one, &two, "m", &[], &[]), Ok(Merge::Done(_))));
+        }
     }
 }

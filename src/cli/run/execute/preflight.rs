@@ -129,6 +129,19 @@ pub(super) fn note_identity(within: &RepositoryContext) {
     }
 }
 
+/// Reports merge drivers of the user's that git is too old to run.
+pub(super) fn note_merge_drivers(within: &RepositoryContext) -> Result<()> {
+    let entries = within.repository.configuration_entries()?;
+    let is_driver = |name: &str| name.starts_with("merge.") && name.ends_with(".driver");
+    let Some(driver) = entries.iter().map(|entry| &entry.name).find(|name| is_driver(name)) else { return Ok(()) };
+    if !git::merges_with_drivers()? {
+        let message =
+            format!("git {} does not run {driver} for merges of lanes: files are merged as text", git::version()?);
+        within.context.printer.warning(message, &["install git 2.41 or newer".to_owned()]);
+    }
+    Ok(())
+}
+
 /// Shows which variables lead into a checkout of the user's, where lanes do not work.
 pub(super) fn note_surroundings(within: &RepositoryContext) -> Result<()> {
     let surroundings = Surroundings::of_process(&within.repository)?;

@@ -150,6 +150,7 @@ pub(crate) fn start(
     preflight::check_branches(within, &plan.plan.phase)?;
     preflight::note_identity(within);
     preflight::note_surroundings(within)?;
+    preflight::note_merge_drivers(within)?;
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;
     preflight::note_gates(&within.context, &plan.plan, &runs);
