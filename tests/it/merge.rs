@@ -225,3 +225,27 @@ fn merge_staged_without_accepted_work_is_not_published() {
     env.resume(&[]).exits(3).says(&["lane/P1/L", "lacks accepted work"]);
     assert_eq!(env.main(), base, "nothing was merged");
 }
+
+/// Two lanes that begin at the same commit, of which B is merged last.
+fn side_by_side(a: &str, b: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[defaults]\nretries = 0\n[[lane]]\nid = \"A\"\ncommand = 'wait-for b && mkdir -p db && echo a > {a}'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'touch \"$SCRATCH/b\" && mkdir -p db && echo b > {b} && \
+         until git cat-file -e main:{a} 2>/dev/null; do sleep 0.02; done'\n"
+    ));
+    env
+}
+
+#[test]
+fn names_that_differ_by_case_are_a_conflict() {
+    let env = side_by_side("notes.md", "Notes.md");
+    env.execute(&[]).exits(1).says(&["names differ only by letter case", "Notes.md", "notes.md"]);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "notes.md"]);
+}
+
+#[test]
+fn files_with_one_number_are_named() {
+    let env = side_by_side("db/0007_users.sql", "db/0007_orders.sql");
+    env.execute(&[]).exits(0).says(&["added db/0007_orders.sql beside db/0007_users.sql, which has the same number"]);
+}

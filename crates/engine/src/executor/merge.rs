@@ -121,6 +121,19 @@ impl Executor {
             };
             let moved = !executor.repository.is_ancestor(&onto, &head)?;
             let mut events = Vec::new();
+            if moved {
+                let clashes = executor.repository.name_clashes(&onto, &head)?;
+                if !clashes.by_case.is_empty() {
+                    let paths = clashes.by_case.into_iter().flat_map(|(own, there)| [own, there]).collect();
+                    let branch = &executor.facts.base_branch;
+                    let with = format!("what was merged into {branch} meanwhile: names differ only by letter case");
+                    return Ok(vec![executor.conflict(lane, plan.last_worker(), paths, &with)]);
+                }
+                for (own, there) in clashes.by_number {
+                    let message = format!("added {own} beside {there}, which has the same number");
+                    events.push(executor.note(lane, message));
+                }
+            }
             if squashed_instead {
                 let message =
                     "its commits cannot be put onto the branch one by one; they are one commit there".to_owned();

@@ -6,6 +6,7 @@ pub(crate) mod generated_files;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod left_out;
+pub(crate) mod name_clashes;
 pub(crate) mod operation;
 pub(crate) mod show;
 pub(crate) mod status;
