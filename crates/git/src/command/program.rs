@@ -21,7 +21,7 @@ use crate::command::GitError;
 pub enum ProgramError {
     #[error("cannot start git in {directory}: {source}")]
     Start { directory: PathBuf, source: io::Error },
-    #[error("`{command}` in {directory} {}: {}", ended(*.code), .stderr.trim())]
+    #[error("`{command}` in {directory} {}: {}", ended(*.code), cause_first(stderr))]
     Failed { command: String, directory: PathBuf, code: Option<i32>, stderr: String },
     #[error("`{command}` in {directory} was stopped after {}", exact(*.limit))]
     TimedOut { command: String, directory: PathBuf, limit: Duration },
@@ -29,6 +29,14 @@ pub enum ProgramError {
 
 fn ended(code: Option<i32>) -> String {
     code.map_or_else(|| "was ended by a signal".to_owned(), |code| format!("failed with exit code {code}"))
+}
+
+/// What git printed, with the line first that says why it gave up: where a message is shortened, its end is missing.
+fn cause_first(said: &str) -> String {
+    let mut lines: Vec<&str> = said.trim().lines().collect();
+    lines.sort_by_key(|line| !line.starts_with("fatal: "));
+    lines.dedup();
+    lines.join("\n")
 }
 
 /// Settings of every git command of ours. Objects and refs are on disk before git reports them; no background work is
@@ -341,6 +349,12 @@ mod tests {
         assert_eq!(said.map(version_in), [Some([2, 9]), Some([2, 41]), Some([2, 50]), None]);
         assert!(version_in("2.9.5") < Some(NEEDED) && version_in("3.0.1") > Some(NEEDED));
         assert_eq!(version_in("hub version 2.14"), None);
+    }
+
+    #[test]
+    fn cause_of_a_failure_comes_first() {
+        let said = "key: none\nerror: filter failed\nerror: filter failed\nfatal: secret: filter failed\n";
+        assert_eq!(cause_first(said), "fatal: secret: filter failed\nkey: none\nerror: filter failed");
     }
 
     #[test]
