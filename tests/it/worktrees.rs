@@ -433,3 +433,23 @@ fn snapshot_of_lost_worktree_outlives_the_merge() {
     assert!(env.holds("main", "a.txt"));
     assert_eq!(env.file_at(&kept, "b.txt"), "b");
 }
+
+#[test]
+fn files_of_another_user_stop_no_later_lane() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo build/ >> .gitignore; mkdir build; touch build/x; chown -R 4711 build; true'\n\
+         [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'test ! -e build && echo b > b.txt'\n",
+    );
+    let plan = env.path("plan.toml");
+    let ended = env.lanewright_unprivileged(&["execute-phase", plan.to_str().expect("UTF-8")]).exits(0);
+    let kept = env.path("repo.lanes/trash");
+    // Only root can give a file to another user.
+    if kept.exists() {
+        assert!(ended.stderr.contains("that cannot be deleted: Permission denied"), "{}", ended.stderr);
+        env.lanewright_unprivileged(&["clean", "--yes"]);
+        assert!(kept.exists());
+        env.lanewright(&["clean", "--yes"]);
+    }
+    assert!(!kept.exists());
+}

@@ -7,7 +7,7 @@ use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
 
-use crate::command::{Git, GitError, Result};
+use crate::command::{Git, GitError, ProgramError, Result};
 use crate::history::{reference_lock, remove_dead_locks};
 use crate::query::{
     clear_flags, forget_generated, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
@@ -30,6 +30,13 @@ fn share_keys(repository: &Repository, worktree: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether git was refused the removal of a file that does not belong into a checkout.
+fn cannot_remove(error: &ProgramError) -> bool {
+    let ProgramError::Failed { stderr, .. } = error else { return false };
+    let is_refusal = |line: &str| line.contains("failed to remove ") || line.contains("unable to unlink ");
+    stderr.lines().any(is_refusal)
+}
+
 impl Pool {
     /// Checks out `want` in slot `number`, which is claimed. `None`: the slot cannot be used.
     pub(crate) fn provision(
@@ -46,7 +53,7 @@ impl Pool {
         {
             return Ok(None);
         }
-        holding_worktree(&path, |lock| {
+        let opened = holding_worktree(&path, |lock| {
             let claim = self.read_claim(number, holder)?;
             let head = match self.already_open(&path, &claim.progress, want)? {
                 Some(head) => head,
@@ -54,7 +61,15 @@ impl Pool {
             };
             let branch = want.branch.clone().unwrap_or_default();
             Ok(Some(Worktree { slot: number, path: path.clone(), branch, head }))
-        })
+        });
+        match (opened, self.repository.own_entry(&path)) {
+            // What an agent left as another user, with `sudo` or in a container, is in the way of everybody.
+            (Err(GitError::Program(error)), Some(entry)) if cannot_remove(&error) => {
+                self.repository.holding(Guarded::Admin, |_| self.discard(&path, &entry))?;
+                self.provision(number, holder, want, None)
+            }
+            (opened, _) => opened,
+        }
     }
 
     /// Whether a slot that has no holder contains nothing worth keeping.

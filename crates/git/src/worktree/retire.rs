@@ -62,7 +62,9 @@ impl Pool {
         let trash = self.trash();
         let kept = directory::directories(&trash).unwrap_or_default().into_iter().filter_map(|path| {
             let error = delete(&path, until).err().filter(|error| error.kind() != io::ErrorKind::TimedOut)?;
-            Some(Kept { path, reason: format!("cannot be deleted: {error}") })
+            let reason =
+                format!("{} MB that cannot be deleted: {error}; delete it as the user who may", size_of(&path) >> 20);
+            Some(Kept { path, reason })
         });
         let kept = kept.collect();
         // Another run may be about to move something there.
@@ -189,19 +191,38 @@ fn held_by(holder: &Holder) -> String {
     format!("still held{lane}")
 }
 
-/// Deletes a file, a link (not what it leads to) or a directory; gone already is as good.
+/// The bytes of all files in a directory, links not followed.
+fn size_of(path: &Path) -> u64 {
+    let Ok(found) = fs::symlink_metadata(path) else { return 0 };
+    let below = if found.is_dir() { fs::read_dir(path).ok() } else { None };
+    found.len() + below.into_iter().flatten().flatten().map(|entry| size_of(&entry.path())).sum::<u64>()
+}
+
+/// Deletes a file, a link (not what it leads to) or a directory, as far as that is possible; gone already is as good.
 fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
     let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
     if until.is_some_and(|until| Instant::now() >= until) {
         return Err(io::ErrorKind::TimedOut.into());
     }
     let delete_all = || match until {
-        Some(_) if kind.is_dir() => fs::read_dir(path)
-            .and_then(|mut entries| entries.try_for_each(|entry| delete(&entry?.path(), until)))
-            .and_then(|()| fs::remove_dir(path)),
+        Some(_) if kind.is_dir() => delete_each(path, until),
+        None if kind.is_dir() => atomic::remove_all(path).or_else(|_| delete_each(path, until)),
         _ => atomic::remove_all(path),
     };
     if_there(directory::change_below(path, delete_all)).map(drop)
+}
+
+/// Deletes a directory with all that is in it. What cannot be deleted keeps nothing else.
+fn delete_each(directory: &Path, until: Option<Instant>) -> io::Result<()> {
+    let mut kept = Ok(());
+    for entry in fs::read_dir(directory)? {
+        match delete(&entry?.path(), until) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+            Err(error) => kept = Err(error),
+            Ok(()) => {}
+        }
+    }
+    kept.and_then(|()| fs::remove_dir(directory))
 }
 
 /// Removes `path` and the directories in it, as far as they are empty.

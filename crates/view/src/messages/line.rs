@@ -116,7 +116,9 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
             let kept = if kept.is_empty() { String::new() } else { format!(", kept {}", kept.join(", ")) };
             lasting(Warn, format!("rolled back{to}{kept}"))
         }
-        Event::LaneCleaned { kept, .. } if !kept.is_empty() => lasting(Warn, format!("kept {}", kept.join(", "))),
+        Event::LaneCleaned { kept, .. } | Event::PoolEmptied { kept } if !kept.is_empty() => {
+            lasting(Warn, format!("kept {}", kept.join(", ")))
+        }
 
         Event::JobStarted { job, .. } => job_started(history, job, record.at),
         Event::JobExited { job, exit, report, transcript, .. } => {
