@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
 use lanewright_engine::executor::{Executor, LeftOutReports, RunClock, Surroundings};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
-use lanewright_git::{self as git, LeftOutRules, Pool, Remote, Repository};
+use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY};
 use lanewright_model::{Plan, Redactor, RunId};
@@ -71,7 +71,8 @@ impl RepositoryContext {
             take: Ownership::new(take).ok().filter(|_| !take.is_empty()),
             max_file_size: settings.max_file_size.value.map(|size| size.0),
         };
-        let repository = repository.leaving_out(rules);
+        let commits = CommitRules { sign: settings.sign.value, sign_off: settings.sign_off.value, settings: None };
+        let repository = repository.leaving_out(rules).committing(commits);
         Self { context, repository, settings, state, session_id, claimed: None }
     }
 
@@ -129,12 +130,19 @@ impl RepositoryContext {
         ProjectionWriter::start(&self.state, &self.repository, &pool, started, plan, history)
     }
 
+    /// The repository as the run that `started` makes commits in it: what agents made of git's settings does not count.
+    pub(super) fn repository_of(&self, started: &RunStarted) -> Result<Repository> {
+        Ok(self.repository.clone().with_settings_of_commits(started.options.git_settings.as_ref())?)
+    }
+
     pub(super) fn executor(&self, started: &RunStarted, plan: &Arc<Plan>) -> Result<Executor> {
         let options = &started.options;
         let program = process::current_program().context("cannot find this program, to start supervisors")?;
+        let repository = self.repository_of(started)?;
+        let pool = Pool::new(repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
         Ok(Executor {
-            repository: self.repository.clone(),
-            pool: self.pool(&options.worktree_root, options.keep_caches).ending_hooks_after(plan.timeouts.gate),
+            repository,
+            pool: pool.ending_hooks_after(plan.timeouts.gate),
             run: self.state.run(&started.run_id),
             facts: started.clone(),
             plan: plan.clone(),

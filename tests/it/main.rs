@@ -84,6 +84,7 @@ mod seeds;
 mod selection;
 mod sessions;
 mod signals;
+mod signing;
 mod snapshots;
 mod state;
 mod supervision;

@@ -90,6 +90,32 @@ word_enum! {
 }
 
 word_enum! {
+    /// Whether commits are signed.
+    #[derive(Default)]
+    Sign {
+        /// Where git signs commits in the repository (`commit.gpgSign`).
+        #[default]
+        Auto = "auto",
+        /// Never.
+        Off = "off",
+    }
+}
+
+word_enum! {
+    /// Whether commits end with the user's sign-off.
+    #[derive(Default)]
+    SignOff {
+        /// Where git's setting `format.signOff` is true.
+        #[default]
+        Auto = "auto",
+        /// Always.
+        On = "on",
+        /// Never.
+        Off = "off",
+    }
+}
+
+word_enum! {
     /// How a finished lane reaches the integration branch.
     MergeMode {
         /// The lane branch is left for a person.

@@ -375,5 +375,6 @@ pub fn run_options() -> RunOptions {
         placed_by: None,
         plan_format: None,
         budget: Budget::default(),
+        git_settings: None,
     }
 }

@@ -29,6 +29,7 @@ fn own_start(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> 
     own.options.timeout = None;
     own.options.next_phases = None;
     own.options.gsd_tracking = false;
+    own.options.git_settings = None;
     own
 }
 

@@ -187,7 +187,8 @@ impl Publisher<'_> {
         let commit =
             repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.clone() })?;
         self.refuse_lost_merges(records, &commit)?;
-        let work = Work { repository, remote: &self.remote, run: self.run, commit: &commit };
+        let committing = self.within.repository_of(self.started)?;
+        let work = Work { repository: &committing, remote: &self.remote, run: self.run, commit: &commit };
         if let Some(tip) = self.find(&work)? {
             return self.already_there(&commit, &tip);
         }

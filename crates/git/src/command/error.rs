@@ -79,6 +79,12 @@ pub enum GitError {
     Remote { remote: String, remedy: &'static str, source: ProgramError },
     #[error("remote `{remote}` refuses {reason}{}", .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
     PushRefused { remote: String, reason: String, said: Vec<String> },
+    /// Git would sign commits here, and the program that does it fails.
+    #[error("cannot sign commits: {said}")]
+    Signing { format: String, said: String },
+    /// A hook of the user's refuses, or cannot be run.
+    #[error("the {name} hook ({}) {said}", .place.display())]
+    Hook { name: &'static str, place: PathBuf, said: String },
     /// No ref moved, and the server could not lock one of them again and again.
     #[error("remote `{remote}` cannot lock {said}")]
     RemoteLocked { remote: String, said: String },
@@ -128,6 +134,12 @@ impl GitError {
                 format!("add one (`git remote add {name} URL`)")
             }
             Self::NoSuchRemote { known, .. } => format!("the remotes are {}", listed(known)),
+            Self::Hook { .. } => "fix what it reports, or the hook, and try again".to_owned(),
+            Self::Signing { format, .. } => format!(
+                "commit.gpgSign is true, with gpg.format = {format}: see that `git commit -S` signs here without asking \
+                 (a passphrase must be known to {agent}), or set `sign = \"off\"` in lanewright.toml",
+                agent = if format == "ssh" { "ssh-agent" } else { "gpg-agent" }
+            ),
             Self::Remote { remedy, .. } => (*remedy).to_owned(),
             _ => return None,
         })

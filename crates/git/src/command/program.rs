@@ -61,7 +61,7 @@ const CAREFUL: &[&str] = &[
     "core.ignoreStat=false",
 ];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Git<'a> {
     directory: &'a Path,
     configuration: Vec<&'a str>,
@@ -150,13 +150,13 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanewright keeps the lock.
     /// Another command with the same settings and variables.
     pub(crate) fn with_arguments<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Self {
         let (configuration, variables) = (self.configuration.clone(), self.variables.clone());
         Self { configuration, variables, ..Self::searching(self.directory) }.args(arguments)
     }
 
+    /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanewright keeps the lock.
     pub(crate) fn stdin(mut self, lock: &'a File) -> Self {
         self.stdin = Some(lock);
         self

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use lanewright_model::CommitId;
 
-use crate::command::{Git, Result};
+use crate::command::{Git, Result, path_text};
 use crate::fast::libgit2;
+use crate::history::signing::{Signing, signed_off};
 use crate::repo::{Repository, commit_id};
 
 /// The author of a commit where the user has not configured a name.
@@ -45,9 +46,9 @@ impl Role {
 }
 
 /// Runs `git`, which makes a commit, in the user's name or, in a role for which git has none, in Lanewright's.
-pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
+pub(crate) fn run_identified(git: &Git<'_>) -> Result<Vec<u8>> {
     // Without this setting git invents an address from the machine's name.
-    let mut git = git.configured(ONLY_CONFIGURED);
+    let mut git = git.clone().configured(ONLY_CONFIGURED);
     let output = git.attempt()?;
     if output.status.success() {
         return Ok(output.stdout);
@@ -98,6 +99,7 @@ pub(crate) fn make_commit_of(
     parent: &CommitId,
     message: &str,
 ) -> Result<CommitId> {
+    let message = signed_off(repository, message)?;
     let mut git = repository.git().args(["commit-tree", tree, "-p", parent.as_str(), "-F", "-"]);
     // Git takes no empty name.
     if !author.name.is_empty() && !author.email.is_empty() {
@@ -106,22 +108,53 @@ pub(crate) fn make_commit_of(
     if let Some(date) = &author.date {
         git = git.variable("GIT_AUTHOR_DATE", format!("@{date}"));
     }
-    commit_id(&run_identified(git.input(message.as_bytes().to_vec()))?)
+    run(repository, git.input(message.as_bytes().to_vec()), Signing::of(repository)?)
 }
 
 impl Repository {
     /// The name and the address that the user has configured.
     pub(crate) fn configured_identity(&self) -> Option<(String, String)> {
-        let settings = self.configuration().ok()?;
-        Some((settings.get("user.name")?.to_owned(), settings.get("user.email")?.to_owned()))
+        let setting = |name: &str| self.setting_of_commits(name).ok().flatten();
+        Some((setting("user.name")?, setting("user.email")?))
     }
 }
 
 /// What overrides `user.name` and `user.email`.
 const VARIABLES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"];
-const SETTINGS: &[&str] = &["author.name", "author.email", "committer.name", "committer.email", "i18n.commitencoding"];
+const SETTINGS: &[&str] = &["author.name", "author.email", "committer.name", "committer.email"];
 
-/// Makes a commit in the name that the user has configured for `worktree`, or in Lanewright's; not yet durable.
+/// The settings that `git` needs so that it names whom commits of `repository` name, as `name=value`: those that another
+/// program has changed meanwhile.
+pub(crate) fn overridden_identity(repository: &Repository) -> Result<Vec<String>> {
+    let Some(settings) = &repository.commit_rules.settings else { return Ok(Vec::new()) };
+    let now = repository.configuration()?;
+    let names = [&["user.name", "user.email"], SETTINGS].concat();
+    Ok(settings.overriding(&names, |name| now.get(name).map(str::to_owned)))
+}
+
+/// The committer of commits, `NAME <ADDRESS>`; `None`: the user has configured none.
+pub(crate) fn committer(repository: &Repository) -> Result<Option<String>> {
+    let overridden = overridden_identity(repository)?;
+    let git = overridden.iter().map(String::as_str).fold(repository.git().configured(ONLY_CONFIGURED), Git::configured);
+    let output = git.args(["var", Role::Committer.names()[0]]).attempt()?;
+    let said = path_text(&output.stdout);
+    // The time comes last.
+    let named = said.rsplit_once('>').map(|(named, _)| format!("{named}>"));
+    Ok(named.filter(|_| output.status.success()))
+}
+
+/// Runs `git`, which makes a commit; signed where that is given.
+fn run(repository: &Repository, git: Git<'_>, signing: Option<Signing>) -> Result<CommitId> {
+    let overridden = overridden_identity(repository)?;
+    let git = overridden.iter().map(String::as_str).fold(git, Git::configured);
+    match signing {
+        Some(signing) => signing.run(git),
+        None => commit_id(&run_identified(&git)?),
+    }
+}
+
+/// Makes a commit of the user's history in the name that the user has configured for `worktree`, or in Lanewright's; signed and
+/// signed off as the user's are. Not yet durable.
 pub(crate) fn make_commit(
     repository: &Repository,
     worktree: &Path,
@@ -129,11 +162,35 @@ pub(crate) fn make_commit(
     parents: &[&CommitId],
     message: &str,
 ) -> Result<CommitId> {
-    if let Some(commit) = commit_in_process(repository, worktree, tree, parents, message) {
+    let (message, signing) = (signed_off(repository, message)?, Signing::of(repository)?);
+    made(repository, worktree, (tree, parents), &message, signing)
+}
+
+/// Makes a commit for a ref of Lanewright's own, such as a snapshot, which is not signed; not yet durable.
+pub(crate) fn make_own_commit(
+    repository: &Repository,
+    worktree: &Path,
+    tree: &str,
+    parents: &[&CommitId],
+    message: &str,
+) -> Result<CommitId> {
+    made(repository, worktree, (tree, parents), message, None)
+}
+
+fn made(
+    repository: &Repository,
+    worktree: &Path,
+    (tree, parents): (&str, &[&CommitId]),
+    message: &str,
+    signing: Option<Signing>,
+) -> Result<CommitId> {
+    if signing.is_none()
+        && let Some(commit) = commit_in_process(repository, worktree, tree, parents, message)
+    {
         return Ok(commit);
     }
     let git = Git::new(worktree).args(["commit-tree", tree, "-m", message]);
-    commit_id(&run_identified(git.args(parents.iter().flat_map(|parent| ["-p", parent.as_str()])))?)
+    run(repository, git.args(parents.iter().flat_map(|parent| ["-p", parent.as_str()])), signing)
 }
 
 /// `None`: the git program has to, or would do it differently: libgit2 does not find all settings of git's.
@@ -151,11 +208,13 @@ fn commit_in_process(
     if worktree != repository.main_worktree() && !settings.is_uniform() {
         return None;
     }
-    if std::env::vars_os().any(overrides) || SETTINGS.iter().any(|name| settings.get(name).is_some()) {
+    let is_set = |name: &str| repository.setting_of_commits(name).ok().flatten().is_some();
+    let is_encoded = settings.get("i18n.commitencoding").is_some();
+    if std::env::vars_os().any(overrides) || is_encoded || SETTINGS.iter().any(|name| is_set(name)) {
         return None;
     }
-    let author = (settings.get("user.name")?, settings.get("user.email")?);
+    let (name, email) = repository.configured_identity()?;
     // As `git commit-tree -m` ends it.
     let message = if message.ends_with('\n') { message.to_owned() } else { format!("{message}\n") };
-    libgit2::commit(repository, tree, parents, &message, author)
+    libgit2::commit(repository, tree, parents, &message, (&name, &email))
 }

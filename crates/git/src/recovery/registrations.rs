@@ -121,6 +121,6 @@ impl Repository {
         }
         let message = "What was staged in a worktree that is gone";
         let commit = self.git().args(["commit-tree", &tree, "-p", tip.as_str(), "-m", message]);
-        commit_id(&run_identified(commit)?).map(Some)
+        commit_id(&run_identified(&commit)?).map(Some)
     }
 }

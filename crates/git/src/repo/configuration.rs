@@ -39,6 +39,8 @@ pub struct ConfigurationEntry {
     /// As git prints it: section and key in lower case.
     pub name: String,
     pub value: String,
+    /// Whether it is one of the repository's own settings, or of those of a worktree, and not the user's or the machine's.
+    pub of_repository: bool,
 }
 
 /// All settings of the repository's files and of those of the user and the machine, in the order in which git reads them; a
@@ -47,15 +49,16 @@ pub struct ConfigurationEntry {
 /// # Errors
 /// Git cannot read one of the files.
 pub(crate) fn entries(repository: &Repository) -> Result<Vec<ConfigurationEntry>> {
-    let listing = repository.git().args(["config", "--null", "--list", "--show-origin"]).run()?;
+    let listing = repository.git().args(["config", "--null", "--list", "--show-scope", "--show-origin"]).run()?;
     let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
-    let of_file = |pair: &[&[u8]]| {
-        let file = OsStr::from_bytes(pair[0].strip_prefix(b"file:")?).into();
-        let text = path_text(pair[1]);
+    let of_file = |parts: &[&[u8]]| {
+        let file = OsStr::from_bytes(parts[1].strip_prefix(b"file:")?).into();
+        let text = path_text(parts[2]);
         let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
-        Some(ConfigurationEntry { file, name: name.to_owned(), value: value.to_owned() })
+        let of_repository = [b"local".as_slice(), b"worktree"].contains(&parts[0]);
+        Some(ConfigurationEntry { file, name: name.to_owned(), value: value.to_owned(), of_repository })
     };
-    Ok(parts.chunks_exact(2).filter_map(of_file).collect())
+    Ok(parts.chunks_exact(3).filter_map(of_file).collect())
 }
 
 impl Configuration {
@@ -64,7 +67,7 @@ impl Configuration {
         // Before they are read: what changes meanwhile is read again.
         let mut files = Stamps::of(usual_files(repository.common_dir()));
         let mut values = HashMap::new();
-        for ConfigurationEntry { file, name, value } in entries(repository)? {
+        for ConfigurationEntry { file, name, value, .. } in entries(repository)? {
             files.add(main.join(file));
             values.insert(name, value);
         }
@@ -78,8 +81,7 @@ impl Configuration {
 
     /// A boolean setting; `None`: it is not set.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
-        let value = self.get(name)?.to_ascii_lowercase();
-        Some(!["false", "no", "off", "0", ""].contains(&value.as_str()))
+        self.get(name).map(is_true)
     }
 
     /// Whether every worktree sees the same settings.
@@ -87,6 +89,11 @@ impl Configuration {
         let conditional = self.values.keys().any(|name| name.starts_with("includeif."));
         !conditional && self.flag("extensions.worktreeconfig") != Some(true)
     }
+}
+
+/// Whether git takes `value` for true.
+pub(crate) fn is_true(value: &str) -> bool {
+    !["false", "no", "off", "0", ""].contains(&value.to_ascii_lowercase().as_str())
 }
 
 /// Where settings of the repository whose common directory is `common` usually are, whether or not there are any now.

@@ -1,5 +1,6 @@
 //! The repository: its paths, settings and locks.
 
+pub(crate) mod commit_rules;
 pub(crate) mod configuration;
 pub(crate) mod git_dir;
 pub(crate) mod handles;
@@ -8,7 +9,10 @@ pub(crate) mod left_out_rules;
 pub(crate) mod lock;
 pub(crate) mod repository;
 
-pub(crate) use configuration::{Configuration, ConfigurationEntry, KnownConfiguration, Stamps, entries, usual_files};
+pub(crate) use commit_rules::CommitRules;
+pub(crate) use configuration::{
+    Configuration, ConfigurationEntry, KnownConfiguration, Stamps, entries, is_true, usual_files,
+};
 pub(crate) use git_dir::{
     WorktreeEntry, entry_named_by, git_directory, head_log, read_line, registered_place, same_place,
 };

@@ -11,7 +11,7 @@ use lanewright_model::CommitId;
 
 use crate::command::{Git, GitError, Result, io_error, path_text};
 use crate::repo::{
-    Configuration, ConfigurationEntry, DurableObjects, Guarded, Handles, KnownConfiguration, LeftOutRules,
+    CommitRules, Configuration, ConfigurationEntry, DurableObjects, Guarded, Handles, KnownConfiguration, LeftOutRules,
     RecentObjects, entries, git_directory,
 };
 
@@ -27,6 +27,7 @@ pub struct Repository {
     pub(crate) recent_objects: RecentObjects,
     pub(crate) handles: Handles,
     pub(crate) left_out_rules: Arc<LeftOutRules>,
+    pub(crate) commit_rules: Arc<CommitRules>,
 }
 
 impl Repository {
@@ -42,9 +43,17 @@ impl Repository {
                 .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
         };
         let from = inside.unwrap_or_else(|| main.clone());
-        let (known_configuration, durable_objects, recent_objects, handles, left_out_rules) = Default::default();
-        let repository =
-            Self { main, common, from, known_configuration, durable_objects, recent_objects, handles, left_out_rules };
+        let repository = Self {
+            main,
+            common,
+            from,
+            known_configuration: KnownConfiguration::default(),
+            durable_objects: DurableObjects::default(),
+            recent_objects: RecentObjects::default(),
+            handles: Handles::default(),
+            left_out_rules: Arc::default(),
+            commit_rules: Arc::default(),
+        };
         repository.refuse_foreign_ref_format()?;
         Ok(repository)
     }
@@ -53,6 +62,12 @@ impl Repository {
     #[must_use]
     pub fn leaving_out(self, rules: LeftOutRules) -> Self {
         Self { left_out_rules: Arc::new(rules), ..self }
+    }
+
+    /// The same repository with `rules` for how commits are made.
+    #[must_use]
+    pub fn committing(self, rules: CommitRules) -> Self {
+        Self { commit_rules: Arc::new(rules), ..self }
     }
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`

@@ -10,7 +10,7 @@ use lanewright_model::{CommitId, PhaseId, Timestamp};
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::durable;
 use crate::fast::libgit2::RefUpdate;
-use crate::history::{make_commit, remove_dead_locks, set_own_reference};
+use crate::history::{make_own_commit, remove_dead_locks, set_own_reference};
 use crate::query::{clear_flags, has_hook_files, head_of, listed, quit_operations, unchanged};
 use crate::repo::{Repository, holding_worktree};
 use crate::snapshot::{Extent, Start, tree_of};
@@ -83,7 +83,7 @@ pub fn snapshot_of_commit(repository: &Repository, request: &SnapshotRequest<'_>
 }
 
 fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str) -> Result<Snapshot> {
-    let commit = make_commit(repository, request.worktree, tree, &[request.head], request.message)?;
+    let commit = make_own_commit(repository, request.worktree, tree, &[request.head], request.message)?;
     durable::objects(repository, &commit, [request.since])?;
     keep(repository, request.reference, commit)
 }

@@ -58,6 +58,8 @@ impl RunMoved {
     fn rebase_start(&self, started: &mut RunStarted) {
         started.plan_path = self.place(&started.plan_path);
         started.options.worktree_root = self.place(&started.options.worktree_root);
+        // They are those of another clone.
+        started.options.git_settings = None;
         started.options.next_phases.iter_mut().flatten().for_each(|plan| *plan = self.place(plan));
     }
 

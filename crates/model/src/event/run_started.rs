@@ -1,5 +1,6 @@
 //! What a run began with, and who works on it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -139,6 +140,10 @@ pub struct RunOptions {
     /// What the agents of all lanes together may use; absent: no limit.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
+    /// What git's own settings of the repository said of commits (`user.name`, `gpg.program`, …) before any agent worked;
+    /// absent: what they say when the run is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_settings: Option<BTreeMap<String, String>>,
 }
 
 fn outage_limit() -> Duration {

@@ -11,8 +11,8 @@ use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, PublishMode, SnapshotRules,
-    Timeouts,
+    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff,
+    SnapshotRules, Timeouts,
 };
 
 use super::key::Key;
@@ -127,6 +127,10 @@ settings! {
     commit_message: Option<String> {
         some(value::commit_message), default "the lane's id, and the titles of the lane and the task" = |_| None
     }
+    /// Whether commits and merges are signed, as git signs commits in the repository.
+    sign: Sign { value::choice, default "auto" = |_| Sign::Auto }
+    /// Whether commits and merges end with your sign-off (`Signed-off-by`), as `format.signOff` says or otherwise.
+    sign_off: SignOff { value::choice, default "auto" = |_| SignOff::Auto }
     /// Globs of new files that are committed although lanes leave such files out.
     take: Option<Vec<String>> { some(value::globs), default "none" = |_| None }
     /// The size of the largest new file that is committed, or `none`.

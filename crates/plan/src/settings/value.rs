@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{
-    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Word,
+    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff, Word,
 };
 use serde_json::{Value, json};
 
@@ -325,6 +325,8 @@ setting_values! {
     OnOrphan = Kind::Choice(words::<Self>), |value| json!(value);
     Progress = Kind::Choice(words::<Self>), |value| json!(value);
     PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
+    Sign = Kind::Choice(words::<Self>), |value| json!(value);
+    SignOff = Kind::Choice(words::<Self>), |value| json!(value);
 }
 
 impl<T: SettingValue> SettingValue for Option<T> {

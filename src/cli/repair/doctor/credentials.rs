@@ -114,7 +114,12 @@ mod tests {
     use super::*;
 
     fn found(name: &str, value: &str) -> Option<String> {
-        let entry = ConfigurationEntry { file: ".git/config".into(), name: name.into(), value: value.into() };
+        let entry = ConfigurationEntry {
+            file: ".git/config".into(),
+            name: name.into(),
+            value: value.into(),
+            of_repository: true,
+        };
         let found = of_setting(&entry, Path::new("/r"))?;
         assert_eq!(found.place, "/r/.git/config");
         Some(format!("{}; {}", found.what, found.remedy))

@@ -30,6 +30,7 @@ use lanewright_view::status::summary::{Summary, SummaryContext};
 
 use super::checkout_watch::SwitchWatch;
 use super::external_changes::missing_work;
+use super::preflight;
 use crate::cli::args::Format;
 use crate::cli::error::unless_gone;
 use crate::cli::executors::{engines, exchange, ownership};
@@ -64,7 +65,7 @@ pub(crate) fn execute(
     let follower = follower(within, &run)?;
     let executor = Arc::new(executor(within, &run, forge, &taken, follower.as_ref())?);
     executor.note_holders(&run.state);
-    let (pool, placing) = (executor.pool.clone(), executor.placements.clone());
+    let (pool, placing, repository) = (executor.pool.clone(), executor.placements.clone(), executor.repository.clone());
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
     let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
@@ -105,6 +106,9 @@ pub(crate) fn execute(
         let again = format!("to push it: lanewright state push {}", run.started.run_id);
         let reason = CliError::from(anyhow::Error::from(error)).one_line();
         context.printer.warning(format!("the remote does not have the newest state of the run: {reason}"), &[again]);
+    }
+    if let Err(error) = preflight::note_changed_settings(context, &repository) {
+        tracing::debug!("git's settings cannot be compared: {error}");
     }
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);

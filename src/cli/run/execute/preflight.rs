@@ -5,11 +5,11 @@ use std::path::Path;
 
 use lanewright_agents::shell::{Shell, shell_of};
 use lanewright_engine::executor::Surroundings;
-use lanewright_git::{self as git, Publication};
+use lanewright_git::{self as git, ChangedSetting, Publication, Repository};
 use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
-use lanewright_model::text::{counted, headline, listed};
+use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, UNSET_RUNNER, user_setup};
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
@@ -138,6 +138,29 @@ pub(super) fn note_merge_drivers(within: &RepositoryContext) -> Result<()> {
         let message =
             format!("git {} does not run {driver} for merges of lanes: files are merged as text", git::version()?);
         within.context.printer.warning(message, &["install git 2.41 or newer".to_owned()]);
+    }
+    Ok(())
+}
+
+/// Refuses to begin where git signs commits and cannot: lanes would be blocked after their agents were paid.
+pub(super) fn check_signing(repository: &Repository, base: &str) -> Result<()> {
+    let Some(tip) = repository.branch_commit(base)? else { return Ok(()) };
+    Ok(repository.check_signing(&tip)?)
+}
+
+/// Names settings of git's, such as `user.name`, that are in the repository and are not as they were when the run started.
+pub(super) fn note_changed_settings(context: &Context, repository: &Repository) -> Result<()> {
+    for ChangedSetting { name, before, now } in repository.changed_settings_of_commits()? {
+        let shown = |value: &Option<String>| value.as_ref().map_or("not set".to_owned(), |value| format!("`{value}`"));
+        let (was, is) = (shown(&before), shown(&now));
+        let message = format!(
+            "git's setting {name} of this repository was {was} when the run started, and is {is}: the run's commits use what it was"
+        );
+        let words = match &before {
+            None => shell_line(["git", "config", "--unset-all", &name]),
+            Some(value) => shell_line(["git", "config", &name, value]),
+        };
+        context.printer.warning(message, &[format!("if an agent changed it, restore it: {words}")]);
     }
     Ok(())
 }

@@ -244,6 +244,9 @@ fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
     preflight::check_branches(within, &locked.plan.phase)?;
     preflight::note_identity(within);
+    let repository = within.repository_of(&locked.started)?;
+    preflight::note_changed_settings(&within.context, &repository)?;
+    preflight::check_signing(&repository, &locked.started.base_branch)?;
     preflight::note_surroundings(within)?;
     if locked.started.options.merge != MergeMode::Local {
         return Ok(());

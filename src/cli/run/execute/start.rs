@@ -149,6 +149,7 @@ pub(crate) fn start(
     preflight::check(&within.context, &plan.plan, lanes())?;
     preflight::check_branches(within, &plan.plan.phase)?;
     preflight::note_identity(within);
+    preflight::check_signing(&within.repository, &base)?;
     preflight::note_surroundings(within)?;
     preflight::note_merge_drivers(within)?;
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
@@ -291,6 +292,7 @@ impl Selection<'_> {
         let plan_text = plan_text(&plan.plan, &within.settings)?;
         let Share { lanes, done, mut locks, .. } = share;
         let options = request.run_options(&within.settings);
+        let git_settings = Some(within.repository.settings_of_commits()?);
         let started = RunStarted {
             format: run_log::FORMAT.to_owned(),
             lanewright: env!("CARGO_PKG_VERSION").to_owned(),
@@ -302,7 +304,7 @@ impl Selection<'_> {
             base_branch: (*base).to_owned(),
             base_commit,
             owner: owner(&within.session_id),
-            options: RunOptions { lanes, done, branch_suffix, plan_format: plan.format, ..options },
+            options: RunOptions { lanes, done, branch_suffix, plan_format: plan.format, git_settings, ..options },
         };
         let directory = within.state.run(run);
         directory.create()?;

@@ -192,7 +192,7 @@ impl RunRequest {
     }
 
     /// What the run log keeps for the whole life of the run. Which lanes count as done, the suffix of branches and the
-    /// plan's format are found out when the run begins, and are left empty here.
+    /// plan's format, and git's settings, are found out when the run begins, and are left empty here.
     pub(crate) fn run_options(&self, settings: &Settings) -> RunOptions {
         RunOptions {
             max_parallel: settings.max_parallel.value.get(),
@@ -218,6 +218,7 @@ impl RunRequest {
             placed_by: None,
             plan_format: None,
             budget: Budget { cost: settings.max_cost.value, tokens: settings.max_tokens.value },
+            git_settings: None,
         }
     }
 }
@@ -298,6 +299,7 @@ mod tests {
             placed_by: None,
             plan_format: None,
             budget: Budget { cost: Dollars::new(2.5), tokens: Some(1000) },
+            git_settings: None,
         };
         let (found, settings) = request(&["execute-phase", "p.toml", "--lane", "a", "--lane", "b"], config);
         assert_eq!(found.run_options(&settings), expected);
