@@ -66,7 +66,7 @@ pub fn check_commit_message(template: &str) -> Result<(), PromptError> {
 
 #[cfg(test)]
 mod tests {
-    use super::check_commit_message;
+    use super::{CommitValues, check_commit_message, commit_message};
 
     #[test]
     fn commit_message_template_is_checked() {
@@ -77,5 +77,18 @@ mod tests {
         assert!(told("{{ lane").unwrap_err().contains("syntax error"));
         assert!(told("{{ lane_name }}").unwrap_err().contains("empty"));
         assert!(told("{{ lane | nothing }}").unwrap_err().contains("unknown filter"));
+    }
+    #[test]
+    fn examples_of_the_documentation_make_messages() {
+        let page = include_str!("../../../../docs/prompts.md");
+        let templates = page.lines().filter_map(|line| line.strip_prefix("commit_message = \"")?.strip_suffix('"'));
+        let (lane, lane_name, agent, task) = ("SL-API", "", "engineer", "1");
+        let (phase, run, attempt, task_name) = ("P1", "r1", 1, "add the route");
+        let values = CommitValues { phase, run, lane, lane_name, agent, attempt, task, task_name, files: &[] };
+        let made = templates.map(|template| {
+            check_commit_message(template).unwrap();
+            commit_message(template, &values).unwrap()
+        });
+        assert_eq!(made.collect::<Vec<_>>(), ["P1/SL-API: add the route", "feat(sl-api): add the route"]);
     }
 }

@@ -1,10 +1,11 @@
 //! Pushes the branches of lanes and opens their pull requests (SPEC §6, step 7).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lanewright_agents::diagnose::outage_in;
 use lanewright_files::{atomic, directory};
-use lanewright_git::{PushRequest, Remote, branch_reference};
+use lanewright_git::{GitError, PushRequest, Remote, branch_reference};
 use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{CommitId, LaneIndex, PullRequest};
@@ -31,18 +32,19 @@ impl Executor {
         let head = lane_head(state, lane)?;
         let ours = state.lane(lane).proposal().announced().to_vec();
         let accepted = state.lane(lane).accepted().to_vec();
+        let worktree = state.lane(lane).worktree().map(|worktree| worktree.path.clone());
         Ok(self.task(lane, state, move |executor| {
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
                 return Ok(vec![blocked]);
             }
-            let pushed = executor.push(lane, &head, &ours);
+            let pushed = executor.push(lane, &head, &ours, worktree.as_deref());
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
             let done = |()| vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
             executor.retry_on_outage(lane, pushed.map(done))
         }))
     }
 
-    fn push(&self, lane: LaneIndex, head: &CommitId, ours: &[CommitId]) -> Result<()> {
+    fn push(&self, lane: LaneIndex, head: &CommitId, ours: &[CommitId], worktree: Option<&Path>) -> Result<()> {
         let branch = self.lane_branch(lane);
         let (remote, reference) = (self.remote()?, branch_reference(&branch));
         let expected = remote.commit_at(&reference)?;
@@ -52,9 +54,10 @@ impl Executor {
         if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, ours)) {
             return Err(foreign(&remote, &branch, Some(theirs)));
         }
-        // A hook of the user's may upload what the commits only name.
+        // A hook of the user's may upload what the commits only name, and looks at the files around it.
+        let worktree = worktree.filter(|place| place.join(".git").exists());
         let request = PushRequest::new(&reference, Some(head), expected.as_ref());
-        match remote.push(&PushRequest { hooks: true, ..request })? {
+        match remote.push(&PushRequest { hooks: true, worktree, ..request })? {
             true => Ok(()),
             false => Err(foreign(&remote, &branch, None)),
         }
@@ -132,6 +135,10 @@ impl Executor {
     /// What is likely to pass by itself is tried again; anything else blocks the lane.
     fn retry_on_outage(&self, lane: LaneIndex, done: Answer) -> Answer {
         let Err(error) = done else { return done };
+        // What a hook prints may look like an outage.
+        if let ExecutorError::Git(GitError::Hook { .. }) = &error {
+            return Err(error);
+        }
         // The first line holds what was run, and so the lane's own words.
         let text = error.to_string();
         let said = text.split_once('\n').map_or(text.as_str(), |(_, said)| said);

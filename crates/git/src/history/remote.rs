@@ -4,16 +4,18 @@
 //! Nothing takes longer than its time limit.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
 use lanewright_files::atomic;
 use lanewright_model::CommitId;
 use lanewright_model::retry::backoff;
+use lanewright_model::time::exact;
 use tempfile::TempDir;
 
 use crate::command::{Git, GitError, ProgramError, Result, io_error, path_text};
-use crate::repo::{Repository, commit_id};
+use crate::repo::{Repository, commit_id, hook, said_by_hook};
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -47,6 +49,8 @@ pub struct PushRequest<'a> {
     pub expected: Option<&'a CommitId>,
     /// Run the user's `pre-push` hook.
     pub hooks: bool,
+    /// The worktree in which the hook runs; `None`: the main one.
+    pub worktree: Option<&'a Path>,
     /// Most files of `commit` are those of `expected`, which it need not descend from. Only the others are sent then.
     pub is_similar: bool,
 }
@@ -54,7 +58,7 @@ pub struct PushRequest<'a> {
 impl<'a> PushRequest<'a> {
     /// Without hooks, of a commit that has little in common with the one that is expected.
     pub fn new(reference: &'a str, commit: Option<&'a CommitId>, expected: Option<&'a CommitId>) -> Self {
-        Self { reference, commit, expected, hooks: false, is_similar: false }
+        Self { reference, commit, expected, hooks: false, worktree: None, is_similar: false }
     }
 }
 
@@ -161,9 +165,13 @@ impl Remote {
         let text = |commit: Option<&CommitId>| commit.map_or(String::new(), CommitId::to_string);
         let lease = |it: &PushRequest<'_>| format!("--force-with-lease={}:{}", it.reference, text(it.expected));
         let change = |it: &PushRequest<'_>| format!("{}:{}", text(it.commit), it.reference);
-        let git = self.git().args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
+        let worktree = requests.iter().find_map(|request| request.worktree).unwrap_or(self.repository.main_worktree());
+        let relative = self.relative_to_main(worktree)?;
+        let git = relative.iter().fold(self.git_in(worktree), |git, setting| git.configured(setting));
+        let git = git.args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
         let git = git.args((requests.len() > 1).then_some("--atomic"));
         let hooks = requests.iter().any(|request| request.hooks);
+        let hook = if hooks { hook(&self.repository, worktree, "pre-push")? } else { None };
         let git = if hooks { git } else { git.without_hooks().arg("--no-verify") };
         let grafts = self.grafts(requests)?;
         let git = match &grafts {
@@ -172,12 +180,29 @@ impl Remote {
         };
         let git = git.args(requests.iter().map(lease)).args(["--end-of-options", &self.name]);
         let git = git.args(requests.iter().map(change));
-        let output = git.attempt().map_err(|error| self.failed(error))?;
+        let refused = |place: PathBuf, said: String| GitError::Hook { name: "pre-push", place, said };
+        let output = match (git.attempt(), &hook) {
+            (Err(ProgramError::TimedOut { limit, .. }), Some(place)) => {
+                let said =
+                    format!("or the remote `{}` took longer than {}; the push was ended", self.name, exact(limit));
+                return Err(refused(place.clone(), said));
+            }
+            (output, _) => output.map_err(|error| self.failed(error))?,
+        };
         if output.status.success() {
             return Ok(Pushed::Yes);
         }
-        let Some(reason) = refusal(&path_text(&output.stdout)) else { return Err(self.failed(git.failure(&output))) };
         let stderr = path_text(&output.stderr);
+        let Some(reason) = refusal(&path_text(&output.stdout)) else {
+            return Err(match hook {
+                // Git prints no cause then, and reports a remote that it cannot reach with another code.
+                Some(place) if output.status.code() == Some(1) && stderr.contains("failed to push some refs") => {
+                    let said = said_by_hook(&format!("{}\n{stderr}", path_text(&output.stdout)));
+                    refused(place, format!("refuses the push: {said}"))
+                }
+                _ => self.failed(git.failure(&output)),
+            });
+        };
         // What a server's hook prints is only there.
         let said = stderr.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
         let said: Vec<String> = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
@@ -225,8 +250,25 @@ impl Remote {
         Ok(self.repository.git().args(["rev-parse", "--is-shallow-repository"]).line()? == "true")
     }
 
+    /// The setting with which git finds this remote from `worktree`, if its address is a path below or beside the main one.
+    fn relative_to_main(&self, worktree: &Path) -> Result<Option<String>> {
+        let main = self.repository.main_worktree();
+        if worktree == main {
+            return Ok(None);
+        }
+        let address = self.repository.git().args(["remote", "get-url", "--push", &self.name]).line()?;
+        let is_path = address.starts_with('.') || !address.starts_with(['/', '~']) && !address.contains(':');
+        let setting = is_path.then(|| format!("url.{}.insteadOf={address}", main.join(&address).display()));
+        // Git takes the first `=` for the end of the setting's name.
+        Ok(setting.filter(|setting| setting.matches('=').count() == 1))
+    }
+
     fn git(&self) -> Git<'_> {
-        let git = self.repository.git().reaching_out().within(self.limit);
+        self.git_in(self.repository.main_worktree())
+    }
+
+    fn git_in<'w>(&self, worktree: &'w Path) -> Git<'w> {
+        let git = Git::new(worktree).reaching_out().within(self.limit);
         match self.ssh {
             Some(ssh) => git.variable("GIT_SSH_COMMAND", ssh),
             None => git,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use lanewright_files::{atomic, regular_file};
@@ -18,7 +18,7 @@ use lanewright_model::time::exact;
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2;
 use crate::query::{differing_from_head, split_tab};
-use crate::repo::{Repository, git_directory};
+use crate::repo::{Repository, git_directory, place_of_hook};
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
 pub type Contents = BTreeMap<Vec<u8>, String>;
@@ -31,8 +31,8 @@ pub(crate) fn run_post_checkout(
     limit: Option<Duration>,
     lock: &File,
 ) -> Result<Option<String>> {
-    let place = place_of_hook(repository, worktree)?;
-    if !worktree.join(&place).exists() {
+    let place = place_of_hook(repository, worktree, "post-checkout")?;
+    if !place.exists() {
         return Ok(None);
     }
     let place = place.display();
@@ -59,16 +59,6 @@ pub(crate) fn run_post_checkout(
     let said = [output.stdout, output.stderr].concat();
     let ended = output.status.code().map_or("a signal".to_owned(), |code| format!("code {code}"));
     Ok(Some(format!("the hook {place} ended with {ended}; the checkout stands: {}", path_text(said.trim_ascii()))))
-}
-
-/// Where the hook would be; git itself is asked only if settings have a say in that.
-fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf> {
-    let configuration = repository.configuration()?;
-    if configuration.is_uniform() && configuration.get("core.hookspath").is_none() {
-        return Ok(repository.common_dir().join("hooks/post-checkout"));
-    }
-    let place = Git::new(worktree).args(["rev-parse", "--git-path", "hooks/post-checkout"]).run()?;
-    Ok(PathBuf::from(OsStr::from_bytes(place.trim_ascii_end())))
 }
 
 /// Forgets what an earlier hook, setup or gate wrote in `worktree`.

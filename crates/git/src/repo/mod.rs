@@ -4,6 +4,7 @@ pub(crate) mod commit_rules;
 pub(crate) mod configuration;
 pub(crate) mod git_dir;
 pub(crate) mod handles;
+pub(crate) mod hooks;
 pub(crate) mod known_objects;
 pub(crate) mod left_out_rules;
 pub(crate) mod lock;
@@ -17,6 +18,7 @@ pub(crate) use git_dir::{
     WorktreeEntry, entry_named_by, git_directory, head_log, read_line, registered_place, same_place,
 };
 pub(crate) use handles::Handles;
+pub(crate) use hooks::{hook, place_of_hook, said_by_hook};
 pub(crate) use known_objects::{DurableObjects, RecentObjects, loose};
 pub(crate) use left_out_rules::LeftOutRules;
 pub(crate) use lock::{Guarded, holding, holding_worktree};

@@ -7,13 +7,13 @@ use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
 
-use crate::command::{Git, GitError, ProgramError, Result};
+use crate::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::history::{reference_lock, remove_dead_locks};
 use crate::query::{
     clear_flags, forget_generated, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
     run_post_checkout,
 };
-use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree};
+use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree, hook, said_by_hook};
 use crate::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
 
 /// Where filters that are not git's own look for their keys, in the git directory of the worktree, not in the common one.
@@ -137,6 +137,7 @@ impl Pool {
         let interrupted = matches!(claim.progress, Progress::Started { .. });
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
+        let arguments = self.make_branch_if_allowed(want, arguments)?;
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
         let write = || -> Result<CommitId> {
@@ -198,6 +199,31 @@ impl Pool {
             checkout().run()?;
         }
         Ok(head)
+    }
+
+    /// Has git make the branch that a checkout with `arguments` would make, if a hook of the user's decides about refs: the
+    /// checkout itself runs no hooks. Returns the arguments that are left.
+    fn make_branch_if_allowed(&self, want: &Checkout, arguments: Vec<String>) -> Result<Vec<String>> {
+        const HOOK: &str = "reference-transaction";
+        let is_made = arguments.iter().any(|argument| argument == "-b");
+        let Some(branch) = want.branch.as_ref().filter(|_| is_made) else { return Ok(arguments) };
+        let Some(place) = hook(&self.repository, self.repository.main_worktree(), HOOK)? else { return Ok(arguments) };
+        let git = self.repository.git().args(["branch", "--no-track", branch, want.start.as_str()]);
+        let git = match self.hook_limit {
+            Some(limit) => git.within(limit),
+            None => git,
+        };
+        let output = git.attempt()?;
+        let said = path_text(&output.stderr);
+        if !output.status.success() && said.contains("aborted by hook") {
+            let said = format!("refuses the branch {branch}: {}", said_by_hook(&said));
+            return Err(GitError::Hook { name: HOOK, place, said });
+        }
+        if output.status.success() {
+            Ok(vec![branch.clone(), "--".to_owned()])
+        } else {
+            Err(git.failure(&output).into())
+        }
     }
 
     fn checkout_arguments(&self, path: &Path, claim: &Claim, want: &Checkout) -> Result<Vec<String>> {

@@ -28,6 +28,7 @@ fn push(world: &World, commit: &CommitId, expected: Option<&CommitId>) -> Result
         commit: Some(commit),
         expected,
         hooks: false,
+        worktree: None,
         is_similar: true,
     })
 }
@@ -104,7 +105,7 @@ pinned_tests! {
         hook(&world.main.join(".git"), "pre-push", "exit 1");
         assert!(push(&world, &world.head(), None).unwrap());
         let (reference, commit) = ("refs/heads/x", Some(&world.head()));
-        let error = remote(&world).push(&PushRequest { reference, commit, expected: None, hooks: true, is_similar: false }).unwrap_err();
+        let error = remote(&world).push(&PushRequest { reference, commit, expected: None, hooks: true, worktree: None, is_similar: false }).unwrap_err();
         assert!(matches!(error, GitError::Remote { .. }), "{error}");
     }
 

@@ -222,6 +222,19 @@ pub(super) fn note_hooks(
     Ok(())
 }
 
+/// Shows that hooks which judge commits do not run for those of Lanewright.
+pub(super) fn note_commit_hooks(within: &RepositoryContext) -> Result<()> {
+    let hooks = within.repository.hooks_among(&["pre-commit", "prepare-commit-msg", "commit-msg"])?;
+    if !hooks.is_empty() {
+        within.context.printer.note(format!(
+            "{}: not run for commits that Lanewright makes of agents' work and of merges; gates can make the same checks, and \
+             `commit_message` can meet rules for messages",
+            hooks.join(", ")
+        ));
+    }
+    Ok(())
+}
+
 /// Shows what a person sets up before lanes start.
 pub(super) fn note_setup(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
     for lane in plan.lanes.iter().filter(|lane| runs(&lane.id)) {
