@@ -34,6 +34,8 @@ pub(crate) struct Live<'a, W> {
     failures: Vec<(LaneId, String)>,
     drawn: Option<Timestamp>,
     emptying_since: Option<Timestamp>,
+    /// What waits for hooks.
+    hooks: Vec<String>,
 }
 
 pub(super) const REDRAW: Duration = Duration::from_millis(200);
@@ -50,8 +52,9 @@ impl<'a, W: Write> Live<'a, W> {
         offset: FixedOffset,
         styles: Styles,
     ) -> Self {
-        let (above, failures, drawn, emptying_since) = (String::new(), Vec::new(), None, None);
-        Self { block: Block::new(out), screen, last_said, offset, styles, above, failures, drawn, emptying_since }
+        let (above, failures, hooks) = (String::new(), Vec::new(), Vec::new());
+        let (block, drawn, emptying_since) = (Block::new(out), None, None);
+        Self { block, screen, last_said, offset, styles, above, failures, drawn, emptying_since, hooks }
     }
 
     /// Prints the lines of the failures of the lane that `event` is about, unless it ends because of them.
@@ -88,6 +91,7 @@ impl<'a, W: Write> Live<'a, W> {
         let hidden = (history.run.jobs.running.len() + active.len()).saturating_sub(shown.len());
         let mut lines = vec![self.styles.paint(Tone::Strong, &header(history, now, cells))];
         lines.extend(rows(lane_row::COLUMNS, &shown, cells, self.styles));
+        lines.extend(self.hooks.iter().take(room).map(|hook| cut(hook, cells)));
         let is_emptying = self.emptying_since.is_some_and(|since| now.since(since) >= DELAY);
         lines.extend(is_emptying.then(|| cut("Removing worktrees", cells)));
         lines.extend(counts(history, hidden, cells, self.styles));
@@ -122,6 +126,12 @@ impl<W: Write> Reporter for Live<'_, W> {
 
     fn emptying_pool(&mut self, since: Timestamp) {
         self.emptying_since = Some(since);
+    }
+
+    fn waits_for_hooks(&mut self, waits: &[(String, Duration)], _now: Timestamp) -> io::Result<()> {
+        let long = waits.iter().filter(|(_, waited)| *waited >= DELAY);
+        self.hooks = long.map(|(what, waited)| format!("{what}, {} s", waited.as_secs())).collect();
+        Ok(())
     }
 
     fn tick(&mut self, history: &RunHistory, now: Timestamp) -> io::Result<()> {

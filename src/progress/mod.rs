@@ -39,6 +39,11 @@ pub(crate) trait Reporter {
     /// The worktree pool is being emptied `since` then, until the record that says so.
     fn emptying_pool(&mut self, _since: Timestamp) {}
 
+    /// What waits for a hook of the user's now, `A: waits for post-checkout`, and for how long.
+    fn waits_for_hooks(&mut self, _waits: &[(String, Duration)], _now: Timestamp) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Whether it shows time passing, so that ticks are to come often.
     fn shows_time(&self) -> bool {
         false
@@ -90,6 +95,11 @@ impl<'a> FanOut<'a> {
     /// How often [`FanOut::tick`] is to be called at least.
     pub(crate) fn tick_interval(&self) -> Duration {
         if self.reporters.iter().any(|(_, reporter)| reporter.shows_time()) { live::REDRAW } else { TICK }
+    }
+
+    /// Shows what waits for a hook of the user's now, and for how long.
+    pub(crate) fn waits_for_hooks(&mut self, waits: &[(String, Duration)], now: Timestamp) {
+        self.each(|reporter, _| reporter.waits_for_hooks(waits, now));
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp) {

@@ -1,6 +1,7 @@
 //! A line for each event, for logs and without a terminal.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use chrono::FixedOffset;
 use lanewright_model::event::{Event, Record};
@@ -13,6 +14,9 @@ use lanewright_view::status::styles::{Styles, Tone};
 use super::Reporter;
 use super::activity::DELAY;
 
+/// How long a hook of the user's runs before it is named.
+const LONG: Duration = Duration::from_secs(2);
+
 /// Writes a line for each event that a user wants to read.
 pub(crate) struct Plain<W> {
     out: W,
@@ -21,12 +25,14 @@ pub(crate) struct Plain<W> {
     /// The service whose log it is.
     service: Ci,
     emptying_since: Option<Timestamp>,
+    /// What was written of hooks that run.
+    hooks: Vec<String>,
 }
 
 impl<W: Write> Plain<W> {
     /// Times are shown at `offset` from UTC.
     pub(crate) fn new(out: W, offset: FixedOffset, styles: Styles) -> Self {
-        Self { out, offset, styles, service: Ci::None, emptying_since: None }
+        Self { out, offset, styles, service: Ci::None, emptying_since: None, hooks: Vec::new() }
     }
 
     /// The same for the log of a CI service, which gets the output of what failed as well, folded.
@@ -59,6 +65,18 @@ impl<W: Write> Reporter for Plain<W> {
 
     fn emptying_pool(&mut self, since: Timestamp) {
         self.emptying_since = Some(since);
+    }
+
+    fn waits_for_hooks(&mut self, waits: &[(String, Duration)], now: Timestamp) -> io::Result<()> {
+        self.hooks.retain(|known| waits.iter().any(|(what, _)| what == known));
+        for (what, waited) in waits.iter().filter(|(_, waited)| *waited >= LONG) {
+            if !self.hooks.contains(what) {
+                self.hooks.push(what.clone());
+                let time = self.styles.paint(Tone::Faint, &clock(now, self.offset));
+                self.write(&format!("{time} {what}, {} s", waited.as_secs()))?;
+            }
+        }
+        Ok(())
     }
 
     fn tick(&mut self, _history: &RunHistory, now: Timestamp) -> io::Result<()> {

@@ -89,3 +89,12 @@ fn reference_transaction_hook_may_refuse_a_branch() {
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "a"));
 }
+
+#[test]
+fn hook_that_hangs_is_named_and_ended() {
+    let env = TestEnv::new();
+    hook(&env, "post-checkout", "exec sleep 1000");
+    env.plan(&format!("{LANE}timeout = \"4s\"\n"));
+    let ended = env.execute(&[]).exits(1);
+    ended.says(&["A: waits for post-checkout, ", "hooks/post-checkout took longer than 4s"]);
+}

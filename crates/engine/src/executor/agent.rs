@@ -312,7 +312,9 @@ impl Executor {
             let branch = Some(executor.agent_branch(lane, agent));
             let (start, damaged) = executor.first_intact(lane, agent, points.clone())?;
             events.extend(damaged);
-            executor.pool.open(&holder, &Checkout { branch, start: start.clone(), mode: Mode::Reset, adopt: true })?;
+            executor
+                .pool_of(lane)
+                .open(&holder, &Checkout { branch, start: start.clone(), mode: Mode::Reset, adopt: true })?;
             let name = executor.agent_name(lane, agent);
             events.push(Event::AgentReset { lane: executor.id(lane), agent: name, head: start });
             Ok(events)

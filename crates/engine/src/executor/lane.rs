@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Snapshot};
+use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Pool, Snapshot};
 use lanewright_model::event::{Event, Worktree};
-use lanewright_model::{CommitId, LaneIndex, MergeMode};
+use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode};
 use lanewright_programs::process::{DELETE_TRASH, Output, start_detached};
 use lanewright_schedule::{Rebuild, RunState};
 
@@ -54,9 +54,20 @@ impl Executor {
         Ok(Checkout { adopt: want.adopt || tip.as_ref() == Some(&want.start), ..want.clone() })
     }
 
+    /// The pool, in which a hook of the user's may take as long as a gate, an attempt or the lane may, whichever is least.
+    pub(super) fn pool_of(&self, lane: LaneIndex) -> Pool {
+        let (timeouts, specialist) = (&self.plan.timeouts, self.facts.options.specialist_timeout);
+        let lane = self.plan.lane(lane);
+        let limit = |agent: &Agent, task: usize| agent.time_limit(task, timeouts, specialist);
+        let tasks = lane.agents.iter().flat_map(|agent| (0..agent.tasks.len()).map(move |task| limit(agent, task)));
+        let limits = [Some(timeouts.gate), tasks.max(), lane.timeout];
+        let limit = limits.into_iter().flatten().min().unwrap_or(timeouts.gate);
+        self.pool.clone().ending_hooks_after(limit)
+    }
+
     /// A slot with `want` in it, under the name that its holder sees, with the ignored files that the lane asks for.
     pub(crate) fn open(&self, holder: &Holder, want: &Checkout, lane: LaneIndex) -> Result<Worktree, GitError> {
-        let worktree = self.pool.open(holder, want)?;
+        let worktree = self.pool_of(lane).open(holder, want)?;
         self.pool.link(holder, &worktree.path)?;
         let patterns: Vec<&str> = self.plan.lane(lane).copy.iter().map(String::as_str).collect();
         if !patterns.is_empty() {
@@ -84,7 +95,7 @@ impl Executor {
             };
             let branch = Some(executor.lane_branch(lane));
             let want = Checkout { branch, start: base.clone(), mode: Mode::Reset, adopt: true };
-            executor.pool.open(&executor.holder(lane, None), &want)?;
+            executor.pool_of(lane).open(&executor.holder(lane, None), &want)?;
             let note = format!("the lane's earlier work is kept as {}", kept.reference);
             events.extend([
                 executor.put_aside(lane, None, kept),

@@ -144,7 +144,7 @@ impl Executor {
                     events.extend(executor.reopen_if_lost(&worktree.path, &context)?);
                 }
                 let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
-                executor.pool.open(&executor.holder(lane, None), &want)?;
+                executor.pool_of(lane).open(&executor.holder(lane, None), &want)?;
             }
             events.extend(executor.left_out(lane, (&base, &head), &reserved)?);
             events.extend(executor.added_summary(lane, &reserved));

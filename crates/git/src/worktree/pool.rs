@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lanewright_files::directory::create_directory_unsynced;
 use lanewright_files::{atomic, directory};
@@ -72,6 +72,8 @@ pub struct Pool {
     pub(crate) hook_limit: Option<Duration>,
     /// The first failure of the user's post-checkout hook, until it is reported.
     hook_failure: Arc<Mutex<Option<HookFailure>>>,
+    /// The holders for whose checkout the user's post-checkout hook runs, and since when.
+    running_hooks: Arc<Mutex<Vec<(Holder, Instant)>>>,
     creation_queue: Arc<CreationQueue>,
     /// The holders that this process knows: a claim may be removed while its slot is held, and such a slot must not be given
     /// to another holder.
@@ -82,9 +84,9 @@ impl Pool {
     /// A pool below `root`, which need not exist, of which one run holds at most `limit` slots at once. With
     /// `keep_caches` ignored files stay in a slot that is taken over.
     pub fn new(repository: Repository, root: &Path, limit: u32, keep_caches: bool) -> Self {
-        let (hook_failure, creation_queue, known) = Default::default();
+        let (hook_failure, running_hooks, creation_queue, known) = Default::default();
         let (root, hook_limit) = (resolved(root), None);
-        Self { repository, root, limit, keep_caches, hook_limit, hook_failure, creation_queue, known }
+        Self { repository, root, limit, keep_caches, hook_limit, hook_failure, running_hooks, creation_queue, known }
     }
 
     /// Ends the user's post-checkout hook where it takes longer than `limit`; the checkout stands.
@@ -104,6 +106,21 @@ impl Pool {
 
     pub(crate) fn note_hook_failure(&self, failure: String) {
         self.hook_failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Some(failure));
+    }
+
+    /// The holders that wait for the user's post-checkout hook, and for how long.
+    pub fn running_hooks(&self) -> Vec<(Holder, Duration)> {
+        let running = self.running_hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        running.iter().map(|(holder, since)| (holder.clone(), since.elapsed())).collect()
+    }
+
+    /// Runs the hook of `holder`'s checkout, which is listed as running meanwhile.
+    pub(crate) fn while_hook_runs<T>(&self, holder: &Holder, run: impl FnOnce() -> T) -> T {
+        let running = || self.running_hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        running().push((holder.clone(), Instant::now()));
+        let done = run();
+        running().retain(|(other, _)| other != holder);
+        done
     }
 
     /// Notes that the run log names `holder` as the holder of a slot.

@@ -150,7 +150,8 @@ impl Pool {
         let head = directory::change_below(&path, write)?;
         // The next checkout need not wait for the user's hook.
         drop(turn);
-        if let Some(failure) = run_post_checkout(&self.repository, &path, [&before, &head], self.hook_limit, lock)? {
+        let run_hook = || run_post_checkout(&self.repository, &path, [&before, &head], self.hook_limit, lock);
+        if let Some(failure) = self.while_hook_runs(&claim.holder, run_hook)? {
             self.note_hook_failure(failure);
         }
         claim.progress = Progress::Opened { branch: want.branch.clone(), head: head.clone() };

@@ -12,6 +12,7 @@ use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunC
 use lanewright_engine::placement::{self, Placing, Taken};
 use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
 use lanewright_files::{atomic, regular_file};
+use lanewright_git::{Holder, Pool};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
@@ -46,6 +47,17 @@ use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::progress::{FanOut, Jsonl, Live, Plain, UNWRAPPED, styles_for, terminal_size};
+
+/// Which lanes and agents wait for the user's post-checkout hook, and for how long.
+fn waits_for_hooks(pool: &Pool) -> Vec<(String, Duration)> {
+    let name = |holder: Holder| match (holder.lane, holder.agent) {
+        (Some(lane), Some(agent)) => format!("{lane} {agent}"),
+        (Some(lane), None) => lane.to_string(),
+        (None, _) => "run".to_owned(),
+    };
+    let running = pool.running_hooks().into_iter();
+    running.map(|(holder, waited)| (format!("{}: waits for post-checkout", name(holder)), waited)).collect()
+}
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
@@ -85,7 +97,10 @@ pub(crate) fn execute(
             waits.iter_mut().for_each(|waits| waits.draw(fan_out.history()));
         }
         Update::EmptyingPool(since) => fan_out.emptying_pool(since),
-        Update::Tick(now) => fan_out.tick(now),
+        Update::Tick(now) => {
+            fan_out.waits_for_hooks(&waits_for_hooks(&pool), now);
+            fan_out.tick(now);
+        }
     });
     // A process whose terminal was closed does not wait for the remote.
     is_forced |= matches!(ended, Err(DriverError::HungUp));
