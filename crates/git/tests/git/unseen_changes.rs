@@ -1,7 +1,9 @@
 //! Changes that hide from git: behind flags in the index, and behind file times that were set back.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use lanewright_git::{
@@ -27,6 +29,11 @@ fn kept(world: &World, worktree: &Path, head: &CommitId, path: &str) -> String {
 fn set_back(path: &Path) {
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     File::open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
+fn on_tmpfs(path: &Path) -> bool {
+    let found = Command::new("stat").args(["-f", "-c", "%T"]).arg(path).output().unwrap();
+    found.stdout.starts_with(b"tmpfs")
 }
 
 pinned_tests! {
@@ -67,6 +74,30 @@ pinned_tests! {
         set_back(&other);
         fs::rename(&other, &file).unwrap();
         assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "b");
+    }
+
+    fn write_through_memory_is_committed() {
+        let world = World::new();
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        let script = "import mmap, sys\nfile = open('a.txt', 'r+b')\nshared = mmap.mmap(file.fileno(), 0)\n\
+                      for line in sys.stdin:\n    shared[0:1] = line[0:1].encode()\n    print(flush=True)\n";
+        let mut agent = Command::new("python3");
+        let agent = agent.args(["-c", script]).current_dir(&slot.path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut agent = agent.spawn().unwrap();
+        let (mut told, mut said) = (agent.stdin.take().unwrap(), BufReader::new(agent.stdout.take().unwrap()));
+        // Where files are on a disk, a second write changes their times once the first one is there.
+        let writes = if on_tmpfs(&slot.path) { ["1", "2", "3"].as_slice() } else { &["1"] };
+        for byte in writes {
+            writeln!(told, "{byte}").unwrap();
+            said.read_line(&mut String::new()).unwrap();
+            commit_in(&world, &slot).unwrap();
+            assert!(git(&slot.path, &["show", "HEAD:a.txt"]).starts_with(byte), "{byte}");
+            // Git reads a file again that was written in the same second as the index.
+            let index = File::open(world.main.join(".git/worktrees/01/index")).unwrap();
+            index.set_modified(SystemTime::now() + Duration::from_secs(10)).unwrap();
+        }
+        drop(told);
+        assert!(agent.wait().unwrap().success());
     }
 
     fn untracked_link_is_saved_as_file_without_symlinks() {
