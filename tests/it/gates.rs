@@ -149,7 +149,7 @@ fn final_gate_runs_again_on_the_branch_at_resume() {
 fn failure_inside_gate_pipeline_fails_lane() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = 'no-such-program | tail -20'\ncommand = 'echo x > x.txt'\n");
-    env.execute(&[]).exits(1);
+    env.execute(&[]).exits(3);
     assert_eq!(env.checkpoint("L", "after_lane_tests")["exit_code"], json!(127));
     assert!(!env.holds("main", "x.txt"));
 }
@@ -185,4 +185,25 @@ fn gate_with_shell_syntax_error_is_plan_error() {
     let checked = env.lanewright(&["plan", "check", plan.to_str().expect("UTF-8")]);
     checked.exits(2).says(&["the shell refuses the gate `if true; then`", "tests = 'if true; then'"]);
     env.execute(&[]).exits(2);
+}
+
+#[test]
+fn gate_without_its_program_blocks_before_a_retry() {
+    let env = TestEnv::new();
+    let starts = env.path("starts");
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 2\ncommand = 'echo s >> {0}; date +%N > a'\n\
+         [[lane.task]]\nverify = 'needed-program'\n\
+         [[lane]]\nid = \"B\"\nretries = 2\ncommand = 'echo s >> {0}; date +%N > b'\ntests = 'needed-program'\n",
+        starts.display()
+    ));
+    env.execute(&[]).exits(3).says(&["needed-program", "was not found", "`setup` or `copy`"]);
+    let attempts = || std::fs::read_to_string(&starts).expect("an agent ran").lines().count();
+    assert_eq!(attempts(), 2, "each agent is paid once");
+    env.resume(&[]).exits(3);
+    assert_eq!(attempts(), 2, "a resume runs the gate first");
+    env.program("needed-program", "exit 0\n");
+    env.resume(&[]).exits(0);
+    assert_eq!(attempts(), 2);
+    assert!(env.holds("main", "a") && env.holds("main", "b"));
 }

@@ -103,6 +103,8 @@ word_enum! {
         Idle = "idle",
         /// A gate or the lane's tests failed.
         Gate = "gate",
+        /// A gate or a setup needs a program that was not found or cannot be run; not the agent's doing.
+        Environment = "environment",
         /// Work that was to be merged changed the same lines.
         Conflict = "conflict",
         /// A reviewer or a person said no.

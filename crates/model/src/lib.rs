@@ -20,6 +20,7 @@ pub mod checkpoint;
 pub mod checkpoint_record;
 pub mod command;
 pub mod dag;
+pub mod dependencies;
 pub mod diagnosis;
 pub mod digest;
 pub mod event;

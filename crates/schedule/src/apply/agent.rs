@@ -237,6 +237,8 @@ impl<'a> Worker<'a> {
             (None, FailureKind::Idle) => RestartFrom::Here,
             (None, _) => RestartFrom::LaneHead,
             (Some(_), FailureKind::Ownership) => RestartFrom::LastGood,
+            // Nothing is wrong with the work.
+            (Some(_), FailureKind::Environment) => RestartFrom::Here,
             (Some(_), _) if puts_back || self.lane.resume == RetryFrom::Fresh => RestartFrom::LastGood,
             (Some(_), _) => RestartFrom::Here,
         }

@@ -10,6 +10,7 @@ use crate::state::RunState;
 use crate::state::agent::AgentStep;
 use crate::state::gate::{FailedGate, Gate};
 use crate::state::lane::LaneState;
+use crate::state::lane::attempts::end_with;
 
 /// What follows from a state at a moment.
 #[derive(Debug, Default)]
@@ -54,7 +55,7 @@ impl<'a> Deciding<'a> {
     }
 
     pub(crate) fn fail(&mut self, lane: LaneIndex, failure: Failure) {
-        self.note(Event::LaneFailed { lane: self.id(lane), failure });
+        self.note(end_with(self.id(lane), &failure));
     }
 
     pub(crate) fn block(&mut self, lane: LaneIndex, reason: String) {

@@ -125,6 +125,13 @@ pub enum AgentStep {
     PermanentlyFailed(Failure),
 }
 
+impl AgentStep {
+    /// Whether only the user can help, because a program is missing.
+    pub(crate) fn needs_environment(&self) -> bool {
+        matches!(self, Self::Failed(failure) if failure.kind == FailureKind::Environment)
+    }
+}
+
 /// Where a retry starts from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RestartFrom {
@@ -420,8 +427,12 @@ impl AgentState {
         }
     }
 
-    pub(crate) fn permanently_failed_at_gate(&self) -> bool {
-        matches!(&self.step, AgentStep::PermanentlyFailed(failure) if failure.kind == FailureKind::Gate)
+    /// Whether a gate ended its work, which a resume judges again.
+    pub(crate) fn ended_at_gate(&self) -> bool {
+        match &self.step {
+            AgentStep::PermanentlyFailed(failure) => failure.kind == FailureKind::Gate,
+            step => step.needs_environment(),
+        }
     }
 
     /// Another life of the run: what was given up is tried again with a fresh count.
@@ -434,6 +445,7 @@ impl AgentState {
         }
         match &self.step {
             AgentStep::PermanentlyFailed(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
+            step if step.needs_environment() => self.restart_work(self.task),
             _ => {}
         }
         if let AgentStep::Gating(gate) = &mut self.step {

@@ -1,5 +1,6 @@
 //! How far a list of commands is.
 
+use lanewright_model::dependencies::DEPENDENCIES;
 use lanewright_model::event::Reading;
 use lanewright_model::text::headline;
 use lanewright_model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
@@ -103,14 +104,59 @@ impl FailedGate {
             ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
             _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
         };
+        let (kind, message) = match self.lacks_program() {
+            true => (FailureKind::Environment, format!("{message}: {}", self.program_problem())),
+            false => (FailureKind::Gate, message),
+        };
         Failure {
             command: Some(exit.command.clone()),
             exit_code: Some(exit.exit_code),
             log: exit.tail.clone(),
             diagnosis: self.diagnosis.clone(),
-            ..Failure::new(FailureKind::Gate, message)
+            ..Failure::new(kind, message)
         }
     }
+
+    /// Whether a program was not found or cannot be run that no agent could have written. A path in the repository that the
+    /// command names is the agent's to create.
+    fn lacks_program(&self) -> bool {
+        let exit = &self.exit;
+        let could_not_run = match exit.cause {
+            ExitCause::NotStarted => true,
+            ExitCause::Exited => matches!(exit.exit_code, NOT_EXECUTABLE | NOT_FOUND),
+            _ => false,
+        };
+        let is_missing = |path: &str| {
+            exit.tail.iter().any(|line| line.contains(path))
+                || exit.cause == ExitCause::NotStarted && exit.command.starts_with(path)
+        };
+        let between = |character: char| character.is_whitespace() || ";&|()<>'\"`".contains(character);
+        let mut words = exit.command.split(between);
+        could_not_run && !words.any(|word| is_path_of_work(word) && is_missing(word))
+    }
+
+    /// What the shell printed about the program, if it is known.
+    fn program_problem(&self) -> String {
+        let exit = &self.exit;
+        let names_it = |line: &&String| PROBLEMS.iter().any(|problem| line.contains(problem));
+        let line = exit.tail.iter().rev().find(names_it).unwrap_or(&exit.notes);
+        let what = if exit.exit_code == NOT_EXECUTABLE { "cannot be run" } else { "was not found" };
+        let line = if line.is_empty() { String::new() } else { format!(" ({})", headline(line, 200)) };
+        format!("a program that it needs {what}{line}")
+    }
+}
+
+/// Exit codes of shells: a program was found and could not be run, or was not found.
+const NOT_EXECUTABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+/// The words of shells for these.
+const PROBLEMS: &[&str] = &["not found", "No such file", "ermission denied", "annot execute"];
+
+/// Whether `word` is a path to a file that an agent may write, and not one of installed dependencies.
+fn is_path_of_work(word: &str) -> bool {
+    let is_installed = |part: &str| DEPENDENCIES.iter().any(|known| known.places.contains(&part));
+    word.contains('/') && !word.starts_with(['/', '~', '$']) && !word.split('/').any(is_installed)
 }
 
 /// Whether nothing is known of why a gate failed.

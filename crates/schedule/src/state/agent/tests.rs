@@ -169,9 +169,12 @@ fn agent_out_of_retries_restarts_at_resume() {
     assert_eq!(revived(AgentStep::Blocked("why".into())), AgentStep::Ready);
     assert_eq!(revived(AgentStep::PermanentlyFailed(failure(FailureKind::Gate))), AgentStep::Ready);
     assert_eq!(revived(AgentStep::Done), AgentStep::Done);
-    let at_gate =
-        |kind| AgentState { step: AgentStep::PermanentlyFailed(failure(kind)), ..far() }.permanently_failed_at_gate();
-    assert!(at_gate(FailureKind::Gate) && !at_gate(FailureKind::Crash));
+    let at_gate = |step| AgentState { step, ..far() }.ended_at_gate();
+    let ended_at = |kind| at_gate(AgentStep::PermanentlyFailed(failure(kind)));
+    assert!(ended_at(FailureKind::Gate) && !ended_at(FailureKind::Crash));
+    let environment = || AgentStep::Failed(failure(FailureKind::Environment));
+    assert!(at_gate(environment()) && !at_gate(AgentStep::Failed(failure(FailureKind::Gate))));
+    assert_eq!(revived(environment()), AgentStep::Ready);
 }
 
 #[test]

@@ -70,3 +70,28 @@ fn gate_failure_has_command_log_and_diagnosis() {
     let Gate::Failed(lost) = failed(ExitCause::Lost, None) else { unreachable!() };
     assert_eq!(lost.failure("it failed").message, "it failed: the supervisor of `agent --go` died 3 times: why");
 }
+
+#[test]
+fn missing_program_is_not_the_agents_failure() {
+    let kind = |command: &str, cause, code, line: &str| {
+        let exit =
+            JobExit { command: command.into(), tail: vec![line.into()], notes: String::new(), ..exit(cause, code) };
+        let failure = FailedGate { exit, diagnosis: None }.failure("it failed");
+        (failure.kind, failure.message)
+    };
+    let ended = |command, code, line| kind(command, ExitCause::Exited, code, line).0;
+    let (gate, environment) = (FailureKind::Gate, FailureKind::Environment);
+    assert_eq!(ended("npm test", 127, "sh: 1: runner: not found"), environment);
+    assert_eq!(ended("node_modules/.bin/jest src/a.js", 127, "sh: 1: node_modules/.bin/jest: not found"), environment);
+    assert_eq!(ended("/opt/check src/a.js", 126, "sh: 1: /opt/check: Permission denied"), environment);
+    assert_eq!(ended("cargo test", 101, "error: not found"), gate);
+    // The agent may have to write it.
+    assert_eq!(ended("cd app && ./check.sh", 127, "sh: 1: ./check.sh: not found"), gate);
+    assert_eq!(ended("scripts/check", 126, "sh: 1: scripts/check: Permission denied"), gate);
+    assert_eq!(kind("scripts/check", ExitCause::NotStarted, 127, "").0, gate);
+    assert_eq!(kind("no-such scripts/check", ExitCause::NotStarted, 127, "").0, environment);
+    assert_eq!(kind("no-such", ExitCause::TimedOut, 127, "").0, gate);
+    let said =
+        "it failed: `npm test` exited with code 127: a program that it needs was not found (sh: 1: runner: not found)";
+    assert_eq!(kind("npm test", ExitCause::Exited, 127, "sh: 1: runner: not found").1, said);
+}

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use lanewright_model::event::{Event, LanePoint};
 use lanewright_model::{
-    Agent, AgentName, AgentPhase, CommitId, Failure, FailureKind, JobId, Lane, RetryLevel, Round, TaskId, Timestamp,
+    Agent, AgentName, AgentPhase, CommitId, Failure, FailureKind, JobId, Lane, LaneId, RetryLevel, Round, TaskId,
+    Timestamp,
 };
 
 use crate::state::agent::phase_tracker::PhaseTracker;
@@ -179,6 +180,9 @@ impl Attempts {
     pub(crate) fn next_level(&self, plan: &Lane, agent: usize) -> Option<RetryLevel> {
         let worker = &self.agents[agent];
         let may_roll_back = worker.failed_in_task() && plan.retries > 0;
+        if worker.past.last().is_some_and(|past| past.failure.kind == FailureKind::Environment) {
+            return None;
+        }
         match worker.outage {
             Some(outage) if outage.given_up => None,
             Some(_) => Some(RetryLevel::Wait),
@@ -237,6 +241,9 @@ impl Attempts {
         let tried = format!("{used} of {most} retries used");
         match worker.failure() {
             Some(failure) if failure.kind.is_outage() => Recovery::Retry("a service was unavailable".to_owned()),
+            Some(failure) if failure.kind == FailureKind::Environment => {
+                Recovery::Escalate("a program is missing, which no agent can fix".to_owned())
+            }
             _ if worker.rolled_back => {
                 Recovery::Escalate("an attempt with a different approach failed as well".to_owned())
             }
@@ -267,9 +274,7 @@ impl Attempts {
         let name = &plan.agents[agent].name;
         match &self.agents[agent].step {
             AgentStep::Failed(_) if self.next_level(plan, agent).is_some() => None,
-            AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => {
-                Some(Event::LaneFailed { lane, failure: failure.clone() })
-            }
+            AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => Some(end_with(lane, failure)),
             AgentStep::Salvaging(..) => self.agents[agent].unkept.as_ref().map(|error| {
                 let reason = format!("what {name} left cannot be kept, so it is not touched: {error}");
                 Event::LaneBlocked { lane, reason }
@@ -375,7 +380,7 @@ impl Attempts {
     /// Another life of the run. `agent_first`: also where a gate failed, which a resume runs again before an agent works.
     pub(super) fn revive(&mut self, has_checkpoint_gate: bool, agent_first: bool, at: Timestamp) {
         for (agent, worker) in self.agents.iter_mut().enumerate() {
-            let failed_gate = worker.permanently_failed_at_gate();
+            let failed_gate = worker.ended_at_gate();
             worker.revive(at);
             if failed_gate && !agent_first {
                 worker.judge_again(has_checkpoint_gate, self.integration.has(agent));
@@ -386,6 +391,16 @@ impl Attempts {
             self.excuse_all(true);
         }
     }
+}
+
+/// How a failure that no agent is to fix ends its lane: a program that is missing blocks it.
+pub(crate) fn end_with(lane: LaneId, failure: &Failure) -> Event {
+    if failure.kind != FailureKind::Environment {
+        return Event::LaneFailed { lane, failure: failure.clone() };
+    }
+    let remedy = "have it in worktrees with `setup` or `copy`, or correct the command, then resume: it runs again \
+                  before an agent works";
+    Event::LaneBlocked { lane, reason: format!("{}; {remedy}", failure.message) }
 }
 
 /// Why the lane is blocked, in the words of its agent, which is named where there are others.

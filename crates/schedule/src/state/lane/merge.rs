@@ -59,7 +59,9 @@ impl Merge {
         if stage == LaneStage::AwaitingUserApproval {
             self.rebuild = match (failure.kind, &self.staged) {
                 (FailureKind::Conflict, _) => Some(Rebuild::OnIntegration),
-                (FailureKind::Gate, Some(staged)) => Some(Rebuild::OnMerge(staged.commit.clone())),
+                (FailureKind::Gate | FailureKind::Environment, Some(staged)) => {
+                    Some(Rebuild::OnMerge(staged.commit.clone()))
+                }
                 _ => None,
             };
         }

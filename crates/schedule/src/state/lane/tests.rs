@@ -65,6 +65,13 @@ fn agent_without_retries_ends_lane() {
     let silent = blocked("the agent reported BLOCKED without a reason");
     assert_eq!(end(AgentStep::PermanentlyFailed(failure()), None), (failed, true, true));
     assert_eq!(end(AgentStep::Failed(failure()), None), (None, false, true));
+    let missing = Failure::new(FailureKind::Environment, "no npm");
+    let mut state = LaneState::new(&plan, 0);
+    let agent = &mut state.attempts.agents_mut()[0];
+    agent.remember(None, &missing);
+    agent.step = AgentStep::Failed(missing);
+    assert_eq!(state.attempts.next_level(&plan, 0), None, "retries are left");
+    assert!(matches!(state.attempts.end_of(&plan, 0), Some(Event::LaneBlocked { .. })));
     assert_eq!(end(AgentStep::Blocked("why".into()), None), (told, true, true));
     assert_eq!(end(AgentStep::Blocked(String::new()), None), (silent, true, true));
     assert_eq!(end(salvaging(), None), (None, false, false));
