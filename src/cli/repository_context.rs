@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{Executor, LeftOutReports, RunClock, Surroundings};
+use lanewright_engine::executor::{CopiedFiles, Executor, LeftOutReports, RunClock, Surroundings};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
@@ -70,6 +70,7 @@ impl RepositoryContext {
             // They were compiled when they were read.
             take: Ownership::new(take).ok().filter(|_| !take.is_empty()),
             max_file_size: settings.max_file_size.value.map(|size| size.0),
+            copy_limit: settings.copy_limit.value.map(|size| size.0),
         };
         let commits = CommitRules { sign: settings.sign.value, sign_off: settings.sign_off.value, settings: None };
         let repository = repository.leaving_out(rules).committing(commits);
@@ -163,6 +164,7 @@ impl RepositoryContext {
             planning_files,
             clock: RunClock::set(now(), None),
             left_out: LeftOutReports::default(),
+            copied: CopiedFiles::default(),
         })
     }
 

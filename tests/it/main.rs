@@ -11,6 +11,7 @@ mod ci_jobs;
 mod clocks;
 mod commands;
 mod conflicts;
+mod copied_files;
 mod corpus;
 #[cfg(target_os = "linux")]
 mod cost;

@@ -70,7 +70,7 @@ pub use snapshot::save::{
     snapshot_of_work,
 };
 pub use worktree::claim::Holder;
-pub use worktree::copy_ignored::copy_ignored;
+pub use worktree::copy_ignored::{Copied, INCLUDE_FILE, check_include_file, copy_ignored, wanted as files_to_copy};
 pub use worktree::enclosing::EnclosingWorktree;
 pub use worktree::examine::{HeldSlot, Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};

@@ -66,6 +66,10 @@ pub struct Fallbacks<'a> {
     pub executors: &'a [(&'a str, ExecutorKind)],
     /// How often lanes are tried again.
     pub retries: Option<u32>,
+    /// The globs of files that are copied into the worktrees of lanes on this machine.
+    pub copy: &'a [String],
+    /// The shell lines that set up worktrees.
+    pub setup: &'a [String],
 }
 
 /// What became of a plan file.

@@ -65,14 +65,11 @@ impl Executor {
         self.pool.clone().ending_hooks_after(limit)
     }
 
-    /// A slot with `want` in it, under the name that its holder sees, with the ignored files that the lane asks for.
+    /// A slot with `want` in it, under the name that its holder sees. Its first job has the ignored files copied.
     pub(crate) fn open(&self, holder: &Holder, want: &Checkout, lane: LaneIndex) -> Result<Worktree, GitError> {
         let worktree = self.pool_of(lane).open(holder, want)?;
         self.pool.link(holder, &worktree.path)?;
-        let patterns: Vec<&str> = self.plan.lane(lane).copy.iter().map(String::as_str).collect();
-        if !patterns.is_empty() {
-            git::copy_ignored(&self.repository, &worktree.path, &patterns)?;
-        }
+        self.copied.forget(&worktree.path);
         Ok(worktree)
     }
 
@@ -227,7 +224,10 @@ impl Executor {
             let opened = || -> Answer {
                 let holder = Holder { run: executor.facts.run_id.clone(), lane: None, agent: None };
                 let want = Checkout { branch: None, start: executor.integration()?, mode: Mode::Reset, adopt: true };
-                Ok(vec![Event::FinalOpened { worktree: executor.pool.open(&holder, &want)? }])
+                let worktree = executor.pool.open(&holder, &want)?;
+                // A lane may have had the slot.
+                executor.copied.forget(&worktree.path);
+                Ok(vec![Event::FinalOpened { worktree }])
             };
             opened().unwrap_or_else(|error| {
                 let reason = format!("the worktree of the final gate cannot be opened: {error}");

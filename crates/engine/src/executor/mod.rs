@@ -8,6 +8,7 @@ mod agent;
 mod bisect;
 pub(crate) mod change_size;
 mod clock;
+mod copied;
 pub mod crash;
 mod held_worktrees;
 mod job;
@@ -24,6 +25,7 @@ pub mod timed;
 mod tracking;
 
 pub use clock::RunClock;
+pub use copied::CopiedFiles;
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
 pub use job::{BriefFiles, Judgement, Surroundings};
@@ -94,6 +96,8 @@ pub struct Executor {
     pub clock: RunClock,
     /// What was reported as left out of the lanes' work.
     pub left_out: LeftOutReports,
+    /// Which worktrees have the ignored files that lanes ask for.
+    pub copied: CopiedFiles,
 }
 
 /// What went wrong with an action: the lane is blocked, nothing is lost.

@@ -90,6 +90,8 @@ pub enum GitError {
     RemoteLocked { remote: String, said: String },
     #[error("`{pattern}` is not a valid file pattern: {reason}")]
     BadPattern { pattern: String, reason: String },
+    #[error("`copy` and .worktreeinclude name {files} ({size}), most of them in {largest}; at most {limit} are copied")]
+    TooMuchToCopy { files: String, size: String, limit: String, largest: String },
 }
 
 impl GitError {
@@ -141,6 +143,7 @@ impl GitError {
                 agent = if format == "ssh" { "ssh-agent" } else { "gpg-agent" }
             ),
             Self::Remote { remedy, .. } => (*remedy).to_owned(),
+            Self::TooMuchToCopy { .. } => "name fewer, have `setup` install them, or raise `copy_limit`".to_owned(),
             _ => return None,
         })
     }

@@ -17,7 +17,7 @@ use lanewright_model::time::exact;
 
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2;
-use crate::query::{differing_from_head, split_tab};
+use crate::query::{differing_from_head, has_real_parents, ignored_there, split_tab};
 use crate::repo::{Repository, git_directory, place_of_hook};
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
@@ -133,6 +133,24 @@ pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
     Ok(atomic::remove(&git_directory(worktree)?.join(AT_THE_END))?)
 }
 
+/// How many copied files are compared with what was copied at each commit.
+const MOST_COPIED: usize = 256;
+
+/// Notes that `paths` were copied from the worktree `from`, so that no commit of an agent's work holds them as they are, also
+/// if the agent changes what git ignores. Of many, those that are least deep: what is in trees of thousands of files is left
+/// out or is no secret.
+pub(crate) fn note_copied<'p>(from: &Path, worktree: &Path, paths: impl Iterator<Item = &'p [u8]>) -> Result<()> {
+    let mut paths: Vec<Vec<u8>> = paths.map(<[u8]>::to_vec).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    paths.sort_by_key(|path| path.iter().filter(|byte| **byte == b'/').count());
+    paths.truncate(MOST_COPIED);
+    let mut all = noted(worktree, FROM_HOOK)?;
+    all.extend(contents(from, paths)?);
+    note(worktree, FROM_HOOK, &all)
+}
+
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
 /// none where that is not known. What a commit leaves out does not count.
 pub fn changed_by_hand(repository: &Repository, worktree: &Path) -> Result<Vec<String>> {
@@ -150,8 +168,18 @@ pub(crate) fn has_hook_files(worktree: &Path) -> Result<bool> {
     Ok(!noted(worktree, FROM_HOOK)?.is_empty())
 }
 
+/// The files that a hook wrote or that were copied, that are as they were, and that git does not ignore: it refuses to leave
+/// out what it ignores.
 pub(crate) fn unchanged_hook_files(worktree: &Path) -> Result<Vec<Vec<u8>>> {
-    unchanged(worktree, &noted(worktree, FROM_HOOK)?)
+    let mut unchanged = unchanged(worktree, &noted(worktree, FROM_HOOK)?)?;
+    unchanged.retain(|path| has_real_parents(worktree, as_path(path)));
+    let ignored = ignored_there(worktree, unchanged.iter().map(|path| as_path(path)))?;
+    unchanged.retain(|path| !ignored.contains(path));
+    Ok(unchanged)
+}
+
+fn as_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
 }
 
 /// Those paths of `known` that still hold what they held.

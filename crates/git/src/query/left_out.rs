@@ -366,7 +366,7 @@ mod tests {
 
     fn rules(take: &[&str], max_file_size: u64) -> LeftOutRules {
         let take = (!take.is_empty()).then(|| Ownership::new(take).unwrap());
-        LeftOutRules { take, max_file_size: Some(max_file_size) }
+        LeftOutRules { take, max_file_size: Some(max_file_size), ..LeftOutRules::default() }
     }
 
     /// What is left out of `new` files, each with its text, beside `tracked` ones.

@@ -14,7 +14,7 @@ pub(crate) mod status;
 pub(crate) use commits::split_tab;
 pub(crate) use differences::LINK;
 pub(crate) use generated_files::{
-    forget_generated, has_hook_files, run_post_checkout, unchanged, unchanged_hook_files,
+    forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged, unchanged_hook_files,
 };
 pub(crate) use head::{Head, head_of};
 pub(crate) use index::{
@@ -24,5 +24,6 @@ pub(crate) use index::{
 pub(crate) use left_out::{LeftOut, LeftOutReason};
 pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{
-    differing_from_head, listed, refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes,
+    differing_from_head, has_real_parents, ignored_there, listed, refuse_uncommitted, refuse_unreadable_in, untracked,
+    worktree_changes,
 };

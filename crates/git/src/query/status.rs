@@ -1,6 +1,8 @@
 //! What is uncommitted in a worktree.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Output;
 
@@ -39,6 +41,31 @@ pub fn uncommitted(repository: &Repository, worktree: &Path) -> Result<Vec<Strin
 pub fn is_ignored(worktree: &Path, path: &str) -> Result<bool> {
     let git = Git::new(worktree).reading_only();
     Ok(git.args(["check-ignore", "--quiet", "--no-index", "--", path]).yes()?)
+}
+
+/// Whether no link and no file is where `path` needs a directory.
+pub(crate) fn has_real_parents(root: &Path, path: &Path) -> bool {
+    let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+    above.map(|it| root.join(it)).all(|it| fs::symlink_metadata(it).map_or(true, |kind| kind.is_dir()))
+}
+
+/// Those of `paths` that git would ignore in `worktree`, if they were there. None of them may be below a link.
+pub(crate) fn ignored_there<'p>(worktree: &Path, paths: impl Iterator<Item = &'p Path>) -> Result<BTreeSet<Vec<u8>>> {
+    let mut input = Vec::new();
+    for path in paths {
+        input.extend_from_slice(path.as_os_str().as_bytes());
+        input.push(0);
+    }
+    if input.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let git = Git::new(worktree).reading_only().input(input).args(["check-ignore", "-z", "--stdin"]);
+    let output = git.attempt()?;
+    match output.status.code() {
+        // 1: none.
+        Some(0 | 1) => Ok(nul_separated(&output.stdout).map(<[u8]>::to_vec).collect()),
+        _ => Err(git.failure(&output).into()),
+    }
 }
 
 /// The same whatever left it, trees that programs make again included; every untracked file by itself.

@@ -1,4 +1,5 @@
-//! What commits leave out of lanes' work, as far as settings decide it; `query::left_out` applies it.
+//! What commits leave out of lanes' work and what is copied for it, as far as settings decide it; `query::left_out` and
+//! `worktree::copy_ignored` apply it.
 
 use lanewright_model::ownership::Ownership;
 
@@ -9,10 +10,12 @@ pub struct LeftOutRules {
     pub take: Option<Ownership>,
     /// The size in bytes of the largest new file that is committed; `None`: no limit.
     pub max_file_size: Option<u64>,
+    /// How many bytes of ignored files are copied into a worktree; `None`: no limit.
+    pub copy_limit: Option<u64>,
 }
 
 impl Default for LeftOutRules {
     fn default() -> Self {
-        Self { take: None, max_file_size: Some(50 << 20) }
+        Self { take: None, max_file_size: Some(50 << 20), copy_limit: Some(10 << 30) }
     }
 }

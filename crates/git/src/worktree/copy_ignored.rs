@@ -1,52 +1,199 @@
-//! Copying ignored files (`.env`, caches) from the main worktree into a new one.
+//! Copying ignored files (`.env`, caches, dependencies) from the main worktree into a new one.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::{atomic, regular_file, temporary_beside};
+use lanewright_files::regular_file::{self, Links};
+use lanewright_files::{atomic, temporary_beside};
 use lanewright_model::ownership::Ownership;
+use lanewright_model::text::counted;
 
-use crate::command::{GitError, Result, io_error, nul_separated};
+use crate::command::{GitError, Result, io_error, nul_separated, path_text};
+use crate::query::{has_real_parents, ignored_there, note_copied};
 use crate::repo::Repository;
 
-/// Copies the ignored files of the main worktree that match `patterns` to the same places in `worktree`: files with
-/// their permissions (as clones where the file system can), links as links. What exists there is never overwritten,
-/// and no link in `worktree` is followed. Returns what was copied, relative to the root.
-pub fn copy_ignored(repository: &Repository, worktree: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>> {
-    if patterns.is_empty() {
-        return Ok(Vec::new());
+/// The file at the root of the main worktree that names ignored files for new worktrees, in the syntax of `.gitignore`.
+pub const INCLUDE_FILE: &str = ".worktreeinclude";
+
+/// The largest [`INCLUDE_FILE`] that is read, in bytes.
+const INCLUDE_LIMIT: u64 = 1 << 20;
+
+/// From how many files or bytes on a copy is reported before it begins.
+const MANY_FILES: usize = 10_000;
+const MANY_BYTES: u64 = 1 << 30;
+
+/// More files than these are not copied under a limit of bytes either: each takes a moment and an inode.
+const MOST_FILES: usize = 250_000;
+
+/// What was copied into a worktree.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Relative to the root.
+    pub files: Vec<PathBuf>,
+    /// Those that are not copied because git does not ignore them in the worktree: a commit could hold them.
+    pub not_ignored: Vec<String>,
+}
+
+/// Copies the ignored files of the main worktree that match `patterns`, or that [`INCLUDE_FILE`] names, to the same places in
+/// `worktree`: files with their permissions (as clones where the file system can), links as links. What exists there is never
+/// overwritten, and no link is followed. `report` gets a sentence before a copy that takes long.
+///
+/// # Errors
+/// A pattern that is not valid, more than the limit of the repository's rules, and what the system reports.
+pub fn copy_ignored(
+    repository: &Repository,
+    worktree: &Path,
+    patterns: &[&str],
+    report: &dyn Fn(String),
+) -> Result<Copied> {
+    let wanted = wanted(repository, patterns)?;
+    let main = repository.main_worktree();
+    let may_be =
+        |path: &&PathBuf| fs::symlink_metadata(worktree.join(path)).is_err() && has_real_parents(worktree, path);
+    let missing: Vec<&PathBuf> = wanted.iter().filter(may_be).collect();
+    let ignored = ignored_there(worktree, missing.iter().map(|path| path.as_path()))?;
+    let (due, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        missing.into_iter().partition(|path| ignored.contains(path.as_os_str().as_bytes()));
+    let size = |path: &PathBuf| fs::symlink_metadata(main.join(path)).map_or(0, |it| it.len());
+    let bytes = due.iter().map(|path| size(path)).sum();
+    refuse_too_much(repository, &due, bytes, size)?;
+    if due.len() >= MANY_FILES || bytes >= MANY_BYTES {
+        report(format!("copies {} ({}) into the worktree", counted(due.len(), "ignored file"), in_words(bytes)));
     }
-    let wanted = Ownership::new(patterns).map_err(|error| GitError::BadPattern {
+    let mut copied = Copied { not_ignored: others.iter().map(|path| text_of(path)).collect(), ..Copied::default() };
+    for path in due {
+        if copy_one(main, worktree, path)? {
+            copied.files.push(path.clone());
+        }
+    }
+    note_copied(main, worktree, wanted.iter().map(|path| path.as_os_str().as_bytes()))?;
+    Ok(copied)
+}
+
+/// The ignored files of the main worktree that match `patterns` or that [`INCLUDE_FILE`] names, relative to its root.
+///
+/// # Errors
+/// A pattern that is not valid.
+pub fn wanted(repository: &Repository, patterns: &[&str]) -> Result<Vec<PathBuf>> {
+    let globs = Ownership::new(patterns).map_err(|error| GitError::BadPattern {
         pattern: error.glob().unwrap_or_default().to_owned(),
         reason: error.kind().to_string(),
     })?;
-    let listing = repository
-        .git()
-        .reading_only()
-        .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])
-        .run()?;
-    let mut copied = Vec::new();
-    for path in nul_separated(&listing).map(|path| Path::new(std::ffi::OsStr::from_bytes(path))) {
-        let text = path.to_string_lossy();
-        // What ends so is a repository within the worktree.
-        if !text.ends_with('/') && wanted.allows(&text) && copy_one(repository.main_worktree(), worktree, path)? {
-            copied.push(path.to_owned());
+    let include = check_include_file(repository)?;
+    if patterns.is_empty() && include.is_none() {
+        return Ok(Vec::new());
+    }
+    let listing = |rules: &OsStr| {
+        let git = repository.git().reading_only();
+        git.args(["ls-files", "-z", "--others", "--ignored"].map(OsStr::new)).arg(rules).run()
+    };
+    let named = match include {
+        Some(place) => {
+            let mut rules = OsString::from("--exclude-from=");
+            rules.push(place);
+            listing(&rules)?
+        }
+        None => Vec::new(),
+    };
+    let named: BTreeSet<&[u8]> = nul_separated(&named).collect();
+    let ignored = listing(OsStr::new("--exclude-standard"))?;
+    let matches = |path: &&[u8]| named.contains(path) || !patterns.is_empty() && globs.allows(&path_text(path));
+    // What ends with a slash is a repository within the worktree.
+    let files = nul_separated(&ignored).filter(|path| !path.ends_with(b"/")).filter(matches);
+    Ok(files.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+}
+
+/// The place of [`INCLUDE_FILE`], if there is one.
+///
+/// # Errors
+/// Its first line that leads out of the repository.
+pub fn check_include_file(repository: &Repository) -> Result<Option<PathBuf>> {
+    let main = repository.main_worktree();
+    let place = main.join(INCLUDE_FILE);
+    if fs::symlink_metadata(&place).is_err() {
+        return Ok(None);
+    }
+    let text = regular_file::read_with(&place, Links::Refuse, INCLUDE_LIMIT).map_err(io_error("read", &place))?;
+    for (number, line) in (1..).zip(path_text(&text).lines()) {
+        let pattern = line.trim_end().trim_start_matches('!');
+        if let Some(reason) = leads_out(main, pattern).filter(|_| !line.starts_with('#')) {
+            let pattern = format!("{INCLUDE_FILE}:{number}: {pattern}");
+            return Err(GitError::BadPattern { pattern, reason: reason.to_owned() });
         }
     }
-    Ok(copied)
+    Ok(Some(place))
+}
+
+/// Why a line matches nothing in the repository. A slash at its beginning stands for the root of the repository.
+fn leads_out(main: &Path, pattern: &str) -> Option<&'static str> {
+    let first = pattern.strip_prefix('/').and_then(|rest| rest.split('/').next()).filter(|first| !first.is_empty());
+    let is_absolute = first.is_some_and(|first| Path::new("/").join(first).exists() && !main.join(first).exists());
+    match pattern {
+        _ if pattern.split('/').any(|part| part == "..") => Some("it leads out of the repository with `..`"),
+        _ if is_absolute || pattern.starts_with("~/") => {
+            Some("it is an absolute path; write it relative to the root of the repository")
+        }
+        _ => None,
+    }
+}
+
+/// Refuses more than the limit, and names the directory that holds most of it.
+fn refuse_too_much(
+    repository: &Repository,
+    due: &[&PathBuf],
+    bytes: u64,
+    size: impl Fn(&PathBuf) -> u64,
+) -> Result<()> {
+    let Some(limit) = repository.left_out_rules.copy_limit.filter(|limit| bytes > *limit || due.len() > MOST_FILES)
+    else {
+        return Ok(());
+    };
+    let mut places = BTreeMap::<&OsStr, u64>::new();
+    for path in due {
+        if let Some(first) = path.iter().next() {
+            // A file without contents takes room, too.
+            *places.entry(first).or_default() += size(path) + 1;
+        }
+    }
+    let largest = places.into_iter().max_by_key(|(_, size)| *size);
+    let largest = largest.map(|(name, _)| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Err(GitError::TooMuchToCopy {
+        files: counted(due.len(), "file"),
+        size: in_words(bytes),
+        limit: in_words(limit),
+        largest,
+    })
+}
+
+/// `1.5 GiB`
+fn in_words(bytes: u64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.iter().find(|(_, factor)| bytes >= *factor) {
+        Some((unit, factor)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(*factor);
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+        None => counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte"),
+    }
+}
+
+fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 fn copy_one(from: &Path, to: &Path, path: &Path) -> Result<bool> {
     let (source, target) = (from.join(path), to.join(path));
     let Some(parent) = path.parent() else { return Ok(false) };
+    let Ok(kind) = fs::symlink_metadata(&source) else { return Ok(false) };
     if fs::symlink_metadata(&target).is_ok() || !make_real_directories(to, parent)? {
         return Ok(false);
     }
     // Beside the worktree: a crash must not leave in it what an agent would commit.
     let staged = temporary_beside(to);
-    let kind = fs::symlink_metadata(&source).map_err(io_error("read", &source))?;
     let made = if kind.is_symlink() {
         fs::read_link(&source).and_then(|leads_to| symlink(leads_to, &staged))
     } else if kind.is_file() {

@@ -101,8 +101,8 @@ pinned_tests! {
         symlink("tool", world.main.join("target/link")).unwrap();
         write(&slot.path.join("target/deep/cache"), "newer");
         let copy = |patterns: &[&str]| {
-            let copied = copy_ignored(&world.repository(), &slot.path, patterns).unwrap();
-            copied.into_iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>()
+            let copied = copy_ignored(&world.repository(), &slot.path, patterns, &|_| ()).unwrap();
+            copied.files.into_iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>()
         };
         assert_eq!(copy(&[]), [""; 0]);
         assert_eq!(copy(&[".env", "target", "plain", "a.txt"]), [".env", "target/link", "target/tool"]);
@@ -117,6 +117,29 @@ pinned_tests! {
         symlink(&outside, slot.path.join("target")).unwrap();
         assert_eq!(copy(&["target"]), [""; 0]);
         assert_eq!(fs::read_dir(outside).unwrap().count(), 0);
-        assert!(matches!(copy_ignored(&world.repository(), &slot.path, &["{"]), Err(GitError::BadPattern { .. })));
+        assert!(matches!(copy_ignored(&world.repository(), &slot.path, &["{"], &|_| ()), Err(GitError::BadPattern { .. })));
+    }
+
+    fn include_file_names_ignored_files_for_worktrees() {
+        let world = World::new();
+        let slot = lane(&world);
+        for name in [".env", "target/cache", "target/keep", "other.log", "plain"] {
+            write(&world.main.join(name), name);
+        }
+        let include = world.main.join(".worktreeinclude");
+        let copy = || copy_ignored(&world.repository(), &slot.path, &[], &|_| ());
+        write(&include, "# comment ../x\n/.env\ntarget/*\n!target/keep\nplain\n");
+        let copied = copy().unwrap();
+        let names: Vec<&str> = copied.files.iter().filter_map(|path| path.to_str()).collect();
+        assert_eq!((names.as_slice(), copied.not_ignored.as_slice()), ([".env", "target/cache"].as_slice(), [].as_slice()));
+        assert_eq!(status(&slot.path), "");
+        for (line, reason) in [("a/../../x", ".."), ("/etc/hosts", "absolute"), ("!~/x", "absolute")] {
+            write(&include, &format!("\n{line}\n"));
+            let error = copy().unwrap_err().to_string();
+            assert!(error.contains(".worktreeinclude:2: ") && error.contains(reason), "{error}");
+        }
+        fs::remove_file(&include).unwrap();
+        symlink("/etc/hosts", &include).unwrap();
+        copy().unwrap_err();
     }
 }

@@ -135,6 +135,12 @@ settings! {
     take: Option<Vec<String>> { some(value::globs), default "none" = |_| None }
     /// The size of the largest new file that is committed, or `none`.
     max_file_size: Option<Size> { value::file_size_limit, default "50MiB" = |_| Some(Size(50 << 20)) }
+    /// Globs of ignored files of the checkout that are copied into each new worktree of lanes that say nothing of it.
+    copy: Option<Vec<String>> { some(value::globs), default "none" = |_| None }
+    /// How much is copied into a worktree at most, or `none`.
+    copy_limit: Option<Size> { value::file_size_limit, default "10GiB" = |_| Some(Size(10 << 30)) }
+    /// Shell lines that run in each new worktree before anything else, in lanes that say nothing of it.
+    setup: Option<Vec<String>> { some(value::shell_lines), default "none" = |_| None }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
         value::path, flags ["--worktree-root"],

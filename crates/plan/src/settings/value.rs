@@ -277,6 +277,11 @@ pub fn shell_line(text: &str) -> Result<String, String> {
     }
 }
 
+/// Reads lines for the shell.
+pub fn shell_lines(text: &str) -> Result<Vec<String>, String> {
+    text.lines().filter(|line| !line.trim().is_empty()).map(shell_line).collect()
+}
+
 /// Reads a program and its arguments, one a line.
 pub fn arguments(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use lanewright_model::plan::{AgentWorktrees, RetryFrom};
-use lanewright_model::{ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
+use lanewright_model::{CommandLine, ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
 
 use super::agents::{Context, agents};
 use super::exclusions::glob_fault;
@@ -50,8 +50,11 @@ pub(super) fn lane(
         timeout: value(&lane.timeout),
         retries: value(&lane.retries).or(context.fallbacks.retries).unwrap_or(RETRIES),
         uses: values(&lane.uses),
-        setup: lane.setup.clone().unwrap_or_default(),
-        copy: globs(&lane.copy, "copy"),
+        setup: lane.setup.clone().unwrap_or_else(|| setup(context.fallbacks.setup)),
+        copy: match &lane.copy {
+            None if executor.is_none() => context.fallbacks.copy.to_vec(),
+            own => globs(own, "copy"),
+        },
         env: env(&lane.env),
         merge_style: value(&lane.merge).and_then(MergeChoice::style),
         resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
@@ -67,6 +70,10 @@ pub(super) fn lane(
         },
         agents: Some(agents).filter(|agents| !agents.is_empty())?,
     })
+}
+
+fn setup(lines: &[String]) -> Vec<CommandLine> {
+    lines.iter().cloned().map(CommandLine::Shell).collect()
 }
 
 /// The values of a list, each once.

@@ -78,13 +78,19 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     if let Some(exhausted) = deciding.state.budget_exhausted() {
         return out_of_budget(deciding, lane, exhausted);
     }
-    let has_setup = !plan.setup.is_empty() && !plan.shares_worktree(agent);
-    if has_setup && !set_up(deciding, lane, &worker.setup, Some(name)) || deciding.places == 0 {
+    if !is_set_up(deciding, lane, agent) || deciding.places == 0 {
         return;
     }
     deciding.places -= 1;
     let role = JobRole::Attempt { agent: name.clone(), task: current_task(plan, worker, agent).clone() };
     deciding.note(Event::JobPlanned { job: deciding.state.next_job(Some(&plan.id), role) });
+}
+
+/// Whether the set-up commands ran in the agent's own worktree; has them run.
+fn is_set_up(deciding: &mut Deciding, lane: LaneIndex, agent: usize) -> bool {
+    let (lane_state, plan) = deciding.lane(lane);
+    let has_none = plan.setup.is_empty() || plan.shares_worktree(agent);
+    has_none || set_up(deciding, lane, &lane_state.agents()[agent].setup, Some(&plan.agents[agent].name))
 }
 
 /// The task that the agent is at.
@@ -115,6 +121,10 @@ fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
     let (lane_state, plan) = deciding.lane(lane);
     let task = current_task(plan, &lane_state.agents()[agent], agent);
     let role = || JobRole::Verify { agent: plan.agents[agent].name.clone(), task: task.clone() };
+    // A plan may have got a setup after the agent worked.
+    if *gate == Gate::Due && !is_set_up(deciding, lane, agent) {
+        return;
+    }
     if let Some(Err(gate)) = run_gate(deciding, lane, gate, role) {
         deciding.note_failure(lane, Some(agent), Some(task), gate.failure("the task's gate failed"));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lanewright_agents::shell::{Shell, shell_of};
 use lanewright_engine::executor::Surroundings;
-use lanewright_git::{self as git, ChangedSetting, Publication, Repository};
+use lanewright_git::{self as git, ChangedSetting, GitError, INCLUDE_FILE, Publication, Repository};
 use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
@@ -233,6 +233,16 @@ pub(super) fn note_commit_hooks(within: &RepositoryContext) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Refuses a file of names for worktrees that leads out of the repository.
+pub(super) fn check_include_file(within: &RepositoryContext) -> Result<()> {
+    match git::check_include_file(&within.repository) {
+        Err(error @ GitError::BadPattern { .. }) => Err(ExitStatus::Usage
+            .error(error.to_string())
+            .hint(format!("correct that line of {}", within.repository.main_worktree().join(INCLUDE_FILE).display()))),
+        checked => Ok(checked.map(|_| ())?),
+    }
 }
 
 /// Shows what a person sets up before lanes start.

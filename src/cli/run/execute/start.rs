@@ -148,6 +148,7 @@ pub(crate) fn start(
     let lanes = || plan.plan.indices().filter(|lane| runs(&plan.plan.lane(*lane).id));
     preflight::check(&within.context, &plan.plan, lanes())?;
     preflight::check_branches(within, &plan.plan.phase)?;
+    preflight::check_include_file(within)?;
     preflight::note_identity(within);
     preflight::check_signing(&within.repository, &base)?;
     preflight::note_surroundings(within)?;

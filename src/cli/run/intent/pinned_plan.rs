@@ -148,6 +148,7 @@ impl Pinning<'_> {
             }
             None => (None, Vec::new()),
         };
+        let is_unchanged = reading.sha256 == PlanOnRecord::of(self.records).source && !edited;
         match changed {
             Some(plan) if plan == *pinned => Ok(None),
             // Also where only the settings changed that a plan is read with.
@@ -155,7 +156,11 @@ impl Pinning<'_> {
                 superseded.iter().for_each(|message| self.within.context.printer.warning(message, &[]));
                 self.replaced(plan, reading.sha256).map(Some)
             }
-            _ if reading.sha256 == PlanOnRecord::of(self.records).source && !edited => Ok(None),
+            // A user who has nothing but these settings changed wants what worktrees lack.
+            Some(plan) if is_unchanged && differs_in_worktrees_only(&plan, pinned) => {
+                self.replaced(plan, reading.sha256).map(Some)
+            }
+            _ if is_unchanged => Ok(None),
             changed => {
                 let message = format!("{} has changed since run {run} started", path.display());
                 let is_valid = changed.is_some();
@@ -198,6 +203,18 @@ impl Pinning<'_> {
 fn is_same_work(plan: &Plan, pinned: &Plan) -> bool {
     let work = |plan: &Plan| PlanParts { replaced: Vec::new(), ..PlanParts::from(plan.clone()) };
     work(plan) == work(pinned)
+}
+
+/// Whether the plans differ in nothing but what worktrees get before anything runs in them.
+fn differs_in_worktrees_only(plan: &Plan, pinned: &Plan) -> bool {
+    let without = |plan: &Plan| {
+        let mut parts = PlanParts { replaced: Vec::new(), ..PlanParts::from(plan.clone()) };
+        for lane in &mut parts.lanes {
+            (lane.setup, lane.copy) = (Vec::new(), Vec::new());
+        }
+        parts
+    };
+    without(plan) == without(pinned)
 }
 
 fn ids(plan: &Plan) -> impl Iterator<Item = &LaneId> {

@@ -105,6 +105,8 @@ impl PlanText {
             runner: settings.runner.value.as_deref(),
             runner_outranks_plan: settings.runner.origin.outranks_plan(),
             retries: settings.retries.value,
+            copy: settings.copy.value.as_deref().unwrap_or_default(),
+            setup: settings.setup.value.as_deref().unwrap_or_default(),
         };
         let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
         let allow_unknown = options.allow_unknown || settings.allow_unknown.value;

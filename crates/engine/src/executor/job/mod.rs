@@ -141,7 +141,8 @@ impl Executor {
         let Some(context) = context else {
             self.repository.refuse_foreign_worktree(workplace)?;
             self.repository.refill_if_emptied(workplace)?;
-            return Ok(self.repository.refuse_missing_branch(workplace)?);
+            self.repository.refuse_missing_branch(workplace)?;
+            return self.copy_ignored(job, workplace, emit);
         };
         if job.is_attempt() && job.number > 1 {
             // What the attempt before staged may be what git has lost, and its agent cannot commit any more.
@@ -156,7 +157,8 @@ impl Executor {
                 let message = format!("all files of {} were gone; they were checked out again", workplace.display());
                 emit(self.note(context.lane, message));
             }
-            self.clear_for_gate(job, workplace, context, emit)
+            self.clear_for_gate(job, workplace, context, emit)?;
+            self.copy_ignored(job, workplace, emit)
         })
     }
 

@@ -54,7 +54,8 @@ impl Executor {
         let Some(lane) = job.lane.as_ref().and_then(|lane| state.find(lane)) else {
             let worktree =
                 state.final_worktree().cloned().ok_or(ExecutorError::Missing("the final gate's worktree"))?;
-            return Ok(self.gate(job, self.plan.gates.last.clone(), &worktree, BTreeMap::new()));
+            let steps = [self.common_setup(), &self.plan.gates.last].concat();
+            return Ok(self.gate(job, steps, &worktree, BTreeMap::new()));
         };
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let agent = job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name));
@@ -85,6 +86,13 @@ impl Executor {
         };
         let environment = self.lane_environment(lane, state, &worktree.path);
         Ok(PreparedJob { gate_worktree, ..self.gate(job, steps, &worktree, environment) })
+    }
+
+    /// The set-up commands that all lanes have, which the final gate needs, too.
+    fn common_setup(&self) -> &[CommandLine] {
+        let setups = || self.plan.lanes.iter().map(|lane| lane.setup.as_slice());
+        let first = setups().next().unwrap_or_default();
+        if setups().all(|setup| setup == first) { first } else { &[] }
     }
 
     fn gate(

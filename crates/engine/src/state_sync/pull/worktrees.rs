@@ -22,7 +22,7 @@ pub(crate) fn open_all(
     for lane in state.plan().indices() {
         for (agent, worktree) in held(state, lane) {
             let holder = Holder { run: run.clone(), lane: Some(state.plan().lane(lane).id.clone()), agent };
-            let opened = open(pool, &holder, worktree, state.plan().lane(lane).copy.as_slice())?;
+            let opened = open(pool, &holder, worktree)?;
             if let (Some(lane), agent) = (holder.lane, holder.agent)
                 && let Some(snapshot) = snapshots.get(&(lane, agent))
             {
@@ -46,11 +46,9 @@ fn held(state: &RunState, lane: LaneIndex) -> Vec<(Option<AgentName>, &Worktree)
     own.chain(agents).collect()
 }
 
-fn open(pool: &Pool, holder: &Holder, worktree: &Worktree, copy: &[String]) -> Result<Worktree, GitError> {
+fn open(pool: &Pool, holder: &Holder, worktree: &Worktree) -> Result<Worktree, GitError> {
     let opened = pool.open(holder, &Checkout::again(worktree))?;
     pool.link(holder, &opened.path)?;
-    let patterns: Vec<&str> = copy.iter().map(String::as_str).collect();
-    git::copy_ignored(pool.repository(), &opened.path, &patterns)?;
     Ok(opened)
 }
 

@@ -1,0 +1,90 @@
+//! Ignored files and dependencies in the worktrees of lanes: `copy`, `setup` and `.worktreeinclude`.
+
+use crate::support::TestEnv;
+
+const IGNORED: &str = ".env\n*.log\nnode_modules\n.claude/ai-dev-kit/run-logs\n";
+
+/// A repository that ignores `.env`, with settings.
+fn environment(settings: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/.gitignore", IGNORED);
+    env.write("repo/lanewright.toml", settings);
+    env.commit("settings");
+    env.write("repo/.env", "KEY=1\n");
+    env
+}
+
+#[test]
+fn settings_and_include_file_fill_worktrees() {
+    let env = environment("copy = [\"cache.log\"]\nsetup = [\"test -e .env && echo ready > ready.log\"]\n");
+    env.write("repo/.worktreeinclude", "# for worktrees\n.env\n*.txt\n");
+    env.write("repo/cache.log", "cached\n");
+    env.write("repo/untracked.txt", "not ignored\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'cat .env cache.log ready.log > a; ! test -e untracked.txt'\n\
+         [[lane]]\nid = \"B\"\nretries = 0\ncopy = []\nsetup = []\n\
+         command = '! test -e cache.log && ! test -e ready.log && cat .env > b'\n\
+         [gates]\nfinal = 'test -e .env'\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(env.file_at("main", "a"), "KEY=1\ncached\nready");
+    assert_eq!(env.file_at("main", "b"), "KEY=1");
+}
+
+#[test]
+fn include_file_that_leads_out_names_its_line() {
+    for (line, reason) in [("../secrets", "leads out"), ("/etc/passwd", "absolute path"), ("~/.ssh", "absolute path")] {
+        let env = environment("");
+        env.write("repo/.worktreeinclude", format!("/.env\n{line}\n"));
+        env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");
+        env.execute(&[]).exits(2).says(&[".worktreeinclude:2: ", line, reason]);
+    }
+    let env = environment("copy = [\"../x\"]\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");
+    env.execute(&[]).exits(2).says(&["lanewright.toml:1:", "../x"]);
+}
+
+#[test]
+fn copied_secrets_get_into_no_commit() {
+    let env = environment("copy = [\".env\", \"secret.txt\"]\n");
+    // Ignored in the checkout only.
+    env.write("repo/.gitignore", format!("{IGNORED}secret.txt\n"));
+    env.write("repo/secret.txt", "secret\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'test -e .env && ! test -e secret.txt && echo a > a && \
+         echo ready.log > .gitignore'\n",
+    );
+    env.git(&["stash", "list"]);
+    let ended = env.execute(&["--merge", "none"]).exits(0);
+    ended.says(&["not copied", "secret.txt"]);
+    assert!(env.holds("lane/P1/A", "a"));
+    assert!(!env.holds("lane/P1/A", ".env") && !env.holds("lane/P1/A", "secret.txt"));
+}
+
+#[test]
+fn too_large_copy_blocks_and_names_its_limit() {
+    let env = environment("copy = [\"big.log\"]\ncopy_limit = \"1KiB\"\n");
+    env.write("repo/big.log", "x".repeat(2048));
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/ran\"; echo a > a'\n");
+    env.execute(&[]).exits(3).says(&["1 file (2.0 KiB)", "big.log", "`copy_limit`"]);
+    assert!(!env.path("scratch/ran").exists());
+    env.write("repo/lanewright.toml", "copy = [\"big.log\"]\n");
+    env.commit("raise the limit");
+    env.resume(&[]).exits(0);
+}
+
+#[test]
+fn setup_that_comes_later_runs_at_a_resume() {
+    let env = environment("");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 2\nagent_worktrees = \"on\"\ncommand = 'echo s >> \"$SCRATCH/starts\"; echo a > a'\n\
+         [[lane.task]]\nverify = 'node_modules/.bin/check'\n",
+    );
+    env.execute(&[]).exits(3).says(&["`setup`"]);
+    let install = "mkdir -p node_modules/.bin; echo exit 0 > node_modules/.bin/check; chmod +x node_modules/.bin/check";
+    env.write("repo/lanewright.toml", format!("setup = [\"{install}\"]\n"));
+    env.commit("install");
+    env.resume(&[]).exits(0);
+    assert_eq!(env.scratch("starts"), "s\n", "the agent was paid once");
+    assert!(env.holds("main", "a"));
+}
