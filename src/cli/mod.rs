@@ -29,6 +29,7 @@ mod state;
 mod this_process;
 mod timings;
 mod wait_policy;
+mod worktree_needs;
 
 #[cfg(test)]
 mod tests;

@@ -88,3 +88,43 @@ fn setup_that_comes_later_runs_at_a_resume() {
     assert_eq!(env.scratch("starts"), "s\n", "the agent was paid once");
     assert!(env.holds("main", "a"));
 }
+
+#[test]
+fn start_names_what_worktrees_lack() {
+    let env = environment("");
+    env.write("repo/package-lock.json", "{}");
+    env.write("repo/web/pnpm-lock.yaml", "");
+    env.write("repo/Cargo.lock", "");
+    env.commit("dependencies");
+    env.write("repo/node_modules/x", "");
+    env.write("repo/web/node_modules/x", "");
+    env.write("repo/.envrc", "");
+    let plan = |keys: &str| env.plan(&format!("[[lane]]\nid = \"A\"\n{keys}command = 'echo $LANEWRIGHT_RUN_ID > a'\n"));
+    plan("");
+    let said = env.execute(&[]).exits(0).stderr;
+    for words in [
+        "have no node_modules, where the packages of package-lock.json are installed: `setup = [\"npm ci\"]`",
+        "have no web/node_modules",
+        "`setup = [\"cd 'web' && pnpm install",
+        ".env is not in git, so the worktrees of A lack it: `copy = [\".env\"]`",
+        ".envrc is not in git, so the worktrees of A lack it: commit it, or have git ignore it",
+    ] {
+        assert!(said.contains(words), "{words}\n{said}");
+    }
+    assert!(!said.contains("Cargo.lock"), "{said}");
+    plan("setup = [\"true\"]\ncopy = [\".env\"]\n");
+    let said = env.execute(&["--run-id=r2", "--redo"]).exits(0).stderr;
+    assert!(!said.contains("node_modules") && !said.contains(".env is"), "{said}");
+}
+
+#[test]
+fn init_writes_what_worktrees_lack() {
+    let env = environment("retries = 1\n");
+    env.write("repo/package-lock.json", "{}");
+    env.commit("dependencies");
+    env.write("repo/node_modules/x", "");
+    env.lanewright(&["init", "--worktrees", "--yes"]).exits(0);
+    assert_eq!(env.read("repo/lanewright.toml"), "setup = [\"npm ci\"]\ncopy = [\".env\"]\nretries = 1\n");
+    env.lanewright(&["init", "--worktrees", "--yes"]).exits(0);
+    assert_eq!(env.read("repo/lanewright.toml"), "setup = [\"npm ci\"]\ncopy = [\".env\"]\nretries = 1\n");
+}

@@ -29,6 +29,11 @@ pub(crate) struct Init {
     /// Write lanewright.toml, with every setting as a comment
     #[arg(long)]
     pub(crate) config: bool,
+    /// Write `setup` and `copy` into lanewright.toml for what worktrees would lack
+    ///
+    /// Installed dependencies of lock files, and files such as .env that are not in git.
+    #[arg(long)]
+    pub(crate) worktrees: bool,
     /// Write the slash commands execute-phase and execute-lane
     #[arg(long)]
     pub(crate) commands: bool,

@@ -7,6 +7,7 @@ mod files;
 mod json_text;
 mod programs;
 mod server;
+mod worktrees;
 
 use std::path::Path;
 
@@ -52,12 +53,16 @@ fn check_left(all: &[Change]) -> Result<ExitStatus> {
 
 /// Every file that was asked for, whether or not it has to change.
 fn changes(root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Change>> {
-    let Init { config, commands, hooks, mcp, ci, .. } = arguments;
-    let usual = !(*config || *commands || *hooks || *mcp) && ci.is_empty();
+    let Init { config, worktrees, commands, hooks, mcp, ci, .. } = arguments;
+    let usual = !(*config || *worktrees || *commands || *hooks || *mcp) && ci.is_empty();
     let mut all = Vec::new();
     // Settings and workflows that are there are the user's own.
-    if usual || *config {
-        let kept = |old: Option<&str>| Ok(old.map_or_else(settings::template, str::to_owned));
+    if usual || *config || *worktrees {
+        let lines = if *worktrees { worktrees::lines(root)? } else { Vec::new() };
+        let kept = |old: Option<&str>| {
+            let template = || if usual || *config { settings::template() } else { String::new() };
+            worktrees::entered(&lines, &old.map_or_else(template, str::to_owned))
+        };
         all.push(Change::of(root, REPOSITORY_CONFIG, kept)?);
     }
     for (_, name, text) in WORKFLOWS.iter().filter(|(service, ..)| ci.contains(service)) {

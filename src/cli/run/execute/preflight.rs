@@ -15,6 +15,7 @@ use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
 
+use crate::cli::worktree_needs::{CopiedPaths, Need, needs};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
@@ -242,6 +243,50 @@ pub(super) fn check_include_file(within: &RepositoryContext) -> Result<()> {
             .error(error.to_string())
             .hint(format!("correct that line of {}", within.repository.main_worktree().join(INCLUDE_FILE).display()))),
         checked => Ok(checked.map(|_| ())?),
+    }
+}
+
+/// Shows what the worktrees of lanes will lack that the checkout has, each with the setting that brings it.
+pub(super) fn note_needs(
+    within: &RepositoryContext,
+    base: &str,
+    plan: &Plan,
+    runs: &dyn Fn(&LaneId) -> bool,
+) -> Result<()> {
+    let Some(tip) = within.repository.branch_commit(base)? else { return Ok(()) };
+    let mut copied = CopiedPaths::of(&within.repository);
+    for need in needs(&within.repository, &tip)? {
+        let mut lanes = Vec::new();
+        for lane in plan.lanes.iter().filter(|lane| runs(&lane.id) && lane.executor.is_none()) {
+            if !copied.bring(&need, lane)? {
+                lanes.push(lane.id.to_string());
+            }
+        }
+        if !lanes.is_empty() {
+            within.context.printer.warning(missing_in(&need, &listed(&lanes, NAMED)), &[]);
+        }
+    }
+    Ok(())
+}
+
+fn missing_in(need: &Need, lanes: &str) -> String {
+    let path = &need.path;
+    let copy = format!("`copy = [\"{path}\"]`");
+    match (&need.lock_file, &need.setup) {
+        (Some(lock_file), Some(setup)) => {
+            let copy = if need.is_ignored { format!(", {copy} copies it") } else { String::new() };
+            format!(
+                "the worktrees of {lanes} have no {path}, where the packages of {lock_file} are installed: \
+                 `setup = [\"{setup}\"]` in lanewright.toml installs them{copy}"
+            )
+        }
+        _ if need.is_ignored => {
+            format!("{path} is not in git, so the worktrees of {lanes} lack it: {copy} in lanewright.toml copies it")
+        }
+        _ => format!(
+            "{path} is not in git, so the worktrees of {lanes} lack it: commit it, or have git ignore it and write \
+             {copy} in lanewright.toml"
+        ),
     }
 }
 

@@ -159,6 +159,7 @@ pub(crate) fn start(
     preflight::note_setup(&within.context, &plan.plan, &runs);
     preflight::note_hooks(within, &base, &plan.plan, &runs)?;
     preflight::note_commit_hooks(within)?;
+    preflight::note_needs(within, &base, &plan.plan, &runs)?;
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;

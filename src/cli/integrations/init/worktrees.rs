@@ -1,0 +1,27 @@
+//! The settings `setup` and `copy` for what worktrees would lack.
+
+use std::path::Path;
+
+use lanewright_git::Repository;
+use toml::{Table, Value};
+
+use crate::cli::Result;
+use crate::cli::worktree_needs::needs;
+
+/// The settings that bring what worktrees of the current commit lack: the key, and the value.
+pub(super) fn lines(root: &Path) -> Result<Vec<(&'static str, Value)>> {
+    let repository = Repository::discover(root)?;
+    let needs = needs(&repository, &repository.head_at(root)?.commit)?;
+    let setup: Vec<String> = needs.iter().filter_map(|need| need.setup.clone()).collect();
+    let copied = needs.iter().filter(|need| need.setup.is_none() && need.is_ignored);
+    let copy: Vec<String> = copied.map(|need| need.path.clone()).collect();
+    let found = [("setup", setup), ("copy", copy)];
+    Ok(found.into_iter().filter(|(_, values)| !values.is_empty()).map(|(key, values)| (key, values.into())).collect())
+}
+
+/// The configuration file `old` with those settings that it does not have at its beginning, before all tables.
+pub(super) fn entered(lines: &[(&'static str, Value)], old: &str) -> Result<String, String> {
+    let known: Table = old.parse().map_err(|error| format!("it is not valid TOML: {error}"))?;
+    let new = lines.iter().filter(|(key, _)| !known.contains_key(*key));
+    Ok(new.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>() + old)
+}
