@@ -59,7 +59,8 @@ pub use recovery::lost_objects::{
 pub use recovery::missing_worktrees::Lost;
 pub use recovery::power_cut::{AfterBoot, Outage, restore_published_files};
 pub use recovery::unreadable_commits::damaged;
-pub use repo::commit_rules::{ChangedSetting, CommitRules};
+pub use repo::commit_rules::CommitRules;
+pub use repo::commit_settings::ChangedSetting;
 pub use repo::configuration::ConfigurationEntry;
 pub use repo::left_out_rules::LeftOutRules;
 pub use repo::repository::{Repository, branch_reference};

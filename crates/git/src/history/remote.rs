@@ -198,7 +198,7 @@ impl Remote {
                 // Git prints no cause then, and reports a remote that it cannot reach with another code.
                 Some(place) if output.status.code() == Some(1) && stderr.contains("failed to push some refs") => {
                     let said = said_by_hook(&format!("{}\n{stderr}", path_text(&output.stdout)));
-                    refused(place, format!("refuses the push: {said}"))
+                    refused(place, format!("refuses the push{said}"))
                 }
                 _ => self.failed(git.failure(&output)),
             });

@@ -7,9 +7,6 @@ use std::collections::BTreeMap;
 
 use lanewright_model::{Sign, SignOff};
 
-use crate::command::Result;
-use crate::repo::{ConfigurationEntry, Repository};
-
 /// The settings of Lanewright's that say how commits are made, and git's, where they are those of an earlier time.
 #[derive(Debug, Clone, Default)]
 pub struct CommitRules {
@@ -20,7 +17,7 @@ pub struct CommitRules {
 }
 
 /// Git's settings that say whose commits are, and whether they are signed; in lower case.
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "user.name",
     "user.email",
     "author.name",
@@ -41,41 +38,12 @@ const NAMES: &[&str] = &[
 /// Those of git's settings that decide about commits, at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitSettings {
-    values: BTreeMap<String, String>,
-    of_repository: BTreeMap<String, String>,
-}
-
-/// A setting of the repository that is not as a run found it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedSetting {
-    pub name: String,
-    /// `None`: it was not set.
-    pub before: Option<String>,
-    /// `None`: it is not set.
-    pub now: Option<String>,
-}
-
-fn of_repository(entries: &[ConfigurationEntry]) -> BTreeMap<String, String> {
-    let own = entries.iter().filter(|entry| entry.of_repository && NAMES.contains(&entry.name.as_str()));
-    own.map(|entry| (entry.name.clone(), entry.value.clone())).collect()
+    pub(super) values: BTreeMap<String, String>,
+    /// Those of the repository's own files.
+    pub(super) of_repository: BTreeMap<String, String>,
 }
 
 impl CommitSettings {
-    /// What `entries` say; of the repository's own settings those that were `recorded`, where a record exists.
-    fn of(entries: &[ConfigurationEntry], recorded: Option<&BTreeMap<String, String>>) -> Self {
-        let of_repository = recorded.cloned().unwrap_or_else(|| of_repository(entries));
-        let others = entries.iter().filter(|entry| !entry.of_repository && NAMES.contains(&entry.name.as_str()));
-        let mut values: BTreeMap<String, String> =
-            others.map(|entry| (entry.name.clone(), entry.value.clone())).collect();
-        values.extend(of_repository.clone());
-        Self { values, of_repository }
-    }
-
-    /// Those of the repository's own files.
-    pub fn of_repository(&self) -> &BTreeMap<String, String> {
-        &self.of_repository
-    }
-
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
@@ -85,79 +53,5 @@ impl CommitSettings {
     pub(crate) fn overriding(&self, names: &[&str], now: impl Fn(&str) -> Option<String>) -> Vec<String> {
         let differing = names.iter().filter(|name| self.get(name) != now(name).as_deref());
         differing.map(|name| format!("{name}={}", self.get(name).unwrap_or_default())).collect()
-    }
-}
-
-impl Repository {
-    /// The same repository, whose commits are made as git's settings say now, whatever becomes of them; its own settings are
-    /// those that were `recorded`, where a record exists.
-    ///
-    /// # Errors
-    /// Git cannot read its settings.
-    pub fn with_settings_of_commits(self, recorded: Option<&BTreeMap<String, String>>) -> Result<Self> {
-        let settings = Some(CommitSettings::of(&self.configuration_entries()?, recorded));
-        let rules = CommitRules { settings, ..(*self.commit_rules).clone() };
-        Ok(self.committing(rules))
-    }
-
-    /// The settings of the repository's own files that decide about commits.
-    ///
-    /// # Errors
-    /// Git cannot read its settings.
-    pub fn settings_of_commits(&self) -> Result<BTreeMap<String, String>> {
-        Ok(of_repository(&self.configuration_entries()?))
-    }
-
-    /// Which settings of the repository's own files are not as its commits are made with.
-    ///
-    /// # Errors
-    /// Git cannot read its settings.
-    pub fn changed_settings_of_commits(&self) -> Result<Vec<ChangedSetting>> {
-        let Some(used) = &self.commit_rules.settings else { return Ok(Vec::new()) };
-        let now = self.settings_of_commits()?;
-        let changed = NAMES.iter().filter(|name| used.of_repository.get(**name) != now.get(**name));
-        let value = |values: &BTreeMap<String, String>, name: &str| values.get(name).cloned();
-        Ok(changed
-            .map(|name| ChangedSetting {
-                name: (*name).to_owned(),
-                before: value(&used.of_repository, name),
-                now: value(&now, name),
-            })
-            .collect())
-    }
-
-    /// The value of one of git's settings with which commits are made; its name in lower case.
-    pub(crate) fn setting_of_commits(&self, name: &str) -> Result<Option<String>> {
-        match &self.commit_rules.settings {
-            Some(settings) => Ok(settings.get(name).map(str::to_owned)),
-            None => Ok(self.configuration()?.get(name).map(str::to_owned)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(of_repository: bool, name: &str, value: &str) -> ConfigurationEntry {
-        ConfigurationEntry { file: "f".into(), name: name.into(), value: value.into(), of_repository }
-    }
-
-    #[test]
-    fn recorded_settings_replace_those_of_the_repository() {
-        let entries = [
-            entry(false, "user.name", "Me"),
-            entry(false, "core.editor", "vi"),
-            entry(true, "user.name", "Bot"),
-            entry(true, "gpg.program", "/tmp/evil"),
-        ];
-        let now = CommitSettings::of(&entries, None);
-        assert_eq!((now.get("user.name"), now.get("core.editor")), (Some("Bot"), None));
-        let recorded = BTreeMap::from([("user.email".to_owned(), "me@x".to_owned())]);
-        let then = CommitSettings::of(&entries, Some(&recorded));
-        assert_eq!((then.get("user.name"), then.get("user.email")), (Some("Me"), Some("me@x")));
-        let overriding =
-            then.overriding(&["user.name", "user.email", "gpg.program"], |name| now.get(name).map(str::to_owned));
-        assert_eq!(overriding, ["user.name=Me", "user.email=me@x", "gpg.program="]);
     }
 }

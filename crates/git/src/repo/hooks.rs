@@ -34,14 +34,15 @@ pub(crate) fn hook(repository: &Repository, worktree: &Path, name: &'static str)
     Ok((place.is_file() && access(&place, Access::EXEC_OK).is_ok()).then_some(place))
 }
 
-/// The end of what a hook printed, on one line, without what git adds to it.
+/// The end of what a hook printed, on one line behind a colon, without what git adds to it; empty if it printed nothing.
 pub(crate) fn said_by_hook(printed: &str) -> String {
     let is_gits = |line: &&str| {
         let begins = ["error: failed to push some refs", "fatal: ref updates aborted by hook", "To ", "!\t", "Done"];
         begins.iter().any(|begin| line.starts_with(begin))
     };
     let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty() && !is_gits(line)).collect();
-    lines[lines.len().saturating_sub(LINES)..].join(", ")
+    let shown = lines[lines.len().saturating_sub(LINES)..].join(", ");
+    if shown.is_empty() { shown } else { format!(": {shown}") }
 }
 
 impl Repository {
@@ -67,8 +68,9 @@ mod tests {
     #[test]
     fn what_a_hook_printed_is_shown_without_gits_words() {
         let printed = "lint: a.rs\n\n  2 faults\nerror: failed to push some refs to '/o.git'\n";
-        assert_eq!(said_by_hook(printed), "lint: a.rs, 2 faults");
+        assert_eq!(said_by_hook(printed), ": lint: a.rs, 2 faults");
+        assert_eq!(said_by_hook("error: failed to push some refs to '/o.git'\n"), "");
         let long: String = (0..50).map(|number| format!("{number}\n")).collect();
-        assert_eq!(said_by_hook(&long), "40, 41, 42, 43, 44, 45, 46, 47, 48, 49");
+        assert_eq!(said_by_hook(&long), ": 40, 41, 42, 43, 44, 45, 46, 47, 48, 49");
     }
 }

@@ -1,6 +1,7 @@
 //! The repository: its paths, settings and locks.
 
 pub(crate) mod commit_rules;
+pub(crate) mod commit_settings;
 pub(crate) mod configuration;
 pub(crate) mod git_dir;
 pub(crate) mod handles;
@@ -10,7 +11,7 @@ pub(crate) mod left_out_rules;
 pub(crate) mod lock;
 pub(crate) mod repository;
 
-pub(crate) use commit_rules::CommitRules;
+pub(crate) use commit_rules::{CommitRules, CommitSettings};
 pub(crate) use configuration::{
     Configuration, ConfigurationEntry, KnownConfiguration, Stamps, entries, is_true, usual_files,
 };

@@ -217,7 +217,7 @@ impl Pool {
         let output = git.attempt()?;
         let said = path_text(&output.stderr);
         if !output.status.success() && said.contains("aborted by hook") {
-            let said = format!("refuses the branch {branch}: {}", said_by_hook(&said));
+            let said = format!("refuses the branch {branch}{}", said_by_hook(&said));
             return Err(GitError::Hook { name: HOOK, place, said });
         }
         if output.status.success() {

@@ -15,7 +15,6 @@ pinned_tests! {
         let hook = world.main.join(".git/hooks/pre-commit");
         write(&hook, "#!/bin/sh\nexit 1\n");
         fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
-        git(&world.main, &["config", "commit.gpgSign", "true"]);
         git(&world.main, &["config", "core.safecrlf", "true"]);
         git(&world.main, &["config", "core.autocrlf", "input"]);
         let names = ["-dash", "new\nline", "ünï", "with space", ":(top)magic", "mixed"];

@@ -105,8 +105,9 @@ pinned_tests! {
         hook(&world.main.join(".git"), "pre-push", "exit 1");
         assert!(push(&world, &world.head(), None).unwrap());
         let (reference, commit) = ("refs/heads/x", Some(&world.head()));
-        let error = remote(&world).push(&PushRequest { reference, commit, expected: None, hooks: true, worktree: None, is_similar: false }).unwrap_err();
-        assert!(matches!(error, GitError::Remote { .. }), "{error}");
+        let request = PushRequest { reference, commit, expected: None, hooks: true, worktree: None, is_similar: false };
+        let error = remote(&world).push(&request).unwrap_err();
+        assert!(error.to_string().ends_with("hooks/pre-push) refuses the push") && !error.is_outage(), "{error}");
     }
 
     fn overtaken_push_is_reported_as_moved() {
