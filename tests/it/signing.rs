@@ -40,6 +40,9 @@ fn commits_and_merges_are_signed_where_git_signs() {
         env.execute(&["--merge", merge]).exits(0);
         assert_eq!(unsigned(&env, &format!("{first}..main")), [""; 0], "{merge}");
         assert!(env.holds("main", "x.txt") && env.holds("main", "y.txt"));
+        env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+        assert_eq!(unsigned(&env, &format!("{first}..main")), [""; 0], "{merge}, rolled back");
+        assert!(!env.holds("main", "x.txt"));
     }
 }
 

@@ -91,7 +91,9 @@ impl Signing {
         };
         // The last are for programs.
         let lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("[GNUPG:]"));
-        self.error(lines.collect::<Vec<_>>().join(", "))
+        let mut lines: Vec<&str> = lines.collect();
+        lines.dedup();
+        self.error(lines.join(", "))
     }
 
     fn error(&self, said: String) -> GitError {
@@ -169,7 +171,8 @@ mod tests {
             let failed = ProgramError::Failed { command, directory: "/r".into(), code: Some(1), stderr };
             signing.failed(failed.into())
         };
-        let error = failed("error: gpg failed to sign the data:\ngpg: no key\n[GNUPG:] FAILURE sign 17\n\n");
+        let error =
+            failed("error: gpg failed to sign the data:\ngpg: no key\n\ngpg: no key\n[GNUPG:] FAILURE sign 17\n\n");
         assert_eq!(error.to_string(), "cannot sign commits: error: gpg failed to sign the data:, gpg: no key");
         let full = "error: unable to write loose object file: No space left on device\n";
         assert!(matches!(failed(full), GitError::Program(_)));
