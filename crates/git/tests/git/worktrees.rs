@@ -134,7 +134,7 @@ pinned_tests! {
         assert_eq!((names.as_slice(), copied.not_ignored.as_slice()), ([".env", "target/cache"].as_slice(), [].as_slice()));
         assert_eq!(status(&slot.path), "");
         for (line, reason) in [("a/../../x", ".."), ("/etc/hosts", "absolute"), ("!~/x", "absolute")] {
-            write(&include, &format!("\n{line}\n"));
+            write(&include, format!("\n{line}\n"));
             let error = copy().unwrap_err().to_string();
             assert!(error.contains(".worktreeinclude:2: ") && error.contains(reason), "{error}");
         }
