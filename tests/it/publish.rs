@@ -293,6 +293,20 @@ fn squashed_work_that_was_changed_since_is_published() {
 }
 
 #[test]
+fn squashed_work_that_was_reverted_is_done_again() {
+    let env = protected();
+    publish(&env, &[]).exits(0);
+    they_squash(&env, FROM);
+    publish(&env, &[]).exits(0);
+    env.git(&["fetch", "--quiet", "origin"]);
+    env.git(&["reset", "--quiet", "--hard", "origin/main"]);
+    env.git(&["revert", "--no-edit", "HEAD"]);
+    publish(&env, &["r1"]).exits(3).says(&["main does not hold"]);
+    env.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2"]).exits(0);
+    assert_eq!(env.read("repo/a.txt"), "a\n");
+}
+
+#[test]
 fn squashed_lanes_are_not_run_again() {
     let env = protected();
     publish(&env, &[]).exits(0);

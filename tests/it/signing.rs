@@ -124,6 +124,34 @@ fn settings_that_an_agent_writes_do_not_count() {
 }
 
 #[test]
+fn settings_of_a_worktree_and_of_trailers_do_not_count() {
+    let env = signing();
+    env.git(&["config", "--global", "format.signOff", "true"]);
+    env.program("gpg-stub", &GPG.replace("cat >", "echo \"$@\" >> \"$SCRATCH/keys\"; cat >"));
+    let set = "git config extensions.worktreeConfig true; git config --worktree user.name Bot; \
+               git config --worktree user.signingKey BOTKEY; git config trailer.evil.key \"Evil: \"; \
+               git config trailer.evil.command \"touch $SCRATCH/evil; echo x\"; echo x > x.txt";
+    env.plan(&format!("{LANE}command = '{set}'\n"));
+    env.execute(&[]).exits(0);
+    let said = env.git(&["log", "--format=%an %cn %B", "main^..main"]);
+    assert!(!said.contains("Bot") && !said.contains("Evil"), "{said}");
+    assert!(!env.scratch("keys").contains("BOTKEY") && !env.path("scratch/evil").exists());
+}
+
+#[test]
+fn signing_that_the_environment_asks_for_is_done() {
+    let env = signing();
+    env.git(&["config", "--global", "--unset", "commit.gpgSign"]);
+    env.plan(&format!("{LANE}command = 'echo x > x.txt'\n"));
+    let plan = env.path("plan.toml");
+    let variables = [("COUNT", "1"), ("KEY_0", "commit.gpgSign"), ("VALUE_0", "true")];
+    let variables = variables.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value));
+    let words = ["execute-phase", plan.to_str().expect("UTF-8")];
+    env.lanewright_with(&words, |command| command.envs(variables.iter().map(|(name, value)| (name, value)))).exits(0);
+    assert_eq!(unsigned(&env, "main^..main"), [""; 0]);
+}
+
+#[test]
 fn commits_are_signed_off_where_settings_say_so() {
     let signed_off = "Signed-off-by: Tester <tester@example.invalid>";
     for (setting, git, expected) in

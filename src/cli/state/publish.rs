@@ -232,17 +232,22 @@ impl Publisher<'_> {
     /// A branch that was moved or rewritten since is not what the run left, unless it has the work by other commits.
     fn refuse_lost_merges(&self, records: &RunRecords, tip: &CommitId) -> Result<()> {
         let merges = records.records.iter().rev().filter_map(|record| match &record.event {
-            Event::LaneMerged { lane, commit, .. } => Some((lane, commit)),
+            Event::LaneMerged { lane, commit, onto, .. } => Some((lane, commit, onto)),
             _ => None,
         });
-        let Some((lane, commit)) = { merges }.next() else { return Ok(()) };
+        let Some((lane, commit, onto)) = { merges }.next() else { return Ok(()) };
         let repository = &self.within.repository;
-        let is_in = |commit: &CommitId| Ok(repository.has_commit(commit)? && repository.is_ancestor(commit, tip)?);
+        let is_in = |commit: &CommitId| {
+            Ok::<_, GitError>(repository.has_commit(commit)? && repository.is_ancestor(commit, tip)?)
+        };
         if is_in(commit)? {
             return Ok(());
         }
-        let noted = self.within.state.run(self.run).publication();
-        if noted.map_or(Ok::<_, GitError>(false), |at| is_in(&at))? || repository.has_work_of(tip, commit)? {
+        let is_published = match self.within.state.run(self.run).publication() {
+            Some(at) if is_in(&at)? => !repository.merged_lanes(tip)?.has_reverted_between(repository, onto, &at)?,
+            _ => false,
+        };
+        if is_published || repository.has_work_of(tip, commit)? {
             return self.note_publication(tip);
         }
         let (branch, run) = (&self.started.base_branch, self.run);

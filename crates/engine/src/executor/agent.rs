@@ -121,7 +121,7 @@ impl Executor {
         }
         if !self.repository.is_related(start, &committed.head)? {
             let message = git::message(&message, trailers);
-            committed.head = self.repository.graft(&worktree.path, &branch, [&committed.head, recorded], &message)?;
+            committed.head = self.repository.graft(&branch, [&committed.head, recorded], &message)?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let noted = self.note_left_out(lane, &committed.left_out);

@@ -103,7 +103,16 @@ fn stage_everything(
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
     let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
     let mut after = index_entries(worktree)?;
-    restore_untouched(worktree, git, &before, &mut after)?;
+    // Where the lane changes the rules itself, git stores by the new ones what the agent touches.
+    let rules = |entries: &[IndexEntry]| -> Vec<(Vec<u8>, Option<git2::Oid>)> {
+        let of_rules = entries.iter().filter(|entry| entry.path.ends_with(b".gitattributes"));
+        of_rules.map(|entry| (entry.path.clone(), entry.object)).collect()
+    };
+    let [head, since] = known;
+    let is_changed = |path: &String| path.ends_with(".gitattributes");
+    if rules(&before) == rules(&after) && !repository.changed_paths(since, head)?.iter().any(is_changed) {
+        restore_untouched(worktree, git, &before, &mut after)?;
+    }
     let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();
@@ -136,7 +145,7 @@ fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: Comm
     let tree = staged_tree(repository, worktree)?;
     // What differs on disk need not do so in git: line ends, for example.
     let unchanged = repository.tree_of(&old)? == tree || repository.staged(worktree, None, &old)?.is_empty();
-    let commit = if unchanged { old.clone() } else { make_commit(repository, worktree, &tree, &[&old], &text)? };
+    let commit = if unchanged { old.clone() } else { make_commit(repository, &tree, &[&old], &text)? };
     durable::objects(repository, &commit, [request.since])?;
     let why = format!("commit: {}", text.lines().next().unwrap_or_default());
     let name = branch_reference(request.branch);

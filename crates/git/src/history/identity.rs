@@ -1,7 +1,5 @@
 //! In whose name Lanewright's commits are made.
 
-use std::path::Path;
-
 use lanewright_model::CommitId;
 
 use crate::command::{Git, Result, path_text};
@@ -153,61 +151,49 @@ fn run(repository: &Repository, git: Git<'_>, signing: Option<Signing>) -> Resul
     }
 }
 
-/// Makes a commit of the user's history in the name that the user has configured for `worktree`, or in Lanewright's; signed and
+/// Makes a commit of the user's history in the name that the user has configured, or in Lanewright's; signed and
 /// signed off as the user's are. Not yet durable.
 pub(crate) fn make_commit(
     repository: &Repository,
-    worktree: &Path,
     tree: &str,
     parents: &[&CommitId],
     message: &str,
 ) -> Result<CommitId> {
     let (message, signing) = (signed_off(repository, message)?, Signing::of(repository)?);
-    made(repository, worktree, (tree, parents), &message, signing)
+    made(repository, (tree, parents), &message, signing)
 }
 
 /// Makes a commit for a ref of Lanewright's own, such as a snapshot, which is not signed; not yet durable.
 pub(crate) fn make_own_commit(
     repository: &Repository,
-    worktree: &Path,
     tree: &str,
     parents: &[&CommitId],
     message: &str,
 ) -> Result<CommitId> {
-    made(repository, worktree, (tree, parents), message, None)
+    made(repository, (tree, parents), message, None)
 }
 
 fn made(
     repository: &Repository,
-    worktree: &Path,
     (tree, parents): (&str, &[&CommitId]),
     message: &str,
     signing: Option<Signing>,
 ) -> Result<CommitId> {
     if signing.is_none()
-        && let Some(commit) = commit_in_process(repository, worktree, tree, parents, message)
+        && let Some(commit) = commit_in_process(repository, tree, parents, message)
     {
         return Ok(commit);
     }
-    let git = Git::new(worktree).args(["commit-tree", tree, "-m", message]);
+    // Not in the lane's worktree, which may have settings of its own that an agent wrote.
+    let git = repository.git().args(["commit-tree", tree, "-m", message]);
     run(repository, git.args(parents.iter().flat_map(|parent| ["-p", parent.as_str()])), signing)
 }
 
 /// `None`: the git program has to, or would do it differently: libgit2 does not find all settings of git's.
-fn commit_in_process(
-    repository: &Repository,
-    worktree: &Path,
-    tree: &str,
-    parents: &[&CommitId],
-    message: &str,
-) -> Option<CommitId> {
+fn commit_in_process(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Option<CommitId> {
     let overrides =
         |(name, _): (std::ffi::OsString, _)| VARIABLES.iter().any(|start| name.to_string_lossy().starts_with(start));
     let settings = repository.configuration().ok()?;
-    // They are those of the main worktree.
-    if worktree != repository.main_worktree() && !settings.is_uniform() {
-        return None;
-    }
     let is_set = |name: &str| repository.setting_of_commits(name).ok().flatten().is_some();
     let is_encoded = settings.get("i18n.commitencoding").is_some();
     if std::env::vars_os().any(overrides) || is_encoded || SETTINGS.iter().any(|name| is_set(name)) {

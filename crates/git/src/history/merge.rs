@@ -203,7 +203,7 @@ pub(crate) fn merged_tree(
 }
 
 pub(crate) fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
-    let commit = make_commit(repository, repository.main_worktree(), tree, parents, message)?;
+    let commit = make_commit(repository, tree, parents, message)?;
     durable::objects(repository, &commit, parents.first().copied())?;
     Ok(commit)
 }

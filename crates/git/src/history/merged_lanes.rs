@@ -87,6 +87,23 @@ impl MergedLanes {
         self.reverts_hold(commit, 0)
     }
 
+    /// Whether a commit that `to` has and `from` has not was reverted since, as with the one commit that a forge made of a run's.
+    ///
+    /// # Errors
+    /// A commit cannot be read.
+    pub fn has_reverted_between(&self, repository: &Repository, from: &CommitId, to: &CommitId) -> Result<bool> {
+        for reverting in &self.reverts {
+            let Ok(commit) = CommitId::new(&reverting.reverts) else { continue };
+            let is_between = repository.has_commit(&commit)?
+                && repository.is_ancestor(&commit, to)?
+                && !repository.is_ancestor(&commit, from)?;
+            if is_between && self.is_reverted(&commit) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn reverts_hold(&self, commit: &CommitId, depth: usize) -> bool {
         let mut by = self.reverts.iter().filter(|it| commit.as_str().starts_with(&it.reverts));
         depth < DEEPEST && by.any(|it| !self.reverts_hold(&it.by, depth + 1))

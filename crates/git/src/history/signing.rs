@@ -6,6 +6,7 @@ use std::time::Duration;
 use lanewright_model::{CommitId, Sign, SignOff};
 
 use crate::command::{Git, GitError, ProgramError, Result, io_error, path_text};
+use crate::fast::libgit2;
 use crate::history::identity::{committer, overridden_identity, run_identified};
 use crate::repo::{Repository, commit_id, is_true};
 
@@ -54,15 +55,21 @@ impl Signing {
             let mut set = names.iter().map(|name| get(name)).collect::<Result<Vec<_>>>()?.into_iter().flatten();
             settings.push(format!("gpg.{of_format}.program={}", set.next().unwrap_or_else(|| (*default).to_owned())));
         }
-        if let Some(command) = get("gpg.ssh.defaultkeycommand")? {
-            settings.push(format!("gpg.ssh.defaultKeyCommand={command}"));
-        }
         let key = match get("user.signingkey")? {
-            // As git does, unless a key was set meanwhile.
-            None if repository.configuration()?.get("user.signingkey").is_some() => committer(repository)?,
+            // As git does.
+            None if format != "ssh" => committer(repository)?,
             key => key,
         };
-        settings.extend(key.map(|key| format!("user.signingKey={key}")));
+        match key {
+            Some(key) => settings.push(format!("user.signingKey={key}")),
+            None => {
+                let command = get("gpg.ssh.defaultkeycommand")?.unwrap_or_default();
+                settings.push(format!("gpg.ssh.defaultKeyCommand={command}"));
+                if repository.configuration()?.get("user.signingkey").is_some() {
+                    settings.push("user.signingKey=".to_owned());
+                }
+            }
+        }
         Ok(Some(Self { format, settings }))
     }
 
@@ -145,9 +152,13 @@ pub(crate) fn signed_off<'m>(repository: &Repository, message: &'m str) -> Resul
     let Some(committer) = is_on.then(|| committer(repository)).transpose()?.flatten() else {
         return Ok(message.into());
     };
-    let git = repository.git().args(["interpret-trailers", "--no-divider", "--if-exists", "addIfDifferent"]);
-    let git = git.args(["--where", "end", "--trailer"]).arg(format!("Signed-off-by: {committer}"));
-    Ok((git.input(format!("{}\n", message.trim_end()).into_bytes()).line()? + "\n").into())
+    // Not `git interpret-trailers`, which runs the commands that settings name for trailers.
+    let (text, line) = (message.trim_end(), format!("Signed-off-by: {committer}"));
+    if text.lines().any(|known| known == line) {
+        return Ok(message.into());
+    }
+    let between = if libgit2::trailers_in(text).is_empty() { "\n\n" } else { "\n" };
+    Ok(format!("{text}{between}{line}\n").into())
 }
 
 #[cfg(test)]

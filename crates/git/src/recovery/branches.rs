@@ -66,7 +66,7 @@ impl Repository {
         };
         let head = match tree == self.tree_of(onto)? {
             true => onto.clone(),
-            false => make_commit(self, worktree.unwrap_or(self.main_worktree()), &tree, &[onto], message)?,
+            false => make_commit(self, &tree, &[onto], message)?,
         };
         durable::objects(self, &head, [onto])?;
         move_branch(self, branch, tip, &head)?;
@@ -89,16 +89,10 @@ impl Repository {
         set_reference(self, self.main_worktree(), &update).map(drop)
     }
 
-    /// Puts what `head`, at which `branch` and `worktree` are, holds on top of `onto`. A commit in a worktree whose branch
+    /// Puts what `head`, at which `branch` and its worktree are, holds on top of `onto`. A commit in a worktree whose branch
     /// was deleted begins a history of its own, which cannot be merged.
-    pub fn graft(
-        &self,
-        worktree: &Path,
-        branch: &str,
-        [head, onto]: [&CommitId; 2],
-        message: &str,
-    ) -> Result<CommitId> {
-        let commit = make_commit(self, worktree, &self.tree_of(head)?, &[onto], message)?;
+    pub fn graft(&self, branch: &str, [head, onto]: [&CommitId; 2], message: &str) -> Result<CommitId> {
+        let commit = make_commit(self, &self.tree_of(head)?, &[onto], message)?;
         durable::objects(self, &commit, [onto])?;
         move_branch(self, branch, head, &commit)?;
         Ok(commit)

@@ -21,6 +21,17 @@ fn of_repository(entries: &[ConfigurationEntry]) -> BTreeMap<String, String> {
     own.map(|entry| (entry.name.clone(), entry.value.clone())).collect()
 }
 
+/// Those that the environment gives (`GIT_CONFIG_COUNT`), which count more than any file.
+fn of_environment() -> Vec<(String, String)> {
+    let variable = |name: String| std::env::var(name).ok();
+    let count = variable("GIT_CONFIG_COUNT".to_owned()).and_then(|count| count.parse().ok()).unwrap_or(0);
+    let pairs = (0..count).map_while(|number: u32| {
+        let name = variable(format!("GIT_CONFIG_KEY_{number}"))?.to_ascii_lowercase();
+        Some((name, variable(format!("GIT_CONFIG_VALUE_{number}"))?))
+    });
+    pairs.filter(|(name, _)| NAMES.contains(&name.as_str())).collect()
+}
+
 impl CommitSettings {
     /// What `entries` say; of the repository's own settings those that were `recorded`, where a record exists.
     fn of(entries: &[ConfigurationEntry], recorded: Option<&BTreeMap<String, String>>) -> Self {
@@ -29,6 +40,7 @@ impl CommitSettings {
         let mut values: BTreeMap<String, String> =
             others.map(|entry| (entry.name.clone(), entry.value.clone())).collect();
         values.extend(of_repository.clone());
+        values.extend(of_environment());
         Self { values, of_repository }
     }
 }

@@ -83,7 +83,7 @@ pub fn snapshot_of_commit(repository: &Repository, request: &SnapshotRequest<'_>
 }
 
 fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str) -> Result<Snapshot> {
-    let commit = make_own_commit(repository, request.worktree, tree, &[request.head], request.message)?;
+    let commit = make_own_commit(repository, tree, &[request.head], request.message)?;
     durable::objects(repository, &commit, [request.since])?;
     keep(repository, request.reference, commit)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
 
 use lanewright_git::{GitError, adopt_head, present_tree, uncommitted_paths};
 use lanewright_model::CommitId;
@@ -52,6 +53,20 @@ pinned_tests! {
         let changed = world.repository().changed_paths(&slot.head, &committed.head).unwrap();
         assert_eq!(changed, ["new.txt", "two.txt"]);
         assert_eq!(git(&slot.path, &["show", "HEAD:new.txt"]), "new", "what is new is stored by the rules");
+    }
+
+    fn lane_that_changes_the_rules_stores_files_by_them() {
+        let world = World::new();
+        write(&world.main.join("one.txt"), "x\r\n");
+        write(&world.main.join("two.txt"), "x\r\n");
+        commit(&world.main, "with carriage returns");
+        let slot = lane(&world);
+        write(&slot.path.join(".gitattributes"), "*.txt text eol=lf\n");
+        let later = SystemTime::now() + Duration::from_secs(60);
+        fs::File::open(slot.path.join("one.txt")).unwrap().set_modified(later).unwrap();
+        let committed = commit_in(&world, &slot).unwrap();
+        let changed = world.repository().changed_paths(&slot.head, &committed.head).unwrap();
+        assert!(changed.contains(&"one.txt".to_owned()), "{changed:?}");
     }
 
     fn embedded_repositories_are_reported_not_committed() {

@@ -182,8 +182,10 @@ impl LaneClaims {
             let is_in = |commit: &CommitId| repository.is_ancestor(commit, tip).unwrap_or(false);
             let found = Found {
                 in_base: is_in(commit)
-                    || published.as_ref().is_some_and(is_in)
-                    || repository.has_work_of(tip, commit).unwrap_or(false),
+                    || repository.has_work_of(tip, commit).unwrap_or(false)
+                    || published.as_ref().is_some_and(|at| {
+                        is_in(at) && !said.has_reverted_between(repository, &completion.onto, at).unwrap_or(true)
+                    }),
                 reverted: said.is_reverted(commit),
                 on_branch: completion.mode != MergeMode::Local && is_at(branch),
             };
