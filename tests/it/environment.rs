@@ -318,7 +318,7 @@ fn programs_of_the_checkout_do_not_judge_a_lane() {
     let path = format!("{}:{}:{}:{path}", own("repo/tools"), own("repo/bin"), own("bin"));
     let ended = env
         .lanewright_with(&arguments, |command| command.env("PATH", &path).env("VIRTUAL_ENV", env.path("repo/.venv")))
-        .exits(1);
+        .exits(3);
     assert!(ended.stderr.contains("PATH, VIRTUAL_ENV lead into "), "{}", ended.stderr);
     assert_eq!(env.file_at("main", "bin/judge"), "#!/bin/sh\nexit 0", "what its own judge refuses was merged");
     assert!(env.holds("main", "b.txt"));

@@ -54,7 +54,12 @@ pub fn copy_ignored(
     let main = repository.main_worktree();
     let may_be =
         |path: &&PathBuf| fs::symlink_metadata(worktree.join(path)).is_err() && has_real_parents(worktree, path);
-    let missing: Vec<&PathBuf> = wanted.iter().filter(may_be).collect();
+    let (rules, missing): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        wanted.iter().filter(may_be).partition(|path| path.ends_with(".gitignore"));
+    // A directory may ignore itself by a file of its own, which is not in git: virtual environments do, and hooks of husky.
+    for path in &rules {
+        copy_one(main, worktree, path)?;
+    }
     let ignored = ignored_there(worktree, missing.iter().map(|path| path.as_path()))?;
     let (due, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
         missing.into_iter().partition(|path| ignored.contains(path.as_os_str().as_bytes()));
@@ -64,7 +69,10 @@ pub fn copy_ignored(
     if due.len() >= MANY_FILES || bytes >= MANY_BYTES {
         report(format!("copies {} ({}) into the worktree", counted(due.len(), "ignored file"), in_words(bytes)));
     }
-    let mut copied = Copied { not_ignored: others.iter().map(|path| text_of(path)).collect(), ..Copied::default() };
+    let mut copied = Copied {
+        files: rules.into_iter().cloned().collect(),
+        not_ignored: others.iter().map(|path| text_of(path)).collect(),
+    };
     for path in due {
         if copy_one(main, worktree, path)? {
             copied.files.push(path.clone());
