@@ -21,6 +21,9 @@ const SHORTEST: usize = 6;
 /// The shortest value made of digits alone; shorter ones are numbers such as a limit of tokens.
 const SHORTEST_NUMBER: usize = 10;
 
+/// The shortest user of a URL without a password that is taken for a token.
+const SHORTEST_TOKEN: usize = 20;
+
 /// The longest name of a file or directory; longer ones after a slash are taken for a secret.
 const LONGEST_NAME: usize = 32;
 
@@ -53,7 +56,7 @@ impl Redactor {
                 None if looks_secret(name) => secrets_in(value).collect(),
                 None => Vec::new(),
             };
-            for secret in secrets.into_iter().chain(password_in(value)) {
+            for secret in secrets.into_iter().chain(passwords_in(value)) {
                 names.entry(secret.to_owned()).or_insert_with(|| (*name).to_owned());
             }
         }
@@ -128,11 +131,21 @@ fn header_in<'v>(setting: &str, value: &'v str, variables: &[(&str, &str)]) -> O
     value.split_whitespace().next_back().filter(|word| hides_something(word))
 }
 
-/// The password in a URL.
-fn password_in(value: &str) -> Option<&str> {
-    let (_, rest) = value.split_once("://")?;
-    let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
-    user.split_once(':').map(|(_, password)| password).filter(|password| hides_something(password))
+/// The passwords in URLs, and tokens in the place of a user. What is the user's name or the kind of server too hides nothing, as
+/// in `postgres://postgres:postgres@localhost`.
+fn passwords_in(value: &str) -> impl Iterator<Item = &str> {
+    let mut parts = value.split("://");
+    let mut scheme = parts.next().unwrap_or_default();
+    parts.filter_map(move |part| {
+        let kind = scheme.rsplit(|character: char| !character.is_ascii_alphanumeric()).next().unwrap_or_default();
+        scheme = part;
+        let (user, _) = part.split(['/', '?', '#', ' ']).next()?.rsplit_once('@')?;
+        match user.split_once(':') {
+            Some((name, password)) => (password != name && password != kind).then_some(password),
+            None => (user.len() >= SHORTEST_TOKEN).then_some(user),
+        }
+        .filter(|secret| hides_something(secret))
+    })
 }
 
 fn hides_something(value: &str) -> bool {
@@ -177,13 +190,18 @@ mod tests {
             ("GIT_CONFIG_KEY_1", "user.name"),
             ("GIT_CONFIG_VALUE_1", "somebody"),
             ("HOMEPAGE", "https://host/@me:private"),
+            ("DATABASE_URL", "postgres://postgres:postgres@localhost/db"),
+            ("INDEXES", "https://index/simple https://ghp_0123456789abcdef@index/simple https://a:secondsecret@b"),
         ];
-        let text = "hunter2hunter2 urlsecret6 c2VjcmV0 somebody user.name http.https://host/.extraHeader private";
+        let text =
+            "hunter2hunter2 urlsecret6 c2VjcmV0 somebody user.name http.https://host/.extraHeader private postgres";
         assert_eq!(
             cleaned(&variables, &[], text),
             "[redacted:HTTPS_PROXY] [redacted:CI_REPOSITORY_URL] [redacted:GIT_CONFIG_VALUE_0] somebody user.name \
-             http.https://host/.extraHeader private"
+             http.https://host/.extraHeader private postgres"
         );
+        let text = "ghp_0123456789abcdef secondsecret";
+        assert_eq!(cleaned(&variables, &[], text), "[redacted:INDEXES] [redacted:INDEXES]");
     }
 
     #[test]
