@@ -69,10 +69,11 @@ fn reply_of(sentence: &str) -> Option<Reply> {
         return Some(Reply::Change);
     }
     let found = WORDS.approval.find(&sentence).filter(|found| !asked_before(found.start()))?;
-    // A negation counts in its own clause: "no objections, go ahead".
-    let clause = sentence[..found.start()].rsplit([',', ':']).next().unwrap_or_default();
-    let refused = WORDS.negation.is_match(clause) || WORDS.caveat.is_match(&sentence[found.end()..]);
-    Some(if refused { Reply::Change } else { Reply::Approval })
+    if WORDS.negation.is_match(&sentence) || WORDS.caveat.is_match(&sentence[found.end()..]) {
+        return Some(Reply::Change);
+    }
+    // Whoever else approved something else is no answer.
+    WORDS.beginning.is_match(&sentence[..found.start()]).then_some(Reply::Approval)
 }
 
 fn wants_to_go_on(sentence: &str) -> bool {
@@ -88,6 +89,7 @@ struct Words {
     audit: Regex,
     question: Regex,
     asks: Regex,
+    beginning: Regex,
     status: Regex,
     no: Regex,
     approval: Regex,
@@ -109,6 +111,10 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         audit: words(r"audit|audit-session"),
         question: words(r"what|what's|how|how's|why|when|explain|clarify|whether"),
         asks: plain(r"(?i)^\s*(?:who|which|has|have|did|does|is|are|was|were|can|could|should|would|will)\b"),
+        beginning: plain(
+            r"(?i)^(?:\W|\b(?:yes|yep|ok|okay|great|nice|cool|thanks|thank you|i|we|it|this|that|all|everything|and|now|so|then|\
+              the (?:plan|changes?|work|code|result|diff)|reviewed|checked|read|have|has been|is|are)\b)*$",
+        ),
         status: words(r"status|progress|where\b.{0,40}\bare\b.{0,40}\bwe"),
         approval: words(
             "approved?|i accept|lgtm|go ahead|ship it|looks? (?:good|fine|great|ok|okay)|\
@@ -124,13 +130,13 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         ),
         refusal: plain(r"(?i)^\s*(?:no|nope|nah)\s*(?:[,.!:]|$)"),
         change: words(
-            "reject|rejected|rework|redo|not yet|needs? (?:some )?changes|changes? (?:needed|requested)|\
+            "reject|rejected|rework|redo|needs? work|not yet|needs? (?:some )?changes|changes? (?:needed|requested)|\
              (?:should|must|has to|needs? to) be (?:changed|fixed|renamed|removed|rewritten)|\
              (?:please|pls) (?:change|fix|rename|use|add|remove|move|make|rewrite|revert|drop|replace|adjust|update|simplify|split)",
         ),
         no_change: words(
             "(?:no|not|nothing|without|don['’]t|never)(?: any| further| more| to| need to| needs?)* (?:changes?|rework|redo|reject)(?: needed| requested| anything)?|\
-             nothing to do",
+             nothing to do|no (?:objections?|problems?|issues?|complaints?|concerns?)",
         ),
         no: words(r"not|don't|dont|never|no|stop|cannot|can't|won't|without"),
     }
@@ -224,6 +230,10 @@ mod tests {
                 "Looks good, wait for Bob",
                 "LGTM from Bob is missing",
                 "rename x, everything is fine on my machine",
+                "I approve of nothing here",
+                "Approved by nobody",
+                "Approved the other one, this needs work",
+                "Too bad, looks good to nobody else",
                 "the table should be renamed",
             ],
         );
@@ -237,6 +247,9 @@ mod tests {
                 "is it approved?",
                 "how does the approval work",
                 "Approval denied",
+                "Bob's lgtm came in for the docs PR",
+                "He said lgtm",
+                "The mail says approved",
                 "No approval yet",
                 "I withdraw my approval",
                 "who approved this",
