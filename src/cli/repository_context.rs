@@ -189,6 +189,7 @@ impl RepositoryContext {
     pub(super) fn prepare(&self, worktree_root: &Path) -> Result<()> {
         wait_for_refs(&self.context, &self.repository)?;
         usable_directory(worktree_root)?;
+        self.repository.hold_main_worktree()?;
         self.state.create()?;
         git::remove_dead_reference_locks(&self.repository)?;
         let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];

@@ -53,6 +53,14 @@ fn bare_repository_has_worktrees_beside_it() {
     for below in ["shop", "shop/feature"] {
         assert!(at(below, &["status"]).exits(0).stdout.contains("r1"), "{below}");
     }
+    // Neither another branch nor another HEAD hides the run, and its state is not removed by the way.
+    env.git_at("shop/main", &["switch", "--quiet", "--detach"]);
+    env.git_at("shop", &["symbolic-ref", "HEAD", "refs/heads/other"]);
+    assert!(at("shop/feature", &["status"]).exits(0).stdout.contains("r1"));
+    let removed = env.git_output(&env.path("shop"), &["worktree", "remove", "main"]);
+    assert!(!removed.status.success() && String::from_utf8_lossy(&removed.stderr).contains("Lanewright"));
+    env.git_at("shop", &["symbolic-ref", "HEAD", "refs/heads/main"]);
+    env.git_at("shop/main", &["switch", "--quiet", "main"]);
     at("shop/feature", &["resume", "r1"]).exits(0);
     assert_eq!(env.read("shop/main/b.txt"), "b\n");
     assert_eq!(env.git_at("shop/main", &["status", "--porcelain"]), "");

@@ -209,7 +209,7 @@ impl TestEnv {
         self.git_output(&self.path("repo"), arguments).status.success()
     }
 
-    fn git_output(&self, directory: &Path, arguments: &[&str]) -> Output {
+    pub(crate) fn git_output(&self, directory: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new("git");
         self.pin(&mut command).current_dir(directory).args(arguments).output().expect("git")
     }

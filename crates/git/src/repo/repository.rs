@@ -108,6 +108,22 @@ impl Repository {
         &self.main
     }
 
+    /// Keeps the worktree that stands for the main one of a bare repository, and with it the state of runs: it is found again
+    /// whatever is checked out in it, and `git worktree remove` refuses it.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn hold_main_worktree(&self) -> Result<()> {
+        let own = git_directory(&self.main)?;
+        if !own.join("commondir").exists() || held_main_worktree(&self.common)?.as_ref() == Some(&self.main) {
+            return Ok(());
+        }
+        let record = self.own_directory()?.join("main-worktree");
+        atomic::write(&record, self.main.as_os_str().as_encoded_bytes())?;
+        let lock = own.join("locked");
+        if lock.exists() { Ok(()) } else { Ok(atomic::write(&lock, b"it has the state of Lanewright's runs\n")?) }
+    }
+
     /// The directory that all worktrees share (`.git` of the main worktree, or the bare repository); absolute, without symbolic links.
     pub fn common_dir(&self) -> &Path {
         &self.common
@@ -194,6 +210,9 @@ fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
         git.attempt().map(|output| path_line(output.stdout))
     };
     if setting("core.bare", "--bool")? == Path::new("true") {
+        if let Some(held) = held_main_worktree(common)? {
+            return Ok(Some(held));
+        }
         return worktree_of_head(common)?.map(Some).ok_or_else(|| GitError::Bare { path: common.to_owned() });
     }
     let named = setting("core.worktree", "--path")?;
@@ -202,6 +221,16 @@ fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
     }
     let usual = common.file_name().is_some_and(|name| name == ".git");
     Ok(common.parent().filter(|_| usual).map(Path::to_owned))
+}
+
+/// Where it is written which worktree stands for the main one, below a bare repository.
+const MAIN_WORKTREE: &str = "lanewright/main-worktree";
+
+/// Of a bare repository: the worktree that a run has taken for the main one, whatever is checked out there now.
+fn held_main_worktree(common: &Path) -> Result<Option<PathBuf>> {
+    let Some(text) = regular_file::read_if_there(&common.join(MAIN_WORKTREE))? else { return Ok(None) };
+    let place = PathBuf::from(std::ffi::OsString::from_vec(text));
+    if place.join(".git").exists() { real_path(place).map(Some) } else { Ok(None) }
 }
 
 /// Of a bare repository: where the branch is checked out that its `HEAD` names.
