@@ -19,7 +19,7 @@ pub(crate) struct Need {
     pub(crate) lock_file: Option<String>,
     /// The command that installs it.
     pub(crate) setup: Option<String>,
-    /// Whether git ignores it, so that `copy` takes it.
+    /// Whether git ignores it and it works in another place, so that `copy` takes it.
     pub(crate) is_ignored: bool,
 }
 
@@ -47,7 +47,9 @@ pub(crate) fn needs(repository: &Repository, base: &CommitId) -> Result<Vec<Need
                 root if root.is_empty() => known.install.to_owned(),
                 directory => format!("cd '{directory}' && {}", known.install),
             };
-            let is_ignored = git::is_ignored(main, &format!("{path}/"))?;
+            // A virtual environment names its own place everywhere.
+            let is_movable = !main.join(&path).join("pyvenv.cfg").exists();
+            let is_ignored = is_movable && git::is_ignored(main, &format!("{path}/"))?;
             found.push(Need { path, lock_file: Some(below(known.lock_file)), setup: Some(setup), is_ignored });
         }
     }
@@ -78,6 +80,11 @@ fn directories(root: &Path) -> Vec<PathBuf> {
         found.extend(names.into_iter().map(|name| directory.join(name)));
     }
     found
+}
+
+/// Whether `base` has submodules, which a worktree has without their files.
+pub(crate) fn has_submodules(repository: &Repository, base: &CommitId) -> Result<bool> {
+    has(repository, base, Path::new(""), ".gitmodules")
 }
 
 fn has(repository: &Repository, base: &CommitId, directory: &Path, name: &str) -> Result<bool> {

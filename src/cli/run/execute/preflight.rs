@@ -15,7 +15,7 @@ use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
 
-use crate::cli::worktree_needs::{CopiedPaths, Need, needs};
+use crate::cli::worktree_needs::{CopiedPaths, Need, has_submodules, needs};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
@@ -254,10 +254,20 @@ pub(super) fn note_needs(
     runs: &dyn Fn(&LaneId) -> bool,
 ) -> Result<()> {
     let Some(tip) = within.repository.branch_commit(base)? else { return Ok(()) };
+    let here = || plan.lanes.iter().filter(|lane| runs(&lane.id) && lane.executor.is_none());
+    let fills = |lane: &Lane| lane.setup.iter().any(|line| line.to_string().contains("submodule"));
+    let empty: Vec<String> = here().filter(|lane| !fills(lane)).map(|lane| lane.id.to_string()).collect();
+    if !empty.is_empty() && has_submodules(&within.repository, &tip)? {
+        let lanes = listed(&empty, NAMED);
+        let message =
+            format!("the worktrees of {lanes} have empty submodules, and commits in one are lost unless pushed");
+        let setup = "`setup = [\"git submodule update --init\"]` in lanewright.toml fills them".to_owned();
+        within.context.printer.warning(message, &[setup]);
+    }
     let mut copied = CopiedPaths::of(&within.repository);
     for need in needs(&within.repository, &tip)? {
         let mut lanes = Vec::new();
-        for lane in plan.lanes.iter().filter(|lane| runs(&lane.id) && lane.executor.is_none()) {
+        for lane in here() {
             if !copied.bring(&need, lane)? {
                 lanes.push(lane.id.to_string());
             }
