@@ -104,13 +104,9 @@ fn stage_everything(
     let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
     let mut after = index_entries(worktree)?;
     // Where the lane changes the rules itself, git stores by the new ones what the agent touches.
-    let rules = |entries: &[IndexEntry]| -> Vec<(Vec<u8>, Option<git2::Oid>)> {
-        let of_rules = entries.iter().filter(|entry| entry.path.ends_with(b".gitattributes"));
-        of_rules.map(|entry| (entry.path.clone(), entry.object)).collect()
-    };
     let [head, since] = known;
-    let is_changed = |path: &String| path.ends_with(".gitattributes");
-    if rules(&before) == rules(&after) && !repository.changed_paths(since, head)?.iter().any(is_changed) {
+    let changed = [repository.staged(worktree, None, head)?, repository.differences(since, head)?];
+    if !changed.iter().flatten().any(|it| it.path.ends_with(b".gitattributes")) {
         restore_untouched(worktree, git, &before, &mut after)?;
     }
     let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;

@@ -70,10 +70,10 @@ pub(crate) fn restore_untouched<'a>(
     let mut input = Vec::new();
     for entry in after.iter_mut() {
         let Some(old) = known.get(entry.path.as_slice()) else { continue };
-        if old.object != entry.object && old.mode == entry.mode && is_untouched(worktree, old) {
+        if old.object != entry.object && holds_as_committed(worktree, old) {
             entry.object = old.object;
             let object = old.object.map(|object| object.to_string()).unwrap_or_default();
-            input.extend(format!("{:o} {object} 0\t", old.mode).bytes().chain(old.path.iter().copied()).chain([0]));
+            input.extend(format!("{:o} {object} 0\t", entry.mode).bytes().chain(old.path.iter().copied()).chain([0]));
         }
     }
     if !input.is_empty() {
@@ -82,12 +82,18 @@ pub(crate) fn restore_untouched<'a>(
     Ok(())
 }
 
-/// Whether the file of an entry holds byte by byte what the entry does.
+/// Whether the file of an entry is as the entry says, byte by byte.
 pub(crate) fn is_untouched(worktree: &Path, entry: &IndexEntry) -> bool {
+    let file = fs::symlink_metadata(worktree.join(OsStr::from_bytes(&entry.path)));
+    let mode = file.map(|file| if file.mode() & 0o100 == 0 { 0o100_644 } else { 0o100_755 });
+    mode.is_ok_and(|mode| mode == entry.mode) && holds_as_committed(worktree, entry)
+}
+
+/// Whether the file of an entry, executable or not, holds byte by byte what the entry does.
+fn holds_as_committed(worktree: &Path, entry: &IndexEntry) -> bool {
     let file = worktree.join(OsStr::from_bytes(&entry.path));
-    let mode = fs::symlink_metadata(&file).ok().filter(fs::Metadata::is_file).map(|file| file.mode());
-    let mode = mode.map(|mode| if mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 });
-    mode == Some(entry.mode) && entry.object.is_some_and(|blob| libgit2::holds(&file, blob))
+    let is_file = fs::symlink_metadata(&file).is_ok_and(|file| file.is_file());
+    is_file && entry.object.is_some_and(|blob| libgit2::holds(&file, blob))
 }
 
 pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {

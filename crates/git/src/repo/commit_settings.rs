@@ -1,6 +1,8 @@
 //! Reads what git's settings say of commits, and compares it with what a run found.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::command::Result;
 use crate::repo::commit_rules::NAMES;
@@ -32,6 +34,13 @@ fn of_environment() -> Vec<(String, String)> {
     pairs.filter(|(name, _)| NAMES.contains(&name.as_str())).collect()
 }
 
+/// What the settings of each repository, by its common directory, were when this process used them first.
+static FIRST: Mutex<BTreeMap<PathBuf, BTreeMap<String, String>>> = Mutex::new(BTreeMap::new());
+
+fn first() -> MutexGuard<'static, BTreeMap<PathBuf, BTreeMap<String, String>>> {
+    FIRST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl CommitSettings {
     /// What `entries` say; of the repository's own settings those that were `recorded`, where a record exists.
     fn of(entries: &[ConfigurationEntry], recorded: Option<&BTreeMap<String, String>>) -> Self {
@@ -52,12 +61,25 @@ impl Repository {
     /// # Errors
     /// Git cannot read its settings.
     pub fn with_settings_of_commits(self, recorded: Option<&BTreeMap<String, String>>) -> Result<Self> {
+        if let Some(recorded) = recorded {
+            first().entry(self.common_dir().to_owned()).or_insert_with(|| recorded.clone());
+        }
         let settings = Some(CommitSettings::of(&self.configuration_entries()?, recorded));
         let rules = CommitRules { settings, ..(*self.commit_rules).clone() };
         Ok(self.committing(rules))
     }
 
-    /// The settings of the repository's own files that decide about commits.
+    /// The settings of the repository's own files that decide about commits, as they were before this process started an
+    /// agent: those that it used first, also for another run.
+    ///
+    /// # Errors
+    /// Git cannot read its settings.
+    pub fn first_settings_of_commits(&self) -> Result<BTreeMap<String, String>> {
+        let now = self.settings_of_commits()?;
+        Ok(first().entry(self.common_dir().to_owned()).or_insert(now).clone())
+    }
+
+    /// The settings of the repository's own files that decide about commits, as they are.
     ///
     /// # Errors
     /// Git cannot read its settings.

@@ -295,7 +295,7 @@ impl Selection<'_> {
         let plan_text = plan_text(&plan.plan, &within.settings)?;
         let Share { lanes, done, mut locks, .. } = share;
         let options = request.run_options(&within.settings);
-        let git_settings = Some(within.repository.settings_of_commits()?);
+        let git_settings = Some(within.repository.first_settings_of_commits()?);
         let started = RunStarted {
             format: run_log::FORMAT.to_owned(),
             lanewright: env!("CARGO_PKG_VERSION").to_owned(),
