@@ -92,6 +92,11 @@ pub enum GitError {
     BadPattern { pattern: String, reason: String },
     #[error("`copy` and .worktreeinclude name {files} ({size}), most of them in {largest}; at most {limit} are copied")]
     TooMuchToCopy { files: String, size: String, limit: String, largest: String },
+    /// Its programs and packages name the place where it was made.
+    #[error(
+        "`copy` and .worktreeinclude name the virtual environment {path}, whose copies would run the checkout's code"
+    )]
+    VirtualEnvironment { path: String },
 }
 
 impl GitError {
@@ -144,6 +149,11 @@ impl GitError {
             ),
             Self::Remote { remedy, .. } => (*remedy).to_owned(),
             Self::TooMuchToCopy { .. } => "name fewer, have `setup` install them, or raise `copy_limit`".to_owned(),
+            Self::VirtualEnvironment { .. } => {
+                "leave it out there, and have `setup` make one (`setup = [\"uv sync\"]`, \
+                 or `python3 -m venv .venv && .venv/bin/pip install -e .`)"
+                    .to_owned()
+            }
             _ => return None,
         })
     }

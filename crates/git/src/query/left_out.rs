@@ -19,7 +19,7 @@ use crate::repo::{LeftOutRules, Repository};
 /// A file or a tree of new files that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Relative to the worktree; that of a tree ends with `/`.
+    /// Relative to the worktree; that of a tree ends with `/`, unless a link stands for it.
     pub path: String,
     pub reason: LeftOutReason,
     pub(crate) files: Vec<Vec<u8>>,
@@ -38,6 +38,7 @@ pub enum LeftOutReason {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
+            LeftOutReason::Tree if !self.path.ends_with('/') => write!(f, "{} (a link)", self.path),
             LeftOutReason::Tree => write!(f, "{} ({})", self.path, counted(self.files.len(), "file")),
             LeftOutReason::Editor => write!(f, "{}", self.path),
             LeftOutReason::Large(size) if size < 10_000_000 => write!(f, "{} ({} kB)", self.path, size.div_ceil(1000)),
@@ -82,6 +83,9 @@ impl LeftOutRules {
             // What is installed into a tree that is tracked belongs to it, trees within included.
             let outermost =
                 directories.clone().find(|&tree| is_tree(tree) || (marked.contains(tree) && !is_tracked(tree)));
+            if outermost.is_none() && is_link_to_tree(worktree, path) && !self.takes(path) {
+                trees.entry(path.to_vec()).or_default().push(path.to_vec());
+            }
             if let Some(tree) = outermost.filter(|&tree| !is_tracked(tree) && !self.takes(path)) {
                 trees.entry(tree.to_vec()).or_default().push(path.to_vec());
             }
@@ -312,6 +316,7 @@ fn is_suspicious(path: &[u8]) -> bool {
     let slashes = || path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     [CACHE_TAG, VIRTUAL_ENVIRONMENT].contains(&file_name(path))
         || is_of_editor(path)
+        || may_be_link_to_tree(path)
         || slashes().any(|at| is_tree(&path[..=at]))
 }
 
@@ -322,6 +327,19 @@ fn is_tree(directory: &[u8]) -> bool {
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
     };
     TREES.iter().any(|name| is(name))
+}
+
+/// Whether the name is one of trees that people link to instead of making them again.
+fn may_be_link_to_tree(path: &[u8]) -> bool {
+    is_tree(&[path, b"/"].concat()) || [&b".venv"[..], b"venv"].contains(&file_name(path))
+}
+
+/// Whether a link stands for a tree to leave out: a pattern of `.gitignore` that ends with a slash does not match it.
+fn is_link_to_tree(worktree: &Path, path: &[u8]) -> bool {
+    let place = || worktree.join(OsStr::from_bytes(path));
+    may_be_link_to_tree(path)
+        && fs::symlink_metadata(place()).is_ok_and(|it| it.is_symlink())
+        && (is_tree(&[path, b"/"].concat()) || place().join(OsStr::from_bytes(VIRTUAL_ENVIRONMENT)).is_file())
 }
 
 const TREES: [&[u8]; 3] = [b"node_modules", b"__pycache__", b".claude/checkpoints"];

@@ -43,7 +43,7 @@ pub struct Copied {
 /// overwritten, and no link is followed. `report` gets a sentence before a copy that takes long.
 ///
 /// # Errors
-/// A pattern that is not valid, more than the limit of the repository's rules, and what the system reports.
+/// A pattern that is not valid, a virtual environment, more than the limit of the repository's rules, and what the system reports.
 pub fn copy_ignored(
     repository: &Repository,
     worktree: &Path,
@@ -63,6 +63,7 @@ pub fn copy_ignored(
     let ignored = ignored_there(worktree, missing.iter().map(|path| path.as_path()))?;
     let (due, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
         missing.into_iter().partition(|path| ignored.contains(path.as_os_str().as_bytes()));
+    refuse_virtual_environment(main, &due)?;
     let size = |path: &PathBuf| fs::symlink_metadata(main.join(path)).map_or(0, |it| it.len());
     let bytes = due.iter().map(|path| size(path)).sum();
     refuse_too_much(repository, &due, bytes, size)?;
@@ -146,6 +147,16 @@ fn leads_out(main: &Path, pattern: &str) -> Option<&'static str> {
             Some("it is an absolute path; write it relative to the root of the repository")
         }
         _ => None,
+    }
+}
+
+/// Refuses what is in a directory that only works in its place.
+fn refuse_virtual_environment(main: &Path, due: &[&PathBuf]) -> Result<()> {
+    let above = due.iter().flat_map(|path| path.ancestors().skip(1)).filter(|it| !it.as_os_str().is_empty());
+    let directories: BTreeSet<&Path> = above.collect();
+    match directories.into_iter().find(|it| main.join(it).join("pyvenv.cfg").is_file()) {
+        Some(found) => Err(GitError::VirtualEnvironment { path: text_of(found) }),
+        None => Ok(()),
     }
 }
 
