@@ -3,6 +3,7 @@
 mod brief;
 mod by_hand;
 mod gate;
+mod inroads;
 mod output;
 mod prepare;
 mod snapshots;
@@ -142,7 +143,8 @@ impl Executor {
             self.repository.refuse_foreign_worktree(workplace)?;
             self.repository.refill_if_emptied(workplace)?;
             self.repository.refuse_missing_branch(workplace)?;
-            return self.copy_ignored(job, workplace, emit);
+            self.copy_ignored(job, workplace, emit)?;
+            return self.refuse_inroads(job, workplace);
         };
         if job.is_attempt() && job.number > 1 {
             // What the attempt before staged may be what git has lost, and its agent cannot commit any more.
@@ -159,7 +161,8 @@ impl Executor {
             }
             self.clear_for_gate(job, workplace, context, emit)?;
             self.copy_ignored(job, workplace, emit)
-        })
+        })?;
+        self.refuse_inroads(job, workplace)
     }
 
     /// What the output means of a job that failed by itself, also if only its event stream shows the failure.

@@ -62,6 +62,11 @@ impl Surroundings {
         self.variables.keys().map(String::as_str).collect()
     }
 
+    /// The checkouts, those within others first.
+    pub(super) fn checkouts(&self) -> &[PathBuf] {
+        &self.checkouts
+    }
+
     /// The value of one of them as it is.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)

@@ -1,0 +1,121 @@
+//! What in a worktree leads programs that run there to code of another checkout: a gate would judge that.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use lanewright_model::{JobId, JobRole};
+
+use crate::executor::{Executor, ExecutorError, Result};
+
+/// How much of a program is read for the interpreter that it names, in bytes.
+const FIRST_LINES: u64 = 512;
+
+/// How much of a file that names places of packages is read, in bytes.
+const FILE_LIMIT: u64 = 1 << 20;
+
+impl Executor {
+    /// Refuses a job other than set-up, which may repair it, where `worktree` leads into another checkout.
+    pub(super) fn refuse_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
+        if matches!(job.role, JobRole::Setup { .. }) {
+            return Ok(());
+        }
+        let Some((place, target)) = Inroads::new(self.surroundings.checkouts(), worktree).find() else { return Ok(()) };
+        Err(ExecutorError::Precondition(format!(
+            "{} leads to {} in another checkout, whose code would be run and judged; remove it, have `setup` install in the \
+             worktree (`npm ci`, `uv sync`), then resume",
+            place.display(),
+            target.display()
+        )))
+    }
+}
+
+struct Inroads<'a> {
+    checkouts: &'a [PathBuf],
+    worktree: PathBuf,
+}
+
+impl<'a> Inroads<'a> {
+    fn new(checkouts: &'a [PathBuf], worktree: &Path) -> Self {
+        Self { checkouts, worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.to_owned()) }
+    }
+
+    /// The first place that leads into another checkout, and where it leads.
+    fn find(&self) -> Option<(PathBuf, PathBuf)> {
+        entries(&self.worktree).into_iter().find_map(|place| match place.file_name() {
+            Some(name) if name == "node_modules" => self.in_packages(&place),
+            _ if place.join("pyvenv.cfg").is_file() => self.in_virtual_environment(&place),
+            _ => None,
+        })
+    }
+
+    /// A worktree may be below a checkout.
+    fn is_elsewhere(&self, target: &Path) -> bool {
+        !target.starts_with(&self.worktree) && self.checkouts.iter().any(|checkout| target.starts_with(checkout))
+    }
+
+    /// Links of workspaces, and of `npm link`. What is installed in another `node_modules` is no code of the checkout.
+    fn in_packages(&self, packages: &Path) -> Option<(PathBuf, PathBuf)> {
+        let is_scope = |place: &Path| place.file_name().is_some_and(|name| name.to_string_lossy().starts_with('@'));
+        let all = entries(packages).into_iter();
+        let all = all.flat_map(|place| if is_scope(&place) { entries(&place) } else { vec![place] });
+        let links = all.filter(|place| place.is_symlink());
+        let mut leading = links.filter_map(|place| Some((place.clone(), place.canonicalize().ok()?)));
+        leading.find(|(_, target)| {
+            self.is_elsewhere(target) && !target.components().any(|part| part.as_os_str() == "node_modules")
+        })
+    }
+
+    fn in_virtual_environment(&self, place: &Path) -> Option<(PathBuf, PathBuf)> {
+        // What it names of itself leads nowhere else, also if it is reached by a link.
+        let own = place.canonicalize().ok()?;
+        let leads = |target: &Path| self.is_elsewhere(target) && !target.starts_with(&own);
+        let python = place.join("bin/python");
+        if let Some(target) = fs::read_link(&python).ok().filter(|target| leads(target)) {
+            return Some((python, target));
+        }
+        let programs = entries(&place.join("bin")).into_iter().map(|file| (file, FIRST_LINES));
+        let packages = entries(&place.join("lib")).into_iter().flat_map(|lib| entries(&lib.join("site-packages")));
+        let packages = packages.filter(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".pth") || (name.starts_with("__editable__") && name.ends_with(".py"))
+        });
+        programs.chain(packages.map(|file| (file, FILE_LIMIT))).find_map(|(file, limit)| {
+            let text = beginning(&file, limit)?;
+            let named = self.checkouts.iter().flat_map(|checkout| named_in(&text, checkout));
+            let relative = || {
+                let lines = text.lines().filter(|line| limit == FILE_LIMIT && line.starts_with('.'));
+                lines.filter_map(|line| file.parent()?.canonicalize().ok()?.join(line.trim()).canonicalize().ok())
+            };
+            let target = named.chain(relative()).find(|target| leads(target))?;
+            Some((file, target))
+        })
+    }
+}
+
+/// The paths in `text` that are `root` or below it.
+fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + 't {
+    let root = root.to_string_lossy().into_owned();
+    let starts: Vec<usize> = text.match_indices(&root).map(|(at, _)| at).collect();
+    let ends = |character: char| character.is_control() || ['"', '\'', ';', ','].contains(&character);
+    starts.into_iter().map(move |at| PathBuf::from(text[at..].split(ends).next().unwrap_or_default()))
+}
+
+/// Sorted, so that the same is named each time.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(directory).into_iter().flatten();
+    let mut places: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    places.sort();
+    places
+}
+
+/// The beginning of a regular file. A program may be anything but text.
+fn beginning(file: &Path, limit: u64) -> Option<String> {
+    if !fs::metadata(file).is_ok_and(|it| it.is_file()) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    let is_text = limit == FILE_LIMIT || bytes.starts_with(b"#!");
+    is_text.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
