@@ -128,3 +128,57 @@ fn init_writes_what_worktrees_lack() {
     env.lanewright(&["init", "--worktrees", "--yes"]).exits(0);
     assert_eq!(env.read("repo/lanewright.toml"), "setup = [\"npm ci\"]\ncopy = [\".env\"]\nretries = 1\n");
 }
+
+#[test]
+fn copied_virtual_environment_is_refused() {
+    let env = environment("copy = [\".venv/**\"]\n");
+    env.write("repo/.gitignore", ".venv\n");
+    env.commit("ignore");
+    env.write("repo/.venv/pyvenv.cfg", "home = /usr/bin\n");
+    env.write("repo/.venv/bin/pytest", "#!/bin/sh\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/ran\"; echo a > a'\n");
+    env.execute(&[]).exits(3).says(&["virtual environment .venv", "uv sync"]);
+    assert!(!env.path("scratch/ran").exists());
+}
+
+#[test]
+fn editable_package_of_the_checkout_blocks() {
+    let env = environment("");
+    env.write("repo/.gitignore", ".venv\n");
+    env.commit("ignore");
+    let site = ".venv/lib/python3/site-packages";
+    let checkout = env.path("repo").canonicalize().unwrap();
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nsetup = ['mkdir -p {site} && echo home > .venv/pyvenv.cfg && echo {}/src > {site}/x.pth']\n\
+         command = 'touch \"$SCRATCH/ran\"; echo a > a'\n",
+        checkout.display()
+    ));
+    env.execute(&[]).exits(3).says(&["x.pth", "another checkout", "uv sync"]);
+    assert!(!env.path("scratch/ran").exists());
+    std::fs::remove_file(env.path("repo.lanes/slots/01").join(site).join("x.pth")).unwrap();
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "a"));
+}
+
+#[test]
+fn links_of_workspaces_block_and_others_do_not() {
+    for (inner, code) in [("../../packages/core", 3), ("../plain", 0)] {
+        let env = environment("");
+        env.write("repo/.gitignore", "node_modules/\n");
+        env.write("repo/packages/core/index.js", "");
+        env.commit("packages");
+        env.write("repo/node_modules/plain/index.js", "");
+        std::fs::create_dir_all(env.path("repo/node_modules/@x")).unwrap();
+        std::os::unix::fs::symlink(inner, env.path("repo/node_modules/@x/core")).unwrap();
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\nsetup = ['ln -s {}/node_modules node_modules']\ncommand = 'echo a > a'\n",
+            env.path("repo").display()
+        ));
+        let ended = env.execute(&[]).exits(code);
+        if code == 3 {
+            ended.says(&["node_modules/@x/core", "packages/core", "npm ci"]);
+        }
+        assert!(!env.holds("lane/P1/A", "node_modules"));
+        assert_eq!(env.holds("main", "a"), code == 0);
+    }
+}
