@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file;
 use lanewright_model::{JobId, JobRole};
 
 use crate::executor::{Executor, ExecutorError, Result};
@@ -111,11 +112,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 /// The beginning of a regular file. A program may be anything but text.
 fn beginning(file: &Path, limit: u64) -> Option<String> {
-    if !fs::metadata(file).is_ok_and(|it| it.is_file()) {
-        return None;
-    }
     let mut bytes = Vec::new();
-    fs::File::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    regular_file::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
     let is_text = limit == FILE_LIMIT || bytes.starts_with(b"#!");
     is_text.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
