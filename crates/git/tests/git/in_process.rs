@@ -69,7 +69,7 @@ pinned_tests! {
         assert_eq!(keep(&world.head()), None);
     }
 
-    fn commit_uses_identity_of_its_worktree() {
+    fn commit_ignores_identity_of_a_slot() {
         let world = World::new();
         let (slot, repository) = (lane(&world), world.repository());
         git(&world.main, &["config", "extensions.worktreeConfig", "true"]);
@@ -79,7 +79,7 @@ pinned_tests! {
         let request = SnapshotRequest { worktree, reference, message: "kept", head: &head, since: &head };
         let kept = snapshot_of_head(&repository, &request).unwrap().unwrap();
         for commit in [&head, &kept.commit] {
-            assert_eq!(git(&world.main, &["show", "-s", "--format=%an %cn", commit.as_str()]), "Agent Agent");
+            assert_eq!(git(&world.main, &["show", "-s", "--format=%an %cn", commit.as_str()]), "Tester Tester");
         }
     }
 
