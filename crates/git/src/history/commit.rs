@@ -104,11 +104,12 @@ fn stage_everything(
     let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
     let mut after = index_entries(worktree)?;
     // Where the lane changes the rules itself, git stores by the new ones what the agent touches.
-    let [head, since] = known;
-    let changed = [repository.staged(worktree, None, head)?, repository.differences(since, head)?];
-    if !changed.iter().flatten().any(|it| it.path.ends_with(b".gitattributes")) {
-        restore_untouched(worktree, git, &before, &mut after)?;
-    }
+    let keeps_rules = || {
+        let [head, since] = known;
+        let changed = [repository.staged(worktree, None, head)?, repository.differences(since, head)?];
+        Ok(!changed.iter().flatten().any(|it| it.path.ends_with(b".gitattributes")))
+    };
+    restore_untouched(worktree, git, (&before, &mut after), keeps_rules)?;
     let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();

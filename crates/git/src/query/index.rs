@@ -56,29 +56,31 @@ pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -
 }
 
 /// Puts the entries back that were there `before` in the index of `git`, to which all files of `worktree` were added, of files
-/// that still hold them byte by byte.
+/// that still hold them byte by byte; if there are any, and `may` allows it.
 ///
 /// Git would store such a file otherwise by rules that came after it was committed, for line ends or by a filter, so it
 /// differs in every new worktree, and nobody has changed it.
 pub(crate) fn restore_untouched<'a>(
     worktree: &Path,
     git: impl Fn() -> Git<'a>,
-    before: &[IndexEntry],
-    after: &mut [IndexEntry],
+    (before, after): (&[IndexEntry], &mut [IndexEntry]),
+    may: impl FnOnce() -> Result<bool>,
 ) -> Result<()> {
     let known: BTreeMap<&[u8], &IndexEntry> = before.iter().map(|entry| (entry.path.as_slice(), entry)).collect();
+    let pairs = after.iter_mut().filter_map(|entry| Some((*known.get(entry.path.as_slice())?, entry)));
+    let untouched =
+        |(old, entry): &(&IndexEntry, &mut IndexEntry)| old.object != entry.object && holds_as_committed(worktree, old);
+    let untouched: Vec<_> = pairs.filter(untouched).collect();
+    if untouched.is_empty() || !may()? {
+        return Ok(());
+    }
     let mut input = Vec::new();
-    for entry in after.iter_mut() {
-        let Some(old) = known.get(entry.path.as_slice()) else { continue };
-        if old.object != entry.object && holds_as_committed(worktree, old) {
-            entry.object = old.object;
-            let object = old.object.map(|object| object.to_string()).unwrap_or_default();
-            input.extend(format!("{:o} {object} 0\t", entry.mode).bytes().chain(old.path.iter().copied()).chain([0]));
-        }
+    for (old, entry) in untouched {
+        entry.object = old.object;
+        let object = old.object.map(|object| object.to_string()).unwrap_or_default();
+        input.extend(format!("{:o} {object} 0\t", entry.mode).bytes().chain(old.path.iter().copied()).chain([0]));
     }
-    if !input.is_empty() {
-        git().input(input).args(["update-index", "-z", "--index-info"]).run()?;
-    }
+    git().input(input).args(["update-index", "-z", "--index-info"]).run()?;
     Ok(())
 }
 

@@ -99,7 +99,7 @@ impl<'a> SnapshotIndex<'a> {
         distrust_times(self.worktree, self.file);
         add_everything(self.worktree, || self.git(), &[])?;
         let mut after = entries_in(self.file, &|| self.git())?;
-        restore_untouched(self.worktree, || self.git(), &before, &mut after)?;
+        restore_untouched(self.worktree, || self.git(), (&before, &mut after), || Ok(true))?;
         let mut left_out = rules.left_out_of_addition(self.worktree, [&before, &after], || self.git())?;
         left_out.retain(|it| extent == Extent::Work || it.reason == LeftOutReason::Tree);
         let files: Vec<Vec<u8>> = left_out.into_iter().flat_map(|it| it.files).collect();
