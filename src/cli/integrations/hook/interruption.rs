@@ -72,7 +72,7 @@ fn reply_of(sentence: &str) -> Option<Reply> {
     if WORDS.negation.is_match(&sentence) || WORDS.caveat.is_match(&sentence[found.end()..]) {
         return Some(Reply::Change);
     }
-    // Whoever else approved something else is no answer.
+    // What somebody else approved, or something else, is no answer.
     WORDS.beginning.is_match(&sentence[..found.start()]).then_some(Reply::Approval)
 }
 
