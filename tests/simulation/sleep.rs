@@ -42,7 +42,8 @@ impl Simulation {
         self.world.now += later;
         self.world.jobs.values_mut().filter(|job| job.exit.is_none()).for_each(|job| job.ends_at += later);
         self.under_way.iter_mut().for_each(|way| way.put_off(later));
-        self.sleeps.unnoticed = Some(duration);
+        // It may sleep twice before Lanewright runs again, which then sees one sleep of both lengths.
+        self.sleeps.unnoticed = Some(self.sleeps.unnoticed.unwrap_or_default() + duration);
         self.story.note(self.world.now, || format!("the machine slept for {duration:?}"));
     }
 }
