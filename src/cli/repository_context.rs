@@ -12,7 +12,7 @@ use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY};
-use lanewright_model::{Plan, Redactor, RunId};
+use lanewright_model::{Plan, Redactor, RunId, Submodules};
 use lanewright_plan::planning_files;
 use lanewright_plan::settings::{Layer, Settings};
 use lanewright_programs::process;
@@ -71,6 +71,7 @@ impl RepositoryContext {
             take: Ownership::new(take).ok().filter(|_| !take.is_empty()),
             max_file_size: settings.max_file_size.value.map(|size| size.0),
             copy_limit: settings.copy_limit.value.map(|size| size.0),
+            fills_submodules: settings.submodules.value == Submodules::Init,
         };
         let commits = CommitRules { sign: settings.sign.value, sign_off: settings.sign_off.value, settings: None };
         let repository = repository.leaving_out(rules).committing(commits);

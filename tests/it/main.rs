@@ -89,6 +89,7 @@ mod signals;
 mod signing;
 mod snapshots;
 mod state;
+mod submodules;
 mod supervision;
 mod support;
 mod timings;

@@ -33,6 +33,26 @@ printf '{{"status": "COMPLETE", "decision": "APPROVED"}}' > "$LANEWRIGHT_STATUS_
 }
 
 #[test]
+fn branches_have_the_prefix_that_the_run_began_with() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "branch_prefix = \"bot/x-\"\n");
+    env.commit("settings");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\nagent_worktrees = \"on\"\n\
+         command = 'git branch --show-current > a; [ -e \"$SCRATCH/passes\" ]'\n",
+    );
+    env.git(&["branch", "bot"]);
+    env.execute(&[]).exits(3).says(&["the branch `bot` is in the way", "git branch -m bot"]);
+    env.git(&["branch", "--delete", "bot"]);
+    env.execute(&["--merge", "none"]).exits(1);
+    env.write("repo/lanewright.toml", "");
+    env.write("scratch/passes", "");
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("bot/x-lane/P1/A", "a"), "bot/x-lane-agent/P1/A/agent");
+    env.lanewright(&["doctor"]).exits(0);
+}
+
+#[test]
 fn bare_repository_has_worktrees_beside_it() {
     let env = TestEnv::new();
     let plan = "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\

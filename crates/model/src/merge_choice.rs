@@ -116,6 +116,18 @@ word_enum! {
 }
 
 word_enum! {
+    /// Whether worktrees get the files of submodules.
+    #[derive(Default)]
+    Submodules {
+        /// From the copies that the checkout has.
+        Init = "init",
+        /// They are empty there.
+        #[default]
+        Off = "off",
+    }
+}
+
+word_enum! {
     /// How a finished lane reaches the integration branch.
     MergeMode {
         /// The lane branch is left for a person.

@@ -362,6 +362,7 @@ pub fn run_options() -> RunOptions {
         lanes: Vec::new(),
         done: Vec::new(),
         worktree_root: PathBuf::from("/w"),
+        branch_prefix: String::new(),
         branch_suffix: String::new(),
         keep_pool: false,
         keep_caches: false,

@@ -2,6 +2,7 @@
 
 use lanewright_engine::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 use lanewright_git::Remote;
+use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CommitId, RunId};
 use serde_json::{Value, json};
@@ -86,7 +87,8 @@ fn report(context: &Context, remote: &Remote, dropped: &[RunId], kept: &[Kept]) 
 }
 
 fn publish(remote: &str, run: &RunId, branches: &[String]) -> String {
-    let is_of_lane = |branch: &String| branch.starts_with("lane/") || branch.starts_with("lane-agent/");
+    let is_of_lane =
+        |branch: &String| [LANE_BRANCHES, AGENT_BRANCHES].iter().any(|names| branch.contains(&format!("{names}/")));
     let words: Vec<&str> = match branches.iter().any(is_of_lane) {
         true => ["git", "push", remote].into_iter().chain(branches.iter().map(String::as_str)).collect(),
         false => vec!["lanewright", "publish", run.as_str()],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lanewright_files::{atomic, directory};
 use lanewright_git::{self as git, Holder, Repository, Snapshot};
-use lanewright_model::event::{Event, RunStarted, SnapshotReason, Worktree};
+use lanewright_model::event::{AGENT_BRANCHES, Event, LANE_BRANCHES, RunStarted, SnapshotReason, Worktree};
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{CheckpointRecord, CommitId, LaneId, LaneIndex, Plan, TaskFile, Timestamp};
 use lanewright_programs::process;
@@ -235,7 +235,8 @@ fn reopen(tools: &Tools<'_>, target: &Target, tip: Option<&CommitId>) -> Result<
 
 /// `P1-SL-1` of `lane/P1/SL-1` and of `lane-agent/P1/SL-1/engineer`, as snapshots are named.
 fn rescue_name(branch: &str) -> String {
-    branch.split('/').skip(1).take(2).collect::<Vec<_>>().join("-")
+    let own = [AGENT_BRANCHES, LANE_BRANCHES].into_iter().find_map(|names| branch.split_once(&format!("{names}/")));
+    own.map_or(branch, |(_, own)| own).split('/').take(2).collect::<Vec<_>>().join("-")
 }
 
 fn restore_objects(tools: &Tools<'_>, log: &Path, state: &RunState, lane: LaneIndex) -> Result<String> {

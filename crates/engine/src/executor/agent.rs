@@ -124,7 +124,23 @@ impl Executor {
             committed.head = self.repository.graft(&branch, [&committed.head, recorded], &message)?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
-        let noted = self.note_left_out(lane, &committed.left_out);
+        let mut noted = Vec::from_iter(self.note_left_out(lane, &committed.left_out));
+        let submodules = self.repository.keep_submodules(path, start, &committed.head)?;
+        for (first, kept) in &submodules.new_files {
+            let message = format!(
+                "new files in a submodule ({first}, …) are not committed; the checkout's copy has them as {kept}"
+            );
+            noted.push(self.note(lane, message));
+        }
+        if !submodules.lost.is_empty() {
+            noted.push(Event::FailureNoted {
+                lane: id,
+                agent: Some(name.clone()),
+                task: Some(task.id.clone()),
+                failure: Failure::new(FailureKind::Report, submodules.lost.join("; ")),
+            });
+            return Ok(noted);
+        }
         let known = || {
             // What is on the integration branch came with a merge or a rebase.
             let integration = self.repository.branch_commit(&self.facts.base_branch)?;
@@ -133,7 +149,8 @@ impl Executor {
         let own = self.repository.left_out_of_head(&worktree.path, known, &changed)?;
         if !own.is_empty() {
             let failed = self.left_out_is_committed(lane, agent, &task.id, &own);
-            return Ok(noted.into_iter().chain([failed]).collect());
+            noted.push(failed);
+            return Ok(noted);
         }
         let changed = git::without_generated(&worktree.path, &committed.head, changed)?;
         let owns = Ownership::allowed_to(plan).map_err(|error| ExecutorError::Precondition(error.to_string()))?;

@@ -39,6 +39,11 @@ impl Executor {
         let patterns: BTreeSet<&str> = lanes.flat_map(|(_, lane)| &lane.copy).map(String::as_str).collect();
         let patterns: Vec<&str> = patterns.into_iter().collect();
         let note = |message| emit(Event::Noted { lane: job.lane.clone(), message });
+        let empty = self.repository.fill_submodules(worktree)?;
+        if is_first && !empty.is_empty() {
+            let names = listed(&empty, NAMED);
+            note(format!("submodules of which the checkout has no copy stay empty: {names}"));
+        }
         let copied = git::copy_ignored(&self.repository, worktree, &patterns, &note)?;
         if is_first && !copied.not_ignored.is_empty() {
             let names = listed(&copied.not_ignored, NAMED);

@@ -39,6 +39,9 @@ pub struct Manifest {
     pub outcome: Option<RunOutcome>,
     pub base_branch: String,
     pub integration: CommitId,
+    /// What the names of the run's branches begin with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub branch_prefix: String,
     /// The run's branches with unmerged work, without `refs/heads/`.
     pub branches: BTreeMap<String, CommitId>,
     pub references: BTreeMap<String, CommitId>,
@@ -138,7 +141,7 @@ impl Manifest {
         if let Some(place) = [&self.repository, &self.worktree_root].into_iter().find(|place| !is_normalized(place)) {
             return Some(format!("`{}` is no absolute path", place.display()));
         }
-        let own = [LANE_BRANCHES, AGENT_BRANCHES].map(|names| format!("{names}/{}/", self.phase));
+        let own = [LANE_BRANCHES, AGENT_BRANCHES].map(|names| format!("{}{names}/{}/", self.branch_prefix, self.phase));
         let foreign = |name: &&String| !is_own(name, &own);
         if let Some(name) = self.branches.keys().find(foreign) {
             return Some(format!("`{name}` is no branch of a lane of phase {}", self.phase));
@@ -189,6 +192,7 @@ pub(super) mod tests {
             outcome: None,
             base_branch: "main".to_owned(),
             integration: commit('a'),
+            branch_prefix: String::new(),
             branches: BTreeMap::from([("lane/P1/A".to_owned(), commit('b'))]),
             references: BTreeMap::from([("refs/lanewright/checkpoint/P1-A/t".to_owned(), commit('b'))]),
             claim: None,
@@ -206,6 +210,9 @@ pub(super) mod tests {
         let text = serde_json::to_string(&manifest()).unwrap();
         assert_eq!(read(&text).unwrap(), manifest());
         assert_eq!(manifest().commits().len(), 2);
+        let named = text.replace("lane/P1/A", "bot/lane/P1/A");
+        assert!(read(&named).unwrap_err().contains("damaged"));
+        assert!(read(&named.replace("\"branches\"", "\"branch_prefix\":\"bot/\",\"branches\"")).is_ok());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What commits leave out of lanes' work and what is copied for it, as far as settings decide it; `query::left_out` and
+//! What commits leave out of lanes' work and what worktrees get for it, as far as settings decide it; `query::left_out` and
 //! `worktree::copy_ignored` apply it.
 
 use lanewright_model::ownership::Ownership;
@@ -12,10 +12,12 @@ pub struct LeftOutRules {
     pub max_file_size: Option<u64>,
     /// How many bytes of ignored files are copied into a worktree; `None`: no limit.
     pub copy_limit: Option<u64>,
+    /// Whether worktrees get the files of submodules.
+    pub fills_submodules: bool,
 }
 
 impl Default for LeftOutRules {
     fn default() -> Self {
-        Self { take: None, max_file_size: Some(50 << 20), copy_limit: Some(10 << 30) }
+        Self { take: None, max_file_size: Some(50 << 20), copy_limit: Some(10 << 30), fills_submodules: false }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod pool;
 pub(crate) mod provision;
 pub(crate) mod retire;
 pub(crate) mod slot;
+pub(crate) mod submodules;
 pub(crate) mod update;
 
 pub(crate) use claim::{Claim, Holder, Progress};

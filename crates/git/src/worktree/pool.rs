@@ -275,6 +275,7 @@ impl Pool {
 
     fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<()> {
         refuse_operation(path)?;
+        self.repository.take_new_files_of_submodules(path)?;
         refuse_uncommitted(&self.repository, path)?;
         let head = self.repository.head_at(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;

@@ -57,14 +57,16 @@ impl RunStarted {
         (self.options.plan_format == Some(PlanFormat::Gsd)).then(|| planning.to_owned())
     }
 
-    /// The branch of a lane, without `refs/heads/`: `lane/<phase>/<lane>`, with the run's suffix if it has one.
+    /// The branch of a lane, without `refs/heads/`: `lane/<phase>/<lane>`, with the run's prefix and suffix if it has them.
     pub fn lane_branch(&self, lane: &LaneId) -> String {
-        format!("{LANE_BRANCHES}/{}/{lane}{}", self.phase, self.options.branch_suffix)
+        let RunOptions { branch_prefix, branch_suffix, .. } = &self.options;
+        format!("{branch_prefix}{LANE_BRANCHES}/{}/{lane}{branch_suffix}", self.phase)
     }
 
-    /// The branch of an agent that does not share the lane's: `lane-agent/<phase>/<lane>/<agent>`, with the suffix.
+    /// The branch of an agent that does not share the lane's: `lane-agent/<phase>/<lane>/<agent>`, with both as well.
     pub fn agent_branch(&self, lane: &LaneId, agent: &AgentName) -> String {
-        format!("{AGENT_BRANCHES}/{}/{lane}/{agent}{}", self.phase, self.options.branch_suffix)
+        let RunOptions { branch_prefix, branch_suffix, .. } = &self.options;
+        format!("{branch_prefix}{AGENT_BRANCHES}/{}/{lane}/{agent}{branch_suffix}", self.phase)
     }
 }
 
@@ -97,6 +99,9 @@ pub struct RunOptions {
     pub done: Vec<LaneId>,
     /// The directory of the worktrees.
     pub worktree_root: PathBuf,
+    /// What the names of branches begin with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub branch_prefix: String,
     /// Appended to branch names, for a second run of the same phase beside an unfinished one.
     #[serde(default)]
     pub branch_suffix: String,

@@ -12,7 +12,7 @@ use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
     Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff,
-    SnapshotRules, Timeouts,
+    SnapshotRules, Submodules, Timeouts,
 };
 
 use super::key::Key;
@@ -141,6 +141,10 @@ settings! {
     copy_limit: Option<Size> { value::file_size_limit, default "10GiB" = |_| Some(Size(10 << 30)) }
     /// Shell lines that run in each new worktree before anything else, in lanes that say nothing of it.
     setup: Option<Vec<String>> { some(value::shell_lines), default "none" = |_| None }
+    /// Whether new worktrees get the files of submodules, from the copies that the checkout has.
+    submodules: Submodules { value::choice, default "off" = |_| Submodules::Off }
+    /// What the names of the branches of lanes and agents begin with, before `lane/` and `lane-agent/`.
+    branch_prefix: Option<String> { some(value::branch_prefix), default "none" = |_| None }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
         value::path, flags ["--worktree-root"],

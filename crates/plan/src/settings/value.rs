@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{
-    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff, Word,
+    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff,
+    Submodules, Word,
 };
 use serde_json::{Value, json};
 
@@ -54,6 +55,17 @@ pub fn choice<T: Word>(text: &str) -> Result<T, String> {
 /// Reads a branch name. Whether git takes it is for git to say, except that none begins with `-` (SPEC §13).
 pub fn branch(text: &str) -> Result<String, String> {
     one_word(text).ok_or_else(|| format!("{text:?} is no branch name"))
+}
+
+/// Reads what a branch name may begin with.
+pub fn branch_prefix(text: &str) -> Result<String, String> {
+    let is_sound = |part: &str| !part.starts_with('.') && !part.ends_with(".lock");
+    let parts: Vec<&str> = text.split('/').collect();
+    let inner = parts.split_last().map_or(&[][..], |(_, inner)| inner);
+    let is_odd = text.contains(['~', '^', ':', '?', '*', '[', '\\']) || text.contains("..") || text.contains("@{");
+    let is_sound = !is_odd && parts.iter().all(|part| is_sound(part)) && inner.iter().all(|part| !part.is_empty());
+    let reason = || format!("{text:?} is nothing that a branch name can begin with, as `bot/` is");
+    one_word(text).filter(|_| is_sound).ok_or_else(reason)
 }
 
 /// A word that no program takes for an option.
@@ -332,6 +344,7 @@ setting_values! {
     PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
     Sign = Kind::Choice(words::<Self>), |value| json!(value);
     SignOff = Kind::Choice(words::<Self>), |value| json!(value);
+    Submodules = Kind::Choice(words::<Self>), |value| json!(value);
 }
 
 impl<T: SettingValue> SettingValue for Option<T> {

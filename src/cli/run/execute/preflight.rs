@@ -10,7 +10,9 @@ use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed, shell_line};
-use lanewright_model::{Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, UNSET_RUNNER, user_setup};
+use lanewright_model::{
+    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, Submodules, UNSET_RUNNER, user_setup,
+};
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
@@ -46,11 +48,13 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
 }
 
 /// Refuses to begin where a branch of the user's is in the way of those of the lanes: git cannot make `lane/P1/A` beside a
-/// branch `lane`.
-pub(super) fn check_branches(within: &RepositoryContext, phase: &PhaseId) -> Result<()> {
+/// branch `lane`. `prefix`: what their names begin with.
+pub(super) fn check_branches(within: &RepositoryContext, prefix: &str, phase: &PhaseId) -> Result<()> {
     for names in [LANE_BRANCHES, AGENT_BRANCHES] {
-        for taken in [names.to_owned(), format!("{names}/{phase}")] {
-            if within.repository.branch_commit(&taken)?.is_some() {
+        let whole = format!("{prefix}{names}/{phase}/");
+        for (end, _) in whole.match_indices('/') {
+            let taken = &whole[..end];
+            if within.repository.branch_commit(taken)?.is_some() {
                 let message =
                     format!("the branch `{taken}` is in the way: git cannot have branches `{taken}/…` beside it");
                 return Err(ExitStatus::Blocked
@@ -257,12 +261,11 @@ pub(super) fn note_needs(
     let here = || plan.lanes.iter().filter(|lane| runs(&lane.id) && lane.executor.is_none());
     let fills = |lane: &Lane| lane.setup.iter().any(|line| line.to_string().contains("submodule"));
     let empty: Vec<String> = here().filter(|lane| !fills(lane)).map(|lane| lane.id.to_string()).collect();
-    if !empty.is_empty() && has_submodules(&within.repository, &tip)? {
-        let lanes = listed(&empty, NAMED);
-        let message =
-            format!("the worktrees of {lanes} have empty submodules, and commits in one are lost unless pushed");
-        let setup = "`setup = [\"git submodule update --init\"]` in lanewright.toml fills them".to_owned();
-        within.context.printer.warning(message, &[setup]);
+    let is_filled = within.settings.submodules.value == Submodules::Init;
+    if !is_filled && !empty.is_empty() && has_submodules(&within.repository, &tip)? {
+        let message = format!("the worktrees of {} have empty submodules", listed(&empty, NAMED));
+        let setting = "`submodules = \"init\"` in lanewright.toml fills them".to_owned();
+        within.context.printer.warning(message, &[setting]);
     }
     let mut copied = CopiedPaths::of(&within.repository);
     for need in needs(&within.repository, &tip)? {

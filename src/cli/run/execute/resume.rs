@@ -242,7 +242,7 @@ fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
 /// Whether the runners of the lanes that are left can work; reports what would block their merges.
 fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
-    preflight::check_branches(within, &locked.plan.phase)?;
+    preflight::check_branches(within, &locked.started.options.branch_prefix, &locked.plan.phase)?;
     preflight::note_identity(within);
     let repository = within.repository_of(&locked.started)?;
     preflight::note_changed_settings(&within.context, &repository)?;

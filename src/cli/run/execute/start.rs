@@ -147,7 +147,8 @@ pub(crate) fn start(
     let runs = |lane: &LaneId| left.contains(lane) && (named.is_empty() || named.contains(lane));
     let lanes = || plan.plan.indices().filter(|lane| runs(&plan.plan.lane(*lane).id));
     preflight::check(&within.context, &plan.plan, lanes())?;
-    preflight::check_branches(within, &plan.plan.phase)?;
+    let prefix = within.settings.branch_prefix.value.as_deref().unwrap_or_default();
+    preflight::check_branches(within, prefix, &plan.plan.phase)?;
     preflight::check_include_file(within)?;
     preflight::note_identity(within);
     preflight::check_signing(&within.repository, &base)?;

@@ -69,10 +69,11 @@ pub(super) fn find(scope: &Scope<'_>, facts: &RunFacts, own: &[&CheckpointRecord
     traces.has_directory = facts.plan.pinned.is_some() || !traces.jobs.is_empty();
     if let Some(phase) = &phase {
         let lanes = lanes(plan.map(AsRef::as_ref), &traces.records);
+        let branches = scope.repository.references("refs/heads/")?;
         for lane in &lanes {
             for names in [LANE_BRANCHES, AGENT_BRANCHES] {
-                let prefix = format!("refs/heads/{names}/{phase}/{lane}");
-                traces.branches.extend(scope.repository.references(&prefix)?);
+                let name = format!("{names}/{phase}/{lane}");
+                traces.branches.extend(branches.iter().filter(|(branch, _)| branch.contains(&name)).cloned());
             }
             for space in ["refs/lanewright/checkpoint", "refs/tags/checkpoint"] {
                 traces

@@ -249,6 +249,7 @@ fn describe(
         outcome: state.finished().map(|(outcome, _)| outcome),
         base_branch: started.base_branch.clone(),
         integration: integration.unwrap_or_else(|| started.base_commit.clone()),
+        branch_prefix: started.options.branch_prefix.clone(),
         branches: branches(source, state, started)?,
         references,
         claim: source.claim.clone(),
