@@ -164,6 +164,7 @@ impl RepositoryContext {
             pull_request_text: pull_request,
             planning_files,
             clock: RunClock::set(now(), None),
+            outside_changes: self.settings.outside_changes.value,
             left_out: LeftOutReports::default(),
             copied: CopiedFiles::default(),
         })

@@ -161,6 +161,27 @@ fn editable_package_of_the_checkout_blocks() {
 }
 
 #[test]
+fn set_up_that_was_corrected_runs_again() {
+    for worktrees in ["on", "off"] {
+        let env = environment("");
+        env.write("repo/packages/core/index.js", "");
+        env.commit("packages");
+        let set_up = |line: &str| {
+            env.plan(&format!(
+                "[[lane]]\nid = \"A\"\nretries = 0\nagent_worktrees = \"{worktrees}\"\nsetup = ['{line}']\n\
+                 command = 'cat node_modules/core/name > a'\ntests = ['test -e node_modules/core/name']\n"
+            ));
+        };
+        let core = env.path("repo/packages/core").canonicalize().unwrap();
+        set_up(&format!("mkdir -p node_modules && ln -sfn {} node_modules/core", core.display()));
+        env.execute(&[]).exits(3).says(&["node_modules/core leads to", "`setup`"]);
+        set_up("rm -rf node_modules && mkdir -p node_modules/core && echo own > node_modules/core/name");
+        env.resume(&["--accept-plan-change"]).exits(0);
+        assert_eq!(env.file_at("main", "a"), "own");
+    }
+}
+
+#[test]
 fn links_of_workspaces_block_and_others_do_not() {
     for (inner, code) in [("../../packages/core", 3), ("../plain", 0)] {
         let env = environment("");

@@ -56,6 +56,7 @@ mod old_runs;
 mod output;
 #[cfg(target_os = "linux")]
 mod output_limit;
+mod outside_changes;
 mod placement;
 mod placement_checks;
 mod plan_new;

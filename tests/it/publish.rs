@@ -300,10 +300,33 @@ fn squashed_work_that_was_reverted_is_done_again() {
     publish(&env, &[]).exits(0);
     env.git(&["fetch", "--quiet", "origin"]);
     env.git(&["reset", "--quiet", "--hard", "origin/main"]);
-    env.git(&["revert", "--no-edit", "HEAD"]);
+    // A forge may name the pull request, and no commit.
+    env.git(&["revert", "--no-commit", "HEAD"]);
+    env.git(&["commit", "--quiet", "--message", "Revert P1 (#2)"]);
     publish(&env, &["r1"]).exits(3).says(&["main does not hold"]);
     env.lanewright(&["execute-phase", "../plan.toml", "--run-id", "r2"]).exits(0);
     assert_eq!(env.read("repo/a.txt"), "a\n");
+}
+
+#[test]
+fn revert_of_other_work_leaves_squashed_work_done() {
+    let env = protected();
+    publish(&env, &[]).exits(0);
+    they_push(&env, "main", "x.txt", "x\n");
+    env.git(&["fetch", "--quiet", "origin"]);
+    let theirs = env.git(&["rev-parse", "origin/main"]);
+    unprotected(&env, || {
+        env.git_at("theirs", &["revert", "--no-edit", &theirs]);
+        env.git_at("theirs", &["push", "--quiet", "origin", "main"]);
+    });
+    they_squash(&env, FROM);
+    publish(&env, &[]).exits(0);
+    they_push(&env, "main", "a.txt", "changed since\n");
+    env.git(&["fetch", "--quiet", "origin"]);
+    env.git(&["reset", "--quiet", "--hard", "origin/main"]);
+    publish(&env, &["r1"]).exits(0);
+    let again = env.lanewright(&["execute-phase", "../plan.toml"]).exits(0);
+    assert!(again.stdout.contains("nothing to do"), "{}", again.stdout);
 }
 
 #[test]

@@ -116,6 +116,20 @@ word_enum! {
 }
 
 word_enum! {
+    /// What becomes of an attempt whose agent changed another checkout of the repository.
+    #[derive(Default)]
+    OutsideChanges {
+        /// It fails.
+        #[default]
+        Fail = "fail",
+        /// It is reported.
+        Report = "report",
+        /// Nothing is looked at.
+        Off = "off",
+    }
+}
+
+word_enum! {
     /// Whether worktrees get the files of submodules.
     #[derive(Default)]
     Submodules {

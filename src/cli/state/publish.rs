@@ -231,11 +231,12 @@ impl Publisher<'_> {
 
     /// A branch that was moved or rewritten since is not what the run left, unless it has the work by other commits.
     fn refuse_lost_merges(&self, records: &RunRecords, tip: &CommitId) -> Result<()> {
-        let merges = records.records.iter().rev().filter_map(|record| match &record.event {
+        let mut merges = records.records.iter().filter_map(|record| match &record.event {
             Event::LaneMerged { lane, commit, onto, .. } => Some((lane, commit, onto)),
             _ => None,
         });
-        let Some((lane, commit, onto)) = { merges }.next() else { return Ok(()) };
+        let Some(first @ (_, _, onto)) = merges.next() else { return Ok(()) };
+        let (lane, commit, _) = merges.last().unwrap_or(first);
         let repository = &self.within.repository;
         let is_in = |commit: &CommitId| {
             Ok::<_, GitError>(repository.has_commit(commit)? && repository.is_ancestor(commit, tip)?)
@@ -244,7 +245,9 @@ impl Publisher<'_> {
             return Ok(());
         }
         let is_published = match self.within.state.run(self.run).publication() {
-            Some(at) if is_in(&at)? => !repository.merged_lanes(tip)?.has_reverted_between(repository, onto, &at)?,
+            Some(at) if is_in(&at)? => {
+                !repository.merged_lanes(tip)?.is_taken_back(repository, (onto, commit), (&at, tip))?
+            }
             _ => false,
         };
         if is_published || repository.has_work_of(tip, commit)? {

@@ -16,7 +16,7 @@ impl Starts {
     pub fn see(&mut self, plan: &Plan, record: &Record) -> Option<String> {
         match &record.event {
             Event::WorktreeOpened { lane, agent, .. } => drop(self.set_up.remove(&(lane.clone(), agent.clone()))),
-            Event::RunMoved(_) => self.set_up.clear(),
+            Event::RunMoved(_) | Event::RunResumed { pinned_sha256: Some(_), .. } => self.set_up.clear(),
             Event::LaneRolledBack { lane, .. } => {
                 self.set_up.retain(|(of, _)| of != lane);
                 self.not_before.retain(|(of, _), _| of != lane);

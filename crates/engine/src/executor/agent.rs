@@ -7,13 +7,18 @@ use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode
 use lanewright_model::event::{Event, Idle, Worktree};
 use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY, is_prohibited};
 use lanewright_model::text::{headline, listed};
-use lanewright_model::{CommitId, Failure, FailureKind, Lane, LaneIndex, Round, TaskId};
+use lanewright_model::{
+    CommitId, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, OutsideChanges, Round, TaskId,
+};
 use lanewright_schedule::{RestartFrom, RunState};
 
 use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
 /// How many files a note names.
 const FILES: usize = 5;
+
+/// Where no agent may change anything.
+const OUTSIDE: &str = "another checkout of the repository, outside its worktree";
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree> {
@@ -125,6 +130,22 @@ impl Executor {
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let mut noted = Vec::from_iter(self.note_left_out(lane, &committed.left_out));
+        let (role, number) = (JobRole::Attempt { agent: name.clone(), task: task.id.clone() }, attempt);
+        let outside = self.outside_calls(&JobId { lane: Some(id.clone()), role, number });
+        if !outside.is_empty() {
+            let calls = listed(&outside.iter().map(ToString::to_string).collect::<Vec<_>>(), FILES);
+            let message = format!("attempt {number} changed {OUTSIDE}: {calls}");
+            if self.outside_changes == OutsideChanges::Fail {
+                noted.push(Event::FailureNoted {
+                    lane: id,
+                    agent: Some(name.clone()),
+                    task: Some(task.id.clone()),
+                    failure: Failure::new(FailureKind::Ownership, message),
+                });
+                return Ok(noted);
+            }
+            noted.push(self.note(lane, format!("{name}: {message}")));
+        }
         let submodules = self.repository.keep_submodules(path, start, &committed.head)?;
         for (first, kept) in &submodules.new_files {
             let message = format!(

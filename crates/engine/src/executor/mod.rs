@@ -41,8 +41,8 @@ use lanewright_agents::runner::Withheld;
 use lanewright_git::{GitError, Holder, Pool, Repository};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
-    AgentName, CommitId, LaneId, LaneIndex, MergedPlan, Plan, PlanningFiles, PullRequest, Redactor, RunId,
-    SnapshotRules, Timestamp,
+    AgentName, CommitId, LaneId, LaneIndex, MergedPlan, OutsideChanges, Plan, PlanningFiles, PullRequest, Redactor,
+    RunId, SnapshotRules, Timestamp,
 };
 use lanewright_programs::forge::{Forge, ForgeError};
 use lanewright_schedule::{Action, RunState};
@@ -94,6 +94,8 @@ pub struct Executor {
     /// What the files of the project's plans hold once one of them is done.
     pub planning_files: fn(&MergedPlan<'_>) -> PlanningFiles,
     pub clock: RunClock,
+    /// What becomes of an attempt that changed another checkout.
+    pub outside_changes: OutsideChanges,
     /// What was reported as left out of the lanes' work.
     pub left_out: LeftOutReports,
     /// Which worktrees have the ignored files that lanes ask for.

@@ -101,7 +101,9 @@ fn stage_everything(
         return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
     }
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
-    let mut embedded = add_everything(worktree, git, &unchanged_hook_files(worktree)?)?;
+    let mut from_hook = unchanged_hook_files(worktree)?;
+    from_hook.retain(|path| !repository.left_out_rules.takes(path));
+    let mut embedded = add_everything(worktree, git, &from_hook)?;
     let mut after = index_entries(worktree)?;
     // Where the lane changes the rules itself, git stores by the new ones what the agent touches.
     let keeps_rules = || {

@@ -87,18 +87,34 @@ impl MergedLanes {
         self.reverts_hold(commit, 0)
     }
 
-    /// Whether a commit that `to` has and `from` has not was reverted since, as with the one commit that a forge made of a run's.
+    /// Whether the work that `commit` brought onto `onto`, and that `at` has by other commits, was taken back since: in `tip`,
+    /// whose commits these are, its files are as they were, or a commit is reverted that changed one of them. A forge may
+    /// have made one commit of it, and may say of no commit that it reverts it.
     ///
     /// # Errors
     /// A commit cannot be read.
-    pub fn has_reverted_between(&self, repository: &Repository, from: &CommitId, to: &CommitId) -> Result<bool> {
+    pub fn is_taken_back(
+        &self,
+        repository: &Repository,
+        (onto, commit): (&CommitId, &CommitId),
+        (at, tip): (&CommitId, &CommitId),
+    ) -> Result<bool> {
+        let paths = repository.changed_paths(onto, commit)?;
+        let is_of_work = |changed: Vec<String>| changed.iter().any(|path| paths.contains(path));
+        if !paths.is_empty() && !is_of_work(repository.changed_paths(onto, tip)?) {
+            return Ok(true);
+        }
         for reverting in &self.reverts {
-            let Ok(commit) = CommitId::new(&reverting.reverts) else { continue };
-            let is_between = repository.has_commit(&commit)?
-                && repository.is_ancestor(&commit, to)?
-                && !repository.is_ancestor(&commit, from)?;
-            if is_between && self.is_reverted(&commit) {
-                return Ok(true);
+            let Ok(reverted) = CommitId::new(&reverting.reverts) else { continue };
+            let is_between = repository.has_commit(&reverted)?
+                && repository.is_ancestor(&reverted, at)?
+                && !repository.is_ancestor(&reverted, onto)?;
+            if !is_between || !self.is_reverted(&reverted) {
+                continue;
+            }
+            match &repository.parent_of(&reverted)? {
+                Some(parent) if !is_of_work(repository.changed_paths(parent, &reverted)?) => {}
+                _ => return Ok(true),
             }
         }
         Ok(false)

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use lanewright_files::regular_file;
 use lanewright_model::CommitId;
@@ -51,7 +51,7 @@ impl fmt::Display for LeftOut {
 const CACHE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
 impl LeftOutRules {
-    fn takes(&self, path: &[u8]) -> bool {
+    pub(crate) fn takes(&self, path: &[u8]) -> bool {
         self.take.as_ref().is_some_and(|take| take.allows(&path_text(path)))
     }
 
@@ -339,7 +339,30 @@ fn is_link_to_tree(worktree: &Path, path: &[u8]) -> bool {
     let place = || worktree.join(OsStr::from_bytes(path));
     may_be_link_to_tree(path)
         && fs::symlink_metadata(place()).is_ok_and(|it| it.is_symlink())
-        && (is_tree(&[path, b"/"].concat()) || place().join(OsStr::from_bytes(VIRTUAL_ENVIRONMENT)).is_file())
+        && (place().join(OsStr::from_bytes(VIRTUAL_ENVIRONMENT)).is_file()
+            || is_tree(&[path, b"/"].concat()) && !leads_to_work(worktree, path))
+}
+
+/// Whether a link leads to a place in the worktree that is in no tree to leave out.
+fn leads_to_work(worktree: &Path, path: &[u8]) -> bool {
+    let Ok(target) = fs::read_link(worktree.join(OsStr::from_bytes(path))) else { return false };
+    let mut inside = PathBuf::from(OsStr::from_bytes(path));
+    inside.pop();
+    for part in target.components() {
+        let is_inside = match part {
+            Component::Normal(name) => {
+                inside.push(name);
+                true
+            }
+            Component::ParentDir => inside.pop(),
+            Component::CurDir => true,
+            Component::RootDir | Component::Prefix(_) => false,
+        };
+        if !is_inside {
+            return false;
+        }
+    }
+    !inside.ancestors().any(|place| is_tree(&[place.as_os_str().as_bytes(), b"/"].concat()))
 }
 
 const TREES: [&[u8]; 3] = [b"node_modules", b"__pycache__", b".claude/checkpoints"];
@@ -439,6 +462,20 @@ mod tests {
         let found = left_out(&LeftOutRules::default(), &new, &["node_modules/old/x", "out/y"]);
         assert_eq!(found, ["out/__pycache__/ (1 file)"]);
         assert_eq!(left_out(&LeftOutRules::default(), &[("a/node_modules/x", "")], &["a/node_modules2/x"]).len(), 1);
+    }
+
+    #[test]
+    fn link_to_work_is_taken_and_one_to_a_tree_is_not() {
+        let worktree = tempfile::tempdir().unwrap();
+        fs::create_dir_all(worktree.path().join("vendor")).unwrap();
+        let place = worktree.path().join("vendor/node_modules");
+        for (target, is_left_out) in
+            [("deps", false), ("../lib/./x", false), ("../node_modules", true), ("../../x", true), ("/x", true)]
+        {
+            std::os::unix::fs::symlink(target, &place).unwrap();
+            assert_eq!(is_link_to_tree(worktree.path(), b"vendor/node_modules"), is_left_out, "{target}");
+            fs::remove_file(&place).unwrap();
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use lanewright_files::{directory, regular_file};
-use lanewright_model::CommitId;
+use lanewright_model::{CommitId, Timestamp};
 
 use crate::command::{GitError, Result, io_error};
 use crate::repo::{Repository, branch_reference};
@@ -107,6 +107,22 @@ pub(crate) fn head_log(directory: &Path, tail: Option<u64>) -> Result<Vec<(Commi
     let read = log.seek(SeekFrom::Start(start)).and_then(|_| log.read_to_end(&mut end));
     read.map_err(io_error("read", &path))?;
     Ok(end.split(|&byte| byte == b'\n').rev().filter_map(log_entry).collect())
+}
+
+/// From where to where the head of `worktree` was moved last, since a moment, according to its reflog.
+pub fn last_move_of_head(worktree: &Path, since: Timestamp) -> Option<(CommitId, CommitId)> {
+    let log = regular_file::read(git_directory(worktree).ok()?.join("logs/HEAD")).ok()?;
+    let text = String::from_utf8_lossy(&log);
+    let (names, _) = text.lines().next_back()?.split_once('\t')?;
+    let mut words = names.split(' ');
+    let (old, new) = (CommitId::new(words.next()?).ok()?, CommitId::new(words.next()?).ok()?);
+    let at: i64 = words.rev().nth(1)?.parse().ok()?;
+    (at >= since.unix_millis() / 1000).then_some((old, new))
+}
+
+/// Whether git's directory for `worktree` is `directory`.
+pub fn is_directory_of(directory: &Path, worktree: &Path) -> bool {
+    git_directory(worktree).is_ok_and(|own| same_place(&own, directory))
 }
 
 /// Reads `OLD NEW NAME <MAIL> TIME ZONE\tMESSAGE`.

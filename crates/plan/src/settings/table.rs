@@ -11,8 +11,8 @@ use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff,
-    SnapshotRules, Submodules, Timeouts,
+    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode,
+    Sign, SignOff, SnapshotRules, Submodules, Timeouts,
 };
 
 use super::key::Key;
@@ -175,6 +175,8 @@ settings! {
     gates_edit: Option<String> { some(value::shell_line), default "none" = |_| None }
     /// What becomes of a lane whose work lacks what the plan says it must have.
     must_haves: MustHavesRule { value::choice, default "paths" = |_| MustHavesRule::Paths }
+    /// What becomes of an attempt whose agent changed another checkout of the repository by git commands.
+    outside_changes: OutsideChanges { value::choice, default "fail" = |_| OutsideChanges::Fail }
     /// How long the whole run may take, or `none`.
     timeout: Option<Duration> { value::limit, flags ["--timeout"], default "none" = |_| None }
     /// How many US dollars the agents of a run may cost before no more are started, or `none`.

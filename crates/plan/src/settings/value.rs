@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{
-    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, PublishMode, Sign, SignOff,
-    Submodules, Word,
+    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode, Sign,
+    SignOff, Submodules, Word,
 };
 use serde_json::{Value, json};
 
@@ -340,6 +340,7 @@ setting_values! {
     MustHavesRule = Kind::Choice(words::<Self>), |value| json!(value);
     OnLockConflict = Kind::Choice(words::<Self>), |value| json!(value);
     OnOrphan = Kind::Choice(words::<Self>), |value| json!(value);
+    OutsideChanges = Kind::Choice(words::<Self>), |value| json!(value);
     Progress = Kind::Choice(words::<Self>), |value| json!(value);
     PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
     Sign = Kind::Choice(words::<Self>), |value| json!(value);

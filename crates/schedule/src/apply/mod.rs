@@ -109,11 +109,25 @@ impl RunState {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
             Event::RunResumed {
-                number, owner, timeout, budget, message, message_for, lanes, retried, level, ..
+                number,
+                owner,
+                timeout,
+                budget,
+                message,
+                message_for,
+                lanes,
+                retried,
+                level,
+                pinned_sha256,
+                ..
             } => {
                 self.change_owner(owner);
                 self.change_limits(*timeout, *budget);
                 self.run_resumed(*number, (lanes, retried, *level), at);
+                if pinned_sha256.is_some() {
+                    // Their set-up may be another one now.
+                    self.lanes.iter_mut().filter(|lane| lane.is_left_to_do()).for_each(|lane| lane.set_up_again());
+                }
                 self.record_remark(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
             }
             Event::StopRequested { reason, force, .. } => {

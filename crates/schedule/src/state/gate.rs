@@ -156,7 +156,11 @@ const PROBLEMS: &[&str] = &["not found", "No such file", "ermission denied", "an
 /// Whether `word` is a path to a file that an agent may write, and not one of installed dependencies.
 fn is_path_of_work(word: &str) -> bool {
     let is_installed = |part: &str| DEPENDENCIES.iter().any(|known| known.places.contains(&part));
-    word.contains('/') && !word.starts_with(['/', '~', '$']) && !word.split('/').any(is_installed)
+    // `bash check.sh` names a file, `python3.11` a program.
+    let is_script = word.rsplit_once('.').is_some_and(|(name, suffix)| {
+        !name.is_empty() && !suffix.is_empty() && suffix.chars().all(|it| it.is_ascii_alphabetic())
+    });
+    (word.contains('/') || is_script) && !word.starts_with(['/', '~', '$']) && !word.split('/').any(is_installed)
 }
 
 /// Whether nothing is known of why a gate failed.

@@ -184,7 +184,8 @@ impl LaneClaims {
                 in_base: is_in(commit)
                     || repository.has_work_of(tip, commit).unwrap_or(false)
                     || published.as_ref().is_some_and(|at| {
-                        is_in(at) && !said.has_reverted_between(repository, &completion.onto, at).unwrap_or(true)
+                        let work = (&completion.onto, commit);
+                        is_in(at) && !said.is_taken_back(repository, work, (at, tip)).unwrap_or(true)
                     }),
                 reverted: said.is_reverted(commit),
                 on_branch: completion.mode != MergeMode::Local && is_at(branch),

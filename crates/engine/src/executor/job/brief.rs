@@ -32,6 +32,16 @@ impl BriefFiles {
         self.directory.join("tool_calls.jsonl")
     }
 
+    /// What git commands of the attempt in `directory` did, as git tells it.
+    pub(super) fn git_trace(directory: &Path) -> PathBuf {
+        directory.join("git_trace.jsonl")
+    }
+
+    /// Which of them changed other checkouts.
+    pub(super) fn outside_calls(directory: &Path) -> PathBuf {
+        directory.join("outside_calls.json")
+    }
+
     /// What an attempt's environment has besides that of its lane, each name with its prefix (SPEC §6).
     pub(super) fn environment(
         &self,

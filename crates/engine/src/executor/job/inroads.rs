@@ -18,7 +18,8 @@ const FILE_LIMIT: u64 = 1 << 20;
 impl Executor {
     /// Refuses a job other than set-up, which may repair it, where `worktree` leads into another checkout.
     pub(super) fn refuse_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
-        if matches!(job.role, JobRole::Setup { .. }) {
+        // The final gate's job begins with the set-up that all lanes have.
+        if matches!(job.role, JobRole::Setup { .. }) || job.lane.is_none() && !self.common_setup().is_empty() {
             return Ok(());
         }
         let Some((place, target)) = Inroads::new(self.surroundings.checkouts(), worktree).find() else { return Ok(()) };
@@ -43,7 +44,9 @@ impl<'a> Inroads<'a> {
 
     /// The first place that leads into another checkout, and where it leads.
     fn find(&self) -> Option<(PathBuf, PathBuf)> {
-        entries(&self.worktree).into_iter().find_map(|place| match place.file_name() {
+        // `direnv` makes its virtual environments in a directory of its own.
+        let places = [vec![self.worktree.clone()], entries(&self.worktree), entries(&self.worktree.join(".direnv"))];
+        places.concat().into_iter().find_map(|place| match place.file_name() {
             Some(name) if name == "node_modules" => self.in_packages(&place),
             _ if place.join("pyvenv.cfg").is_file() => self.in_virtual_environment(&place),
             _ => None,
@@ -57,9 +60,14 @@ impl<'a> Inroads<'a> {
 
     /// Links of workspaces, and of `npm link`. What is installed in another `node_modules` is no code of the checkout.
     fn in_packages(&self, packages: &Path) -> Option<(PathBuf, PathBuf)> {
-        let is_scope = |place: &Path| place.file_name().is_some_and(|name| name.to_string_lossy().starts_with('@'));
-        let all = entries(packages).into_iter();
-        let all = all.flat_map(|place| if is_scope(&place) { entries(&place) } else { vec![place] });
+        let is_directory = |place: &Path| {
+            let name = place.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with('@') || name == ".bin"
+        };
+        let all = entries(packages).into_iter().flat_map(|place| {
+            let below = if is_directory(&place) && !place.is_symlink() { entries(&place) } else { Vec::new() };
+            [vec![place], below].concat()
+        });
         let links = all.filter(|place| place.is_symlink());
         let mut leading = links.filter_map(|place| Some((place.clone(), place.canonicalize().ok()?)));
         leading.find(|(_, target)| {
@@ -77,18 +85,23 @@ impl<'a> Inroads<'a> {
         }
         let programs = entries(&place.join("bin")).into_iter().map(|file| (file, FIRST_LINES));
         let packages = entries(&place.join("lib")).into_iter().flat_map(|lib| entries(&lib.join("site-packages")));
-        let packages = packages.filter(|file| {
+        let (links, packages): (Vec<PathBuf>, Vec<PathBuf>) = packages.partition(|place| place.is_symlink());
+        let mut links = links.into_iter().filter_map(|place| Some((place.clone(), place.canonicalize().ok()?)));
+        if let Some(found) = links.find(|(_, target)| leads(target)) {
+            return Some(found);
+        }
+        let packages = packages.into_iter().filter(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             name.ends_with(".pth") || (name.starts_with("__editable__") && name.ends_with(".py"))
         });
         programs.chain(packages.map(|file| (file, FILE_LIMIT))).find_map(|(file, limit)| {
             let text = beginning(&file, limit)?;
             let named = self.checkouts.iter().flat_map(|checkout| named_in(&text, checkout));
-            let relative = || {
-                let lines = text.lines().filter(|line| limit == FILE_LIMIT && line.starts_with('.'));
-                lines.filter_map(|line| file.parent()?.canonicalize().ok()?.join(line.trim()).canonicalize().ok())
-            };
-            let target = named.chain(relative()).find(|target| leads(target))?;
+            // Each line of a `.pth` is a directory, or begins with `import`.
+            let lines = text.lines().filter(|line| limit == FILE_LIMIT && line.starts_with(['.', '/']));
+            let directories =
+                lines.filter_map(|line| file.parent()?.canonicalize().ok()?.join(line.trim()).canonicalize().ok());
+            let target = named.chain(directories).find(|target| leads(target))?;
             Some((file, target))
         })
     }
@@ -97,7 +110,11 @@ impl<'a> Inroads<'a> {
 /// The paths in `text` that are `root` or below it.
 fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + 't {
     let root = root.to_string_lossy().into_owned();
-    let starts: Vec<usize> = text.match_indices(&root).map(|(at, _)| at).collect();
+    let begins = |at: usize| {
+        let before = text[..at].chars().next_back();
+        before.is_none_or(|it| it.is_whitespace() || it.is_control() || "\"'=,;:!(".contains(it))
+    };
+    let starts: Vec<usize> = text.match_indices(&root).map(|(at, _)| at).filter(|at| begins(*at)).collect();
     let ends = |character: char| character.is_control() || ['"', '\'', ';', ','].contains(&character);
     starts.into_iter().map(move |at| PathBuf::from(text[at..].split(ends).next().unwrap_or_default()))
 }
@@ -116,4 +133,79 @@ fn beginning(file: &Path, limit: u64) -> Option<String> {
     regular_file::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
     let is_text = limit == FILE_LIMIT || bytes.starts_with(b"#!");
     is_text.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What is found in a worktree beside the checkout `checkout`, in both of which `make` made something.
+    fn found(make: impl FnOnce(&Path, &Path)) -> Option<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let (checkout, worktree) = (root.join("checkout"), root.join("lanes/01"));
+        for place in [checkout.join("packages/core"), worktree.join("node_modules"), worktree.join(SITE)] {
+            fs::create_dir_all(place).unwrap();
+        }
+        fs::write(worktree.join(".venv/pyvenv.cfg"), "").unwrap();
+        make(&checkout, &worktree);
+        let checkouts = [checkout];
+        let (place, _) = Inroads::new(&checkouts, &worktree).find()?;
+        Some(place.strip_prefix(&worktree).unwrap().to_string_lossy().into_owned())
+    }
+
+    const SITE: &str = ".venv/lib/python3/site-packages";
+
+    fn site(name: &str) -> Option<String> {
+        Some(format!("{SITE}/{name}"))
+    }
+
+    #[test]
+    fn links_of_packages_that_lead_into_a_checkout_are_found() {
+        let link = |name: &'static str| {
+            found(move |checkout, worktree| {
+                let place = worktree.join(name);
+                fs::create_dir_all(place.parent().unwrap()).unwrap();
+                symlink(checkout.join("packages/core"), place).unwrap();
+            })
+        };
+        for name in ["node_modules/core", "node_modules/@x", "node_modules/@x/core", "node_modules/.bin/core"] {
+            assert_eq!(link(name).as_deref(), Some(name));
+        }
+        assert_eq!(found(|_, worktree| symlink("../lib", worktree.join("node_modules/lib")).unwrap()), None);
+    }
+
+    #[test]
+    fn places_of_packages_that_lead_into_a_checkout_are_found() {
+        let line = |name: &'static str, line: fn(&Path) -> String| {
+            found(move |checkout, worktree| {
+                fs::write(worktree.join(SITE).join(name), line(checkout)).unwrap();
+            })
+        };
+        let text = |checkout: &Path| format!("{}/packages\n", checkout.display());
+        assert_eq!(line("x.pth", text), site("x.pth"));
+        assert_eq!(
+            line("__editable___x.py", |at| format!("MAP = {{'x': '{}'}}", at.display())),
+            site("__editable___x.py")
+        );
+        let dots = |at: &Path| format!("{}/lanes/../checkout/packages\n", at.parent().unwrap().display());
+        assert_eq!(line("x.pth", dots), site("x.pth"));
+        assert_eq!(
+            found(|checkout, worktree| symlink(checkout, worktree.join(SITE).join("core")).unwrap()),
+            site("core")
+        );
+    }
+
+    #[test]
+    fn paths_that_contain_the_checkouts_lead_nowhere() {
+        for line in ["/srv/mirror{}/lib", "# built by x{}/lib", "{}-other/lib"] {
+            let found = found(|checkout, worktree| {
+                let line = line.replace("{}", &checkout.to_string_lossy());
+                fs::write(worktree.join(SITE).join("x.pth"), line).unwrap();
+            });
+            assert_eq!(found, None, "{line}");
+        }
+    }
 }

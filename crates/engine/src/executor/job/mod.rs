@@ -5,6 +5,7 @@ mod by_hand;
 mod gate;
 mod inroads;
 mod output;
+mod outside;
 mod prepare;
 mod snapshots;
 mod surroundings;
@@ -122,6 +123,15 @@ impl Executor {
             && let Err(error) = self.save_summaries(lane, worktree)
         {
             emit(self.note(lane, format!("the summary in {} cannot be saved: {error}", worktree.display())));
+        }
+        if job.is_attempt() {
+            self.keep_outside_calls(job, worktree)?;
+        }
+        if let Some(lane) = context.map(|context| context.lane).filter(|_| job.is_attempt() && !exit.passed()) {
+            // Of what passed, the commit of its work says it.
+            let calls = self.outside_calls(job);
+            let said = |call| format!("{job} changed another checkout of the repository: {call}");
+            calls.iter().for_each(|call| emit(self.note(lane, said(call))));
         }
         // A supervisor that died while no Lanewright ran died with the machine, not because of its agent.
         if exit.cause == ExitCause::Lost && matches!(seen, Observation::Lost(_)) {

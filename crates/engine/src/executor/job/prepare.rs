@@ -89,7 +89,7 @@ impl Executor {
     }
 
     /// The set-up commands that all lanes have, which the final gate needs, too.
-    fn common_setup(&self) -> &[CommandLine] {
+    pub(super) fn common_setup(&self) -> &[CommandLine] {
         let setups = || self.plan.lanes.iter().map(|lane| lane.setup.as_slice());
         let first = setups().next().unwrap_or_default();
         if setups().all(|setup| setup == first) { first } else { &[] }
@@ -216,6 +216,7 @@ impl Executor {
         let runner = self.plan.runner_for(who, task);
         let mut environment = self.lane_environment(lane, state, &worktree.path);
         environment.extend(files.environment((who, task), job.number, plan.retries));
+        environment.extend(self.git_trace(&BriefFiles::git_trace(&files.directory)));
         if !self.plan.gates.edit.is_empty() {
             let commands = serde_json::to_string(&self.plan.gates.edit).unwrap_or_default();
             environment.extend(prefixed([("EDIT_GATE", commands)]));

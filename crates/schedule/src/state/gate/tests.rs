@@ -89,6 +89,8 @@ fn missing_program_is_not_the_agents_failure() {
     assert_eq!(ended("cd app && ./check.sh", 127, "sh: 1: ./check.sh: not found"), gate);
     assert_eq!(ended("scripts/check", 126, "sh: 1: scripts/check: Permission denied"), gate);
     assert_eq!(kind("scripts/check", ExitCause::NotStarted, 127, "").0, gate);
+    assert_eq!(ended("bash check.sh", 127, "bash: check.sh: No such file or directory"), gate);
+    assert_eq!(ended("python3.11 -m pytest", 127, "sh: 1: python3.11: not found"), environment);
     assert_eq!(kind("no-such scripts/check", ExitCause::NotStarted, 127, "").0, environment);
     assert_eq!(kind("no-such", ExitCause::TimedOut, 127, "").0, gate);
     let said =

@@ -59,6 +59,12 @@ impl LaneState {
         self.clock.restart(at);
     }
 
+    /// Set-ups run again in the worktrees that are open.
+    pub(crate) fn set_up_again(&mut self) {
+        self.work.setup.run_again();
+        self.attempts.agents_mut().iter_mut().for_each(|agent| agent.setup.run_again());
+    }
+
     /// Its worktree is opened again on another machine.
     pub(crate) fn move_machine(&mut self) {
         self.work.setup.run_again();

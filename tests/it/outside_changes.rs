@@ -1,0 +1,91 @@
+//! Agents whose git commands change other checkouts of the repository.
+
+use crate::support::TestEnv;
+
+/// One attempt that runs `command` after its work, in the user's checkout.
+fn attempt(env: &TestEnv, command: &str) {
+    let checkout = env.path("repo").canonicalize().unwrap();
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = '''echo a > a; cd {} && {command}'''\n",
+        checkout.display()
+    ));
+}
+
+#[test]
+fn commit_in_the_users_checkout_fails_the_attempt() {
+    for (command, shown) in [
+        ("echo b > b && git add b && git commit -qm mine", "`git commit -qm mine` in"),
+        ("git switch -qc elsewhere", "`git switch -qc elsewhere` in"),
+        ("git stash -qu", "`git stash -qu` in"),
+        ("cd / && git --git-dir=\"$OLDPWD/.git\" branch new", "branch new` in"),
+        ("cd / && GIT_DIR=\"$OLDPWD/.git\" git update-ref refs/heads/new HEAD~0", "`git update-ref refs/heads/new"),
+    ] {
+        let env = TestEnv::new();
+        env.write("repo/untracked", "of the user\n");
+        attempt(&env, command);
+        let ended = env.execute(&[]).exits(1);
+        ended.says(&["attempt 1 changed another checkout of the repository, outside its worktree", shown]);
+        let report = env.lanewright(&["status", "r1", "A"]);
+        assert!(report.stdout.contains(shown), "{}", report.stdout);
+    }
+}
+
+#[test]
+fn moved_head_is_named() {
+    let env = TestEnv::new();
+    let before = env.git(&["rev-parse", "--short=10", "HEAD"]);
+    attempt(&env, "git commit -q --allow-empty -m mine");
+    let ended = env.execute(&[]).exits(1);
+    ended.says(&[&format!("(its HEAD moved {before} → {})", env.git(&["rev-parse", "--short=10", "HEAD"]))]);
+}
+
+#[test]
+fn agent_that_reads_the_checkout_or_changes_others_passes() {
+    let env = TestEnv::new();
+    let other = env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    env.git_in(&other, &["init", "--quiet"]);
+    attempt(
+        &env,
+        "git status -s && git branch && git log -1 && git fetch -q . && git stash list && ! git branch main && \
+         cd \"$LANEWRIGHT_WORKTREE\" && git commit -q --allow-empty -m own && git branch own && \
+         git -C \"$SCRATCH/../other\" commit -q --allow-empty -m other",
+    );
+    // And the user commits meanwhile.
+    env.execute(&[]).exits(0);
+    assert!(env.holds("main", "a"));
+}
+
+#[test]
+fn users_commits_are_not_the_agents() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\n\
+         command = 'touch \"$SCRATCH/works\"; while ! [ -e \"$SCRATCH/go\" ]; do sleep 0.05; done; echo a > a'\n",
+    );
+    let running = env.start_until(&["execute-phase", "../plan.toml", "--run-id", "r1"], "scratch/works");
+    env.write("repo/users", "");
+    env.commit("the user's");
+    env.git(&["branch", "users"]);
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+}
+
+#[test]
+fn setting_reports_or_looks_at_nothing() {
+    for (setting, says) in [("report", true), ("off", false)] {
+        let env = TestEnv::new();
+        env.write("repo/lanewright.toml", format!("outside_changes = \"{setting}\"\n"));
+        env.commit("settings");
+        attempt(&env, "git branch new");
+        let ended = env.execute(&[]).exits(0);
+        assert_eq!(ended.stderr.contains("`git branch new`"), says, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn failed_attempt_says_what_it_changed() {
+    let env = TestEnv::new();
+    attempt(&env, "git branch new; exit 1");
+    env.execute(&[]).exits(1).says(&["changed another checkout of the repository: `git branch new` in"]);
+}
