@@ -16,7 +16,7 @@ impl Starts {
     pub fn see(&mut self, plan: &Plan, record: &Record) -> Option<String> {
         match &record.event {
             Event::WorktreeOpened { lane, agent, .. } => drop(self.set_up.remove(&(lane.clone(), agent.clone()))),
-            Event::RunMoved(_) | Event::RunResumed { pinned_sha256: Some(_), .. } => self.set_up.clear(),
+            Event::RunMoved(_) => self.set_up.clear(),
             Event::LaneRolledBack { lane, .. } => {
                 self.set_up.retain(|(of, _)| of != lane);
                 self.not_before.retain(|(of, _), _| of != lane);
@@ -28,7 +28,12 @@ impl Starts {
                 self.not_before.values_mut().for_each(|moment| *moment = moment.plus(*duration));
             }
             // What had ended begins anew.
-            Event::RunResumed { .. } => self.not_before.clear(),
+            Event::RunResumed { pinned_sha256, .. } => {
+                self.not_before.clear();
+                if pinned_sha256.is_some() {
+                    self.set_up.clear();
+                }
+            }
             Event::JobExited { job, exit, .. } if exit.passed() => {
                 let JobRole::Setup { agent } = &job.role else { return None };
                 self.set_up.insert((job.lane.clone()?, agent.clone()));
