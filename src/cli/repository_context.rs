@@ -165,6 +165,7 @@ impl RepositoryContext {
             planning_files,
             clock: RunClock::set(now(), None),
             outside_changes: self.settings.outside_changes.value,
+            shared_before: Arc::default(),
             left_out: LeftOutReports::default(),
             copied: CopiedFiles::default(),
         })

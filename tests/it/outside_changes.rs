@@ -89,3 +89,29 @@ fn failed_attempt_says_what_it_changed() {
     attempt(&env, "git branch new; exit 1");
     env.execute(&[]).exits(1).says(&["changed another checkout of the repository: `git branch new` in"]);
 }
+
+#[test]
+fn changes_of_what_agents_share_are_named_once_at_the_end() {
+    let env = TestEnv::new();
+    let checkout = env.path("repo").canonicalize().unwrap();
+    let lane = |id: &str, command: &str| {
+        format!(
+            "[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = '''cd {} && {command}; cd -; echo x > {id}'''\n",
+            checkout.display()
+        )
+    };
+    let (first, second) = ("echo x >> README.md; git config alias.x status", "printf x > .git/hooks/pre-commit");
+    env.plan(&[lane("A", first), lane("B", second)].concat());
+    let ended = env.execute(&[]).exits(0);
+    ended.says(&[
+        "1 file changed in your checkout while A, B worked; it may have been you: README.md",
+        "1 git setting changed in the repository while A, B worked; it may have been you: alias.x",
+        "1 hook changed in the repository while A, B worked; it may have been you: pre-commit",
+    ]);
+    // What was changed before is the user's.
+    let env = TestEnv::new();
+    env.write("repo/README.md", "of the user\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");
+    let ended = env.execute(&[]).exits(0);
+    assert!(!ended.stderr.contains("it may have been you"), "{}", ended.stderr);
+}

@@ -48,6 +48,7 @@ pub use query::generated_files::{
 pub use query::head::{Head, attach_head, head_of};
 pub use query::left_out::{LeftOut, LeftOutReason};
 pub use query::name_clashes::{Clash, NameClashes};
+pub use query::shared_state::SharedState;
 pub use query::show::FileChange;
 pub use query::status::{is_ignored, refuse_unreadable};
 pub use query::status::{uncommitted as uncommitted_paths, untracked_below};

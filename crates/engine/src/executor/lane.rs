@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Pool, Snapshot};
 use lanewright_model::event::{Event, Worktree};
+use lanewright_model::text::listed;
 use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode};
 use lanewright_programs::process::{DELETE_TRASH, Output, start_detached};
 use lanewright_schedule::{Rebuild, RunState};
@@ -15,6 +16,9 @@ use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, Task
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
+
+/// The most lanes that a note names.
+const LANES: usize = 8;
 
 /// How long the end of a run waits for its worktrees to be deleted. A process of its own deletes the rest.
 const DELETING: Duration = Duration::from_millis(200);
@@ -240,7 +244,11 @@ impl Executor {
         let executor = self.clone();
         let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
         let deleted: Vec<String> = self.plan.indices().flat_map(|lane| self.deleted_branches(lane, state)).collect();
+        let has_worked = |lane: &LaneIndex| state.lane(*lane).agents().iter().any(|agent| agent.attempt > 0);
+        let workers: Vec<String> =
+            self.plan.indices().filter(has_worked).map(|lane| self.id(lane).to_string()).collect();
         Box::new(move |emit| {
+            executor.note_shared_changes(&workers, emit);
             executor.restore_recent(None).into_iter().for_each(emit);
             let mut kept = Vec::new();
             if let Err(error) = git::sync_deleted(&executor.repository, &deleted) {
@@ -268,6 +276,18 @@ impl Executor {
             let blocked = moved.map(|reason| Event::PhaseBlocked { reason });
             blocked.into_iter().chain([Event::PoolEmptied { kept }]).collect()
         })
+    }
+
+    /// Reports what of the user's is not as it was before this process started agents.
+    fn note_shared_changes(&self, workers: &[String], emit: &dyn Fn(Event)) {
+        let Some(Some(before)) = self.shared_before.get().filter(|_| !workers.is_empty()) else { return };
+        match self.repository.shared_state() {
+            Ok(now) => {
+                let changes = now.changes_since(before, &listed(workers, LANES));
+                changes.into_iter().for_each(|message| emit(Event::Noted { lane: None, message }));
+            }
+            Err(error) => tracing::debug!("what agents changed cannot be told: {error}"),
+        }
     }
 
     /// Starts a process that deletes what is left in the pool's trash. Returns why not.

@@ -34,11 +34,11 @@ pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lanewright_agents::runner::Withheld;
-use lanewright_git::{GitError, Holder, Pool, Repository};
+use lanewright_git::{GitError, Holder, Pool, Repository, SharedState};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
     AgentName, CommitId, LaneId, LaneIndex, MergedPlan, OutsideChanges, Plan, PlanningFiles, PullRequest, Redactor,
@@ -96,6 +96,8 @@ pub struct Executor {
     pub clock: RunClock,
     /// What becomes of an attempt that changed another checkout.
     pub outside_changes: OutsideChanges,
+    /// What agents share with the user, before they work, for which the first ones wait; `None`: it cannot be told.
+    pub shared_before: Arc<OnceLock<Option<SharedState>>>,
     /// What was reported as left out of the lanes' work.
     pub left_out: LeftOutReports,
     /// Which worktrees have the ignored files that lanes ask for.

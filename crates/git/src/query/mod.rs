@@ -8,6 +8,7 @@ pub(crate) mod index;
 pub(crate) mod left_out;
 pub(crate) mod name_clashes;
 pub(crate) mod operation;
+pub(crate) mod shared_state;
 pub(crate) mod show;
 pub(crate) mod status;
 

@@ -16,7 +16,7 @@ use lanewright_git::{Holder, Pool};
 use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, RunOutcome, RunStarted};
 use lanewright_model::retry::backoff;
-use lanewright_model::{Approval, Ci, JobId, MergeMode, Plan, RunId};
+use lanewright_model::{Approval, Ci, JobId, MergeMode, OutsideChanges, Plan, RunId};
 use lanewright_plan::settings::{Progress, Settings};
 use lanewright_programs::forge::Forge;
 use lanewright_schedule::lane_log::lane_run;
@@ -151,7 +151,22 @@ fn executor(
     let before_publication = before_publication(within, run, follower)?;
     let missing_work = missing_work_of(within, run);
     let executor = within.executor(&run.started, &run.plan)?;
+    look_at_shared_state(&executor);
     Ok(Executor { forge, clock, placements, before_publication, missing_work, ..executor })
+}
+
+/// Looks at what agents share with the user while their worktrees are made.
+fn look_at_shared_state(executor: &Executor) {
+    if executor.outside_changes == OutsideChanges::Off {
+        let _ = executor.shared_before.set(None);
+        return;
+    }
+    let (repository, found) = (executor.repository.clone(), executor.shared_before.clone());
+    std::thread::spawn(move || {
+        let state = repository.shared_state();
+        let state = state.inspect_err(|error| tracing::debug!("what agents share with the user is not known: {error}"));
+        let _ = found.set(state.ok());
+    });
 }
 
 /// Where lanes work that name an executor; `None`: none does.

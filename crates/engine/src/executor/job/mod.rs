@@ -91,6 +91,9 @@ impl Executor {
                         None => self.write_files(prepared)?,
                     }
                 }
+                if job.is_attempt() {
+                    self.shared_before.wait();
+                }
                 let launched = tracing::debug_span!(target: TARGET, "launch")
                     .in_scope(|| process::launch(&self.program, &directory, &prepared.spec))?;
                 emit(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
