@@ -115,3 +115,16 @@ fn changes_of_what_agents_share_are_named_once_at_the_end() {
     let ended = env.execute(&[]).exits(0);
     assert!(!ended.stderr.contains("it may have been you"), "{}", ended.stderr);
 }
+
+#[test]
+fn files_that_reach_further_are_named() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nowns = [\".github/**\", \"b\", \"out\", \"in\", \".gitmodules\"]\n\
+         command = 'mkdir -p .github/workflows; touch .github/workflows/ci.yml b; ln -s /etc/passwd out; ln -s b in'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'mkdir -p .github/workflows; touch .github/workflows/b.yml b2'\n",
+    );
+    let ended = env.execute(&[]).exits(0);
+    let ended = ended.says(&["changes out (a link that leads out):", "changes .github/workflows/b.yml:"]);
+    assert!(!ended.stderr.contains("changes .github/workflows/ci.yml"), "{}", ended.stderr);
+}

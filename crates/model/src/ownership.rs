@@ -46,6 +46,31 @@ impl Ownership {
     }
 }
 
+/// Files that decide what runs on other machines, or how git treats files: a lane that does not own them is reported.
+const FAR_REACHING: &[&str] = &[
+    ".gitattributes",
+    ".gitmodules",
+    ".lfsconfig",
+    ".github/workflows/",
+    ".github/actions/",
+    ".gitlab-ci.yml",
+    ".circleci/",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    ".husky/",
+    ".githooks/",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".envrc",
+];
+
+/// Whether a file decides what runs elsewhere: at the root, or `.gitattributes` anywhere.
+pub fn is_far_reaching(path: &str) -> bool {
+    let is = |known: &&str| if known.ends_with('/') { path.starts_with(known) } else { path == *known };
+    FAR_REACHING.iter().any(|known| is(&known)) || path.ends_with("/.gitattributes")
+}
+
 /// Compiles one `owns` or `copy` glob: `*` stays within a directory, `**` does not.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lanewright_agents::prompt::{self, CommitValues};
 use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use lanewright_model::event::{Event, Idle, Worktree};
-use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY, is_prohibited};
+use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY, is_far_reaching, is_prohibited};
 use lanewright_model::text::{headline, listed};
 use lanewright_model::{
     CommitId, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, OutsideChanges, Round, TaskId,
@@ -145,6 +145,24 @@ impl Executor {
                 return Ok(noted);
             }
             noted.push(self.note(lane, format!("{name}: {message}")));
+        }
+        let owned = Ownership::new(&plan.owns).ok().filter(|_| !plan.owns.is_empty());
+        let is_owned = |path: &str| owned.as_ref().is_some_and(|owned| owned.allows(path));
+        let far = changed.iter().filter(|changed| is_far_reaching(changed) && !is_owned(changed));
+        let far: Vec<String> = far
+            .cloned()
+            .chain(
+                changed
+                    .iter()
+                    .filter(|it| git::is_link_out(path, it))
+                    .map(|it| format!("{it} (a link that leads out)")),
+            )
+            .collect();
+        // Of what was committed before it was said.
+        let is_new = || Ok::<_, GitError>(!self.repository.changed_paths(recorded, &committed.head)?.is_empty());
+        if !far.is_empty() && is_new()? {
+            let names = listed(&far, FILES);
+            noted.push(self.note(lane, format!("{name} changes {names}: look at that before the lane's work is used")));
         }
         let submodules = self.repository.keep_submodules(path, start, &committed.head)?;
         for (first, kept) in &submodules.new_files {

@@ -345,7 +345,14 @@ fn is_link_to_tree(worktree: &Path, path: &[u8]) -> bool {
 
 /// Whether a link leads to a place in the worktree that is in no tree to leave out.
 fn leads_to_work(worktree: &Path, path: &[u8]) -> bool {
-    let Ok(target) = fs::read_link(worktree.join(OsStr::from_bytes(path))) else { return false };
+    let inside = fs::read_link(worktree.join(OsStr::from_bytes(path))).ok().and_then(|to| place_inside(path, &to));
+    let is_work =
+        |place: PathBuf| !place.ancestors().any(|above| is_tree(&[above.as_os_str().as_bytes(), b"/"].concat()));
+    inside.is_some_and(is_work)
+}
+
+/// Where the link `path` leads, both relative to the root of the worktree; `None`: out of it.
+fn place_inside(path: &[u8], target: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::from(OsStr::from_bytes(path));
     inside.pop();
     for part in target.components() {
@@ -359,10 +366,15 @@ fn leads_to_work(worktree: &Path, path: &[u8]) -> bool {
             Component::RootDir | Component::Prefix(_) => false,
         };
         if !is_inside {
-            return false;
+            return None;
         }
     }
-    !inside.ancestors().any(|place| is_tree(&[place.as_os_str().as_bytes(), b"/"].concat()))
+    Some(inside)
+}
+
+/// Whether `path` of `worktree` is a link that leads out of it.
+pub fn is_link_out(worktree: &Path, path: &str) -> bool {
+    fs::read_link(worktree.join(path)).is_ok_and(|target| place_inside(path.as_bytes(), &target).is_none())
 }
 
 const TREES: [&[u8]; 3] = [b"node_modules", b"__pycache__", b".claude/checkpoints"];
