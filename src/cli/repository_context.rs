@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{CopiedFiles, Executor, LeftOutReports, RunClock, Surroundings};
+use lanewright_engine::executor::{Executor, LeftOutReports, RunClock, Surroundings};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
@@ -167,7 +167,7 @@ impl RepositoryContext {
             outside_changes: self.settings.outside_changes.value,
             shared_before: Arc::default(),
             left_out: LeftOutReports::default(),
-            copied: CopiedFiles::default(),
+            copied: Arc::default(),
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{self as git, Repository};
 use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES};
 use lanewright_model::{CommitId, Lane};
@@ -21,6 +22,8 @@ pub(crate) struct Need {
     pub(crate) setup: Option<String>,
     /// Whether git ignores it and it works in another place, so that `copy` takes it.
     pub(crate) is_ignored: bool,
+    /// The glob for `copy` that takes it, and others of its kind.
+    pub(crate) glob: String,
 }
 
 /// How many directories are looked at for lock files, and how deep.
@@ -31,15 +34,16 @@ const DEPTH: usize = 2;
 pub(crate) fn needs(repository: &Repository, base: &CommitId) -> Result<Vec<Need>> {
     let main = repository.main_worktree();
     let mut found = Vec::<Need>::new();
-    for directory in directories(main) {
+    let directories = directories(main);
+    for directory in &directories {
         for known in DEPENDENCIES {
-            let place = known.places.iter().find(|place| main.join(&directory).join(place).is_dir());
-            let Some(place) = place.filter(|_| main.join(&directory).join(known.lock_file).is_file()) else { continue };
+            let place = known.places.iter().find(|place| main.join(directory).join(place).is_dir());
+            let Some(place) = place.filter(|_| main.join(directory).join(known.lock_file).is_file()) else { continue };
             let below = |name: &str| directory.join(name).to_string_lossy().into_owned();
             let path = below(place);
             if found.iter().any(|need| need.path == path)
-                || !has(repository, base, &directory, known.lock_file)?
-                || has(repository, base, &directory, place.split('/').next().unwrap_or(place))?
+                || !has(repository, base, directory, known.lock_file)?
+                || has(repository, base, directory, place.split('/').next().unwrap_or(place))?
             {
                 continue;
             }
@@ -50,16 +54,78 @@ pub(crate) fn needs(repository: &Repository, base: &CommitId) -> Result<Vec<Need
             // A virtual environment names its own place everywhere.
             let is_movable = !main.join(&path).join("pyvenv.cfg").exists();
             let is_ignored = is_movable && git::is_ignored(main, &format!("{path}/"))?;
-            found.push(Need { path, lock_file: Some(below(known.lock_file)), setup: Some(setup), is_ignored });
+            let glob = path.clone();
+            found.push(Need { path, lock_file: Some(below(known.lock_file)), setup: Some(setup), is_ignored, glob });
         }
+    }
+    for nested in packages_of_workspaces(main, &directories, &found) {
+        let is_ignored = git::is_ignored(main, &format!("{}/", nested.path))?;
+        found.push(Need { is_ignored, ..nested });
     }
     for name in LOCAL_FILES.iter().filter(|name| main.join(name).is_file()) {
         if !has(repository, base, Path::new(""), name)? {
             let (path, is_ignored) = ((*name).to_owned(), git::is_ignored(main, name)?);
-            found.push(Need { path, lock_file: None, setup: None, is_ignored });
+            found.push(Need { glob: path.clone(), path, lock_file: None, setup: None, is_ignored });
         }
     }
     Ok(found)
+}
+
+/// The first package of each directory of packages whose own dependencies are installed by the lock file of its workspace:
+/// `packages/a/node_modules`.
+fn packages_of_workspaces(main: &Path, directories: &[PathBuf], found: &[Need]) -> Vec<Need> {
+    let mut nested = Vec::<Need>::new();
+    for workspace in found {
+        let Some((root, name)) = Path::new(&workspace.path).parent().zip(Path::new(&workspace.path).file_name()) else {
+            continue;
+        };
+        for directory in directories.iter().filter(|it| it.as_path() != root && it.starts_with(root)) {
+            let has_lock_file = DEPENDENCIES.iter().any(|known| main.join(directory).join(known.lock_file).is_file());
+            // A glob with wildcards takes nothing below what it matches.
+            let glob = directory.with_file_name("*").join(name).join("**").to_string_lossy().into_owned();
+            let is_new = || !nested.iter().any(|known| known.glob == glob);
+            if name == "node_modules" && !has_lock_file && main.join(directory).join(name).is_dir() && is_new() {
+                let path = directory.join(name).to_string_lossy().into_owned();
+                nested.push(Need { path, glob, ..workspace.clone() });
+            }
+        }
+    }
+    nested
+}
+
+/// Files that name places, which worktrees have as well: in what a program reads there, `checkout` is another place.
+const NAMING_PLACES: &[&str] = &["go.mod", "go.work", "Cargo.toml", "package.json", "pyproject.toml"];
+
+/// How much of such a file is read, in bytes.
+const NAMING_LIMIT: u64 = 1 << 20;
+
+/// The files of the checkout that name it by its absolute path, relative to its root, with the number of the line.
+pub(crate) fn files_naming_checkout(repository: &Repository) -> Vec<(String, usize)> {
+    let main = repository.main_worktree();
+    let names = |directory: &Path| {
+        let local: &[&str] = if directory.as_os_str().is_empty() { LOCAL_FILES } else { &[] };
+        [NAMING_PLACES, local].concat()
+    };
+    let mut found = Vec::new();
+    for directory in directories(main) {
+        for path in names(&directory).into_iter().map(|name| directory.join(name)) {
+            let Ok(text) = regular_file::read_text_with(&main.join(&path), Links::Refuse, NAMING_LIMIT) else {
+                continue;
+            };
+            if let Some(line) = text.lines().position(|line| names_place(line, main)) {
+                found.push((path.to_string_lossy().into_owned(), line + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the line has the path `place`, or one below it.
+fn names_place(line: &str, place: &Path) -> bool {
+    let Some(place) = place.to_str().filter(|place| place.len() > 1) else { return false };
+    let continues = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || "-_.+".contains(next));
+    let is_comment = line.trim_start().starts_with(['#', ';']) || line.trim_start().starts_with("//");
+    !is_comment && line.match_indices(place).any(|(at, _)| !continues(&line[at + place.len()..]))
 }
 
 /// The root and what is below it, without hidden directories and dependencies, relative to it.

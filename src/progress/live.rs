@@ -16,9 +16,9 @@ use lanewright_view::status::lane_row::{self, LaneSummary, LastSaid, row_of_run}
 use lanewright_view::status::styles::{Styles, Tone};
 use lanewright_view::status::table::rows;
 
-use super::Reporter;
 use super::activity::DELAY;
 use super::block::{Block, Size};
+use super::{Preparation, Reporter};
 
 /// Draws on a terminal: a header, then a line for each lane that works or needs the user, then how many others there
 /// are; what lasts is printed above.
@@ -34,8 +34,8 @@ pub(crate) struct Live<'a, W> {
     failures: Vec<(LaneId, String)>,
     drawn: Option<Timestamp>,
     emptying_since: Option<Timestamp>,
-    /// What waits for hooks.
-    hooks: Vec<String>,
+    /// What worktrees wait for.
+    preparations: Vec<String>,
 }
 
 pub(super) const REDRAW: Duration = Duration::from_millis(200);
@@ -52,9 +52,9 @@ impl<'a, W: Write> Live<'a, W> {
         offset: FixedOffset,
         styles: Styles,
     ) -> Self {
-        let (above, failures, hooks) = (String::new(), Vec::new(), Vec::new());
+        let (above, failures, preparations) = (String::new(), Vec::new(), Vec::new());
         let (block, drawn, emptying_since) = (Block::new(out), None, None);
-        Self { block, screen, last_said, offset, styles, above, failures, drawn, emptying_since, hooks }
+        Self { block, screen, last_said, offset, styles, above, failures, drawn, emptying_since, preparations }
     }
 
     /// Prints the lines of the failures of the lane that `event` is about, unless it ends because of them.
@@ -91,7 +91,7 @@ impl<'a, W: Write> Live<'a, W> {
         let hidden = (history.run.jobs.running.len() + active.len()).saturating_sub(shown.len());
         let mut lines = vec![self.styles.paint(Tone::Strong, &header(history, now, cells))];
         lines.extend(rows(lane_row::COLUMNS, &shown, cells, self.styles));
-        lines.extend(self.hooks.iter().take(room).map(|hook| cut(hook, cells)));
+        lines.extend(self.preparations.iter().take(room).map(|line| cut(line, cells)));
         let is_emptying = self.emptying_since.is_some_and(|since| now.since(since) >= DELAY);
         lines.extend(is_emptying.then(|| cut("Removing worktrees", cells)));
         lines.extend(counts(history, hidden, cells, self.styles));
@@ -128,9 +128,9 @@ impl<W: Write> Reporter for Live<'_, W> {
         self.emptying_since = Some(since);
     }
 
-    fn waits_for_hooks(&mut self, waits: &[(String, Duration)], _now: Timestamp) -> io::Result<()> {
-        let long = waits.iter().filter(|(_, waited)| *waited >= DELAY);
-        self.hooks = long.map(|(what, waited)| format!("{what}, {} s", waited.as_secs())).collect();
+    fn preparations(&mut self, running: &[Preparation], _now: Timestamp) -> io::Result<()> {
+        let long = running.iter().filter(|it| it.takes >= DELAY);
+        self.preparations = long.map(|it| format!("{}, {}", it.what, it.progress)).collect();
         Ok(())
     }
 

@@ -31,6 +31,16 @@ pub(crate) use live::Live;
 pub(crate) use notifier::Notifier;
 pub(crate) use plain::Plain;
 
+/// What a worktree waits for before work in it begins: a hook of the user's, or files that are copied.
+#[derive(Debug, Clone)]
+pub(crate) struct Preparation {
+    /// `A: waits for post-checkout`
+    pub(crate) what: String,
+    /// How far it is: `12 s`, `3.2 GiB of 20.0 GiB`.
+    pub(crate) progress: String,
+    pub(crate) takes: Duration,
+}
+
 /// Shows a run. A reporter that returns an error is not called again.
 pub(crate) trait Reporter {
     /// Shows a record, which `history` includes already.
@@ -39,8 +49,8 @@ pub(crate) trait Reporter {
     /// The worktree pool is being emptied `since` then, until the record that says so.
     fn emptying_pool(&mut self, _since: Timestamp) {}
 
-    /// What waits for a hook of the user's now, `A: waits for post-checkout`, and for how long.
-    fn waits_for_hooks(&mut self, _waits: &[(String, Duration)], _now: Timestamp) -> io::Result<()> {
+    /// What takes time now and is in no record.
+    fn preparations(&mut self, _running: &[Preparation], _now: Timestamp) -> io::Result<()> {
         Ok(())
     }
 
@@ -98,8 +108,8 @@ impl<'a> FanOut<'a> {
     }
 
     /// Shows what waits for a hook of the user's now, and for how long.
-    pub(crate) fn waits_for_hooks(&mut self, waits: &[(String, Duration)], now: Timestamp) {
-        self.each(|reporter, _| reporter.waits_for_hooks(waits, now));
+    pub(crate) fn preparations(&mut self, running: &[Preparation], now: Timestamp) {
+        self.each(|reporter, _| reporter.preparations(running, now));
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp) {

@@ -11,8 +11,8 @@ use lanewright_view::messages::ci_log::folded;
 use lanewright_view::messages::line::{clock, line};
 use lanewright_view::status::styles::{Styles, Tone};
 
-use super::Reporter;
 use super::activity::DELAY;
+use super::{Preparation, Reporter};
 
 /// How long a hook of the user's runs before it is named.
 const LONG: Duration = Duration::from_secs(2);
@@ -25,14 +25,14 @@ pub(crate) struct Plain<W> {
     /// The service whose log it is.
     service: Ci,
     emptying_since: Option<Timestamp>,
-    /// What was written of hooks that run.
-    hooks: Vec<String>,
+    /// Of which preparations that run a line was written.
+    preparations: Vec<String>,
 }
 
 impl<W: Write> Plain<W> {
     /// Times are shown at `offset` from UTC.
     pub(crate) fn new(out: W, offset: FixedOffset, styles: Styles) -> Self {
-        Self { out, offset, styles, service: Ci::None, emptying_since: None, hooks: Vec::new() }
+        Self { out, offset, styles, service: Ci::None, emptying_since: None, preparations: Vec::new() }
     }
 
     /// The same for the log of a CI service, which gets the output of what failed as well, folded.
@@ -67,13 +67,13 @@ impl<W: Write> Reporter for Plain<W> {
         self.emptying_since = Some(since);
     }
 
-    fn waits_for_hooks(&mut self, waits: &[(String, Duration)], now: Timestamp) -> io::Result<()> {
-        self.hooks.retain(|known| waits.iter().any(|(what, _)| what == known));
-        for (what, waited) in waits.iter().filter(|(_, waited)| *waited >= LONG) {
-            if !self.hooks.contains(what) {
-                self.hooks.push(what.clone());
+    fn preparations(&mut self, running: &[Preparation], now: Timestamp) -> io::Result<()> {
+        self.preparations.retain(|known| running.iter().any(|it| it.what == *known));
+        for Preparation { what, progress, .. } in running.iter().filter(|it| it.takes >= LONG) {
+            if !self.preparations.contains(what) {
+                self.preparations.push(what.clone());
                 let time = self.styles.paint(Tone::Faint, &clock(now, self.offset));
-                self.write(&format!("{time} {what}, {} s", waited.as_secs()))?;
+                self.write(&format!("{time} {what}, {progress}"))?;
             }
         }
         Ok(())

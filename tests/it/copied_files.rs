@@ -203,3 +203,41 @@ fn links_of_workspaces_block_and_others_do_not() {
         assert_eq!(env.holds("main", "a"), code == 0);
     }
 }
+
+#[test]
+fn packages_of_a_workspace_need_more_than_the_root() {
+    let env = environment("copy = [\"node_modules\"]\n");
+    env.write("repo/.gitignore", "node_modules\n.env\n");
+    env.write("repo/package-lock.json", "{}");
+    env.write("repo/packages/a/package.json", "{}");
+    env.write("repo/packages/b/package.json", "{}");
+    env.commit("a workspace");
+    for place in ["node_modules/x", "packages/a/node_modules/x", "packages/b/node_modules/x"] {
+        env.write(&format!("repo/{place}"), "");
+    }
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'date +%N > a'\n");
+    let said = env.execute(&[]).exits(0).stderr;
+    assert!(
+        said.contains("have no packages/a/node_modules") && said.contains("`copy = [\"packages/*/node_modules/**\"]`"),
+        "{said}"
+    );
+    assert_eq!(said.matches("have no").count(), 1, "{said}");
+    env.write("repo/lanewright.toml", "copy = [\"node_modules\", \"packages/*/node_modules/**\"]\n");
+    let said = env.execute(&["--run-id=r2", "--redo"]).exits(0).stderr;
+    assert!(!said.contains("have no"), "{said}");
+}
+
+#[test]
+fn files_that_name_the_checkout_are_named() {
+    let env = environment("");
+    let checkout = env.path("repo").canonicalize().expect("a path");
+    let place = checkout.display();
+    env.write("repo/.env", format!("# {place}\nDATA={place}/data\n"));
+    env.write("repo/go.mod", format!("module x\n\nreplace y => {place}\n"));
+    env.write("repo/web/package.json", format!("{{\"x\": \"{place}.lanes\"}}\n"));
+    env.commit("places");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");
+    let said = env.execute(&[]).exits(0).stderr;
+    assert!(said.contains(&format!(".env:2 names {place}")) && said.contains("go.mod:3 names"), "{said}");
+    assert!(!said.contains("package.json"), "{said}");
+}

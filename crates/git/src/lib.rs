@@ -73,7 +73,10 @@ pub use snapshot::save::{
     snapshot_of_work,
 };
 pub use worktree::claim::Holder;
-pub use worktree::copy_ignored::{Copied, INCLUDE_FILE, check_include_file, copy_ignored, wanted as files_to_copy};
+pub use worktree::copy_ignored::{
+    Copied, CopyReport, INCLUDE_FILE, check_include_file, copy_ignored, in_words as size_in_words,
+    wanted as files_to_copy,
+};
 pub use worktree::enclosing::EnclosingWorktree;
 pub use worktree::examine::{HeldSlot, Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};

@@ -25,7 +25,7 @@ pub mod timed;
 mod tracking;
 
 pub use clock::RunClock;
-pub use copied::CopiedFiles;
+pub use copied::{CopiedFiles, RunningCopy};
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
 pub use job::{BriefFiles, Judgement, Surroundings};
@@ -101,7 +101,7 @@ pub struct Executor {
     /// What was reported as left out of the lanes' work.
     pub left_out: LeftOutReports,
     /// Which worktrees have the ignored files that lanes ask for.
-    pub copied: CopiedFiles,
+    pub copied: Arc<CopiedFiles>,
 }
 
 /// What went wrong with an action: the lane is blocked, nothing is lost.

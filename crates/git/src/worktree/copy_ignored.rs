@@ -38,9 +38,18 @@ pub struct Copied {
     pub not_ignored: Vec<String>,
 }
 
+/// What is reported of a copy.
+#[derive(Debug)]
+pub enum CopyReport<'p> {
+    /// It takes long, in a sentence, before it begins.
+    Long(String),
+    /// The file at `path`, relative to the root, is copied next, after `done` of `total` bytes.
+    Next { path: &'p Path, done: u64, total: u64 },
+}
+
 /// Copies the ignored files of the main worktree that match `patterns`, or that [`INCLUDE_FILE`] names, to the same places in
 /// `worktree`: files with their permissions (as clones where the file system can), links as links. What exists there is never
-/// overwritten, and no link is followed. `report` gets a sentence before a copy that takes long.
+/// overwritten, and no link is followed. `report` gets a sentence before a copy that takes long, and each file.
 ///
 /// # Errors
 /// A pattern that is not valid, a virtual environment, more than the limit of the repository's rules, and what the system reports.
@@ -48,7 +57,7 @@ pub fn copy_ignored(
     repository: &Repository,
     worktree: &Path,
     patterns: &[&str],
-    report: &dyn Fn(String),
+    report: &dyn Fn(CopyReport<'_>),
 ) -> Result<Copied> {
     let wanted = wanted(repository, patterns)?;
     let main = repository.main_worktree();
@@ -68,13 +77,17 @@ pub fn copy_ignored(
     let bytes = due.iter().map(|path| size(path)).sum();
     refuse_too_much(repository, &due, bytes, size)?;
     if due.len() >= MANY_FILES || bytes >= MANY_BYTES {
-        report(format!("copies {} ({}) into the worktree", counted(due.len(), "ignored file"), in_words(bytes)));
+        let files = counted(due.len(), "ignored file");
+        report(CopyReport::Long(format!("copies {files} ({}) into the worktree", in_words(bytes))));
     }
     let mut copied = Copied {
         files: rules.into_iter().cloned().collect(),
         not_ignored: others.iter().map(|path| text_of(path)).collect(),
     };
+    let mut done = 0;
     for path in due {
+        report(CopyReport::Next { path, done, total: bytes });
+        done += size(path);
         if copy_one(main, worktree, path)? {
             copied.files.push(path.clone());
         }
@@ -189,7 +202,7 @@ fn refuse_too_much(
 }
 
 /// `1.5 GiB`
-fn in_words(bytes: u64) -> String {
+pub fn in_words(bytes: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.iter().find(|(_, factor)| bytes >= *factor) {
         Some((unit, factor)) => {

@@ -12,7 +12,13 @@ use crate::cli::worktree_needs::needs;
 pub(super) fn lines(root: &Path) -> Result<Vec<(&'static str, Value)>> {
     let repository = Repository::discover(root)?;
     let needs = needs(&repository, &repository.head_at(root)?.commit)?;
-    let setup: Vec<String> = needs.iter().filter_map(|need| need.setup.clone()).collect();
+    let mut setup: Vec<String> = Vec::new();
+    for line in needs.iter().filter_map(|need| need.setup.clone()) {
+        // One for all packages of a workspace.
+        if !setup.contains(&line) {
+            setup.push(line);
+        }
+    }
     let copied = needs.iter().filter(|need| need.setup.is_none() && need.is_ignored);
     let copy: Vec<String> = copied.map(|need| need.path.clone()).collect();
     let found = [("setup", setup), ("copy", copy)];

@@ -8,7 +8,7 @@ use lanewright_engine::at_resume::PlanOnRecord;
 use lanewright_engine::drive::{DriverError, Update, drive};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
 use lanewright_engine::executor::placements::Placements;
-use lanewright_engine::executor::{BeforePublication, Executor, MissingWork, RunClock};
+use lanewright_engine::executor::{BeforePublication, CopiedFiles, Executor, MissingWork, RunClock};
 use lanewright_engine::placement::{self, Placing, Taken};
 use lanewright_engine::state_sync::{Follower, Ownership, Pace, PushNow, Source, remove_dead_locks};
 use lanewright_files::{atomic, regular_file};
@@ -46,17 +46,26 @@ use crate::cli::runs::pinned_plan;
 use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
-use crate::progress::{FanOut, Jsonl, Live, Plain, UNWRAPPED, styles_for, terminal_size};
+use crate::progress::{FanOut, Jsonl, Live, Plain, Preparation, UNWRAPPED, styles_for, terminal_size};
 
-/// Which lanes and agents wait for the user's post-checkout hook, and for how long.
-fn waits_for_hooks(pool: &Pool) -> Vec<(String, Duration)> {
+/// Which lanes and agents wait for the user's post-checkout hook, or for copies of ignored files.
+fn preparations(pool: &Pool, copied: &CopiedFiles) -> Vec<Preparation> {
     let name = |holder: Holder| match (holder.lane, holder.agent) {
         (Some(lane), Some(agent)) => format!("{lane} {agent}"),
         (Some(lane), None) => lane.to_string(),
         (None, _) => "run".to_owned(),
     };
-    let running = pool.running_hooks().into_iter();
-    running.map(|(holder, waited)| (format!("{}: waits for post-checkout", name(holder)), waited)).collect()
+    let hooks = pool.running_hooks().into_iter().map(|(holder, takes)| Preparation {
+        what: format!("{}: waits for post-checkout", name(holder)),
+        progress: format!("{} s", takes.as_secs()),
+        takes,
+    });
+    let copies = copied.running().into_iter().map(|copy| Preparation {
+        what: copy.what,
+        progress: copy.progress,
+        takes: copy.since.elapsed(),
+    });
+    hooks.chain(copies).collect()
 }
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
@@ -78,6 +87,7 @@ pub(crate) fn execute(
     let executor = Arc::new(executor(within, &run, forge, &taken, follower.as_ref())?);
     executor.note_holders(&run.state);
     let (pool, placing, repository) = (executor.pool.clone(), executor.placements.clone(), executor.repository.clone());
+    let copied = executor.copied.clone();
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
     let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
@@ -98,7 +108,7 @@ pub(crate) fn execute(
         }
         Update::EmptyingPool(since) => fan_out.emptying_pool(since),
         Update::Tick(now) => {
-            fan_out.waits_for_hooks(&waits_for_hooks(&pool), now);
+            fan_out.preparations(&preparations(&pool, &copied), now);
             fan_out.tick(now);
         }
     });

@@ -17,7 +17,7 @@ use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
 
-use crate::cli::worktree_needs::{CopiedPaths, Need, has_submodules, needs};
+use crate::cli::worktree_needs::{CopiedPaths, Need, files_naming_checkout, has_submodules, needs};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
@@ -267,7 +267,14 @@ pub(super) fn note_needs(
         let setting = "`submodules = \"init\"` in lanewright.toml fills them".to_owned();
         within.context.printer.warning(message, &[setting]);
     }
+    for (path, line) in files_naming_checkout(&within.repository) {
+        let place = within.repository.main_worktree().display();
+        let message =
+            format!("{path}:{line} names {place}: what reads it in a worktree works with your checkout there");
+        within.context.printer.warning(message, &["write a relative path, or have `setup` write the file".to_owned()]);
+    }
     let mut copied = CopiedPaths::of(&within.repository);
+    let mut named = Vec::new();
     for need in needs(&within.repository, &tip)? {
         let mut lanes = Vec::new();
         for lane in here() {
@@ -275,16 +282,19 @@ pub(super) fn note_needs(
                 lanes.push(lane.id.to_string());
             }
         }
-        if !lanes.is_empty() {
+        // One set-up installs all packages of a workspace.
+        let installed_with = need.setup.clone().map(|setup| (setup, lanes.clone()));
+        if !lanes.is_empty() && (need.setup.is_none() || !named.contains(&installed_with)) {
             within.context.printer.warning(missing_in(&need, &listed(&lanes, NAMED)), &[]);
         }
+        named.push(installed_with);
     }
     Ok(())
 }
 
 fn missing_in(need: &Need, lanes: &str) -> String {
     let path = &need.path;
-    let copy = format!("`copy = [\"{path}\"]`");
+    let copy = format!("`copy = [\"{}\"]`", need.glob);
     match (&need.lock_file, &need.setup) {
         (Some(lock_file), Some(setup)) => {
             let copy = if need.is_ignored { format!(", {copy} copies it") } else { String::new() };
