@@ -168,6 +168,7 @@ impl RepositoryContext {
             shared_before: Arc::default(),
             left_out: LeftOutReports::default(),
             copied: Arc::default(),
+            regenerate: self.settings.regenerate.value.clone().unwrap_or_default(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{self as git, Repository};
-use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES};
+use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES, LOCK_FILES};
 use lanewright_model::{CommitId, Lane};
 
 use super::Result;
@@ -126,6 +126,19 @@ fn names_place(line: &str, place: &Path) -> bool {
     let continues = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || "-_.+".contains(next));
     let is_comment = line.trim_start().starts_with(['#', ';']) || line.trim_start().starts_with("//");
     !is_comment && line.match_indices(place).any(|(at, _)| !continues(&line[at + place.len()..]))
+}
+
+/// The lock files of `base`, each with the command that makes it again.
+pub(crate) fn lock_files(repository: &Repository, base: &CommitId) -> Result<Vec<(&'static str, &'static str)>> {
+    let mut found = Vec::new();
+    for directory in directories(repository.main_worktree()) {
+        let names = repository.names_in(base, &directory.to_string_lossy())?;
+        let is_there = |lock_file: &str| names.iter().any(|known| known.rsplit('/').next() == Some(lock_file));
+        found.extend(LOCK_FILES.iter().copied().filter(|(lock_file, _)| is_there(lock_file)));
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// The root and what is below it, without hidden directories and dependencies, relative to it.

@@ -123,10 +123,13 @@ fn init_writes_what_worktrees_lack() {
     env.write("repo/package-lock.json", "{}");
     env.commit("dependencies");
     env.write("repo/node_modules/x", "");
+    let expected = "setup = [\"npm ci\"]\ncopy = [\".env\"]\n\
+                    regenerate = { \"package-lock.json\" = \"npm install --package-lock-only --ignore-scripts\" }\n\
+                    retries = 1\n";
     env.lanewright(&["init", "--worktrees", "--yes"]).exits(0);
-    assert_eq!(env.read("repo/lanewright.toml"), "setup = [\"npm ci\"]\ncopy = [\".env\"]\nretries = 1\n");
+    assert_eq!(env.read("repo/lanewright.toml"), expected);
     env.lanewright(&["init", "--worktrees", "--yes"]).exits(0);
-    assert_eq!(env.read("repo/lanewright.toml"), "setup = [\"npm ci\"]\ncopy = [\".env\"]\nretries = 1\n");
+    assert_eq!(env.read("repo/lanewright.toml"), expected);
 }
 
 #[test]

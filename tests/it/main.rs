@@ -68,6 +68,7 @@ mod publish;
 mod pull_requests;
 mod read_only_commands;
 mod recovery;
+mod regenerate;
 mod removed_worktrees;
 mod report;
 mod resume;

@@ -26,7 +26,7 @@ pub use history::bundle::{Bundle, write_bundle};
 pub use history::commit::{CommitRequest, Committed, commit_all, commit_paths, message};
 pub use history::identity::{Role, fallback_identity, roles_without_identity};
 pub use history::integrate::{Integrated, Integration, integrate};
-pub use history::merge::{Merge, Revert, make_again, merge, revert};
+pub use history::merge::{Merge, Revert, make_again, merge, revert, try_merge};
 pub use history::merged_lanes::{MergedLane, MergedLanes};
 pub use history::moved_branches::first_stale_checkout;
 pub use history::publish::{

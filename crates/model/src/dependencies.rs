@@ -33,3 +33,16 @@ pub const DEPENDENCIES: &[Dependencies] = &[
 
 /// Files of a checkout that programs in it need and that are often not in git.
 pub const LOCAL_FILES: &[&str] = &[".env", ".env.local", ".envrc", ".tool-versions", "mise.toml", ".mise.toml"];
+
+/// Lock files, and the commands that make them again from what names the dependencies, without installing these where the
+/// tool can.
+pub const LOCK_FILES: &[(&str, &str)] = &[
+    ("package-lock.json", "npm install --package-lock-only --ignore-scripts"),
+    ("pnpm-lock.yaml", "pnpm install --lockfile-only --ignore-scripts"),
+    ("yarn.lock", "yarn install --mode=update-lockfile"),
+    ("bun.lock", "bun install --lockfile-only"),
+    ("Cargo.lock", "cargo update --workspace"),
+    ("uv.lock", "uv lock"),
+    ("poetry.lock", "poetry lock"),
+    ("go.sum", "go mod tidy"),
+];

@@ -79,6 +79,12 @@ pub fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
+/// Whether a glob of files names `path`: one without `/` does so in any directory. A glob that is not valid names nothing.
+pub fn names_file(pattern: &str, path: &str) -> bool {
+    let name = if pattern.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
+    glob(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+}
+
 /// A list, in the syntax of TOML, of globs that match nothing but `paths` and, where one ends with `/`, what is below it.
 ///
 /// Bytes that are not UTF-8, which [`String::from_utf8_lossy`] has replaced, become a `*`, and the end of a line a `?`.

@@ -210,7 +210,7 @@ mod tests {
     fn sample(key: &Key, flag: &str) -> (Vec<String>, String) {
         let typed = |text: &str| (vec![flag.to_owned(), text.to_owned()], text.to_owned());
         match key.kind {
-            Kind::Text | Kind::List => typed("a-name"),
+            Kind::Text | Kind::List | Kind::Table => typed("a-name"),
             Kind::Count | Kind::CountLimit => typed("17"),
             Kind::Dollars => typed("2.5"),
             Kind::Duration => typed("11m"),

@@ -229,6 +229,7 @@ impl Executor {
         let head = lane_head(state, lane)?;
         let theirs = lane_state.agents()[agent].head.clone().ok_or(ExecutorError::Missing("the agent's head"))?;
         let context = self.lane_context(lane, state);
+        let regeneration = self.regeneration(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let name = plan.agents[agent].name.clone();
@@ -238,16 +239,20 @@ impl Executor {
             let ours = executor.repository.branch_commit(&branch)?.ok_or_else(missing)?;
             let mut trailers = executor.trailers(&id);
             trailers.push(("Agent", name.as_str()));
-            let merged = match git::merge(
-                &executor.repository,
-                &ours,
-                &theirs,
-                &format!("Merge {name} into {id}{title}"),
-                &trailers,
-                &[],
-            )? {
+            let message = format!("Merge {name} into {id}{title}");
+            let merge = |decided: &[_]| git::merge(&executor.repository, &ours, &theirs, &message, &trailers, decided);
+            let (mut merged, mut settled) = (merge(&[])?, None);
+            if let Merge::Conflict(paths) = &merged {
+                let made = executor.make_again(&regeneration, [&ours, &theirs], paths, &[])?;
+                settled = made.note;
+                if let Some(files) = made.files {
+                    merged = merge(&files)?;
+                }
+            }
+            let merged = match merged {
                 Merge::Conflict(paths) => {
-                    return Ok(vec![executor.conflict(lane, Some(agent), paths, "what other agents of the lane did")]);
+                    let conflict = executor.conflict(lane, Some(agent), paths, "what other agents of the lane did");
+                    return Ok(settled.into_iter().chain([conflict]).collect());
                 }
                 Merge::AlreadyIn => ours,
                 Merge::Done(merged) => {
@@ -256,6 +261,7 @@ impl Executor {
                 }
             };
             let mut events = executor.reopen_if_lost(&worktree.path, &context)?;
+            events.extend(settled);
             if merged != head {
                 let kept = executor.update_worktree(&context, &worktree, &branch, [&head, &merged])?;
                 events.extend(kept.into_iter().map(|kept| executor.put_aside(lane, None, kept)));

@@ -69,7 +69,7 @@ impl Executor {
     }
 
     fn search(&self, search: &Search) -> Answer {
-        let holder = self.search_holder(search.lane);
+        let holder = self.search_holder(search.lane, "bisect");
         // Everything up to `passes` passes, and `fails` fails; what the base does is looked at when it matters.
         let (mut passes, mut fails) = (None, search.merges.len().saturating_sub(1));
         while fails - passes.map_or(0, |passes: usize| passes + 1) > 0 {
@@ -83,14 +83,14 @@ impl Executor {
         Ok(vec![Event::MergesBisected { lane: search.lane.map(|lane| self.id(lane)), culprit, commit }])
     }
 
-    /// The holder of the worktree of the search, with a name that no agent of the lane has.
-    fn search_holder(&self, lane: Option<LaneIndex>) -> Holder {
+    /// The holder of a worktree for a search, with a name that begins with `what` and that no agent of the lane has.
+    pub(super) fn search_holder(&self, lane: Option<LaneIndex>, what: &str) -> Holder {
         let free = |name: &String| {
             let taken =
                 lane.is_some_and(|lane| self.plan.lane(lane).agents.iter().any(|agent| agent.name.as_str() == name));
             !taken
         };
-        let name = (1..).map(|number| format!("bisect-{number}")).find(free).unwrap_or_default();
+        let name = (1..).map(|number| format!("{what}-{number}")).find(free).unwrap_or_default();
         Holder {
             run: self.facts.run_id.clone(),
             lane: lane.map(|lane| self.id(lane)),

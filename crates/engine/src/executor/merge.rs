@@ -86,6 +86,7 @@ impl Executor {
         let accepted = state.lane(lane).accepted().to_vec();
         let errors = errors_of(state, lane);
         let digest = state.digest_of_merge(lane);
+        let regeneration = self.regeneration(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
@@ -107,7 +108,18 @@ impl Executor {
                 last_trailers: &last_trailers,
                 reserved: &reserved,
             };
-            let (commit, squashed_instead) = match git::integrate(&executor.repository, &integration)? {
+            let mut events = Vec::new();
+            let mut integrated = git::integrate(&executor.repository, &integration)?;
+            if let Integrated::Conflict(paths) = &integrated {
+                let made = executor.make_again(&regeneration, [&onto, &head], paths, &reserved)?;
+                events.extend(made.note);
+                if let Some(files) = made.files {
+                    let reserved = [reserved.clone(), files].concat();
+                    let settled = Integration { reserved: &reserved, ..integration };
+                    integrated = git::integrate(&executor.repository, &settled)?;
+                }
+            }
+            let (commit, squashed_instead) = match integrated {
                 Integrated::AlreadyIn => {
                     let plan = Some(digest.clone());
                     return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto, plan }]);
@@ -115,12 +127,12 @@ impl Executor {
                 Integrated::Conflict(paths) => {
                     let assignee = plan.last_worker();
                     let with = format!("what was merged into {} meanwhile", executor.facts.base_branch);
-                    return Ok(vec![executor.conflict(lane, assignee, paths, &with)]);
+                    events.push(executor.conflict(lane, assignee, paths, &with));
+                    return Ok(events);
                 }
                 Integrated::Done { commit, squashed_instead } => (commit, squashed_instead),
             };
             let moved = !executor.repository.is_ancestor(&onto, &head)?;
-            let mut events = Vec::new();
             if moved {
                 let clashes = executor.repository.name_clashes(&onto, &head)?;
                 if !clashes.by_case.is_empty() {

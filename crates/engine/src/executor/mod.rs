@@ -19,6 +19,7 @@ mod must_haves;
 pub mod placements;
 mod preconditions;
 mod proposal;
+mod regenerate;
 pub mod repair;
 pub(crate) mod snapshot;
 pub mod timed;
@@ -33,6 +34,7 @@ pub(crate) use lane::FINAL;
 pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -102,6 +104,8 @@ pub struct Executor {
     pub left_out: LeftOutReports,
     /// Which worktrees have the ignored files that lanes ask for.
     pub copied: Arc<CopiedFiles>,
+    /// The commands that make files again where a merge conflicts in nothing else, by globs.
+    pub regenerate: BTreeMap<String, String>,
 }
 
 /// What went wrong with an action: the lane is blocked, nothing is lost.

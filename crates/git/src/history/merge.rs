@@ -5,7 +5,7 @@ use lanewright_model::CommitId;
 use crate::command::{GitError, Result, nul_separated, path_text};
 use crate::fast::libgit2::{self, merges_into_nothing};
 use crate::fast::{durable, merge_by_name, merge_contents};
-use crate::history::{Reserved, make_commit, message as with_trailers, with_reserved};
+use crate::history::{Reserved, make_commit, make_own_commit, message as with_trailers, with_reserved};
 use crate::repo::{Repository, commit_ids};
 
 /// What came of merging theirs into ours.
@@ -40,6 +40,19 @@ pub fn merge(
         Merged::Done(tree) => {
             seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
         }
+    }
+}
+
+/// The merge of `theirs` into `ours` as a commit to be checked out and looked at, and not to be kept: nobody signs it, and no
+/// ref leads to it. `None`: there is nothing to merge, or more than `reserved` files conflict.
+pub fn try_merge(
+    repository: &Repository,
+    [ours, theirs]: [&CommitId; 2],
+    reserved: &[Reserved],
+) -> Result<Option<CommitId>> {
+    match merged_files(repository, ours, theirs, reserved)? {
+        Merged::Done(tree) => make_own_commit(repository, &tree, &[ours, theirs], "A merge to be completed").map(Some),
+        Merged::AlreadyIn | Merged::Conflict(_) => Ok(None),
     }
 }
 

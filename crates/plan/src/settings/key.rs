@@ -45,6 +45,8 @@ pub enum Kind {
     Size,
     /// Strings; as a variable, one a line.
     List,
+    /// Strings with names that are globs; as a variable, one `GLOB = TEXT` a line.
+    Table,
     Choice(fn() -> Vec<&'static str>),
 }
 
@@ -57,10 +59,16 @@ impl Kind {
                 i64::from_str_radix(value.as_str(), value.radix()).ok().map(|number| number.to_string().into())
             }
             (Self::Dollars, DeValue::Float(value)) => Some(value.as_str().into()),
-            (Self::Count | Self::Boolean | Self::List, DeValue::String(_)) => None,
+            (Self::Count | Self::Boolean | Self::List | Self::Table, DeValue::String(_)) => None,
             (_, DeValue::String(value)) => Some(value.as_ref().into()),
             (Self::List, DeValue::Array(values)) => {
                 let lines: Option<Vec<&str>> = values.iter().map(|value| line(value.get_ref())).collect();
+                lines.map(|lines| lines.join("\n").into())
+            }
+            (Self::Table, DeValue::Table(entries)) => {
+                let entry = |(key, value): (&str, &DeValue<'_>)| Some(format!("{key} = {}", line(value)?));
+                let entries = entries.iter().map(|(key, value)| (key.get_ref().as_ref(), value.get_ref()));
+                let lines: Option<Vec<String>> = entries.map(entry).collect();
                 lines.map(|lines| lines.join("\n").into())
             }
             _ => None,
@@ -86,6 +94,7 @@ impl fmt::Display for Kind {
             Self::Duration => f.write_str("a duration"),
             Self::Size => f.write_str("a size or none"),
             Self::List => f.write_str("a list of strings"),
+            Self::Table => f.write_str("a table of strings"),
             Self::Choice(words) => write!(f, "one of {}", words().join(", ")),
         }
     }

@@ -145,6 +145,8 @@ settings! {
     submodules: Submodules { value::choice, default "off" = |_| Submodules::Off }
     /// What the names of the branches of lanes and agents begin with, before `lane/` and `lane-agent/`.
     branch_prefix: Option<String> { some(value::branch_prefix), default "none" = |_| None }
+    /// The commands that make files again, such as lock files, where a merge conflicts in nothing else: a table by globs.
+    regenerate: Option<BTreeMap<String, String>> { some(value::lines_of_files), default "none" = |_| None }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
         value::path, flags ["--worktree-root"],

@@ -55,6 +55,7 @@ fn samples(key: &Key) -> [String; 4] {
         Kind::Size => format!("{}MiB", n + 11),
         Kind::Boolean => (n % 2 == 0).to_string(),
         Kind::List => format!("pattern_{n}"),
+        Kind::Table => format!("{n}.lock = make lock"),
         Kind::Choice(words) => words()[n % words().len()].to_owned(),
     })
 }
@@ -63,6 +64,10 @@ fn toml_line(key: &Key, value: &str) -> String {
     match key.kind {
         Kind::Count | Kind::CountLimit | Kind::Dollars | Kind::Boolean => format!("{} = {value}", key.name),
         Kind::List => format!("{} = [{value:?}]", key.name),
+        Kind::Table => {
+            let (name, value) = value.split_once(" = ").unwrap();
+            format!("{} = {{ {name:?} = {value:?} }}", key.name)
+        }
         _ => format!("{} = {value:?}", key.name),
     }
 }
@@ -72,6 +77,11 @@ fn row(settings: &Settings, key: &str) -> (String, Origin) {
     let value = match &row.value {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Array(texts) => texts.iter().filter_map(|text| text.as_str()).collect::<Vec<_>>().join("\n"),
+        serde_json::Value::Object(texts) => texts
+            .iter()
+            .map(|(name, text)| format!("{name} = {}", text.as_str().unwrap()))
+            .collect::<Vec<_>>()
+            .join("\n"),
         other => other.to_string(),
     };
     (value, row.origin)
@@ -444,5 +454,21 @@ fn sizes_are_read_with_their_units() {
     assert_eq!(read("1023KiB"), Err("`1023KiB` is less than 1MiB".to_owned()));
     for text in ["1GB", "-1", "1.5GiB", "", "99999999TiB"] {
         assert_eq!(read(text), Err(format!("`{text}` is none; write it as `512MiB` or `1GiB`")));
+    }
+}
+
+#[test]
+fn commands_that_make_files_again_are_a_table() {
+    let text = "[regenerate]\n\"Cargo.lock\" = \"cargo update -w\"\n\"web/*.lock\" = \"make lock A=b\"\n";
+    let value = read_file(text).unwrap().resolve(None).regenerate.value.unwrap();
+    let entries: Vec<(&str, &str)> = value.iter().map(|(glob, line)| (glob.as_str(), line.as_str())).collect();
+    assert_eq!(entries, [("Cargo.lock", "cargo update -w"), ("web/*.lock", "make lock A=b")]);
+    for (text, wrong) in [
+        ("regenerate = \"x\"", "`regenerate` is a table of strings, not of type string"),
+        ("[regenerate]\n\"../x.lock\" = \"make\"", "paths are relative to the repository's root"),
+        ("[regenerate]\n\"x.lock\" = \" \"", "the command of `x.lock`: it is empty"),
+        ("[regenerate]\n\"x.lock\" = 3", "a table of strings"),
+    ] {
+        assert!(faults(text).iter().any(|fault| fault.contains(wrong)), "{text}: {:?}", faults(text));
     }
 }

@@ -1,5 +1,6 @@
 //! Values as text: how each kind of value is read from a flag, a variable or a file, and how it is shown.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -294,6 +295,18 @@ pub fn shell_lines(text: &str) -> Result<Vec<String>, String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(shell_line).collect()
 }
 
+/// Reads shell lines by the globs of files that they make, one `GLOB = LINE` a line.
+pub fn lines_of_files(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let entry = |line: &str| {
+        let entry = line.split_once('=').map(|(glob, line)| (glob.trim(), line.trim()));
+        let (glob, line) = entry.ok_or_else(|| format!("`{line}` is not `GLOB = COMMAND`"))?;
+        globs(glob)?;
+        let line = shell_line(line).map_err(|error| format!("the command of `{glob}`: {error}"))?;
+        Ok((glob.to_owned(), line))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(entry).collect()
+}
+
 /// Reads a program and its arguments, one a line.
 pub fn arguments(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -334,6 +347,7 @@ setting_values! {
     Webhook = Kind::Text, |value| value.shown().into();
     PathBuf = Kind::Path, |value| value.to_string_lossy().into();
     Vec<String> = Kind::List, |value| json!(value);
+    BTreeMap<String, String> = Kind::Table, |value| json!(value);
     Ci = Kind::Choice(words::<Self>), |value| json!(value);
     ForgeChoice = Kind::Choice(words::<Self>), |value| json!(value);
     MergeChoice = Kind::Choice(words::<Self>), |value| json!(value);

@@ -166,7 +166,7 @@ impl Executor {
         withheld.into_iter().map(str::to_owned).collect()
     }
 
-    pub(super) fn lane_environment(
+    pub(in crate::executor) fn lane_environment(
         &self,
         lane: LaneIndex,
         state: &RunState,
@@ -183,6 +183,17 @@ impl Executor {
             ("BASE_COMMIT", lane_state.base().unwrap_or(&self.facts.base_commit).to_string()),
             ("PORT", lane_state.port().to_string()),
         ]));
+        environment
+    }
+
+    /// A lane's environment for a job in another worktree.
+    pub(in crate::executor) fn environment_at(
+        &self,
+        environment: &BTreeMap<String, String>,
+        worktree: &Path,
+    ) -> BTreeMap<String, String> {
+        let mut environment = environment.clone();
+        environment.extend(prefixed([("WORKTREE", worktree.to_string_lossy().into_owned())]));
         environment
     }
 
