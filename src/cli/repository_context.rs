@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{Executor, LeftOutReports, RunClock, Surroundings};
+use lanewright_engine::executor::{BaseGates, Executor, LeftOutReports, RunClock, Surroundings};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
@@ -169,6 +169,7 @@ impl RepositoryContext {
             left_out: LeftOutReports::default(),
             copied: Arc::default(),
             regenerate: self.settings.regenerate.value.clone().unwrap_or_default(),
+            base_gates: BaseGates::default(),
         })
     }
 

@@ -1,8 +1,9 @@
 //! Commands that must pass: a task's own, the plan's gates, a lane's tests.
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{RUN, TestEnv};
+use crate::support::{RUN, TestEnv, wait_until};
 
 /// A lane whose first attempt does half and whose later ones fix it.
 const FIXES: &str = "echo $LANEWRIGHT_ATTEMPT > work.txt; [ $LANEWRIGHT_ATTEMPT = 1 ] || touch fixed.txt";
@@ -206,4 +207,122 @@ fn gate_without_its_program_blocks_before_a_retry() {
     env.resume(&[]).exits(0);
     assert_eq!(attempts(), 2);
     assert!(env.holds("main", "a") && env.holds("main", "b"));
+}
+
+/// What messages say of a gate that the base fails as well.
+const IN_BASE: &str = "it fails in the same way without the lane's changes (base ";
+
+/// Fails on the base with what pytest prints, and notes each run there.
+const RED: &str = "[ -e own ] || echo run >> \"$SCRATCH/on-base\"; echo \"FAILED tests/test_old.py::test_old - assert 1 == 2\"; exit 1";
+
+/// How often an agent started that notes it, and a gate ran on the base.
+fn counted(env: &TestEnv) -> [usize; 2] {
+    ["starts", "on-base"]
+        .map(|name| std::fs::read_to_string(env.path("scratch").join(name)).map_or(0, |text| text.lines().count()))
+}
+
+/// Checks that no slot is held for a gate on the base.
+fn assert_base_is_given_back(env: &TestEnv) {
+    let slots = std::fs::read_dir(env.path("repo.lanes/slots")).expect("slots").flatten();
+    let claims = slots.map(|slot| slot.path()).filter(|path| path.extension().is_some_and(|end| end == "claim"));
+    for claim in claims {
+        let text = std::fs::read_to_string(&claim).expect("a claim");
+        assert!(!text.contains("base-1"), "{}: {text}", claim.display());
+    }
+}
+
+/// An agent that notes its start and changes a file of its own.
+fn agent(rest: &str) -> String {
+    format!("command = '''echo start >> \"$SCRATCH/starts\"; date +%N >> own; {rest}'''\n")
+}
+
+#[test]
+fn gate_that_fails_in_base_blocks_the_lane() {
+    let env = TestEnv::new();
+    let work = agent("");
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 3\n{work}tests = '{RED}'\n\
+         [[lane]]\nid = \"B\"\nretries = 3\n{work}tests = '{RED}'\n"
+    ));
+    env.execute(&[]).exits(3).says(&[IN_BASE, "correct the gate"]);
+    assert_eq!(counted(&env), [4, 1], "two attempts each, and the base once a run");
+    let context = env.attempt_file("A", "agent", 2, "failure_context.json");
+    assert!(context.contains(IN_BASE), "{context}");
+    env.resume(&[]).exits(3);
+    assert_eq!(counted(&env), [4, 1], "a resume runs the gate of the lane only");
+    assert_base_is_given_back(&env);
+}
+
+#[test]
+fn test_first_lane_gets_its_second_attempt() {
+    let env = TestEnv::new();
+    env.write("repo/check.sh", "grep -q 42 answer || { echo 'FAILED check - no answer'; exit 1; }\n");
+    env.commit("the test first");
+    let fixes = agent("[ $LANEWRIGHT_ATTEMPT != 2 ] || echo 42 > answer");
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 1\n{fixes}tests = 'sh check.sh'\n"));
+    env.execute(&[]).exits(0);
+    assert!(env.attempt_file("A", "agent", 2, "failure_context.json").contains(IN_BASE));
+    assert!(env.holds("main", "answer"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn program_that_a_gate_lacks_blocks_before_a_retry() {
+    let env = TestEnv::new();
+    let work = agent("");
+    let tests = "tests = 'sh -c \"needed-program; exit 1\"'";
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 3\n{work}{tests}\n"));
+    env.execute(&[]).exits(3).says(&["needed-program", "was not found", IN_BASE]);
+    assert_eq!(counted(&env)[0], 1);
+}
+
+#[test]
+fn gate_that_the_lane_broke_fails_it() {
+    let env = TestEnv::new();
+    let tests = "tests = '[ ! -e own ] || { echo broken; exit 1; }'";
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 1\n{}{tests}\n", agent("")));
+    let ended = env.execute(&[]);
+    ended.exits(1);
+    assert!(env.events("failure_noted").iter().all(|event| event["failure"]["kind"] == "gate"));
+    // What is printed without a complaint is said, and may be what the lane is to change.
+    let env = TestEnv::new();
+    let tests = "tests = 'echo not done; exit 1'";
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\n{}{tests}\n", agent("")));
+    env.execute(&[]).exits(1).says(&[IN_BASE]);
+    // One that names what the lane changed is not run on the base at all.
+    let env = TestEnv::new();
+    let tests = "tests = '[ -e own ] || echo run >> \"$SCRATCH/on-base\"; echo own: red; exit 1'";
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\n{}{tests}\n", agent("")));
+    env.execute(&[]).exits(1);
+    assert_eq!(counted(&env), [1, 0]);
+}
+
+#[test]
+fn stop_ends_a_gate_on_the_base() {
+    let env = TestEnv::new();
+    let tests = "tests = '[ -e own ] || { touch \"$SCRATCH/began\"; wait-for go; }; echo \"FAILED tests/test_old.py::test_old - assert 1 == 2\"; exit 1'";
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\n{}{tests}\n", agent("")));
+    let run = env.start(&[]);
+    wait_until("the gate on the base", || env.path("scratch/began").exists());
+    run.signal(Signal::INT);
+    run.wait().exits(130);
+    env.write("scratch/go", "");
+    env.resume(&[]).exits(3).says(&[IN_BASE]);
+    assert_eq!(counted(&env)[0], 1);
+    assert_base_is_given_back(&env);
+}
+
+#[test]
+fn killed_run_waits_for_its_gate_on_the_base() {
+    let env = TestEnv::new();
+    let tests = "tests = '[ -e own ] || { echo run >> \"$SCRATCH/on-base\"; wait-for go; }; echo \"FAILED tests/test_old.py::test_old - assert 1 == 2\"; exit 1'";
+    env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\n{}{tests}\n", agent("")));
+    let run = env.start(&[]);
+    wait_until("the gate on the base", || env.path("scratch/on-base").exists());
+    run.signal(Signal::KILL);
+    run.wait();
+    env.write("scratch/go", "");
+    env.resume(&[]).exits(3).says(&[IN_BASE]);
+    assert_eq!(counted(&env), [1, 1]);
+    assert_base_is_given_back(&env);
 }

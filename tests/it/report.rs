@@ -25,7 +25,7 @@ contains = "b"
 id = "B"
 retries = 0
 command = 'echo b > b.txt'
-tests = ["echo 'error[E0308]: mismatched types'; echo '  --> src/lib.rs:3:5'; exit 1"]
+tests = ["test -e b.txt || exit 1; echo 'error[E0308]: mismatched types'; echo '  --> src/lib.rs:3:5'; exit 1"]
 [[lane]]
 id = "C"
 depends_on = ["B"]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::id::CommitId;
 use super::word_enum;
 
 word_enum! {
@@ -73,6 +74,9 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// How many complaints of that class there are: as many as were found, or more if the tool reports more.
     pub count: usize,
+    /// The commit that the lane began with, if the gate fails there in the same way (decision 71).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_base: Option<CommitId>,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::diagnosis::Diagnosis;
+use super::id::CommitId;
 use super::word_enum;
 
 /// Something that failed.
@@ -58,6 +59,17 @@ impl Failure {
         format!("{} {:?} {}", self.kind, self.exit_code, words.join("\n"))
     }
 
+    /// The commit that the lane began with, where the gate fails in the same way.
+    pub fn in_base(&self) -> Option<&CommitId> {
+        self.diagnosis.as_ref()?.in_base.as_ref()
+    }
+
+    /// Whether the complaints of the gate are those that it has without the lane's changes. Output without complaints may be
+    /// that of a gate which only prints that the work is not done.
+    pub fn is_of_base(&self) -> bool {
+        self.diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.in_base.is_some() && !diagnosis.findings.is_empty())
+    }
+
     /// The entries of `failure_context` for this failure of attempt `attempt`: the error, then the last
     /// [`CONTEXT_LOG_ENTRIES`] log entries (seed 004).
     pub fn context(&self, attempt: u32) -> Vec<String> {
@@ -103,7 +115,8 @@ word_enum! {
         Idle = "idle",
         /// A gate or the lane's tests failed.
         Gate = "gate",
-        /// A gate or a setup needs a program that was not found or cannot be run; not the agent's doing.
+        /// A gate or a setup needs a program that was not found or cannot be run, or a gate fails in the same way without
+        /// the lane's changes; not the agent's doing.
         Environment = "environment",
         /// Work that was to be merged changed the same lines.
         Conflict = "conflict",

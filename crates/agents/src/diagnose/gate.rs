@@ -22,14 +22,14 @@ pub fn diagnose(output: &str, roots: &[&Path]) -> Diagnosis {
     let rules = Rules::built_in();
     let hits = scan::scan(rules, &excerpt::sections(output));
     let Some(class) = hits.iter().map(|hit| hit.rule.class).min_by_key(|&class| precedence(class)) else {
-        return Diagnosis { class: FailureClass::Unknown, tool: None, findings: Vec::new(), count: 0 };
+        return Diagnosis { class: FailureClass::Unknown, tool: None, findings: Vec::new(), count: 0, in_base: None };
     };
     let hits: Vec<Hit> = hits.into_iter().filter(|hit| hit.rule.class == class).collect();
     let tool = hits.first().map(|hit| rules.tool_name(hit.rule).to_owned());
     let mut findings = distinct(&hits, roots);
     let count = findings.len().max(hits.iter().filter_map(|hit| hit.count).sum());
     findings.truncate(MAX_FINDINGS);
-    Diagnosis { class, tool, findings, count }
+    Diagnosis { class, tool, findings, count, in_base: None }
 }
 
 /// What is not compiled was not tested, and what is not tested need not be pretty yet.

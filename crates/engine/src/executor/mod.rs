@@ -29,7 +29,7 @@ pub use clock::RunClock;
 pub use copied::{CopiedFiles, RunningCopy};
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
-pub use job::{BriefFiles, Judgement, Surroundings};
+pub use job::{BaseGates, BriefFiles, Judgement, Surroundings};
 pub(crate) use lane::FINAL;
 pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;
@@ -106,6 +106,8 @@ pub struct Executor {
     pub copied: Arc<CopiedFiles>,
     /// The commands that make files again where a merge conflicts in nothing else, by globs.
     pub regenerate: BTreeMap<String, String>,
+    /// Which gates run without the changes of their lanes.
+    pub base_gates: BaseGates,
 }
 
 /// What went wrong with an action: the lane is blocked, nothing is lost.

@@ -154,8 +154,11 @@ fn any_diagnosis() -> impl Strategy<Value = Diagnosis> {
     let finding = |(file, (line, column), message)| Finding { file, line, column, message };
     let finding = (option::of(any_text()), numbers, any_text()).prop_map(finding);
     let findings = proptest::collection::vec(finding, 0..3);
-    (select(FailureClass::ALL), option::of(any_text()), findings, 0usize..3)
-        .prop_map(|(class, tool, findings, more)| Diagnosis { class, tool, count: findings.len() + more, findings })
+    let what = (select(FailureClass::ALL), option::of(any_text()), findings, 0usize..3, option::of(Just(commit('1'))));
+    what.prop_map(|(class, tool, findings, more, in_base)| {
+        let count = findings.len() + more;
+        Diagnosis { class, tool, count, findings, in_base }
+    })
 }
 
 fn any_outage() -> impl Strategy<Value = Outage> {

@@ -48,6 +48,14 @@ pub fn started_at(job_directory: &Path) -> Option<Timestamp> {
     JobFiles::at(job_directory).marker().ok().flatten().map(|marker| marker.started_at)
 }
 
+/// Where the job in `job_directory` was to run; `None`: nothing was planned there.
+///
+/// # Errors
+/// Its `spec.json` cannot be read.
+pub fn worked_in(job_directory: &Path) -> Result<Option<PathBuf>, ProcessError> {
+    Ok(JobFiles::at(job_directory).spec()?.map(|spec| spec.directory))
+}
+
 /// What `supervisor.json` holds. That the file exists means: the job was begun and is never begun again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Marker {

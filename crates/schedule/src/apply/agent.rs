@@ -11,7 +11,7 @@ use lanewright_model::{
 
 use crate::apply::Fault;
 use crate::apply::judge::idle_failure;
-use crate::state::agent::{AgentState, AgentStep, RestartFrom};
+use crate::state::agent::{AgentState, AgentStep, PastFailure, RestartFrom};
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
@@ -193,7 +193,7 @@ impl<'a> Worker<'a> {
             self.state.merge.fail(self.state.stage, failure);
             self.state.attempts.leave_gate_to(self.at, failure);
         }
-        self.agent().remember(task, failure);
+        let failure = &self.remember(task, failure);
         let keep = self.what_to_keep(task, failure);
         self.agent().restart = self.agent().restart.max(self.restart_after(task, failure));
         if task.is_none() {
@@ -206,6 +206,22 @@ impl<'a> Worker<'a> {
             None => AgentStep::Failed(failure.clone()),
         };
         Ok(())
+    }
+
+    /// Remembers the failure as what it is taken for: one that the base has as well is the environment's once an attempt that
+    /// knew of it has changed nothing about it, or no attempt is left. Before that, it may be what the lane is to change.
+    fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) -> Failure {
+        let mut failure = failure.clone();
+        let is_same = |past: &PastFailure| past.failure.is_of_base() && past.failure.command == failure.command;
+        let again = self.agent().past.last().is_some_and(is_same);
+        self.agent().remember(task, &failure);
+        if failure.is_of_base() && (again || self.state.attempts.next_level(self.lane, self.at).is_none()) {
+            failure.kind = FailureKind::Environment;
+            if let Some(past) = self.agent().past.last_mut() {
+                past.failure.kind = FailureKind::Environment;
+            }
+        }
+        failure
     }
 
     /// Has the agent work on its tasks again after a failure of the whole of its work. If that is in the lane, the

@@ -1,6 +1,6 @@
 use lanewright_model::AgentName;
 use lanewright_model::event::Event;
-use lanewright_model::{LaneId, Session, Task, TaskKind, Usage};
+use lanewright_model::{Diagnosis, FailureClass, Finding, LaneId, Session, Task, TaskKind, Usage};
 
 use super::*;
 use crate::sample_plans::{commit, lane, plan};
@@ -151,4 +151,47 @@ fn redone_tasks_are_approved_again() {
     assert_eq!((whole.agents()[0].task, whole.approvals.approve(&look)), (2, true));
     let damaged = reset_to(commit(1));
     assert_eq!((damaged.agents()[0].task, damaged.approvals.approve(&look)), (0, false));
+}
+
+/// How the failures of one attempt after the other are taken, by whether they name a complaint and are in the base.
+fn taken_for(retries: u32, failures: &[(bool, bool)]) -> Vec<FailureKind> {
+    let plan = plan(vec![Lane { retries, ..plain() }], &[]);
+    let mut state = LaneState::new(&plan.lanes[0], 0);
+    let task = plan.lanes[0].agents[0].tasks[0].id.clone();
+    let mut taken_for = Vec::new();
+    for &(complains, in_base) in failures {
+        let finding = Finding { file: None, line: None, column: None, message: "x".into() };
+        let diagnosis = Diagnosis {
+            class: FailureClass::Test,
+            tool: None,
+            findings: if complains { vec![finding] } else { Vec::new() },
+            count: 1,
+            in_base: in_base.then(|| commit(7)),
+        };
+        let failure = Failure { diagnosis: Some(Box::new(diagnosis)), ..Failure::new(FailureKind::Gate, "red") };
+        let mut worker = Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 };
+        let taken = worker.remember(Some(&task), &failure);
+        let level = state.attempts.next_level(&plan.lanes[0], 0);
+        assert!(level.is_none() || taken.kind == FailureKind::Gate);
+        taken_for.push(taken.kind);
+        state.attempts.plan_retry(0, level.unwrap_or(RetryLevel::Retry));
+    }
+    taken_for
+}
+
+#[test]
+fn failure_of_the_base_is_the_environments_in_the_end() {
+    let (gate, environment) = (FailureKind::Gate, FailureKind::Environment);
+    // The attempt that knew of it changed nothing.
+    assert_eq!(taken_for(3, &[(true, true), (true, true)]), [gate, environment]);
+    assert_eq!(
+        taken_for(1, &[(true, false), (true, false), (true, true)]),
+        [gate, gate, environment],
+        "the last attempt"
+    );
+    // A gate that only prints that it failed may be what the lane is to make pass.
+    assert_eq!(taken_for(1, &[(false, true), (false, true), (false, true)]), [gate; 3]);
+    assert_eq!(taken_for(3, &[(true, true), (true, false), (true, true)]), [gate; 3]);
+    assert_eq!(taken_for(0, &[(true, true)]), [environment]);
+    assert_eq!(taken_for(0, &[(true, false)]), [gate]);
 }

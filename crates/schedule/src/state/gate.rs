@@ -3,7 +3,7 @@
 use lanewright_model::dependencies::DEPENDENCIES;
 use lanewright_model::event::Reading;
 use lanewright_model::text::headline;
-use lanewright_model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
+use lanewright_model::{CommitId, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId};
 
 use crate::state::no_progress::{Decision, MOST, NoProgress};
 
@@ -104,10 +104,13 @@ impl FailedGate {
             ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
             _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
         };
-        let (kind, message) = match self.lacks_program() {
+        let (kind, mut message) = match self.lacks_program() {
             true => (FailureKind::Environment, format!("{message}: {}", self.program_problem())),
             false => (FailureKind::Gate, message),
         };
+        if let Some(base) = self.in_base() {
+            message.push_str(&format!("; it fails in the same way without the lane's changes (base {})", base.short()));
+        }
         Failure {
             command: Some(exit.command.clone()),
             exit_code: Some(exit.exit_code),
@@ -115,6 +118,10 @@ impl FailedGate {
             diagnosis: self.diagnosis.clone(),
             ..Failure::new(kind, message)
         }
+    }
+
+    fn in_base(&self) -> Option<&CommitId> {
+        self.diagnosis.as_ref()?.in_base.as_ref()
     }
 
     /// Whether a program was not found or cannot be run that no agent could have written. A path in the repository that the
@@ -132,14 +139,24 @@ impl FailedGate {
         };
         let between = |character: char| character.is_whitespace() || ";&|()<>'\"`".contains(character);
         let mut words = exit.command.split(between);
-        could_not_run && !words.any(|word| is_path_of_work(word) && is_missing(word))
+        match could_not_run {
+            true => !words.any(|word| is_path_of_work(word) && is_missing(word)),
+            // One that the gate starts in turn: then the exit code is the gate's own.
+            false => self.in_base().is_some() && self.lacks_program_of_its_own(),
+        }
+    }
+
+    /// Whether the output names a program that was not found, and no file that an agent may have to write.
+    fn lacks_program_of_its_own(&self) -> bool {
+        let problems = || self.exit.tail.iter().filter(|line| names_problem(line));
+        problems().any(|line| names_missing_program(line))
+            && !problems().flat_map(|line| line.split_whitespace()).any(is_path_of_work)
     }
 
     /// What the shell printed about the program, if it is known.
     fn program_problem(&self) -> String {
         let exit = &self.exit;
-        let names_it = |line: &&String| PROBLEMS.iter().any(|problem| line.contains(problem));
-        let line = exit.tail.iter().rev().find(names_it).unwrap_or(&exit.notes);
+        let line = exit.tail.iter().rev().find(|line| names_problem(line)).unwrap_or(&exit.notes);
         let what = if exit.exit_code == NOT_EXECUTABLE { "cannot be run" } else { "was not found" };
         let line = if line.is_empty() { String::new() } else { format!(" ({})", headline(line, 200)) };
         format!("a program that it needs {what}{line}")
@@ -151,7 +168,27 @@ const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 /// The words of shells for these.
-const PROBLEMS: &[&str] = &["not found", "No such file", "ermission denied", "annot execute"];
+const PROBLEMS: &[&str] = &["not found", "No such file", "ermission denied", "annot execute", "No module named"];
+
+/// Programs that gates run as modules of Python, and that no lane writes.
+const PYTHON_TOOLS: &[&str] = &[
+    "black", "build", "coverage", "flake8", "isort", "mypy", "nox", "pip", "pylint", "pyright", "pytest", "ruff", "tox",
+];
+
+fn names_problem(line: &str) -> bool {
+    PROBLEMS.iter().any(|problem| line.contains(problem))
+}
+
+/// Whether a shell, or Python, prints with `line` that a program is not installed.
+fn names_missing_program(line: &str) -> bool {
+    let line = line.trim_end();
+    let is_shell = |word: &str| word.strip_suffix(':').is_some_and(|name| name.ends_with("sh"));
+    let is_python = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("python"));
+    let lacks_tool = |(path, module): (&str, &str)| is_python(path) && PYTHON_TOOLS.contains(&module);
+    line.ends_with(": command not found")
+        || line.ends_with(": not found") && line.split_whitespace().next().is_some_and(is_shell)
+        || line.split_once(": No module named ").is_some_and(lacks_tool)
+}
 
 /// Whether `word` is a path to a file that an agent may write, and not one of installed dependencies.
 fn is_path_of_work(word: &str) -> bool {

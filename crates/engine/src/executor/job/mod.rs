@@ -1,5 +1,6 @@
 //! Jobs: prepared, launched under a supervisor, waited for.
 
+mod base;
 mod brief;
 mod by_hand;
 mod gate;
@@ -25,6 +26,8 @@ use lanewright_store::lane_files;
 
 use super::timed::job_span;
 use super::{Executor, ExecutorError, LaneContext, Prepared, Result, Task};
+pub use base::BaseGates;
+use base::diagnosis_of;
 pub use brief::BriefFiles;
 pub use by_hand::Judgement;
 use gate::judges_lane;
@@ -56,7 +59,11 @@ impl Executor {
         Ok(Box::new(move |emit| match executor.run_to_end(&job, &prepared, context.as_ref(), emit) {
             Ok((mut exit, report)) => {
                 let (transcript, said) = executor.read_stream(&job, &mut exit, prepared.session.as_ref());
-                let reading = executor.read_output(&job, &prepared.spec, &exit, (transcript.as_ref(), &said));
+                let mut reading = executor.read_output(&job, &prepared.spec, &exit, (transcript.as_ref(), &said));
+                if let Some(gate) = &prepared.base_gate {
+                    let failed = (&exit, prepared.spec.directory.as_path());
+                    executor.compare_with_base(&job, gate, failed, &mut reading, emit);
+                }
                 let reading = reading.map(Box::new);
                 vec![Event::JobExited { job, exit, report, reading, transcript: transcript.map(Box::new) }]
             }
@@ -193,10 +200,7 @@ impl Executor {
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;
         }
-        let [first, last] = diagnose::EXCERPT_BYTES;
-        // Without its output the gate still failed.
-        let output = process::both_ends(&process::output_log(&self.run.job(job)), first, last).unwrap_or_default();
-        Some(Reading::Diagnosis(diagnose::diagnose(&output, &[&spec.directory])))
+        Some(Reading::Diagnosis(diagnosis_of(&self.run.job(job), &spec.directory)))
     }
 
     fn write_files(&self, prepared: &PreparedJob) -> Result<()> {
@@ -216,7 +220,9 @@ impl Executor {
         let (executor, job) = (self.clone(), job.clone());
         Box::new(move |emit| {
             let directory = executor.run.job(&job);
-            if let Err(error) = process::stop(&directory, force) {
+            let own = process::stop(&directory, force).map(drop);
+            let on_base = executor.base_gates.stop(&job).map(|directory| process::stop(&directory, force).map(drop));
+            if let Err(error) = own.and(on_base.unwrap_or(Ok(()))) {
                 emit(Event::Noted { lane: job.lane.clone(), message: format!("{job} cannot be stopped: {error}") });
             }
             // Until its end, so that a job that cannot be stopped is not asked again and again. What goes wrong with

@@ -15,6 +15,7 @@ use lanewright_programs::process;
 use lanewright_schedule::RunState;
 use serde_json::{Value, json};
 
+use super::base::BaseGate;
 use super::brief::{BriefFiles, prefixed, task_file};
 use super::gate::GateWorktree;
 use super::output::CallSource;
@@ -31,6 +32,8 @@ pub(super) struct PreparedJob {
     pub(super) session: Option<Session>,
     /// What is known about the worktree of a command that is not an agent, but whose files an agent's commit may hold.
     pub(super) gate_worktree: Option<GateWorktree>,
+    /// What the gate is compared with if it fails.
+    pub(super) base_gate: Option<BaseGate>,
 }
 
 /// Jobs have no terminal: an editor or a pager that git or another program starts would wait for its time limit.
@@ -85,7 +88,8 @@ impl Executor {
             _ => None,
         };
         let environment = self.lane_environment(lane, state, &worktree.path);
-        Ok(PreparedJob { gate_worktree, ..self.gate(job, steps, &worktree, environment) })
+        let base_gate = self.base_gate(job, &steps, lane, state);
+        Ok(PreparedJob { gate_worktree, base_gate, ..self.gate(job, steps, &worktree, environment) })
     }
 
     /// The set-up commands that all lanes have, which the final gate needs, too.
@@ -103,7 +107,7 @@ impl Executor {
         environment: BTreeMap<String, String>,
     ) -> PreparedJob {
         let spec = self.gate_spec(job.clone(), steps, worktree, environment);
-        PreparedJob { spec, files: None, watched: None, session: None, gate_worktree: None }
+        PreparedJob { spec, files: None, watched: None, session: None, gate_worktree: None, base_gate: None }
     }
 
     pub(crate) fn gate_spec(
@@ -242,7 +246,8 @@ impl Executor {
         let mut spec = self.job_spec(job.clone(), vec![command], worktree, environment, withheld);
         self.keep_program(&mut spec);
         let session = session.cloned();
-        let mut prepared = PreparedJob { spec, files: None, watched: None, session, gate_worktree: None };
+        let mut prepared =
+            PreparedJob { spec, files: None, watched: None, session, gate_worktree: None, base_gate: None };
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
         prepared.spec.timeout = Some(timeout);
         prepared.spec.status = Some(StatusSpec {

@@ -19,7 +19,7 @@ fn merged(names: &[&str]) -> (Lane, LaneState) {
 
 fn diagnosis(class: FailureClass, file: &str) -> Diagnosis {
     let finding = Finding { file: Some(file.to_owned()), line: None, column: None, message: String::new() };
-    Diagnosis { class, tool: None, findings: vec![finding], count: 1 }
+    Diagnosis { class, tool: None, findings: vec![finding], count: 1, in_base: None }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 use lanewright_model::JobRole;
 
 use super::*;
-use crate::sample_plans::exit;
+use crate::sample_plans::{commit, exit};
 
 fn job(number: u32) -> JobId {
     JobId { lane: None, role: JobRole::Final, number }
 }
 
 fn diagnosis(class: FailureClass) -> Diagnosis {
-    Diagnosis { class, tool: None, findings: Vec::new(), count: 0 }
+    Diagnosis { class, tool: None, findings: Vec::new(), count: 0, in_base: None }
 }
 
 fn failed(cause: ExitCause, class: Option<FailureClass>) -> Gate {
@@ -96,4 +96,28 @@ fn missing_program_is_not_the_agents_failure() {
     let said =
         "it failed: `npm test` exited with code 127: a program that it needs was not found (sh: 1: runner: not found)";
     assert_eq!(kind("npm test", ExitCause::Exited, 127, "sh: 1: runner: not found").1, said);
+}
+
+#[test]
+fn gate_that_fails_in_base_names_it() {
+    let failure = |line: &str, in_base: Option<CommitId>| {
+        let diagnosis = Some(Box::new(Diagnosis { in_base, ..diagnosis(FailureClass::Unknown) }));
+        let exit = JobExit { command: "make".into(), tail: vec![line.into()], ..exit(ExitCause::Exited, 2) };
+        FailedGate { exit, diagnosis }.failure("it failed")
+    };
+    let base = || Some(commit(7));
+    let failed = failure("2 of 9 failed", base());
+    assert_eq!(failed.kind, FailureKind::Gate, "it may be what the lane is to change");
+    let said = format!("; it fails in the same way without the lane's changes (base {})", commit(7).short());
+    assert!(failed.message.ends_with(&said), "{}", failed.message);
+    // A program that the gate starts in turn.
+    for line in ["/bin/sh: 1: eslint: not found", "bash: line 3: eslint: command not found"] {
+        assert_eq!(failure(line, base()).kind, FailureKind::Environment, "{line}");
+        assert_eq!(failure(line, None).kind, FailureKind::Gate, "the lane may have caused it: {line}");
+    }
+    assert_eq!(failure("/usr/bin/python3: No module named pytest", base()).kind, FailureKind::Environment);
+    // These may be what the lane is to write.
+    for line in ["sh: 1: ./check.sh: not found", "/usr/bin/python3: No module named ledger", "error: page: not found"] {
+        assert_eq!(failure(line, base()).kind, FailureKind::Gate, "{line}");
+    }
 }

@@ -241,9 +241,10 @@ impl Attempts {
         let tried = format!("{used} of {most} retries used");
         match worker.failure() {
             Some(failure) if failure.kind.is_outage() => Recovery::Retry("a service was unavailable".to_owned()),
-            Some(failure) if failure.kind == FailureKind::Environment => {
-                Recovery::Escalate("a program is missing, which no agent can fix".to_owned())
-            }
+            Some(failure) if failure.kind == FailureKind::Environment => Recovery::Escalate(match failure.in_base() {
+                None => "a program is missing, which no agent can fix".to_owned(),
+                Some(_) => "the gate fails in the same way without the lane's changes".to_owned(),
+            }),
             _ if worker.rolled_back => {
                 Recovery::Escalate("an attempt with a different approach failed as well".to_owned())
             }
@@ -393,14 +394,17 @@ impl Attempts {
     }
 }
 
-/// How a failure that no agent is to fix ends its lane: a program that is missing blocks it.
+/// How a failure that no agent is to fix ends its lane: one that is not the lane's doing blocks it.
 pub(crate) fn end_with(lane: LaneId, failure: &Failure) -> Event {
-    if failure.kind != FailureKind::Environment {
+    if failure.kind != FailureKind::Environment && !failure.is_of_base() {
         return Event::LaneFailed { lane, failure: failure.clone() };
     }
-    let remedy = "have it in worktrees with `setup` or `copy`, or correct the command, then resume: it runs again \
-                  before an agent works";
-    Event::LaneBlocked { lane, reason: format!("{}; {remedy}", failure.message) }
+    let remedy = match failure.in_base() {
+        None => "have it in worktrees with `setup` or `copy`, or correct the command",
+        Some(_) => "correct the gate, what it needs in worktrees (`setup`, `copy`), or the branch",
+    };
+    let reason = format!("{}; {remedy}, then resume: it runs again before an agent works", failure.message);
+    Event::LaneBlocked { lane, reason }
 }
 
 /// Why the lane is blocked, in the words of its agent, which is named where there are others.

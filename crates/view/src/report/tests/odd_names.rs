@@ -90,7 +90,8 @@ fn run_of(names: &[String]) -> ExecutionReport<'static> {
 fn events(id: &str, name: &str) -> Vec<Event> {
     let text = || name.to_owned();
     let finding = Finding { file: Some(text()), line: Some(3), column: None, message: text() };
-    let diagnosis = Diagnosis { class: FailureClass::Test, tool: None, findings: vec![finding], count: 1 };
+    let diagnosis =
+        Diagnosis { class: FailureClass::Test, tool: None, findings: vec![finding], count: 1, in_base: None };
     let failure = Failure {
         command: Some(text()),
         diagnosis: Some(Box::new(diagnosis)),

@@ -21,8 +21,13 @@ fn failed(id: &str) -> Event {
         column: Some(5),
         message: "mismatched types: expected `u32`, found `&str` because of a long explanation".to_owned(),
     };
-    let diagnosis =
-        Diagnosis { class: FailureClass::Compilation, tool: Some("rustc".into()), findings: vec![finding], count: 3 };
+    let diagnosis = Diagnosis {
+        class: FailureClass::Compilation,
+        tool: Some("rustc".into()),
+        findings: vec![finding],
+        count: 3,
+        in_base: None,
+    };
     let failure = Failure {
         diagnosis: Some(Box::new(diagnosis)),
         ..Failure::new(FailureKind::Gate, "the lane's tests failed after 3 attempts, as all of those before had done")

@@ -115,7 +115,8 @@ fn findings_heading_by_failure_kind() {
     let conflict =
         Failure { paths: vec!["src/a.rs".to_owned()], ..Failure::new(FailureKind::Conflict, "it conflicts") };
     let finding = Finding { file: None, line: None, column: None, message: "boom".to_owned() };
-    let unknown = Diagnosis { class: FailureClass::Unknown, tool: None, findings: vec![finding], count: 1 };
+    let unknown =
+        Diagnosis { class: FailureClass::Unknown, tool: None, findings: vec![finding], count: 1, in_base: None };
     let gate = Failure { diagnosis: Some(Box::new(unknown)), ..gate_failure() };
     for (failure, shown) in
         [(conflict, "\nconflict in 1 file\n  src/a.rs\n"), (gate, "\nfound in the output\n  boom\n")]
