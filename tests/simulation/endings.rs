@@ -143,6 +143,10 @@ impl Simulation {
                         task.is_none() || matches!(failure.kind, FailureKind::Rejected | FailureKind::Idle)
                     }
                     Event::LaneRolledBack { .. } | Event::SnapshotDamaged { .. } => true,
+                    // The user has its agents work again, also where a gate lacked a program.
+                    Event::RunResumed { retried, .. } => {
+                        return retried.iter().any(|retried| format!("{:?}", Some(retried)) == lane);
+                    }
                     _ => false,
                 };
                 again && format!("{:?}", record.event.lane().cloned()) == lane

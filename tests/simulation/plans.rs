@@ -173,6 +173,19 @@ impl Script {
         }
     }
 
+    /// How often a program is missing that gates of that kind, or a set-up, need, before they can fail or pass.
+    pub fn missing_programs(&self, key: &str, job: &JobId) -> u32 {
+        let is_missing = job.lane.is_some() && self.of(&format!("{key} program")).is_multiple_of(12);
+        u32::from(is_missing && !job.is_attempt())
+    }
+
+    /// Whether gates of that kind fail in the same way without the changes of their lane, as long as they fail; with what
+    /// they complain of, or without. One that never passes fails by the lane's own doing.
+    pub fn fails_in_base(&self, key: &str, job: &JobId) -> Option<bool> {
+        let is_over = self.failures(key, job) < 1_000 && job.role.is_gate() && job.lane.is_some();
+        (is_over && self.of(&format!("{key} base")).is_multiple_of(2)).then(|| self.of(key).is_multiple_of(3))
+    }
+
     /// How finished lanes reach the integration branch.
     pub fn merge(&self) -> MergeMode {
         if self.of("merge").is_multiple_of(5) { MergeMode::Pr } else { MergeMode::Local }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use lanewright_model::event::{AgentReport, Event, Reading};
-use lanewright_model::{CommitId, ExitCause, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage};
+use lanewright_model::{
+    CommitId, Diagnosis, ExitCause, FailureClass, Finding, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage,
+};
 use lanewright_schedule::RunState;
 
 use super::super::bugs::Bug;
-use super::{End, SimJob, World, exit};
+use super::{End, SimJob, World, commit_name, exit};
 
 impl World {
     /// Lets the jobs that are due end.
@@ -99,11 +101,15 @@ impl World {
             let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
             return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
         }
+        let missing = out + self.script.missing_programs(&key, job);
+        if *tries <= missing {
+            return (exit(ExitCause::Exited, 126 + (*tries % 2) as i32), None, None);
+        }
         let failures = self.script.failures(&key, job);
-        let fails = *tries <= out + failures;
+        let fails = *tries <= missing + failures;
         if let (JobRole::Attempt { agent, task }, Some(lane)) = (&job.role, lane)
             && !fails
-            && *tries - out - failures <= self.script.idle_passes(&self.plan.lane(lane).id, agent.as_str(), task)
+            && *tries - missing - failures <= self.script.idle_passes(&self.plan.lane(lane).id, agent.as_str(), task)
         {
             self.idle.insert(job.clone());
         }
@@ -113,6 +119,10 @@ impl World {
         if reviewer && job.is_attempt() {
             let decision = if fails { "REJECTED" } else { "APPROVED" }.to_owned();
             return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
+        }
+        if let (true, Some(complains)) = (fails, self.script.fails_in_base(&key, job)) {
+            let reading = Reading::Diagnosis(in_base(commit_name(1), complains));
+            return (exit(ExitCause::Exited, 1), None, Some(Box::new(reading)));
         }
         match (fails, self.dice.clone().of(&key) % 3) {
             (false, _) => (exit(ExitCause::Exited, 0), None, None),
@@ -178,4 +188,12 @@ impl World {
             known.ends_at = known.ends_at.min(now + grace);
         }
     }
+}
+
+/// What the output of a gate means that fails in the same way at `base`, without the changes of its lane.
+fn in_base(base: CommitId, complains: bool) -> Diagnosis {
+    let finding = Finding { file: None, line: None, column: None, message: "red".into() };
+    let (class, findings) =
+        if complains { (FailureClass::Test, vec![finding]) } else { (FailureClass::Unknown, Vec::new()) };
+    Diagnosis { class, tool: None, count: findings.len(), findings, in_base: Some(base) }
 }

@@ -186,6 +186,11 @@ impl AgentState {
         self.past.last().is_some_and(|failure| failure.task.is_some())
     }
 
+    /// Whether its last failure was not its doing, and only the user can help.
+    pub(crate) fn lacked_environment(&self) -> bool {
+        self.past.last().is_some_and(|past| past.failure.kind == FailureKind::Environment)
+    }
+
     /// Whether it failed within a task and no retry is planned yet. From where that starts is decided already, so the level
     /// that belongs to it must not change.
     pub(crate) fn waits_for_retry_in_task(&self) -> bool {
@@ -315,6 +320,12 @@ impl AgentState {
                 self.step = AgentStep::Committing;
                 self.phase.begin_again(AgentPhase::Executing);
             }
+            // A restart of the machine may have taken what is in the worktree, but the work that the gate is to judge is
+            // committed.
+            RestartFrom::LastGood if self.failed_in_task() && self.lacked_environment() => {
+                self.step = AgentStep::Verifying(Gate::Due);
+                self.phase.begin_again(AgentPhase::Validating);
+            }
             RestartFrom::LaneHead if is_in_lane && has_checkpoint_gate => self.step = AgentStep::Gating(Gate::Due),
             RestartFrom::LaneHead if is_in_lane => self.step = AgentStep::Done,
             _ => return,
@@ -430,7 +441,9 @@ impl AgentState {
     /// Whether a gate ended its work, which a resume judges again.
     pub(crate) fn ended_at_gate(&self) -> bool {
         match &self.step {
-            AgentStep::PermanentlyFailed(failure) => failure.kind == FailureKind::Gate,
+            AgentStep::PermanentlyFailed(failure) => {
+                matches!(failure.kind, FailureKind::Gate | FailureKind::Environment)
+            }
             step => step.needs_environment(),
         }
     }

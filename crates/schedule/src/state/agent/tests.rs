@@ -233,3 +233,15 @@ fn unrecorded_work_is_done_again_after_a_restart_of_the_machine() {
     fresh.lose_unsynced();
     assert_eq!((fresh.step, fresh.restart), (AgentStep::Ready, RestartFrom::Here), "nothing has begun");
 }
+
+#[test]
+fn gate_without_its_program_runs_again_after_a_restart_of_the_machine() {
+    let missing = Failure::new(FailureKind::Environment, "no npm");
+    let crash = Failure::new(FailureKind::Gate, "red");
+    for (failure, step) in [(missing, AgentStep::Verifying(Gate::Due)), (crash, AgentStep::Ready)] {
+        let mut agent = AgentState { attempt: 1, restart: RestartFrom::LastGood, ..far() };
+        agent.remember(Some(&task("1")), &failure);
+        agent.judge_again(false, false);
+        assert_eq!((agent.excused, agent.step), (step != AgentStep::Ready, step), "{failure:?}");
+    }
+}

@@ -180,7 +180,7 @@ impl Attempts {
     pub(crate) fn next_level(&self, plan: &Lane, agent: usize) -> Option<RetryLevel> {
         let worker = &self.agents[agent];
         let may_roll_back = worker.failed_in_task() && plan.retries > 0;
-        if worker.past.last().is_some_and(|past| past.failure.kind == FailureKind::Environment) {
+        if worker.lacked_environment() {
             return None;
         }
         match worker.outage {
