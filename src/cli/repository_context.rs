@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{BaseGates, Executor, LeftOutReports, RunClock, Surroundings};
+use lanewright_engine::executor::{BaseGates, CopiedFiles, Executor, LeftOutReports, RunClock, Surroundings, Walls};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
@@ -153,6 +153,7 @@ impl RepositoryContext {
             output_limit: self.settings.output_limit.value.map(|limit| limit.0),
             withheld: self.withheld(),
             surroundings: Surroundings::of_process(&self.repository)?,
+            walls: self.walls(),
             kill_after: self.settings.kill_after.value,
             redact: self.settings.redacted_patterns().to_vec(),
             redactor: redactor(&self.settings, plan),
@@ -176,6 +177,16 @@ impl RepositoryContext {
     /// Which variables of this process its jobs do not get.
     pub(super) fn withheld(&self) -> Withheld {
         Withheld::new(self.settings.pass_env.value.as_deref().unwrap_or_default())
+    }
+
+    /// What this process's jobs reach.
+    fn walls(&self) -> Walls {
+        Walls {
+            choice: self.settings.sandbox.value,
+            writable: self.settings.sandbox_write.value.clone().unwrap_or_default(),
+            hidden: self.settings.sandbox_deny_read.value.clone(),
+            network: self.settings.sandbox_network.value,
+        }
     }
 
     /// Keeps files that the runners of `plan` leave in worktrees out of `git status`, and so out of the lanes' work.

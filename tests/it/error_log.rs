@@ -62,8 +62,10 @@ fn no_file_of_ours_holds_a_secret_that_an_agent_said() {
     let said = env.scratch("said");
     assert!(said.contains(CANARIES[0]), "the agent knew no secret: {said}");
     // What an agent itself writes is its own.
-    std::fs::remove_file(env.path(&format!("repo/{STATE}/{RUN}/lanes/B/agents/agent/tasks/1/attempt-1/result.json")))
-        .expect("its file");
+    std::fs::remove_file(
+        env.path(&format!("repo/{STATE}/{RUN}/lanes/B/agents/agent/tasks/1/attempt-1/exchange/result.json")),
+    )
+    .expect("its file");
     for canary in CANARIES {
         assert!(!ended.stdout.contains(canary) && !ended.stderr.contains(canary), "{canary} was shown");
     }

@@ -319,7 +319,7 @@ fn an_agents_tool_calls_reach_its_lanewright() {
     });
     env.write("scratch/kept", "");
     running.wait().exits(0);
-    let calls = env.attempt_file("A", "agent", 1, "tool_calls.jsonl");
+    let calls = env.attempt_file("A", "agent", 1, "exchange/tool_calls.jsonl");
     assert_eq!(calls.lines().count(), 3);
     assert!(calls.contains("[redacted:HOOK_TOKEN]") && !calls.contains(secret), "{calls}");
 }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
+#[cfg(target_os = "linux")]
+mod walls;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -45,6 +48,7 @@ impl Job {
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),
+            wall: None,
         };
         Self { directory: scratch.path().join("job"), scratch, spec }
     }

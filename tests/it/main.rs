@@ -98,6 +98,8 @@ mod timings;
 mod ui;
 mod user_at_work;
 mod user_tasks;
+#[cfg(target_os = "linux")]
+mod walls;
 mod work_command;
 mod worktree_paths;
 mod worktrees;

@@ -68,7 +68,7 @@ fn agents_have_the_secrets_and_no_file_holds_one() {
     assert_none_at_rest(&env);
     let plan = env.read(&format!("repo/{STATE}/{RUN}/plan.json"));
     assert!(plan.contains("\"[redacted:LANE_TOKEN]\"") && plan.contains("\"seen\""), "{plan}");
-    let result = env.attempt_file("A", "engineer", 1, "result.json");
+    let result = env.attempt_file("A", "engineer", 1, "exchange/result.json");
     let result: serde_json::Value = serde_json::from_str(&result).expect("still JSON");
     assert_eq!(
         result["error"],

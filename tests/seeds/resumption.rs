@@ -122,7 +122,7 @@ fn t30_hundreds_of_tool_calls_are_handled() {
         env.write(&format!("scratch/kept.{step}"), "");
     }
     running.wait().exits(0);
-    assert_eq!(env.attempt_file("A", "agent", 1, "tool_calls.jsonl").lines().count(), 600);
+    assert_eq!(env.attempt_file("A", "agent", 1, "exchange/tool_calls.jsonl").lines().count(), 600);
     let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
     assert!(!log.contains("canary"), "the run log holds what the tools were given");
     assert!(env.holds("main", "a.txt"));

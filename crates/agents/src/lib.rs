@@ -13,4 +13,5 @@
 pub mod diagnose;
 pub mod prompt;
 pub mod runner;
+pub mod sandbox;
 pub mod shell;

@@ -15,6 +15,7 @@ use super::command::CommandLine;
 use super::git_variables::{is_foreign_git_variable, is_transport_variable};
 use super::id::{AgentName, LaneId, TaskId};
 use super::time::{Timestamp, millis, optional_millis};
+use super::wall::Wall;
 use super::word_enum;
 
 /// The name of a job, never reused in its run.
@@ -222,6 +223,9 @@ pub struct JobSpec {
     /// Regular expressions of secrets, which are taken out of what the job leaves, besides those of the environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+    /// What the job's processes may reach; absent: whatever the user may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Wall>,
 }
 
 impl JobSpec {

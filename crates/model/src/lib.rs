@@ -54,6 +54,7 @@ pub mod time;
 mod transcript;
 mod tree_entry;
 pub mod user_setup;
+mod wall;
 pub mod withheld;
 mod word;
 
@@ -91,6 +92,7 @@ pub use time::Timestamp;
 pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
 pub use user_setup::{SetupStep, SetupVariable, UserSetup};
+pub use wall::{SandboxChoice, Wall, WallBuilder};
 pub use word::Word;
 
 #[doc(hidden)]

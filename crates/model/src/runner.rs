@@ -48,6 +48,9 @@ pub struct RunnerText {
     /// Variables that it sets for the programs that it starts, to say that they run inside of it: no job of a run that is
     /// started there gets them. With `*` for any text.
     pub drop_env: Option<Vec<String>>,
+    /// What it writes outside of its worktree: `~/…`, `$NAME/…` or absolute; a directory with `/` at its end is made where it is
+    /// missing.
+    pub writes: Option<Vec<String>>,
     /// What it needs in order to be let in by its service.
     pub key: Option<KeyRule>,
     /// How its output is read where that is JSON lines.
@@ -89,6 +92,7 @@ impl RunnerText {
             environment: self.environment.or(other.environment),
             pass_env: self.pass_env.or(other.pass_env),
             drop_env: self.drop_env.or(other.drop_env),
+            writes: self.writes.or(other.writes),
             key: self.key.or(other.key),
             event: self.event.or(other.event),
             text: self.text.or(other.text),
@@ -121,6 +125,7 @@ impl RunnerText {
             environment: self.environment.unwrap_or_default(),
             pass_env: self.pass_env.unwrap_or_default(),
             drop_env: self.drop_env.unwrap_or_default(),
+            writes: self.writes.unwrap_or_default(),
             key: self.key.unwrap_or_default(),
             event: self.event.unwrap_or_default(),
             text: self.text.unwrap_or_default(),
@@ -151,6 +156,8 @@ pub struct Runner {
     pub pass_env: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop_env: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     pub key: KeyRule,
     pub event: Vec<EventRule>,
     pub text: Vec<TextRule>,

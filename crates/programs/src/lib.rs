@@ -11,3 +11,4 @@
 pub mod cluster;
 pub mod forge;
 pub mod process;
+pub mod wall;

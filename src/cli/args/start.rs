@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args};
-use lanewright_model::{LaneId, MergeChoice, RunId};
+use lanewright_model::{LaneId, MergeChoice, RunId, SandboxChoice};
 use lanewright_plan::settings::{Layer, absolute, value};
 
 use super::choice;
@@ -83,6 +83,13 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, value_name = "HOW", value_parser = choice::<MergeChoice>(), help_heading = HOW,
         hide_possible_values = true)]
     pub(crate) merge: Option<MergeChoice>,
+    /// off, auto or on [default: off]
+    ///
+    /// Whether agents, gates and set-up run in a sandbox, in which they write to their worktree only; with `on` no run starts
+    /// where none can be built.
+    #[arg(long, value_name = "WHEN", value_parser = choice::<SandboxChoice>(), help_heading = HOW,
+        hide_possible_values = true, hide_short_help = true)]
+    pub(crate) sandbox: Option<SandboxChoice>,
     /// The directory that holds the worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR", help_heading = HOW, hide_short_help = true)]
     pub(crate) worktree_root: Option<PathBuf>,
@@ -166,6 +173,7 @@ impl ExecutionArgs {
             retries: optional("--retries", &self.retries),
             executor: optional("--executor", &self.executor),
             merge: flag("--merge", &self.merge),
+            sandbox: flag("--sandbox", &self.sandbox),
             worktree_root: flag("--worktree-root", &self.worktree_root),
             timeout: flag("--timeout", &self.timeout),
             bisect_merges: switch("--bisect-merges", self.bisect_merges, true),

@@ -1,5 +1,6 @@
 //! The plan of a lane that waits for its approval: what its requirements agents found, else the prompts of its tasks.
 
+use lanewright_engine::executor::report_left;
 use lanewright_files::regular_file;
 use lanewright_model::{Agent, Plan, Round, Task};
 use lanewright_store::RunDirectory;
@@ -26,7 +27,7 @@ pub(crate) fn proposed_plan(
         let is_its = |job: &JobHistory| job.job.is_attempt() && job.job.agent() == Some(&agent.name);
         let attempt = lane.jobs.last_ended(is_its)?;
         let job = &attempt.job;
-        let report = directory.job(job).join("report.md");
+        let report = report_left(&directory.job(job));
         let (text, whole) = match regular_file::read_left(&report) {
             Some(text) => (text, vec!["cat".to_owned(), report.to_string_lossy().into_owned()]),
             None => {

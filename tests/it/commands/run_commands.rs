@@ -451,6 +451,7 @@ fn stop_of_dead_run_ends_its_jobs_and_keeps_the_log() {
         status: None,
         on_orphan: OnOrphan::Continue,
         redact: Vec::new(),
+        wall: None,
     };
     let launched = process::launch(Path::new(env!("CARGO_BIN_EXE_lanewright")), &directory, &spec).unwrap();
     let log = fs::read(run.directory.log()).unwrap();

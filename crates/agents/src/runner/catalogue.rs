@@ -24,6 +24,11 @@ pub(super) fn known() -> impl Iterator<Item = &'static RunnerText> {
     KNOWN.values()
 }
 
+/// What the programs of the included runners write outside of the worktree.
+pub(crate) fn known_writes() -> impl Iterator<Item = &'static String> {
+    known().flat_map(|text| text.writes.iter().flatten())
+}
+
 /// How often one runner may be like another that is like a third.
 const MAX_STEPS: usize = 8;
 

@@ -5,6 +5,7 @@ mod stream;
 mod stream_item;
 mod withheld;
 
+pub(crate) use catalogue::known_writes;
 pub use catalogue::{Catalogue, check};
 pub use stream::{Stream, readable_lines};
 pub use stream_item::StreamItem;

@@ -29,7 +29,7 @@ pub use clock::RunClock;
 pub use copied::{CopiedFiles, RunningCopy};
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
-pub use job::{BaseGates, BriefFiles, Judgement, Surroundings};
+pub use job::{BaseGates, BriefFiles, Judgement, Surroundings, Walls, report_left};
 pub(crate) use lane::FINAL;
 pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;
@@ -79,6 +79,8 @@ pub struct Executor {
     pub withheld: Withheld,
     /// Which of them lead into a checkout of the user's.
     pub surroundings: Surroundings,
+    /// What its jobs reach.
+    pub walls: Walls,
     /// Patterns of secrets, besides the values of secret variables.
     pub redact: Vec<String>,
     /// Takes secrets out of what is written for agents.

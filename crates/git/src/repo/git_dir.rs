@@ -146,6 +146,27 @@ pub(crate) fn entry_named_by(worktree: &Path) -> Option<PathBuf> {
     Some(worktree.join(link.strip_prefix("gitdir: ")?))
 }
 
+/// What git in a worktree writes outside of it, for commits, branches, tags and stashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenByCommits {
+    /// Directories.
+    pub writable: Vec<PathBuf>,
+    /// What lies in them, or in the worktree, and leads git to other files. Nothing but `git worktree` writes it.
+    pub fixed: Vec<PathBuf>,
+}
+
+impl Repository {
+    /// What git in `worktree` writes outside of it. Settings, hooks, `info` and the packed references of the repository are not
+    /// among it: nothing there is written by a commit, and each runs programs or is the user's.
+    pub fn written_by_commits(&self, worktree: &Path) -> WrittenByCommits {
+        let own = git_directory(worktree).ok();
+        let shared = ["objects", "refs", "logs", "lfs", "rr-cache"].map(|name| self.common_dir().join(name));
+        let fixed = ["commondir", "gitdir", "config.worktree"];
+        let fixed = own.iter().flat_map(|own| fixed.map(|name| own.join(name))).chain([worktree.join(".git")]);
+        WrittenByCommits { fixed: fixed.collect(), writable: own.iter().cloned().chain(shared).collect() }
+    }
+}
+
 /// Whether two paths lead to the same place, which exists.
 pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)

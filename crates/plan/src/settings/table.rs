@@ -12,7 +12,7 @@ use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
     Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode,
-    Sign, SignOff, SnapshotRules, Submodules, Timeouts,
+    SandboxChoice, Sign, SignOff, SnapshotRules, Submodules, Timeouts,
 };
 
 use super::key::Key;
@@ -221,6 +221,16 @@ settings! {
     redact: Option<Vec<String>> { some(value::patterns), default "none" = |_| None }
     /// Names of variables that agents and gates get although they are on the list of those that push, with `*` for any text.
     pass_env: Option<Vec<String>> { some(value::variable_names), default "none" = |_| None }
+    /// Whether agents, gates and set-up run in a sandbox: `auto` builds the best one that this machine can, `on` starts no run without one.
+    sandbox: SandboxChoice { value::choice, flags ["--sandbox"], default "off" = |_| SandboxChoice::Off }
+    /// What jobs may write in a sandbox besides their worktree: absolute paths, or `~/…`.
+    sandbox_write: Option<Vec<String>> { some(value::places), default "none" = |_| None }
+    /// What jobs cannot read in a sandbox: absolute paths, or `~/…`. An empty list hides nothing.
+    sandbox_deny_read: Option<Vec<String>> {
+        some(value::places), default "keys and tokens that push: `~/.ssh`, `~/.netrc`, `~/.config/gh` and others" = |_| None
+    }
+    /// Whether jobs in a sandbox reach other machines.
+    sandbox_network: bool { value::boolean, default "true" = |_| true }
     /// How much of the disk the output of one attempt or gate may take, or `none`; of more, the middle is left out.
     output_limit: Option<Size> { value::size_limit, default "1GiB" = |_| Some(Size::GIB) }
     /// How often a supervisor writes a sign of life.

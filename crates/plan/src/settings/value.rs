@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{
-    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode, Sign,
-    SignOff, Submodules, Word,
+    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode,
+    SandboxChoice, Sign, SignOff, Submodules, Word,
 };
 use serde_json::{Value, json};
 
@@ -152,6 +152,15 @@ pub fn session(text: &str) -> Result<String, String> {
 
 pub fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("a path cannot be empty".to_owned()) } else { Ok(text.into()) }
+}
+
+/// Reads places of files and directories, one a line: absolute, or below the home directory.
+pub fn places(text: &str) -> Result<Vec<String>, String> {
+    let places: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    match places.iter().find(|place| *place != "~" && !place.starts_with(['/', '$']) && !place.starts_with("~/")) {
+        Some(place) => Err(format!("`{place}` is relative; write an absolute path, or `~/…`")),
+        None => Ok(places),
+    }
 }
 
 /// Reads a number from 0.
@@ -357,6 +366,7 @@ setting_values! {
     OutsideChanges = Kind::Choice(words::<Self>), |value| json!(value);
     Progress = Kind::Choice(words::<Self>), |value| json!(value);
     PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
+    SandboxChoice = Kind::Choice(words::<Self>), |value| json!(value);
     Sign = Kind::Choice(words::<Self>), |value| json!(value);
     SignOff = Kind::Choice(words::<Self>), |value| json!(value);
     Submodules = Kind::Choice(words::<Self>), |value| json!(value);

@@ -90,6 +90,11 @@ impl JobFiles {
         &self.directory
     }
 
+    /// Where an agent writes its own files, if the job is an agent's.
+    pub(super) fn exchange(&self) -> PathBuf {
+        self.path("exchange")
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

@@ -48,7 +48,8 @@ pub(super) fn clean_files(files: &JobFiles, spec: &JobSpec, redactor: &Redactor)
             Ok(())
         };
     }
-    let left = std::fs::read_dir(files.directory())?.flatten().map(|entry| entry.path());
+    let here = std::fs::read_dir(files.directory())?.chain(std::fs::read_dir(files.exchange()).into_iter().flatten());
+    let left = here.flatten().map(|entry| entry.path());
     let status = spec.status.iter().map(|status| status.path.clone());
     let left = left.filter(|path| path.file_name().is_none_or(|name| OURS.iter().all(|ours| name != *ours)));
     let all = left.chain(status).filter(|path| path.symlink_metadata().is_ok_and(|kind| kind.is_file()));

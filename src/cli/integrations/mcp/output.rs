@@ -80,6 +80,7 @@ const DOCTOR: Fields = &[
     ("clean", BOOLEAN, "whether nothing has to be done"),
     ("findings", LIST, "what is wrong, each with `kind`, `evidence` and `remedy`"),
     ("credentials", OBJECT, "with what agents could push"),
+    ("sandbox", OBJECT, "which sandbox can be built; null: none is wanted"),
 ];
 
 const GATE: Fields = &[

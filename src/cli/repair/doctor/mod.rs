@@ -4,6 +4,7 @@ mod credentials;
 mod executor;
 mod placed;
 mod report;
+mod sandbox;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,7 +52,8 @@ pub(crate) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
     };
     visit.left.extend(placed::findings(&doctor.within, &facts));
     let credentials = credentials::credentials(&doctor.within)?;
-    report::report(context, &visit, arguments.fix, &credentials)?;
+    let sandbox = sandbox::sandbox(&doctor.within);
+    report::report(context, &visit, arguments.fix, (&credentials, sandbox.as_ref()))?;
     Ok(match visit.left.iter().any(Finding::needs_action) {
         true if visit.held => ExitStatus::Held,
         true => ExitStatus::Corrupted,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Visit;
 use super::credentials::Credentials;
+use super::sandbox::Sandbox;
 use crate::cli::{Context, ExitStatus, Result};
 
 /// A finding, and what came of it.
@@ -21,7 +22,13 @@ enum Outcome<'a> {
     NotRepaired(&'a str),
 }
 
-pub(crate) fn report(context: &Context, visit: &Visit, fix: bool, credentials: &Credentials) -> Result<ExitStatus> {
+pub(crate) fn report(
+    context: &Context,
+    visit: &Visit,
+    fix: bool,
+    of_machine: (&Credentials, Option<&Sandbox>),
+) -> Result<ExitStatus> {
+    let (credentials, sandbox) = of_machine;
     let lines = lines(visit);
     let mut by_run: BTreeMap<Option<&RunId>, Vec<&Line<'_>>> = BTreeMap::new();
     for line in &lines {
@@ -33,8 +40,8 @@ pub(crate) fn report(context: &Context, visit: &Visit, fix: bool, credentials: &
         text.push_str(&format!("{heading}\n"));
         lines.into_iter().for_each(|line| text.push_str(&as_text(*line)));
     }
-    let text = text + &end(&lines, fix) + &of_agents(credentials);
-    context.printer.print(text, &as_json(&lines, fix, credentials))
+    let text = text + &end(&lines, fix) + &of_agents(credentials) + &sandbox.map(Sandbox::as_text).unwrap_or_default();
+    context.printer.print(text, &as_json(&lines, fix, of_machine))
 }
 
 /// What agents could push with, a line each; for information.
@@ -118,13 +125,14 @@ fn escalated(escalation: &Escalation) -> Vec<String> {
     lines
 }
 
-fn as_json(lines: &[Line<'_>], fix: bool, credentials: &Credentials) -> Value {
+fn as_json(lines: &[Line<'_>], fix: bool, (credentials, sandbox): (&Credentials, Option<&Sandbox>)) -> Value {
     let open = |line: &&Line<'_>| !matches!(line.1, Outcome::Repaired(_)) && line.0.needs_action();
     json!({
         "fix": fix,
         "clean": lines.iter().filter(open).count() == 0,
         "findings": lines.iter().map(finding_json).collect::<Vec<_>>(),
         "credentials": credentials,
+        "sandbox": sandbox,
     })
 }
 

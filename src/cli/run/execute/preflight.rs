@@ -11,11 +11,13 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::{
-    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, Submodules, UNSET_RUNNER, user_setup,
+    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, SandboxChoice, Submodules, UNSET_RUNNER,
+    WallBuilder, user_setup,
 };
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
+use lanewright_programs::wall;
 
 use crate::cli::worktree_needs::{CopiedPaths, Need, files_naming_checkout, has_submodules, needs};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
@@ -45,6 +47,35 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
     let Some((_, (what, remedy))) = missing.pop_first() else { return Ok(()) };
     let error = ExitStatus::Blocked.error(what).hint(remedy);
     Err(missing.into_values().fold(error, |error, (what, remedy)| error.hint(format!("{what}; {remedy}"))))
+}
+
+/// Refuses to begin where no sandbox can be built and one must be; reports which one is used where that is not the best.
+pub(super) fn check_sandbox(within: &RepositoryContext) -> Result<()> {
+    let choice = within.settings.sandbox.value;
+    if choice == SandboxChoice::Off {
+        return Ok(());
+    }
+    let wall::Choice { builder, refused } = wall::available();
+    let reasons: Vec<&str> = refused.iter().map(|refusal| refusal.reason.as_str()).collect();
+    let reasons = reasons.join("; ");
+    let mut remedies = refused.iter().map(|refusal| refusal.remedy.clone());
+    match builder {
+        None if choice == SandboxChoice::On => {
+            let error = ExitStatus::Blocked.error(format!("no sandbox can be built: {reasons}"));
+            let error = remedies.by_ref().take(1).fold(error, |error, remedy| error.hint(remedy));
+            return Err(error.hint("or run without one: `sandbox = \"auto\"` or `\"off\"`"));
+        }
+        None => {
+            let message = format!("no sandbox can be built, so jobs run without one: {reasons}");
+            within.context.printer.warning(message, &remedies.take(1).collect::<Vec<_>>());
+        }
+        Some(WallBuilder::Landlock) => {
+            let message = format!("jobs run behind Landlock, which hides nothing that they read: {reasons}");
+            within.context.printer.warning(message, &remedies.take(1).collect::<Vec<_>>());
+        }
+        Some(WallBuilder::Bubblewrap(_)) => {}
+    }
+    Ok(())
 }
 
 /// Refuses to begin where a branch of the user's is in the way of those of the lanes: git cannot make `lane/P1/A` beside a

@@ -243,6 +243,7 @@ fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
 fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
     preflight::check_branches(within, &locked.started.options.branch_prefix, &locked.plan.phase)?;
+    preflight::check_sandbox(within)?;
     preflight::note_identity(within);
     let repository = within.repository_of(&locked.started)?;
     preflight::note_changed_settings(&within.context, &repository)?;

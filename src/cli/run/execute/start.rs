@@ -149,6 +149,7 @@ pub(crate) fn start(
     preflight::check(&within.context, &plan.plan, lanes())?;
     let prefix = within.settings.branch_prefix.value.as_deref().unwrap_or_default();
     preflight::check_branches(within, prefix, &plan.plan.phase)?;
+    preflight::check_sandbox(within)?;
     preflight::check_include_file(within)?;
     preflight::note_identity(within);
     preflight::check_signing(&within.repository, &base)?;

@@ -10,8 +10,26 @@ use serde_json::{Value, json};
 pub struct BriefFiles {
     pub directory: PathBuf,
     pub status: PathBuf,
-    /// Where an agent of the requirements round leaves its report.
-    pub report: PathBuf,
+}
+
+/// Where an agent of the requirements round leaves its report, below its [`exchange`].
+const REPORT: &str = "report.md";
+
+/// The directory of an attempt's own that its agent writes to: what Lanewright itself keeps of the attempt lies beside it, where an
+/// agent in a sandbox cannot write.
+fn exchange(attempt: &Path) -> PathBuf {
+    attempt.join("exchange")
+}
+
+/// The file called `name` that the agent of an attempt wrote. Before there was a directory for them it was beside the others.
+fn left(attempt: &Path, name: &str) -> PathBuf {
+    let (own, earlier) = (exchange(attempt).join(name), attempt.join(name));
+    if own.symlink_metadata().is_err() && earlier.symlink_metadata().is_ok() { earlier } else { own }
+}
+
+/// The report that the agent of the attempt in this directory left, or would leave.
+pub fn report_left(attempt: &Path) -> PathBuf {
+    left(attempt, REPORT)
 }
 
 impl BriefFiles {
@@ -24,12 +42,17 @@ impl BriefFiles {
     }
 
     pub fn result(&self) -> PathBuf {
-        self.directory.join("result.json")
+        left(&self.directory, "result.json")
     }
 
     /// Where the agent's tool calls may be written, one JSON object a line.
     pub fn tool_calls(&self) -> PathBuf {
-        self.directory.join("tool_calls.jsonl")
+        left(&self.directory, "tool_calls.jsonl")
+    }
+
+    /// The directories that the agent writes to, besides its worktree.
+    pub(super) fn exchange(&self) -> impl Iterator<Item = PathBuf> {
+        [Some(exchange(&self.directory)), self.status.parent().map(Path::to_owned)].into_iter().flatten()
     }
 
     /// What git commands of the attempt in `directory` did, as git tells it.
@@ -60,7 +83,7 @@ impl BriefFiles {
             ("TASK_FILE", path(&self.directory.join(Self::TASK))),
             ("STATUS_FILE", path(&self.status)),
             ("RESULT_FILE", path(&self.result())),
-            ("REPORT_FILE", path(&self.report)),
+            ("REPORT_FILE", path(&report_left(&self.directory))),
             ("TOOL_CALLS_FILE", path(&self.tool_calls())),
             ("FAILURE_CONTEXT_FILE", path(&self.directory.join(Self::FAILURE_CONTEXT))),
         ]));

@@ -10,6 +10,7 @@ mod outside;
 mod prepare;
 mod snapshots;
 mod surroundings;
+mod walls;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,11 +29,12 @@ use super::timed::job_span;
 use super::{Executor, ExecutorError, LaneContext, Prepared, Result, Task};
 pub use base::BaseGates;
 use base::diagnosis_of;
-pub use brief::BriefFiles;
+pub use brief::{BriefFiles, report_left};
 pub use by_hand::Judgement;
 use gate::judges_lane;
 use prepare::PreparedJob;
 pub use surroundings::Surroundings;
+pub use walls::Walls;
 
 impl Executor {
     /// Clears the place of a job that is about to be planned.
@@ -205,8 +207,8 @@ impl Executor {
 
     fn write_files(&self, prepared: &PreparedJob) -> Result<()> {
         let Some((files, contents)) = &prepared.files else { return Ok(()) };
-        for directory in [Some(files.directory.as_path()), files.status.parent()].into_iter().flatten() {
-            directory::create_directory_unsynced(directory)?;
+        for directory in std::iter::once(files.directory.clone()).chain(files.exchange()) {
+            directory::create_directory_unsynced(&directory)?;
         }
         // Worth nothing after a power cut: the job starts again then, under another name.
         for (name, text) in contents {

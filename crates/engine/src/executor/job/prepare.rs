@@ -16,7 +16,7 @@ use lanewright_schedule::RunState;
 use serde_json::{Value, json};
 
 use super::base::BaseGate;
-use super::brief::{BriefFiles, prefixed, task_file};
+use super::brief::{BriefFiles, prefixed, report_left, task_file};
 use super::gate::GateWorktree;
 use super::output::CallSource;
 use super::snapshots::Watched;
@@ -118,7 +118,9 @@ impl Executor {
         environment: BTreeMap<String, String>,
     ) -> JobSpec {
         let withheld = self.withheld_from(&job, None, &environment);
-        self.job_spec(job, steps, worktree, environment, withheld)
+        let mut spec = self.job_spec(job, steps, worktree, environment, withheld);
+        self.wall_in(&mut spec, None);
+        spec
     }
 
     /// `withheld`: names of variables that the job does not get.
@@ -156,6 +158,7 @@ impl Executor {
             status: None,
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),
+            wall: None,
         }
     }
 
@@ -226,8 +229,7 @@ impl Executor {
         let (who, task) = (&plan.agents[agent], &plan.agents[agent].tasks[worker.task]);
         let directory = self.run.job(job);
         let status = self.lane_directory(lane).status_file(&who.name);
-        let report = directory.join("report.md");
-        let files = BriefFiles { directory, status, report };
+        let files = BriefFiles { directory, status };
         let runner = self.plan.runner_for(who, task);
         let mut environment = self.lane_environment(lane, state, &worktree.path);
         environment.extend(files.environment((who, task), job.number, plan.retries));
@@ -245,6 +247,7 @@ impl Executor {
         let command = attempt_command(who, task, runner, session, &files);
         let mut spec = self.job_spec(job.clone(), vec![command], worktree, environment, withheld);
         self.keep_program(&mut spec);
+        self.wall_in(&mut spec, Some((runner, &files)));
         let session = session.cloned();
         let mut prepared =
             PreparedJob { spec, files: None, watched: None, session, gate_worktree: None, base_gate: None };
@@ -336,7 +339,7 @@ impl Executor {
             let number = state.lane(lane).agents()[agent].attempt;
             let job = JobId { lane: Some(plan.id.clone()), role, number };
             let text =
-                regular_file::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;
+                regular_file::read_left(&report_left(&self.run.job(&job))).or_else(|| self.last_message(&job))?;
             Some(ReportValues { agent: who.name.to_string(), text })
         };
         plan.round(Round::Requirements).filter_map(of_agent).collect()

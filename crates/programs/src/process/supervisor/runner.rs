@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use lanewright_files::awake::{AwakeClock, TICK};
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::text::counted;
 use lanewright_model::time::exact;
-use lanewright_model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId};
+use lanewright_model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, Wall, WallBuilder};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal as SystemSignal, WaitOptions, WaitStatus};
 
@@ -23,7 +22,8 @@ use crate::process::LiveProcess;
 use crate::process::files::{Heartbeat, JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::gap::Limiter;
 use crate::process::launch::LAUNCHER_VARIABLE;
-use crate::process::{platform, tree};
+use crate::process::{output_log, platform, tail, tree};
+use crate::wall::{self, Scratch};
 
 /// How long a tree is killed again and again before its survivors are left to the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(60);
@@ -72,6 +72,8 @@ pub(super) struct Runner<'a> {
     main: (i32, Option<i32>),
     groups: Vec<i32>,
     notes: Vec<String>,
+    /// The job's own directory for temporary files, where it has a wall.
+    scratch: Option<Scratch>,
 }
 
 impl<'a> Runner<'a> {
@@ -103,6 +105,7 @@ impl<'a> Runner<'a> {
             main: (0, None),
             groups: Vec::new(),
             notes: Vec::new(),
+            scratch: None,
         }
     }
 
@@ -128,6 +131,15 @@ impl<'a> Runner<'a> {
 
     fn run_steps(&mut self) -> (ExitCause, i32) {
         let mut code = 0;
+        if self.spec.wall.is_some() {
+            match Scratch::create() {
+                Ok(scratch) => self.scratch = Some(scratch),
+                Err(error) => {
+                    self.notes.push(format!("no directory for temporary files can be made: {error}"));
+                    return (ExitCause::NotStarted, 127);
+                }
+            }
+        }
         for (number, step) in self.spec.steps.iter().enumerate() {
             self.marker.command = step.to_string();
             if let Err(error) = self.start(step, number == 0) {
@@ -135,6 +147,10 @@ impl<'a> Runner<'a> {
                 return (ExitCause::NotStarted, 127);
             }
             code = self.await_main();
+            if let Some(said) = self.refused_by_bubblewrap(code) {
+                self.notes.push(format!("cannot start `{step}`: the sandbox cannot be built: {said}"));
+                return (ExitCause::NotStarted, 127);
+            }
             if code != 0 || self.termination.cause().is_some() {
                 break;
             }
@@ -169,18 +185,17 @@ impl<'a> Runner<'a> {
     }
 
     fn spawn(&self, arguments: &[String], first: bool) -> io::Result<Child> {
-        let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let input = match &self.spec.input {
             Some(path) if first => open_with(path, Links::Refuse)?.into(),
             _ => Stdio::null(),
         };
-        let mut command = Command::new(program);
-        command.args(rest).current_dir(&self.spec.directory).process_group(0);
-        command.stdin(input).stdout(self.output.try_clone()?).stderr(self.output.try_clone()?);
-        set_environment(&mut command, self.spec, &self.marker.token);
-        // Some programs believe it rather than ask the kernel, and would work where Lanewright was started.
-        command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
-        command.spawn()
+        let [out, err] = [self.output.try_clone()?, self.output.try_clone()?];
+        wall::spawn(self.spec.wall.as_ref().zip(self.scratch.as_ref()), arguments, &self.spec.directory, |command| {
+            command.stdin(input).stdout(out).stderr(err);
+            set_environment(command, self.spec, &self.marker.token);
+            // Some programs believe it rather than ask the kernel, and would work where Lanewright was started.
+            command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
+        })
     }
 
     /// Waits until the step has ended or the job is being ended; the step's exit code, where it has one.
@@ -198,6 +213,18 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Whether the namespaces of the job are made by `bwrap`, whose processes are part of its tree.
+    fn has_bubblewrap(&self) -> bool {
+        matches!(&self.spec.wall, Some(Wall { builder: WallBuilder::Bubblewrap(_), .. }))
+    }
+
+    /// What `bwrap` printed, where it ended before it started the program.
+    fn refused_by_bubblewrap(&self, code: i32) -> Option<String> {
+        let last =
+            (code == 1 && self.has_bubblewrap()).then(|| tail(&output_log(self.files.directory()), 1).ok())??;
+        last.into_iter().next().filter(|line| line.starts_with("bwrap: "))
+    }
+
     /// Waits whether a signal that the step may have ended of was for the supervisor, too.
     fn await_stop(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
@@ -211,8 +238,11 @@ impl<'a> Runner<'a> {
             return;
         }
         if self.termination.cause().is_none() {
-            let left = tree::descendants(&self.groups).len();
-            self.notes.push(format!("ended {} that it left behind", counted(left, "background program")));
+            // The first process of a namespace is there as long as another one is, and a moment longer.
+            let left = tree::descendants(&self.groups).len().saturating_sub(self.has_bubblewrap().into());
+            if left > 0 || !self.has_bubblewrap() {
+                self.notes.push(format!("ended {} that it left behind", counted(left, "background program")));
+            }
             let signal = self.termination.begin(ExitCause::Exited, self.awake.elapsed());
             self.send(signal);
         }
@@ -284,7 +314,12 @@ impl<'a> Runner<'a> {
 
     fn send(&mut self, signal: Signal) {
         match signal {
-            Signal::Terminate => tree::signal_all(&tree::descendants(&self.groups), SystemSignal::TERM),
+            Signal::Terminate => {
+                let mut targets = tree::descendants(&self.groups);
+                // It ends when the program that it started has, with the same exit code.
+                targets.retain(|target| !self.has_bubblewrap() || target.id.pid != self.main.0);
+                tree::signal_all(&targets, SystemSignal::TERM);
+            }
             Signal::Kill => self.kill_tree(),
         }
     }

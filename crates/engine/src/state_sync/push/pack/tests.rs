@@ -115,6 +115,7 @@ impl Run {
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),
+            wall: None,
         };
         let spec = serde_json::to_string(&spec).unwrap();
         self.write(&format!("lanes/{job}/spec.json"), &spec);
