@@ -86,13 +86,11 @@ fn keys_are_hidden_and_given_back_by_a_setting() {
     env.write("walled-home/.ssh/id_rsa", "secret\n");
     env.plan("[[lane]]\nid = 'A'\ncommand = 'cat ~/.ssh/id_rsa > key.txt; echo x > x.txt'\n");
     let plan = env.path("plan.toml");
-    for (run, hidden, seen) in [("r1", "~/.ssh", ""), ("r2", "", "secret\n")] {
-        let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", run, "--sandbox", "on", "--redo"];
-        let arguments = if run == "r1" { &arguments[..6] } else { &arguments[..] };
-        let ended = env.lanewright_with(arguments, |command| {
-            command.env("HOME", &home).env("LANEWRIGHT_SANDBOX_DENY_READ", hidden)
-        });
-        ended.exits(0);
+    for (run, settings, seen) in [("r1", "", ""), ("r2", "sandbox_deny_read = []\n", "secret\n")] {
+        env.write("repo/lanewright.toml", format!("sandbox = 'on'\n{settings}"));
+        let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", run, "--redo"];
+        let arguments = &arguments[..if run == "r1" { 4 } else { 5 }];
+        env.lanewright_with(arguments, |command| command.env("HOME", &home)).exits(0);
         assert_eq!(env.file_at("main", "key.txt"), seen, "{run}");
     }
 }
