@@ -86,7 +86,7 @@ fn keys_are_hidden_and_given_back_by_a_setting() {
     env.write("walled-home/.ssh/id_rsa", "secret\n");
     env.plan("[[lane]]\nid = 'A'\ncommand = 'cat ~/.ssh/id_rsa > key.txt; echo x > x.txt'\n");
     let plan = env.path("plan.toml");
-    for (run, settings, seen) in [("r1", "", ""), ("r2", "sandbox_deny_read = []\n", "secret\n")] {
+    for (run, settings, seen) in [("r1", "", ""), ("r2", "sandbox_deny_read = []\n", "secret")] {
         env.write("repo/lanewright.toml", format!("sandbox = 'on'\n{settings}"));
         let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", run, "--redo"];
         let arguments = &arguments[..if run == "r1" { 4 } else { 5 }];

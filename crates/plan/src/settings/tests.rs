@@ -54,6 +54,7 @@ fn samples(key: &Key) -> [String; 4] {
         Kind::Duration => format!("{}m", n + 11),
         Kind::Size => format!("{}MiB", n + 11),
         Kind::Boolean => (n % 2 == 0).to_string(),
+        Kind::List if key.name.starts_with("sandbox_") => format!("/place_{n}"),
         Kind::List => format!("pattern_{n}"),
         Kind::Table => format!("{n}.lock = make lock"),
         Kind::Choice(words) => words()[n % words().len()].to_owned(),

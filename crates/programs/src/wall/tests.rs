@@ -53,7 +53,7 @@ const WAYS: &[Way] = &[
     ),
     Way("forge an exit", "echo x >$W/state/exit.json", "grep -q x $W/state/exit.json"),
     Way("change the shell's profile", "echo x >>$W/home/.bashrc", "grep -qx x $W/home/.bashrc"),
-    Way("change git's settings", "HOME=$W/home git config --global a.b c", "test -e $W/home/.gitconfig"),
+    Way("change git's settings", "cd / && HOME=$W/home git config --global a.b c", "test -e $W/home/.gitconfig"),
     Way("let in by ssh", "echo x >>$W/home/.ssh/authorized_keys", "test -e $W/home/.ssh/authorized_keys"),
     Way("read a key", "cp $W/home/.ssh/id_rsa key", "grep -q secret $W/slot1/key"),
     Way("use a directory for temporary files that others use", "echo x >/tmp/$N", "rm /tmp/$N"),
