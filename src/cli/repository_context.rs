@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{BaseGates, CopiedFiles, Executor, LeftOutReports, RunClock, Surroundings, Walls};
+use lanewright_engine::executor::{BaseGates, Executor, LeftOutReports, RunClock, Surroundings, Walls};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};

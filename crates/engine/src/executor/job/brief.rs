@@ -57,7 +57,7 @@ impl BriefFiles {
 
     /// What git commands of the attempt in `directory` did, as git tells it.
     pub(super) fn git_trace(directory: &Path) -> PathBuf {
-        directory.join("git_trace.jsonl")
+        exchange(directory).join("git_trace.jsonl")
     }
 
     /// Which of them changed other checkouts.
