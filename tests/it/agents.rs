@@ -68,8 +68,11 @@ fn a_merge_left_in_progress_fails_the_attempt() {
 #[test]
 fn switching_to_orphan_branch_fails_attempt() {
     let strays = "git switch --quiet --orphan elsewhere; mkdir -p src; echo b > src/b.txt; git add --all; git commit --quiet -m b";
-    let env =
-        mistaken(strays, "elsewhere", &format!("git switch --quiet \"lane/P1/L\"; git branch -D elsewhere; {GOOD}"));
+    let env = mistaken(
+        strays,
+        "does not continue its branch",
+        &format!("git switch --quiet \"lane/P1/L\"; git branch -D elsewhere; {GOOD}"),
+    );
     assert!(env.holds("main", "README.md"));
 }
 
@@ -174,13 +177,13 @@ fn leads_astray(command: &str) {
 
 #[test]
 fn a_git_link_into_the_users_checkout_is_never_followed() {
-    leads_astray("echo x > a; echo \"gitdir: $(git rev-parse --path-format=absolute --git-common-dir)\" > .git");
+    leads_astray("echo x > a; echo \"gitdir: $(realpath \"$SCRATCH/../repo\")/.git\" > .git");
 }
 
 #[test]
 fn worktree_linked_to_the_users_checkout_is_not_used() {
     leads_astray(
-        "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); cd /; rm -rf $LANEWRIGHT_WORKTREE; ln -s $main $LANEWRIGHT_WORKTREE",
+        "main=$(realpath \"$SCRATCH/../repo\"); cd /; rm -rf $LANEWRIGHT_WORKTREE; ln -s $main $LANEWRIGHT_WORKTREE",
     );
 }
 

@@ -146,13 +146,31 @@ fn agent_edit_of_a_hook_file_is_its_change() {
 }
 
 #[test]
-fn stash_of_an_agent_is_saved_and_the_users_kept() {
+fn stash_of_an_agent_is_not_in_the_users_list_and_saved() {
+    let env = TestEnv::new();
+    env.write("repo/README.md", "mine\n");
+    env.git(&["stash"]);
+    let mine = env.git(&["rev-parse", "stash@{0}"]);
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo $(git stash list | wc -l) >> \"$SCRATCH/stashes\"; \
+         [ $LANEWRIGHT_ATTEMPT = 2 ] && exec git stash pop; echo half > README.md; git stash --quiet; exit 1'\n",
+    );
+    env.execute(&[]).exits(0).says(&["put work into `git stash`"]);
+    assert_eq!(env.scratch("stashes"), "0\n1\n", "its own stash, also in the next attempt");
+    assert_eq!(env.git(&["stash", "list", "--format=%H"]), mine);
+    assert_eq!(env.file_at("main", "README.md"), "half");
+    assert_eq!(env.refs(), ["refs/heads/main", "refs/stash"]);
+}
+
+#[test]
+fn stash_of_an_agent_in_a_shared_git_directory_is_saved_and_the_users_kept() {
     for deed in [
         "git stash --quiet",
         "git stash push --quiet -m later",
         "git commit --quiet --allow-empty -m own; git switch --quiet --detach; git stash --quiet",
     ] {
         let env = TestEnv::new();
+        env.write("repo/lanewright.toml", "git_directory = 'shared'\n");
         env.write("repo/README.md", "mine\n");
         env.git(&["stash"]);
         let mine = env.git(&["rev-parse", "stash@{0}"]);

@@ -186,9 +186,10 @@ fn agent_git_config_neither_runs_hooks_nor_loses_work() {
     );
     for script in ["git config core.bare true; git config core.worktree /nonexistent", &hooks] {
         // The worktree of the other lane is checked out with the hooks that are configured then.
-        let merged = "until git cat-file -e main:n 2> /dev/null; do sleep 0.02; done";
+        let merged = "until git -C \"$SCRATCH/../repo\" cat-file -e main:n 2> /dev/null; do sleep 0.02; done";
         let env = plan(&format!("{merged}; {script}; echo e > e"));
         let config = env.read("repo/.git/config");
+        env.write("repo/lanewright.toml", "git_directory = 'shared'\n");
         let ended = env.execute(&[]).exits(0);
         assert_ne!(env.read("repo/.git/config"), config, "the agent changed it");
         assert!(!env.path("scratch/ran").exists(), "a hook of the agent's ran");
@@ -208,7 +209,7 @@ fn work_on_other_branch_is_merged_or_refused() {
     let commit = "echo e > e; git add -A; git commit -qm mine";
     for checkout in ["-b mine", "--detach", "--ignore-other-worktrees main"] {
         // Else the other lane would find its branch checked out, and wait for the user.
-        let merged = "until git cat-file -e main:n 2> /dev/null; do sleep 0.02; done";
+        let merged = "until git -C \"$SCRATCH/../repo\" cat-file -e main:n 2> /dev/null; do sleep 0.02; done";
         run(plan(&format!("{merged}; git checkout -q {checkout}; {commit}"))).merged();
     }
     run(plan(&format!("git checkout -q --orphan new; {commit}"))).refused(1, &["E", "does not continue its branch"]);

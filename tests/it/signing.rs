@@ -105,6 +105,7 @@ fn signing_that_fails_later_is_tried_again_at_resume() {
 #[test]
 fn settings_that_an_agent_writes_do_not_count() {
     let env = signing();
+    env.write("repo/lanewright.toml", "git_directory = 'shared'\n");
     env.program("evil", "#!/bin/sh\ntouch \"$SCRATCH/evil\"\nexit 1\n");
     let evil = env.path("bin/evil");
     let set = format!(

@@ -373,7 +373,7 @@ fn with_damage(more: &str) -> TestEnv {
          echo \"$LANEWRIGHT_TASK $LANEWRIGHT_ATTEMPT $(ls)\" | tr '\\n' ' ' >> \"$SCRATCH/done\"; echo >> \"$SCRATCH/done\"\n\
          if [ \"$LANEWRIGHT_TASK\" = 1 ]; then echo only here > one.txt; exit 0; fi\n\
          if [ \"$LANEWRIGHT_ATTEMPT\" = 1 ]; then\n\
-         blob=$(git rev-parse HEAD:one.txt); objects=$(git rev-parse --path-format=absolute --git-common-dir)/objects\n\
+         blob=$(git rev-parse HEAD:one.txt); objects=\"$SCRATCH/../repo/.git/objects\"\n\
          rm -f \"$objects/$(echo $blob | cut -c1-2)/$(echo $blob | cut -c3-)\"\n{more}\nexit 1\nfi\necho two > two.txt\n'''\n\
          [[lane.task]]\nid = \"1\"\nprompt = \"one\"\n[[lane.task]]\nid = \"2\"\nprompt = \"two\"\n"
     ));

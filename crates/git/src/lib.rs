@@ -80,6 +80,10 @@ pub use worktree::copy_ignored::{
 pub use worktree::enclosing::EnclosingWorktree;
 pub use worktree::examine::{HeldSlot, Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};
+pub use worktree::private::{
+    LeftBehind, TakenOver, agent_git_directories, bring_over, make_private, private_git_directory, restore_link,
+    take_over,
+};
 pub use worktree::slot::is_untouched;
 pub use worktree::submodules::SubmoduleWork;
 pub use worktree::update::{adopt_head, head_that_continues, is_half_updated, set_worktree_to};

@@ -259,6 +259,30 @@ word_enum! {
     }
 }
 
+word_enum! {
+    /// Which git directory an agent works with.
+    GitDirectory {
+        /// One of its own while it works, whose commits are then taken over.
+        Private = "private",
+        /// That of the repository.
+        Shared = "shared",
+    }
+}
+
+/// What runs did that did not record it.
+impl Default for GitDirectory {
+    fn default() -> Self {
+        Self::Shared
+    }
+}
+
+impl GitDirectory {
+    /// Whether it is that of the repository.
+    pub fn is_shared(&self) -> bool {
+        *self == Self::Shared
+    }
+}
+
 /// A process; its start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

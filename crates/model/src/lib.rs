@@ -71,7 +71,7 @@ pub use failure::{Failure, FailureKind};
 pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
 pub use id::{AgentName, CommitId, EventName, InvalidId, LaneId, PhaseId, RunId, TaskId};
-pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+pub use job::{ExitCause, GitDirectory, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use merge_choice::{MergeChoice, MergeMode, MergeStyle, OutsideChanges, PublishMode, Sign, SignOff, Submodules};
 pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};

@@ -366,6 +366,7 @@ pub fn run_options() -> RunOptions {
         branch_suffix: String::new(),
         keep_pool: false,
         keep_caches: false,
+        git_directory: crate::GitDirectory::Shared,
         checkpoint_tags: false,
         backoff: Duration::from_secs(1),
         outage_limit: Duration::from_secs(3600),

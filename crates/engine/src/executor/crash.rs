@@ -19,6 +19,8 @@ pub enum CrashPoint {
     AfterTask(&'static str),
     /// A worktree is saved and that is not recorded.
     Kept,
+    /// A step of giving an agent a git directory, or of taking it over, is done; its word.
+    GitDirectory(&'static str),
     /// The pinned plan is replaced and that is not recorded.
     PlanReplaced,
     /// Lanes are about to be offered with one push.
@@ -44,7 +46,9 @@ impl CrashPoint {
     /// a cluster are not among them.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_word = |&word| [Self::BeforeTask(word), Self::AfterTask(word)];
-        [Self::BeforeSync, Self::AfterSync, Self::Kept].into_iter().chain(Action::WORDS.iter().flat_map(of_word))
+        let of_run = [Self::BeforeSync, Self::AfterSync, Self::Kept];
+        let of_git_directory = ["made", "taken_over", "led_back"].map(Self::GitDirectory);
+        of_run.into_iter().chain(of_git_directory).chain(Action::WORDS.iter().flat_map(of_word))
     }
 
     pub(crate) fn before(action: &Action) -> Self {
@@ -63,6 +67,7 @@ impl CrashPoint {
             Self::BeforeTask(word) => format!("before_{word}"),
             Self::AfterTask(word) => format!("after_{word}"),
             Self::Kept => "kept".to_owned(),
+            Self::GitDirectory(word) => format!("git_directory_{word}"),
             Self::PlanReplaced => "plan_replaced".to_owned(),
             Self::BeforeOffer => "before_offer".to_owned(),
             Self::Offered => "offered".to_owned(),

@@ -193,6 +193,10 @@ impl Executor {
         save: fn(&Repository, &SnapshotRequest<'_>) -> Result<Snapshot, GitError>,
     ) -> Result<Snapshot> {
         self.repository.refuse_foreign_worktree(path)?;
+        // What cannot be had of the agent's commits is reported when its attempt ends; the files are kept all the same.
+        if let Err(error) = git::bring_over(&self.repository, path) {
+            tracing::debug!("the commits of the agent in {} are not kept: {error}", path.display());
+        }
         let head = self.repository.head_at(path)?.commit;
         let request =
             SnapshotRequest { worktree: path, reference, message, head: &head, since: &self.facts.base_commit };

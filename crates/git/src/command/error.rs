@@ -65,6 +65,9 @@ pub enum GitError {
     /// Something that Lanewright did not make is where a thing of its own should be.
     #[error("{path} is not Lanewright's own")]
     NotOurs { path: PathBuf },
+    /// The agent removed or damaged it, and what it committed there with it.
+    #[error("the git directory of the agent, {path}, cannot be read: {reason}")]
+    PrivateLost { path: PathBuf, reason: String },
     #[error("{path} is damaged ({reason})")]
     BadClaim { path: PathBuf, reason: String },
     #[error("{ours} and {theirs} have no history in common and cannot be merged")]

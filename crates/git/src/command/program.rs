@@ -16,6 +16,7 @@ use lanewright_model::{is_display_variable, is_foreign_git_variable, is_transpor
 use rustix::fs::{Access, access};
 
 use crate::command::GitError;
+use crate::command::places::named_places;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
@@ -71,12 +72,13 @@ pub(crate) struct Git<'a> {
     input: Option<Vec<u8>>,
     reaches_out: bool,
     limit: Option<Duration>,
+    searches_upwards: bool,
 }
 
 impl<'a> Git<'a> {
     /// A git command in `directory`, which is never taken for a part of a repository above it.
     pub(crate) fn new(directory: &'a Path) -> Self {
-        let mut git = Self::searching(directory);
+        let mut git = Self { searches_upwards: false, ..Self::searching(directory) };
         if let Some(parent) = directory.parent() {
             git = git.variable("GIT_CEILING_DIRECTORIES", parent);
         }
@@ -94,6 +96,7 @@ impl<'a> Git<'a> {
             input: None,
             reaches_out: false,
             limit: None,
+            searches_upwards: true,
         }
     }
 
@@ -153,7 +156,8 @@ impl<'a> Git<'a> {
     /// Another command with the same settings and variables.
     pub(crate) fn with_arguments<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Self {
         let (configuration, variables) = (self.configuration.clone(), self.variables.clone());
-        Self { configuration, variables, ..Self::searching(self.directory) }.args(arguments)
+        let searches_upwards = self.searches_upwards;
+        Self { configuration, variables, searches_upwards, ..Self::searching(self.directory) }.args(arguments)
     }
 
     /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanewright keeps the lock.
@@ -254,6 +258,7 @@ impl<'a> Git<'a> {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+        command.envs(named_places(self.directory, self.searches_upwards).into_iter().flatten());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.arg("-C").arg(self.directory);
         command.args(self.configuration.iter().flat_map(|setting| ["-c", setting]));
@@ -291,6 +296,7 @@ pub fn run_for_user(directory: &Path, arguments: &[OsString]) -> Result<Option<i
             command.env_remove(name);
         }
     }
+    command.envs(named_places(directory, true).into_iter().flatten());
     let ended = command.arg("-C").arg(directory).args(arguments).status();
     let start = |source| ProgramError::Start { directory: directory.to_owned(), source };
     Ok(ended.map_err(start)?.code())

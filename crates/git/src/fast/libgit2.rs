@@ -8,6 +8,7 @@ use git2::{ConfigLevel, ErrorCode, IndexEntryExtendedFlag, IndexEntryFlag, Objec
 use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
+use crate::command::{entry_behind, link_target};
 use crate::repo::{Guarded, Repository, Stamps};
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It has no other way to be configured so.
@@ -139,7 +140,7 @@ pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) ->
 }
 
 /// The priority of a place for objects before which no other comes.
-const FIRST: i32 = 1000;
+pub(super) const FIRST: i32 = 1000;
 
 /// What two trees hold at a path that they hold differently: an object and its mode each; `None`: nothing.
 #[derive(Debug)]
@@ -212,7 +213,7 @@ fn canonical(mode: i32) -> u32 {
     }
 }
 
-fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
+pub(super) fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
     let index = git2::Index::open(file)?;
     // To git, what is only intended to be added (`git add -N`) is not staged.
     let intended = |entry: git2::IndexEntry| entry.flags_extended & IndexEntryExtendedFlag::INTENT_TO_ADD.bits() != 0;
@@ -444,7 +445,9 @@ pub(super) fn open(place: &Path) -> Result<git2::Repository, git2::Error> {
         // when they are made durable.
         git2::opts::strict_object_creation(false);
     });
-    git2::Repository::open_ext(place, RepositoryOpenFlags::NO_SEARCH, &[] as &[&Path])
+    // Never by the settings of an agent that works there.
+    let behind = link_target(place).and_then(|target| entry_behind(&target));
+    git2::Repository::open_ext(behind.as_deref().unwrap_or(place), RepositoryOpenFlags::NO_SEARCH, &[] as &[&Path])
 }
 
 pub(crate) fn oid(commit: &CommitId) -> Result<Oid, git2::Error> {

@@ -11,10 +11,10 @@ use std::time::Duration;
 use lanewright_files::{atomic, directory, regular_file};
 use lanewright_model::CommitId;
 
-use crate::command::{Git, GitError, Result};
+use crate::command::{Git, GitError, Result, read_line};
 use crate::fast::libgit2::RefUpdate;
 use crate::fast::{durable, libgit2};
-use crate::repo::{Guarded, Repository, branch_reference, git_directory, read_line};
+use crate::repo::{Guarded, Repository, branch_reference, git_directory};
 
 /// Moves `branch`, one of Lanewright's, from one commit to another; done already is as good.
 ///

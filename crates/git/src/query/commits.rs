@@ -76,6 +76,11 @@ impl Repository {
         Ok(!git.run()?.is_empty())
     }
 
+    /// Whether a ref leads to `commit`; an answer that cannot be had is no.
+    pub(crate) fn is_in_any_reference_or_lost(&self, commit: &CommitId) -> bool {
+        self.is_in_any_reference(commit).unwrap_or(false)
+    }
+
     pub fn has_commit(&self, commit: &CommitId) -> Result<bool> {
         let git = self.git().args(["cat-file", "-e", &format!("{commit}^{{commit}}")]);
         Ok(git.attempt()?.status.success())

@@ -5,9 +5,9 @@ use std::path::Path;
 use lanewright_model::CommitId;
 use lanewright_model::text::headline;
 
-use crate::command::{Git, GitError, ProgramError, Result, path_text};
+use crate::command::{Git, GitError, ProgramError, Result, path_text, read_line};
 use crate::fast::libgit2;
-use crate::repo::{Repository, commit_id, git_directory, read_line};
+use crate::repo::{Repository, commit_id, git_directory};
 
 /// How much is shown of what git says of a commit that it cannot read, in characters.
 const LONGEST: usize = 200;

@@ -23,7 +23,7 @@ pub(crate) use index::{
     is_untouched, restore_untouched,
 };
 pub(crate) use left_out::{LeftOut, LeftOutReason};
-pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
+pub(crate) use operation::{OPERATION_FILES, operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{
     differing_from_head, has_real_parents, ignored_there, listed, refuse_uncommitted, refuse_unreadable_in, untracked,
     worktree_changes,

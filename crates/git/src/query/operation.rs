@@ -17,6 +17,25 @@ const OPERATIONS: &[(&str, &str, &[&str])] = &[
     ("BISECT_LOG", "a bisect", &["bisect", "reset", "HEAD"]),
 ];
 
+/// All that git has of operations in progress, and of the one before, in its directory for a worktree.
+pub(crate) const OPERATION_FILES: &[&str] = &[
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "MERGE_MODE",
+    "MERGE_RR",
+    "SQUASH_MSG",
+    "BISECT_LOG",
+    "BISECT_START",
+    "BISECT_NAMES",
+    "BISECT_TERMS",
+    "BISECT_EXPECTED_REV",
+];
+
 pub(crate) fn operation_in(worktree: &Path) -> Result<Option<&'static str>> {
     let directory = git_directory(worktree)?;
     Ok(OPERATIONS.iter().find(|(file, ..)| directory.join(file).exists()).map(|&(_, name, _)| name))

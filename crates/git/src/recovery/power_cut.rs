@@ -15,11 +15,11 @@ use lanewright_files::{atomic, directory, regular_file};
 use lanewright_model::event::Worktree;
 use lanewright_model::{CommitId, RunId, Timestamp};
 
-use crate::command::{Git, Result};
+use crate::command::{Git, Result, read_line};
 use crate::history::{SNAPSHOTS, detach_head, move_branch};
 use crate::recovery::branches::names_something;
 use crate::recovery::missing_worktrees::Lost;
-use crate::repo::{Guarded, Repository, branch_reference, commit_id, read_line, registered_place};
+use crate::repo::{Guarded, Repository, branch_reference, commit_id, registered_place};
 use crate::worktree::{ASIDE, Claim, Holder, Pool, Progress, RELEASED, forget, is_untouched};
 
 /// When the machine may have stopped: about when the run log ends. What was written earlier had reached the disk; what was

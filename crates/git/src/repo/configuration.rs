@@ -79,6 +79,12 @@ impl Configuration {
         self.values.get(name).map(String::as_str)
     }
 
+    /// The settings whose names begin with `prefix`, which is left out, by name.
+    pub(crate) fn below<'a>(&'a self, prefix: &'a str) -> std::collections::BTreeMap<&'a str, &'a str> {
+        let below = |(name, value): (&'a String, &'a String)| Some((name.strip_prefix(prefix)?, value.as_str()));
+        self.values.iter().filter_map(below).collect()
+    }
+
     /// A boolean setting; `None`: it is not set.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(is_true)

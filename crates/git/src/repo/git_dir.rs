@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lanewright_files::{directory, regular_file};
 use lanewright_model::{CommitId, Timestamp};
 
-use crate::command::{GitError, Result, io_error};
+use crate::command::{GitError, Result, entry_behind, io_error, link_target, read_line};
 use crate::repo::{Repository, branch_reference};
 
 #[derive(Debug, Clone)]
@@ -140,10 +140,11 @@ pub(crate) fn git_directory(worktree: &Path) -> Result<PathBuf> {
     entry_named_by(worktree).ok_or_else(|| GitError::NotOurs { path: worktree.to_owned() })
 }
 
-/// The directory that the link in `worktree` names, whether or not it exists.
+/// The directory that the link in `worktree` names, whether or not it exists; while the link leads to an agent's own git
+/// directory, git's directory for the worktree.
 pub(crate) fn entry_named_by(worktree: &Path) -> Option<PathBuf> {
-    let link = read_line(&worktree.join(".git"))?;
-    Some(worktree.join(link.strip_prefix("gitdir: ")?))
+    let target = link_target(worktree)?;
+    Some(entry_behind(&target).unwrap_or(target))
 }
 
 /// What git in a worktree writes outside of it, for commits, branches, tags and stashes.
@@ -176,10 +177,4 @@ pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
 pub(crate) fn registered_place(directory: &Path) -> Option<PathBuf> {
     let link = directory.join(read_line(&directory.join("gitdir"))?);
     Some(link.parent()?.to_owned())
-}
-
-/// The first line of a small file; `None`: it cannot be read.
-pub(crate) fn read_line(path: &Path) -> Option<String> {
-    let text = regular_file::read_text(path).ok()?;
-    Some(text.lines().next().unwrap_or_default().to_owned())
 }

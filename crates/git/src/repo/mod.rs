@@ -15,9 +15,7 @@ pub(crate) use commit_rules::{CommitRules, CommitSettings};
 pub(crate) use configuration::{
     Configuration, ConfigurationEntry, KnownConfiguration, Stamps, entries, is_true, usual_files,
 };
-pub(crate) use git_dir::{
-    WorktreeEntry, entry_named_by, git_directory, head_log, read_line, registered_place, same_place,
-};
+pub(crate) use git_dir::{WorktreeEntry, entry_named_by, git_directory, head_log, registered_place, same_place};
 pub(crate) use handles::Handles;
 pub(crate) use hooks::{hook, place_of_hook, said_by_hook};
 pub(crate) use known_objects::{DurableObjects, RecentObjects, loose};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file;
 
-use crate::repo::{Repository, read_line};
+use crate::command::read_line;
+use crate::repo::{Repository, entry_named_by};
 use crate::worktree::{Claim, Holder};
 
 /// A worktree, and the main worktree of its repository.
@@ -41,7 +42,7 @@ fn usual_main(worktree: &Path) -> Option<PathBuf> {
         let plain = !link.join("commondir").exists() && link.join("HEAD").exists() && is_usual(&link);
         return plain.then(|| worktree.to_owned());
     }
-    let entry = worktree.join(read_line(&link)?.strip_prefix("gitdir: ")?);
+    let entry = entry_named_by(worktree)?;
     let common = fs::canonicalize(entry.join(read_line(&entry.join("commondir"))?)).ok()?;
     common.file_name().filter(|name| *name == ".git" && is_usual(&common))?;
     common.parent().map(Path::to_owned)

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use lanewright_files::directory;
 use lanewright_model::{CommitId, RunId};
 
-use crate::command::{GitError, Result, path_text};
+use crate::command::{GitError, Result, path_text, read_line};
 use crate::fast::libgit2::is_damaged_index;
 use crate::history::{Advance, embedded_in, index_lock};
 use crate::query::{Head, head_of, worktree_changes};
-use crate::repo::{Repository, WorktreeEntry, entry_named_by, git_directory, read_line, registered_place, same_place};
+use crate::repo::{Repository, WorktreeEntry, entry_named_by, git_directory, registered_place, same_place};
 use crate::worktree::{
     Claim, Holder, Occupant, Pool, Progress, is_locked, is_untouched, occupant, unchanged_since_release,
 };

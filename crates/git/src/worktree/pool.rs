@@ -15,7 +15,9 @@ use crate::command::{GitError, Result};
 use crate::history::{detach_head, remove_dead_locks};
 use crate::query::{Head, refuse_operation, refuse_uncommitted};
 use crate::repo::{Guarded, Repository, holding_worktree};
-use crate::worktree::{Claim, CreationQueue, Holder, Occupant, Progress, RELEASED, Turn, is_untouched, occupant};
+use crate::worktree::{
+    Claim, CreationQueue, Holder, Occupant, Progress, RELEASED, Turn, forget_private, is_untouched, occupant,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {
@@ -166,6 +168,7 @@ impl Pool {
     pub fn release(&self, holder: &Holder, kept_by: &[CommitId]) -> Result<()> {
         for (number, claim) in self.own_claims()?.into_iter().filter(|(_, claim)| claim.holder == *holder) {
             let path = self.slot(number);
+            forget_private(&self.repository, &path)?;
             if let Some(entry) = self.repository.own_entry(&path)
                 && claim.progress != Progress::Claimed
             {

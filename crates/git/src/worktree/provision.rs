@@ -14,7 +14,9 @@ use crate::query::{
     run_post_checkout,
 };
 use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree, hook, said_by_hook};
-use crate::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
+use crate::worktree::{
+    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_private, make, occupant,
+};
 
 /// Where filters that are not git's own look for their keys, in the git directory of the worktree, not in the common one.
 const KEYS: &[&str] = &["git-crypt"];
@@ -47,6 +49,7 @@ impl Pool {
         turn: Option<Turn<'_>>,
     ) -> Result<Option<Worktree>> {
         let path = self.slot(number);
+        forget_private(&self.repository, &path)?;
         let progress = self.read_claim(number, holder)?.progress;
         if progress == Progress::Claimed && !self.may_take_over(&path, &want.start)?
             || !self.create_if_missing(&path, want)?

@@ -13,7 +13,7 @@ use crate::command::{GitError, Result, io_error};
 use crate::repo::{Guarded, WorktreeEntry};
 use crate::worktree::{
     Checkout, Claim, HeldSlot, Holder, Kept, Mode, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget,
-    is_locked, occupant,
+    is_locked, occupant, remove_private_leftovers,
 };
 
 /// What is between a slot's number and the time in the name of what was found in its place.
@@ -34,6 +34,7 @@ impl Pool {
                     kept.extend(reason.map(|reason| Kept { path: self.slot(number), reason }));
                 }
             }
+            remove_private_leftovers(&self.repository)?;
             // A crash between two steps of `discard` leaves them.
             self.repository.holding(Guarded::Admin, |_| {
                 self.vanished()?.iter().try_for_each(|entry| forget(&self.repository, &entry.directory))
@@ -199,7 +200,7 @@ fn size_of(path: &Path) -> u64 {
 }
 
 /// Deletes a file, a link (not what it leads to) or a directory, as far as that is possible; gone already is as good.
-fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
+pub(crate) fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
     let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
     if until.is_some_and(|until| Instant::now() >= until) {
         return Err(io::ErrorKind::TimedOut.into());

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 
-use crate::command::{GitError, Result, io_error};
+use crate::command::{GitError, Result, io_error, read_line};
 use crate::query::{refuse_operation, refuse_uncommitted};
-use crate::repo::{Repository, entry_named_by, head_log, read_line, registered_place, same_place};
+use crate::repo::{Repository, entry_named_by, head_log, registered_place, same_place};
+use crate::worktree::remove_private_of;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Occupant {
@@ -176,6 +177,7 @@ fn is_nameless_leftover(entry: &Path, path: &Path) -> bool {
 
 /// Removes a worktree's entry, in one step as git sees it. The caller holds the admin lock.
 pub(crate) fn forget(repository: &Repository, entry: &Path) -> Result<()> {
+    remove_private_of(repository, entry)?;
     let trash = repository.own_directory()?.join("trash");
     fs::create_dir_all(&trash).map_err(io_error("create", &trash))?;
     atomic::rename(entry, &trash.join(uuid::Uuid::now_v7().to_string()))?;

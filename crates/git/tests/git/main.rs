@@ -10,6 +10,7 @@ mod in_process;
 mod interrupted_slots;
 mod merges;
 mod pool;
+mod private;
 mod provision;
 mod publish;
 mod publish_killed;

@@ -111,6 +111,9 @@ pub struct RunOptions {
     /// Whether ignored files stay in a worktree that is reused.
     #[serde(default)]
     pub keep_caches: bool,
+    /// Which git directory an agent works with; absent: that of the repository.
+    #[serde(default, skip_serializing_if = "crate::GitDirectory::is_shared")]
+    pub git_directory: crate::GitDirectory,
     /// Whether snapshots are tags instead of refs below `refs/lanewright`.
     #[serde(default)]
     pub checkpoint_tags: bool,

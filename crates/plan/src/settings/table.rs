@@ -11,8 +11,8 @@ use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode,
-    SandboxChoice, Sign, SignOff, SnapshotRules, Submodules, Timeouts,
+    Ci, Dollars, ExecutorSettings, ForgeChoice, GitDirectory, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
+    PublishMode, SandboxChoice, Sign, SignOff, SnapshotRules, Submodules, Timeouts,
 };
 
 use super::key::Key;
@@ -203,6 +203,9 @@ settings! {
     keep_pool: bool { value::boolean, default "false" = |_| false }
     /// Whether ignored files, such as build caches, stay in a worktree that is reused.
     keep_caches: bool { value::boolean, default "false" = |_| false }
+    /// Whether an agent has a git directory of its own while it works, so that nothing that it does with git reaches the
+    /// repository except its branch, or works in that of the repository.
+    git_directory: GitDirectory { value::choice, default "private" = |_| GitDirectory::Private }
     /// Whether snapshots are tags `checkpoint/…` instead of refs that `git tag` does not list.
     checkpoint_tags: bool { value::boolean, default "false" = |_| false }
     /// How often an agent's worktree is kept in a snapshot while the agent works, or `none`.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::{
-    AgentName, Ci, Dollars, ForgeChoice, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges, PublishMode,
-    SandboxChoice, Sign, SignOff, Submodules, Word,
+    AgentName, Ci, Dollars, ForgeChoice, GitDirectory, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
+    PublishMode, SandboxChoice, Sign, SignOff, Submodules, Word,
 };
 use serde_json::{Value, json};
 
@@ -364,6 +364,7 @@ setting_values! {
     OnLockConflict = Kind::Choice(words::<Self>), |value| json!(value);
     OnOrphan = Kind::Choice(words::<Self>), |value| json!(value);
     OutsideChanges = Kind::Choice(words::<Self>), |value| json!(value);
+    GitDirectory = Kind::Choice(words::<Self>), |value| json!(value);
     Progress = Kind::Choice(words::<Self>), |value| json!(value);
     PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
     SandboxChoice = Kind::Choice(words::<Self>), |value| json!(value);

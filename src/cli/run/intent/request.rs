@@ -209,6 +209,7 @@ impl RunRequest {
             branch_suffix: String::new(),
             keep_pool: settings.keep_pool.value,
             keep_caches: settings.keep_caches.value,
+            git_directory: settings.git_directory.value,
             checkpoint_tags: settings.checkpoint_tags.value,
             backoff: settings.backoff.value,
             outage_limit: settings.outage_limit.value,
@@ -229,6 +230,8 @@ mod tests {
     use std::time::Duration;
 
     use clap::Parser;
+
+    use lanewright_model::GitDirectory;
 
     use super::*;
     use crate::cli::args::{Args, Command};
@@ -274,7 +277,7 @@ mod tests {
     #[test]
     fn run_options_come_from_settings() {
         let config = "max_parallel = 3\nmerge = 'none'\nfail_fast = true\nworktree_root = 'w'\nkeep_pool = true\n\
-                      keep_caches = true\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
+                      keep_caches = true\ngit_directory = 'shared'\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
                       on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\n";
         let expected = RunOptions {
             max_parallel: 3,
@@ -291,6 +294,7 @@ mod tests {
             branch_suffix: String::new(),
             keep_pool: true,
             keep_caches: true,
+            git_directory: GitDirectory::Shared,
             checkpoint_tags: true,
             backoff: Duration::from_secs(2),
             outage_limit: Duration::from_secs(3600),

@@ -4,6 +4,7 @@ mod base;
 mod brief;
 mod by_hand;
 mod gate;
+mod git_directory;
 mod inroads;
 mod output;
 mod outside;
@@ -103,6 +104,9 @@ impl Executor {
                 if job.is_attempt() {
                     self.shared_before.wait();
                 }
+                if seen == Observation::Absent || git::private_git_directory(worktree).is_none() {
+                    self.give_git_directory(job, worktree)?;
+                }
                 let launched = tracing::debug_span!(target: TARGET, "launch")
                     .in_scope(|| process::launch(&self.program, &directory, &prepared.spec))?;
                 emit(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
@@ -120,6 +124,7 @@ impl Executor {
             }
         };
         let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, prepared.watched.as_ref(), emit))?;
+        self.take_git_directory(job, worktree, context, &mut exit, emit)?;
         if let Some(gate_worktree) = &prepared.gate_worktree
             && let Err(error) = self.note_generated(worktree, gate_worktree, before)
         {
