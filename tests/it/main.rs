@@ -33,6 +33,7 @@ mod foreign_logs;
 mod forged_states;
 mod full_disk;
 mod gates;
+mod git_directories;
 mod git_hooks;
 mod gsd;
 mod hang_up;

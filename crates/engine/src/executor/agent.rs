@@ -100,6 +100,11 @@ impl Executor {
         let (plan, id) = (self.plan.lane(lane), self.id(lane));
         let (name, task) = (&plan.agents[agent].name, &plan.agents[agent].tasks[task]);
         self.repository.refuse_foreign_worktree(&worktree.path)?;
+        // Git's record of the worktree may have been gone when the attempt ended.
+        if git::private_git_directory(&worktree.path).is_some() {
+            git::take_over(&self.repository, &worktree.path)?;
+            git::restore_link(&self.repository, &worktree.path)?;
+        }
         let branch = self.agent_branch(lane, agent);
         let before = git::adopt_head(&self.repository, &worktree.path, &branch)?;
         let subject = task.name.clone().unwrap_or_else(|| headline(&task.prompt, 60));

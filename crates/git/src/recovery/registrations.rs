@@ -11,7 +11,8 @@ use lanewright_model::event::Worktree;
 
 use crate::command::{Git, Result};
 use crate::history::{remove_dead_locks, run_identified};
-use crate::repo::{Guarded, Repository, branch_reference, commit_id, git_directory, holding_worktree};
+use crate::repo::{Guarded, Repository, branch_reference, commit_id, entry_named_by, git_directory, holding_worktree};
+use crate::worktree::private::private_git_directory;
 use crate::worktree::{Pool, WorktreeState, forget};
 
 impl Pool {
@@ -70,6 +71,13 @@ impl Pool {
 
     /// Makes git look for the worktree at `path` there, not in the place it has on record.
     fn repair_path(&self, path: &Path) -> Result<()> {
+        if private_git_directory(path).is_some()
+            && let Some(entry) = entry_named_by(path)
+        {
+            // Git would look into the git directory of the agent.
+            let place = [path.join(".git").as_os_str().as_encoded_bytes(), b"\n"].concat();
+            return Ok(atomic::write(&entry.join("gitdir"), &place)?);
+        }
         self.repository.holding(Guarded::Admin, |lock| {
             self.repository.git().stdin(lock).args(["worktree", "repair"]).arg(path).run()?;
             Ok(())

@@ -326,7 +326,7 @@ impl Home<'_> {
                 let from =
                     last.map_or_else(|| "0".repeat(left.commit.as_str().len()), |last: CommitId| last.to_string());
                 let (to, who) = (&left.commit, fallback_identity());
-                stashes.push_str(&format!("{from} {to} {who} 0 +0000\tstash of an earlier attempt\n"));
+                stashes.push_str(&format!("{from} {to} {who} 1 +0000\tstash of an earlier attempt\n"));
                 last = Some(left.commit.clone());
             } else if references.may_have(&left.name) {
                 let object = left.commit.to_string();
