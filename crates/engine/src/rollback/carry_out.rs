@@ -138,6 +138,11 @@ impl Rollback<'_> {
         let mut heads = Vec::new();
         for slot in worktrees::held(executor, lane.lane)?.into_iter().filter(|slot| slot.provisioned) {
             let agent = slot.holder.agent;
+            // Of an agent whose end no process recorded.
+            if let Some(taken) = git::take_over(&executor.repository, &slot.path)? {
+                heads.extend(taken.left.into_iter().map(|left| (agent.clone(), left.commit)));
+                git::restore_link(&executor.repository, &slot.path)?;
+            }
             if git::uncommitted_paths(&executor.repository, &slot.path)?.is_empty() {
                 heads.push((agent, git::head_of(&slot.path)?.commit));
                 continue;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{COMMON, GitError, PRIVATE, PRIVATE_GIT, Result, entry_behind, io_error, link_target, read_line};
 use crate::fast::copied_objects::{self, Missing};
+use crate::fast::durable;
 use crate::history::identity::fallback_identity;
 use crate::history::move_branch;
 use crate::query::OPERATION_FILES;
@@ -434,15 +435,19 @@ impl Home<'_> {
         let is_new = |name: &str, object: &str| {
             let passes = ["refs/remotes/", "refs/bisect/", "refs/worktree/", "refs/rewritten/", "refs/prefetch/"];
             Some(name) != record.branch.as_deref()
+                && name != STASH
                 && !passes.iter().any(|prefix| name.starts_with(prefix))
                 && !known.contains(object)
         };
         let named = references.named.iter().map(|(name, reference)| (name.clone(), reference.object.clone()));
         let mut found: Vec<(String, String)> = named.filter(|(name, object)| is_new(name, object)).collect();
-        found.extend(stashed(&git).into_iter().map(|object| (STASH.to_owned(), object)));
-        found.dedup();
+        let mut stashes = stashed(&git);
+        // Without its log only the last one is known.
+        stashes
+            .extend(references.named.get(STASH).map(|last| last.object.clone()).filter(|last| !stashes.contains(last)));
+        found.extend(stashes.into_iter().map(|object| (STASH.to_owned(), object)));
         let mut kept = BTreeSet::new();
-        for (name, object) in found {
+        for (name, object) in found.into_iter().take(MOST_LOOKED_AT) {
             if let Some(again) = found_before.iter().find(|it| it.commit.as_str() == object) {
                 record.found.push(LeftBehind { name, commit: again.commit.clone() });
             } else if record.left.len() < MOST_LEFT
@@ -451,6 +456,7 @@ impl Home<'_> {
                 && !self.repository.is_in_any_reference_or_lost(&commit)
                 && self.copy_objects(record, &[&commit], None).is_ok()
             {
+                durable::objects(self.repository, &commit, record.base.iter())?;
                 kept.insert(commit.clone());
                 record.left.push(LeftBehind { name, commit });
             }
@@ -659,6 +665,9 @@ const STASH: &str = "refs/stash";
 
 /// How much besides its branch is kept of an attempt at most.
 const MOST_LEFT: usize = 50;
+
+/// How many refs of an agent's own are looked at for that.
+const MOST_LOOKED_AT: usize = 500;
 
 /// How many refs are read at most.
 const MOST_REFERENCES: usize = 200_000;
