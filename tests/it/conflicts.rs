@@ -79,7 +79,7 @@ fn overtaken(tests: &str) -> TestEnv {
         "[[lane]]\nid = \"A\"\ncommand = 'wait-for b-started && echo a > a.txt'\n\
          [[lane]]\nid = \"B\"\ntests = '{tests}'\ncommand = '''\n\
          touch \"$SCRATCH/b-started\"\n\
-         while [ -d \"$SCRATCH\" ] && ! git cat-file -e main:a.txt 2>/dev/null; do sleep 0.02; done\n\
+         while [ -d \"$SCRATCH\" ] && ! git -C $SCRATCH/../repo cat-file -e main:a.txt 2>/dev/null; do sleep 0.02; done\n\
          echo b > b.txt; [ $LANEWRIGHT_ATTEMPT = 1 ] || echo fixed > fixed.txt\n'''\n"
     ));
     env.execute(&["--max-parallel", "2"]).exits(0);
@@ -122,7 +122,8 @@ fn unrecorded_reset_of_stopped_lane_is_no_work() {
     let hook = env.path("repo/.git/hooks/post-checkout");
     env.write("repo/.git/hooks/post-checkout", RESETTING);
     std::fs::set_permissions(hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
-    let after_a = "until git cat-file -e main:shared.txt; do sleep 0.02; done; touch \"$SCRATCH/worked\"";
+    let after_a =
+        "until git -C $SCRATCH/../repo cat-file -e main:shared.txt; do sleep 0.02; done; touch \"$SCRATCH/worked\"";
     env.plan(&format!(
         "[[lane]]\nid = \"A\"\ncommand = '{SHARED}'\n[[lane]]\nid = \"B\"\ncommand = '{SHARED}; {after_a}'\n"
     ));

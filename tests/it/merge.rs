@@ -232,7 +232,7 @@ fn side_by_side(a: &str, b: &str) -> TestEnv {
     env.plan(&format!(
         "[defaults]\nretries = 0\n[[lane]]\nid = \"A\"\ncommand = 'wait-for b && mkdir -p db && echo a > {a}'\n\
          [[lane]]\nid = \"B\"\ncommand = 'touch \"$SCRATCH/b\" && mkdir -p db && echo b > {b} && \
-         until git cat-file -e main:{a} 2>/dev/null; do sleep 0.02; done'\n"
+         until git -C $SCRATCH/../repo cat-file -e main:{a} 2>/dev/null; do sleep 0.02; done'\n"
     ));
     env
 }

@@ -151,7 +151,7 @@ fn push_into_the_repository_blocks_the_merge() {
 #[test]
 fn branch_moved_after_merge_blocks_next_merge() {
     let env = TestEnv::new();
-    let foreign = "until git log -1 --format=%s main | grep -q 'Merge lane A'; do :; done; \
+    let foreign = "export GIT_DIR=$SCRATCH/../repo/.git; until git log -1 --format=%s main | grep -q 'Merge lane A'; do :; done; \
                    blob=$(echo other | git hash-object -w --stdin); \
                    tree=$({ git ls-tree main; printf \"100644 blob $blob\\tnew.txt\\n\"; } | git mktree); \
                    git update-ref refs/heads/main $(git commit-tree -p main -m other $tree); echo b > b.txt";
@@ -195,7 +195,7 @@ fn branch_that_is_moved_back_by_an_agent_gets_no_merge() {
     let env = TestEnv::new();
     env.plan(
         "base_branch = \"main\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n[[lane]]\nid = \"B\"\n\
-         depends_on = [\"A\"]\ncommand = 'echo b > b.txt; git branch --quiet --force main main~1'\n",
+         depends_on = [\"A\"]\ncommand = 'echo b > b.txt; git --git-dir $SCRATCH/../repo/.git branch --quiet --force main main~1'\n",
     );
     let base = env.git(&["rev-parse", "main"]);
     env.git(&["switch", "--quiet", "--create", "side"]);

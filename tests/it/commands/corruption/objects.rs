@@ -33,7 +33,7 @@ name = "one"
 command = "mkdir -p one; echo one > one/file"
 [[lane.agent]]
 name = "two"
-command = "until [ -e $SCRATCH/may-pass ] || git cat-file -e lane/P1/L:one/file 2> /dev/null; do sleep 0.1; done; mkdir -p two; echo two > two/file; [ -e $SCRATCH/may-pass ]"
+command = "until [ -e $SCRATCH/may-pass ] || git -C $SCRATCH/../repo cat-file -e lane/P1/L:one/file 2> /dev/null; do sleep 0.1; done; mkdir -p two; echo two > two/file; [ -e $SCRATCH/may-pass ]"
 "#;
 
 #[derive(Clone, Copy, PartialEq)]
