@@ -3,6 +3,7 @@
 pub(crate) mod claim;
 pub(crate) mod copy_ignored;
 pub(crate) mod creation_queue;
+pub(crate) mod deletion;
 pub(crate) mod enclosing;
 pub(crate) mod examine;
 pub(crate) mod links;

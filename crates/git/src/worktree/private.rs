@@ -27,7 +27,7 @@ use crate::history::identity::fallback_identity;
 use crate::history::move_branch;
 use crate::query::OPERATION_FILES;
 use crate::repo::{Repository, head_log, holding};
-use crate::worktree::retire::delete;
+use crate::worktree::deletion::delete;
 
 /// Something besides its branch that an agent left in its git directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -233,10 +233,31 @@ impl<'a> Home<'a> {
         self.place.join(PRIVATE_GIT)
     }
 
-    /// `None`: nothing is known, because the process that made it died.
+    /// `None`: the process that made the directory died before the agent could work.
     fn record(&self) -> Result<Option<Record>> {
         let bytes = regular_file::read_if_there(&self.place.join("record.json"))?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+        let read = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Ok(read.or_else(|| self.leads_here().then(|| self.usual_record())))
+    }
+
+    /// Whether `.git` leads to the agent's git directory.
+    fn leads_here(&self) -> bool {
+        private_git_directory(self.worktree).is_some_and(|target| target == self.git())
+    }
+
+    /// What a record that a power cut took held, as far as the entry says it.
+    fn usual_record(&self) -> Record {
+        let branch = head_in(&self.entry).and_then(|head| head.strip_prefix("ref: ").map(str::to_owned));
+        let short = branch.as_ref().and_then(|name| name.strip_prefix("refs/heads/"));
+        Record {
+            link: format!("gitdir: {}\n", self.entry.display()),
+            base: short.and_then(|name| self.repository.branch_commit(name).ok()?),
+            branch,
+            settings: read_small(&self.entry.join("config.worktree")),
+            stage: Stage::Working,
+            found: Vec::new(),
+            left: Vec::new(),
+        }
     }
 
     fn write(&self, record: &Record) -> Result<()> {
@@ -261,6 +282,9 @@ impl<'a> Home<'a> {
 /// Files of git's directory for a worktree that its agent's own has as well, and those of the common one.
 const OF_ENTRY: &[&str] = &["HEAD", "config.worktree", "info/sparse-checkout"];
 const OF_COMMON: &[&str] = &["shallow", "info/exclude", "info/attributes", "info/grafts"];
+
+/// Where filters that are not git's own look for their keys, in the git directory of the worktree, not in the common one.
+pub(crate) const KEYS: &[&str] = &["git-crypt"];
 
 /// Refs of one worktree, and the list of stashes, which is the user's.
 const NOT_SHARED: &[&str] = &["refs/stash", "refs/bisect/", "refs/worktree/", "refs/rewritten/"];
@@ -293,7 +317,7 @@ impl Home<'_> {
         let alternates = [common.join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat();
         atomic::replace(&git.join("objects/info/alternates"), &alternates)?;
         atomic::replace(&git.join("config"), &self.settings()?)?;
-        for name in ["git-crypt"] {
+        for name in KEYS {
             if common.join(name).exists() {
                 atomic::link(&common.join(name), &git.join(name))?;
             }
@@ -327,7 +351,7 @@ impl Home<'_> {
                 let from =
                     last.map_or_else(|| "0".repeat(left.commit.as_str().len()), |last: CommitId| last.to_string());
                 let (to, who) = (&left.commit, fallback_identity());
-                stashes.push_str(&format!("{from} {to} {who} 1 +0000\tstash of an earlier attempt\n"));
+                stashes.extend([format!("{from} {to} {who} 1 +0000\tstash of an earlier attempt\n")]);
                 last = Some(left.commit.clone());
             } else if references.may_have(&left.name) {
                 let object = left.commit.to_string();
@@ -644,15 +668,9 @@ impl Home<'_> {
 impl Home<'_> {
     /// Makes `.git` lead to the entry if it leads to an agent's git directory; anything else there is not Lanewright's.
     fn lead_back(&self) -> Result<()> {
-        if private_git_directory(self.worktree).is_none_or(|target| target != self.git()) {
-            return Ok(());
-        }
-        let record = self.record()?;
-        let usual = || [b"gitdir: ", self.entry.as_os_str().as_encoded_bytes(), b"\n"].concat();
-        if let Some(record) = &record {
-            self.restore_entry(record)?;
-        }
-        self.write_link(&record.map_or_else(usual, |record| record.link.into_bytes()))?;
+        let Some(record) = self.record()?.filter(|_| self.leads_here()) else { return Ok(()) };
+        self.restore_entry(&record)?;
+        self.write_link(record.link.as_bytes())?;
         let modules = self.entry.join("modules");
         // Else the slot would not be given to another lane.
         let _ = fs::remove_dir(&modules);

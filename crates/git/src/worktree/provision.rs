@@ -14,12 +14,10 @@ use crate::query::{
     run_post_checkout,
 };
 use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree, hook, said_by_hook};
+use crate::worktree::private::KEYS;
 use crate::worktree::{
     Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_private, make, occupant,
 };
-
-/// Where filters that are not git's own look for their keys, in the git directory of the worktree, not in the common one.
-const KEYS: &[&str] = &["git-crypt"];
 
 /// Leads from git's directory for a worktree to the keys of filters in the common one.
 fn share_keys(repository: &Repository, worktree: &Path) -> Result<()> {

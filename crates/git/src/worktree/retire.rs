@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lanewright_files::directory::create_directory;
-use lanewright_files::{atomic, directory, if_there, remove_unfinished};
+use lanewright_files::{atomic, directory, remove_unfinished};
 use lanewright_model::{CommitId, RunId};
 
 use crate::command::{GitError, Result, io_error};
 use crate::repo::{Guarded, WorktreeEntry};
+use crate::worktree::deletion::delete;
 use crate::worktree::{
     Checkout, Claim, HeldSlot, Holder, Kept, Mode, Occupant, Pool, SET_ASIDE, blocker, clear_half_made, forget,
     is_locked, occupant, remove_private_leftovers,
@@ -197,33 +198,6 @@ fn size_of(path: &Path) -> u64 {
     let Ok(found) = fs::symlink_metadata(path) else { return 0 };
     let below = if found.is_dir() { fs::read_dir(path).ok() } else { None };
     found.len() + below.into_iter().flatten().flatten().map(|entry| size_of(&entry.path())).sum::<u64>()
-}
-
-/// Deletes a file, a link (not what it leads to) or a directory, as far as that is possible; gone already is as good.
-pub(crate) fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
-    let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
-    if until.is_some_and(|until| Instant::now() >= until) {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    let delete_all = || match until {
-        Some(_) if kind.is_dir() => delete_each(path, until),
-        None if kind.is_dir() => atomic::remove_all(path).or_else(|_| delete_each(path, until)),
-        _ => atomic::remove_all(path),
-    };
-    if_there(directory::change_below(path, delete_all)).map(drop)
-}
-
-/// Deletes a directory with all that is in it. What cannot be deleted keeps nothing else.
-fn delete_each(directory: &Path, until: Option<Instant>) -> io::Result<()> {
-    let mut kept = Ok(());
-    for entry in fs::read_dir(directory)? {
-        match delete(&entry?.path(), until) {
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
-            Err(error) => kept = Err(error),
-            Ok(()) => {}
-        }
-    }
-    kept.and_then(|()| fs::remove_dir(directory))
 }
 
 /// Removes `path` and the directories in it, as far as they are empty.

@@ -239,11 +239,12 @@ pinned_tests! {
         make_private(&repository, &slot.path).unwrap();
         assert_eq!(head(&slot.path), made);
         assert_eq!(taken(&world, &slot), TakenOver::default());
-        // Without a record, as after a death while it was made.
+        // Without a record, as after a power cut.
         make_private(&repository, &slot.path).unwrap();
-        fs::remove_file(home(&slot).with_file_name("record.json")).unwrap();
-        restore_link(&repository, &slot.path).unwrap();
-        assert_eq!(head(&slot.path), made);
+        write(&home(&slot).with_file_name("record.json"), "");
+        let made = commit(&slot.path, "more");
+        assert_eq!(taken(&world, &slot).lost, None);
+        assert_eq!((head(&slot.path), branch(&world, &slot)), (made.clone(), made.clone()));
         world.pool(4).release(&holder("A", None), std::slice::from_ref(&made)).unwrap();
         assert!(!world.main.join(".git/lanewright/private/01").exists());
     }
