@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lanewright_agents::sandbox::Places;
-use lanewright_model::{JobSpec, Runner, SandboxChoice, Wall, WallBuilder};
+use lanewright_git::{self as git, WrittenByCommits};
+use lanewright_model::{GitDirectory, JobSpec, Runner, SandboxChoice, Wall, WallBuilder};
 use lanewright_programs::wall;
 
 use super::brief::BriefFiles;
@@ -39,7 +40,14 @@ impl Executor {
         let Some(builder) = self.walls.builder() else { return };
         let variable = variables(&spec.environment);
         let places = Places { variable: &variable };
-        let git = self.repository.written_by_commits(&spec.directory);
+        let has_own = agent.is_some() && self.facts.options.git_directory == GitDirectory::Private;
+        let git = if has_own {
+            // Where it cannot be told, the job cannot be started either.
+            let writable = git::agent_git_directories(&self.repository, &spec.directory).unwrap_or_default();
+            WrittenByCommits { writable, fixed: vec![spec.directory.join(".git")] }
+        } else {
+            self.repository.written_by_commits(&spec.directory)
+        };
         let mut writable = vec![spec.directory.clone()];
         writable.extend(git.writable);
         writable.extend(self.walls.writable.iter().filter_map(|text| places.place(text)));
