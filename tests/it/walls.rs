@@ -21,7 +21,7 @@ attempt=$(dirname "$LANEWRIGHT_PROMPT_FILE")
 for place in MAIN/by-agent MAIN/.git/hooks/pre-commit "$attempt/exit.json" "$attempt/spec.json" "$HOME/.profile"; do
   if (echo x >> "$place") 2>/dev/null; then echo "$place" >> escaped.txt; fi
 done
-git config alias.x y 2>/dev/null && echo alias >> escaped.txt
+git config alias.x y
 true
 '''
 "#;
@@ -43,6 +43,7 @@ fn assert_contained(env: &TestEnv, ended: Ended) {
     assert!(!env.holds("main", "escaped.txt"), "{}", env.file_at("main", "escaped.txt"));
     assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));
     assert!(env.git(&["log", "--format=%s", "main"]).contains("of the agent"));
+    assert!(!env.try_git(&["config", "--get", "alias.x"]), "a setting of the agent's is the repository's");
     for name in ["by-agent", "by-gate", ".git/hooks/pre-commit"] {
         assert!(!env.path("repo").join(name).exists(), "{name}");
     }

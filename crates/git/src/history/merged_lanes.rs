@@ -99,9 +99,11 @@ impl MergedLanes {
         (onto, commit): (&CommitId, &CommitId),
         (at, tip): (&CommitId, &CommitId),
     ) -> Result<bool> {
-        let paths = repository.changed_paths(onto, commit)?;
-        let is_of_work = |changed: Vec<String>| changed.iter().any(|path| paths.contains(path));
-        if !paths.is_empty() && !is_of_work(repository.changed_paths(onto, tip)?) {
+        // Another clone may not have the commit: then a revert of anything counts.
+        let paths = repository.has_commit(commit)?.then(|| repository.changed_paths(onto, commit)).transpose()?;
+        let is_of_work =
+            |changed: Vec<String>| paths.as_ref().is_none_or(|paths| changed.iter().any(|path| paths.contains(path)));
+        if paths.as_ref().is_some_and(|paths| !paths.is_empty()) && !is_of_work(repository.changed_paths(onto, tip)?) {
             return Ok(true);
         }
         for reverting in &self.reverts {

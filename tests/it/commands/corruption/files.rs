@@ -26,7 +26,7 @@ ways! {
     the_log_lost_its_last_lines: "resumed again", |it| {
         let log = fs::read_to_string(it.scratch.log_file()).unwrap();
         let lines: Vec<&str> = log.split_inclusive('\n').collect();
-        overwrite(&it.scratch.log_file(), lines[..lines.len() - 4].concat().as_bytes());
+        overwrite(&it.scratch.log_file(), lines[..lines.len() - 5].concat().as_bytes());
     };
     the_log_is_there_twice: "fixed: log-damaged", |it| {
         let log = fs::read(it.scratch.log_file()).unwrap();
