@@ -58,7 +58,10 @@ impl RepositoryContext {
     /// The same, with a git that is new enough to change the repository.
     pub(super) fn open_for_work(context: &Context, flags: Layer) -> Result<Self> {
         git::require_version()?;
-        Self::open(context, flags)
+        let within = Self::open(context, flags)?;
+        // Commits of agents whose worktrees were removed are the lanes' before anything is decided about these.
+        git::rescue_commits(&within.repository)?;
+        Ok(within)
     }
 
     pub(super) fn new(context: &Context, repository: Repository, settings: Settings) -> Self {

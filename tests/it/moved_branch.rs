@@ -55,7 +55,7 @@ fn resumes_to_the_end(env: &TestEnv, uncommitted: &str) {
 
 #[test]
 fn update_ref_beneath_a_clean_checkout_blocks_the_merge() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     let run = started(&env);
     move_branch_alone(&env, "new.txt");
     let main = env.git(&["rev-parse", "main"]);
@@ -69,7 +69,7 @@ fn update_ref_beneath_a_clean_checkout_blocks_the_merge() {
 
 #[test]
 fn cure_keeps_all_uncommitted_changes() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.write("repo/edited.txt", "one\n");
     env.commit("a file to edit");
     let run = started(&env);
@@ -95,7 +95,7 @@ fn cure_keeps_all_uncommitted_changes() {
 
 #[test]
 fn lane_that_owns_a_changed_file_advises_no_commit() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.write("repo/edited.txt", "one\n");
     env.commit("a file to edit");
     move_branch_alone(&env, "new.txt");
@@ -109,7 +109,7 @@ fn lane_that_owns_a_changed_file_advises_no_commit() {
 #[test]
 fn cure_does_not_overwrite_a_changed_file() {
     for file in ["edited.txt", "new.txt"] {
-        let env = TestEnv::new();
+        let env = TestEnv::new().trusting();
         env.write("repo/edited.txt", "one\n");
         env.commit("a file to edit");
         let run = started(&env);
@@ -132,7 +132,7 @@ fn cure_does_not_overwrite_a_changed_file() {
 
 #[test]
 fn push_into_the_repository_blocks_the_merge() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.git(&["config", "receive.denyCurrentBranch", "ignore"]);
     let run = started(&env);
     env.git(&["clone", "--quiet", ".", "../clone"]);
@@ -150,7 +150,7 @@ fn push_into_the_repository_blocks_the_merge() {
 
 #[test]
 fn branch_moved_after_merge_blocks_next_merge() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     let foreign = "export GIT_DIR=$SCRATCH/../repo/.git; until git log -1 --format=%s main | grep -q 'Merge lane A'; do :; done; \
                    blob=$(echo other | git hash-object -w --stdin); \
                    tree=$({ git ls-tree main; printf \"100644 blob $blob\\tnew.txt\\n\"; } | git mktree); \
@@ -172,7 +172,7 @@ fn branch_moved_after_merge_blocks_next_merge() {
 
 #[test]
 fn branch_moved_after_last_merge_blocks_run_end() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(&format!(
         "[gates]\nfinal = 'touch \"$SCRATCH/judged\"; wait-for end'\n{}",
         WAITS.replace("wait-for go", "true")
@@ -192,7 +192,7 @@ fn branch_moved_after_last_merge_blocks_run_end() {
 
 #[test]
 fn branch_that_is_moved_back_by_an_agent_gets_no_merge() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(
         "base_branch = \"main\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n[[lane]]\nid = \"B\"\n\
          depends_on = [\"A\"]\ncommand = 'echo b > b.txt; git --git-dir $SCRATCH/../repo/.git branch --quiet --force main main~1'\n",
@@ -209,7 +209,7 @@ fn branch_that_is_moved_back_by_an_agent_gets_no_merge() {
 
 #[test]
 fn branch_that_is_moved_back_at_the_end_is_no_success() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(
         "base_branch = \"main\"\n[gates]\nfinal = 'git branch --quiet --force main main~1'\n\
          [[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n",
@@ -224,7 +224,7 @@ fn branch_that_is_moved_back_at_the_end_is_no_success() {
 
 #[test]
 fn user_commits_and_soft_resets_do_not_block_merges() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     let run = started(&env);
     env.write("repo/one.txt", "one\n");
     env.commit("one");
@@ -243,7 +243,7 @@ fn user_commits_and_soft_resets_do_not_block_merges() {
 /// `updateInstead` moves index and files along with the branch: what is staged then is the user's.
 #[test]
 fn push_that_updates_the_checkout_is_not_a_moved_branch() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.write("repo/edited.txt", "one\n");
     env.commit("a file to edit");
     env.git(&["config", "receive.denyCurrentBranch", "updateInstead"]);

@@ -49,7 +49,8 @@ fn agent_that_reads_the_checkout_or_changes_others_passes() {
         &env,
         "git status -s && git branch && git log -1 && git fetch -q . && git stash list && ! git branch main && \
          cd \"$LANEWRIGHT_WORKTREE\" && git commit -q --allow-empty -m own && git branch own && \
-         git -C \"$SCRATCH/../other\" commit -q --allow-empty -m other",
+         git -C \"$SCRATCH/../other\" commit -q --allow-empty -m other && cd \"$SCRATCH/../other\" && \
+         GIT_DIR=.git git commit -q --allow-empty -m other",
     );
     // And the user commits meanwhile.
     env.execute(&[]).exits(0);

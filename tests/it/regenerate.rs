@@ -94,3 +94,38 @@ fn conflict_in_another_file_too_runs_no_command() {
     assert_eq!(env.events("failure_noted")[0]["failure"]["paths"].as_array().expect("paths").len(), 2);
     assert!(!env.path("scratch/ran").exists());
 }
+
+/// Another lane that adds a dependency, and one whose `command` changes the lock file at the same time.
+fn conflicting(command: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "[regenerate]\n\"my.lock\" = \"cat deps/* > my.lock\"\n");
+    env.write("repo/deps/base", "base 1\n");
+    env.write("repo/my.lock", "base 1\n");
+    env.commit("a lock file");
+    let lane = |id: &str, depends: &str, command: &str| {
+        format!("[[lane]]\nid = \"{id}\"\nretries = 0\n{depends}command = '''\n{command}\n'''\n")
+    };
+    let first = lane("A", "", "wait-for b; echo new 1 > deps/new; cat deps/* > my.lock");
+    let second = lane(
+        "B",
+        "",
+        &format!(
+            "touch \"$SCRATCH/b\"; {command}; until git -C \"$SCRATCH/../repo\" cat-file -e main:deps/new; do sleep 0.05; done"
+        ),
+    );
+    env.plan(&(first + &second));
+    env
+}
+
+#[test]
+fn what_a_lane_changed_in_the_lock_file_alone_is_a_conflict() {
+    let env = conflicting("sed -i 's/base 1/base 2/' my.lock");
+    env.execute(&["--max-parallel", "2"]).exits(1).says(&["conflicts"]);
+    assert_eq!(env.file_at("main", "my.lock"), "base 1\nnew 1");
+}
+
+#[test]
+fn removed_lock_file_does_not_come_back() {
+    let env = conflicting("git rm -q my.lock; echo x > deps/x");
+    env.execute(&["--max-parallel", "2"]).exits(1).says(&["conflicts"]);
+}

@@ -10,7 +10,7 @@ use crate::support::{Ended, TestEnv};
 /// Two tasks, the first of which leaves a commit of its agent's own and uncommitted work; the second does `deed` in its
 /// first attempt. What ran is written down.
 fn at_work(deed: &str) -> TestEnv {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(&format!(
         r#"
 [[lane]]
@@ -126,7 +126,7 @@ fn toggling_autocrlf_during_run_changes_nothing() {
 /// As git writes files while `core.autocrlf` is set, and leaves them when it is not any more.
 #[test]
 fn line_endings_in_the_checkout_do_not_block_a_merge() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\ncommand = 'echo a > a.txt'\n");
     env.write("repo/README.md", "A project.\r\n");
     env.execute(&[]).exits(0);
@@ -278,7 +278,7 @@ fn pruned_branch_is_restored_from_the_recorded_head() {
 
 #[test]
 fn the_newest_snapshot_of_a_lane_is_set_again() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan("[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\nretries = 0\ncommand = 'echo half > half.txt; [ -e \"$SCRATCH/fixed\" ]'\n");
     env.execute(&[]).exits(1);
     let kept = env.events("snapshot_taken")[0]["reference"].as_str().expect("a ref").to_owned();
@@ -290,7 +290,7 @@ fn the_newest_snapshot_of_a_lane_is_set_again() {
 /// Its worktree then stands at the merge that is tested, which is no commit of the lane's.
 #[test]
 fn branch_deleted_during_merge_tests_is_restored() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(
         r#"
 [[lane]]
@@ -327,7 +327,7 @@ fn lost_object_of_agent_commit_is_stored_again() {
 /// merge of its agent.
 #[test]
 fn pruned_new_objects_are_stored_again() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(
         r#"
 [[lane]]
@@ -352,7 +352,7 @@ command = 'echo a >> a.txt; echo ran >> "$SCRATCH/ran"'
 /// One lane that is hurt beyond repair blocks itself; the others are merged, and a rollback of it alone is enough.
 #[test]
 fn unrepairable_lane_does_not_block_other_merges() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     env.plan(
         "[[lane]]\nid = \"A\"\nagent_worktrees = \"on\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
          [[lane]]\nid = \"B\"\nagent_worktrees = \"on\"\napproval = [\"changes\"]\ncommand = 'echo b > b.txt'\n",

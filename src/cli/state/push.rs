@@ -1,7 +1,7 @@
 //! `state push`: a run as it is now, to a remote.
 
 use lanewright_engine::state_sync::{OwnPushes, Sent, Source, send};
-use lanewright_git::Remote;
+use lanewright_git::{self as git, Remote};
 use lanewright_model::RunId;
 use lanewright_model::text::counted;
 use serde_json::json;
@@ -11,6 +11,8 @@ use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 
 pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
+    // Also what agents committed whose end no process has recorded.
+    git::bring_over_all(&within.repository)?;
     let run = Selector::new(&within.context, &within.state).run(arguments.run.run.as_ref())?;
     let sent = push(within, remote, &run, arguments.force)?;
     let (records, name) = (sent.manifest.records, remote.name());

@@ -81,6 +81,12 @@ impl TestEnv {
         env
     }
 
+    /// Has the user's settings let agents change the repository by its path.
+    pub(crate) fn trusting(self) -> Self {
+        self.write("config/lanewright/config.toml", "outside_changes = \"report\"\n");
+        self
+    }
+
     /// A path below the test's own directory.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.root.join(below)

@@ -52,6 +52,9 @@ impl Executor {
     ) -> Result<MadeAgain> {
         let nothing = MadeAgain { files: None, note: None };
         let Some(commands) = self.commands_for(paths) else { return Ok(nothing) };
+        if !self.can_be_made_again([ours, theirs], paths)? {
+            return Ok(nothing);
+        }
         let as_ours = |path: &String| Reserved { path: path.clone(), text: None };
         let decided: Vec<Reserved> = reserved.iter().cloned().chain(paths.iter().map(as_ours)).collect();
         let Some(merge) = git::try_merge(&self.repository, [ours, theirs], &decided)? else { return Ok(nothing) };
@@ -66,6 +69,21 @@ impl Executor {
             Err(why) => (None, format!("the conflict in {names} was not settled by {lines}: {why}")),
         };
         Ok(MadeAgain { files, note: Some(self.note(regeneration.lane, message)) })
+    }
+
+    /// Whether `paths` follow from other files that `theirs` changed: what it changed in them alone, such as one package's
+    /// version, would be lost, and a file that one side removed would come back.
+    fn can_be_made_again(&self, [ours, theirs]: [&CommitId; 2], paths: &[String]) -> Result<bool> {
+        let Some(base) = self.repository.merge_base(ours, theirs)? else { return Ok(false) };
+        let is_named = |path: &String| self.regenerate.keys().any(|glob| names_file(glob, path));
+        let has_cause = !self.repository.changed_paths(&base, theirs)?.iter().all(is_named);
+        let is_in = |path: &String, commit| Ok::<_, git::GitError>(self.repository.file_in(commit, path)?.is_some());
+        for path in paths {
+            if !is_in(path, ours)? || !is_in(path, theirs)? {
+                return Ok(false);
+            }
+        }
+        Ok(has_cause)
     }
 
     /// The commands that make `paths` again, each once, in the directories of the files; `None`: not all have one.

@@ -28,6 +28,7 @@ pub(crate) const OPERATION_FILES: &[&str] = &[
     "MERGE_MSG",
     "MERGE_MODE",
     "MERGE_RR",
+    "MERGE_AUTOSTASH",
     "SQUASH_MSG",
     "BISECT_LOG",
     "BISECT_START",

@@ -25,6 +25,7 @@ use crate::fast::copied_objects::{self, Missing};
 use crate::fast::durable;
 use crate::history::identity::fallback_identity;
 use crate::history::move_branch;
+use crate::history::references::force_reference;
 use crate::query::OPERATION_FILES;
 use crate::repo::{Repository, head_log, holding};
 use crate::worktree::deletion::delete;
@@ -66,6 +67,9 @@ struct Record {
     /// The settings of the worktree alone (`config.worktree`).
     settings: Option<String>,
     stage: Stage,
+    /// What the entry has in a file, so that an entry of the same name that came later is not taken for it.
+    #[serde(default)]
+    token: String,
     /// What earlier attempts in the worktree left, which the agent finds again.
     #[serde(default)]
     found: Vec<LeftBehind>,
@@ -181,7 +185,7 @@ pub(crate) fn forget_private(repository: &Repository, worktree: &Path) -> Result
 pub(crate) fn remove_private_of(repository: &Repository, entry: &Path) -> Result<()> {
     let Some(name) = entry.file_name() else { return Ok(()) };
     let place = repository.common_dir().join(PRIVATE).join(name);
-    discard(repository, &place)
+    discard_home(repository, &place)
 }
 
 /// Removes the git directories of agents whose worktrees are gone.
@@ -190,11 +194,113 @@ pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
     for place in directory::entries(&private)? {
         let name = place.file_name().unwrap_or_default();
         if !repository.entries_directory().join(name).exists() {
-            discard(repository, &place)?;
+            discard_home(repository, &place)?;
         }
     }
     let _ = fs::remove_dir(&private);
     Ok(())
+}
+
+/// Removes the git directory of an agent with its record; commits that only it has are kept. The caller holds the lock of the
+/// entry, if there is one.
+fn discard_home(repository: &Repository, place: &Path) -> Result<()> {
+    if let Some(mut stray) = Stray::in_place(repository, place)? {
+        stray.bring_over_now()?;
+    }
+    discard(repository, place)
+}
+
+/// Copies what agents committed in git directories of their own whose worktrees are gone into the repository, and moves their
+/// branches there. Where a branch was deleted or moved elsewhere, a ref below `refs/lanewright/rescued` keeps the commits.
+///
+/// # Errors
+/// What cannot be read or written here; what an agent damaged is left out.
+pub fn rescue_commits(repository: &Repository) -> Result<()> {
+    for place in directory::entries(&repository.common_dir().join(PRIVATE))? {
+        if let Some(stray) = Stray::in_place(repository, &place)?.filter(|stray| stray.worktree().is_none()) {
+            stray.bring_over()?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for all agents, which may be at work.
+///
+/// # Errors
+/// As there.
+pub fn bring_over_all(repository: &Repository) -> Result<()> {
+    rescue_commits(repository)?;
+    for place in directory::entries(&repository.common_dir().join(PRIVATE))? {
+        let worktree = Stray::in_place(repository, &place)?.and_then(|stray| stray.worktree());
+        match worktree.map_or(Ok(()), |worktree| bring_over(repository, &worktree)) {
+            Err(GitError::PrivateLost { .. }) => {}
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+fn record_in(place: &Path) -> Result<Option<Record>> {
+    let bytes = regular_file::read_if_there(&place.join("record.json"))?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// The git directory of an agent whose work was not taken over, whether or not its worktree is there.
+struct Stray<'a> {
+    home: Home<'a>,
+    record: Record,
+}
+
+impl<'a> Stray<'a> {
+    fn in_place(repository: &'a Repository, place: &'a Path) -> Result<Option<Self>> {
+        let record = record_in(place)?.filter(|record| record.stage == Stage::Working);
+        let (Some(record), Some(name)) = (record, place.file_name()) else { return Ok(None) };
+        let entry = repository.entries_directory().join(name);
+        let home = Home { repository, worktree: place, entry, place: place.to_owned() };
+        Ok(Some(Self { home, record }))
+    }
+
+    /// The worktree that leads there.
+    fn worktree(&self) -> Option<PathBuf> {
+        let worktree = crate::repo::registered_place(&self.home.entry)?;
+        private_git_directory(&worktree).filter(|git| *git == self.home.git()).map(|_| worktree)
+    }
+
+    fn bring_over(mut self) -> Result<()> {
+        if self.home.entry.exists() {
+            let lock = self.home.entry.join("lanewright.lock");
+            holding(&lock, |_| self.bring_over_now())
+        } else {
+            self.bring_over_now()
+        }
+    }
+
+    fn bring_over_now(&mut self) -> Result<()> {
+        let (git, repository) = (self.home.git(), self.home.repository);
+        let Ok(references) = References::of(&git, &[]) else { return Ok(()) };
+        let named = |name: &str| CommitId::new(references.named.get(name)?.object.as_str()).ok();
+        let head = head_in(&git).and_then(|head| match head.strip_prefix("ref: ") {
+            Some(name) => named(name),
+            None => CommitId::new(&head).ok(),
+        });
+        let branch = self.record.branch.clone();
+        let tip = branch.as_deref().and_then(named);
+        let tips: BTreeSet<CommitId> =
+            tip.iter().chain(&head).filter(|tip| self.record.base.as_ref() != Some(tip)).cloned().collect();
+        if tips.is_empty() || self.home.copy_objects(&self.record, &tips.iter().collect::<Vec<_>>(), None).is_err() {
+            return Ok(());
+        }
+        for tip in &tips {
+            durable::objects(repository, tip, self.record.base.iter())?;
+        }
+        if let (Some(name), Some(tip)) = (&branch, &tip) {
+            self.home.move_branch(&mut self.record, name, tip)?;
+        }
+        for tip in tips.iter().filter(|tip| !repository.is_in_any_reference_or_lost(tip)) {
+            force_reference(repository, &format!("{RESCUED}/{tip}"), tip)?;
+        }
+        Ok(())
+    }
 }
 
 /// Moves `place` aside, in one step, and deletes it as far as that is possible.
@@ -233,11 +339,14 @@ impl<'a> Home<'a> {
         self.place.join(PRIVATE_GIT)
     }
 
-    /// `None`: the process that made the directory died before the agent could work.
+    /// `None`: the process that made the directory died before the agent could work, or it was made for an earlier worktree.
     fn record(&self) -> Result<Option<Record>> {
-        let bytes = regular_file::read_if_there(&self.place.join("record.json"))?;
-        let read = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(read.or_else(|| self.leads_here().then(|| self.usual_record())))
+        let read = record_in(&self.place)?;
+        if self.leads_here() {
+            return Ok(Some(read.unwrap_or_else(|| self.usual_record())));
+        }
+        let token = read_small(&self.entry.join(TOKEN));
+        Ok(read.filter(|record| token.is_some_and(|token| token == record.token)))
     }
 
     /// Whether `.git` leads to the agent's git directory.
@@ -255,6 +364,7 @@ impl<'a> Home<'a> {
             branch,
             settings: read_small(&self.entry.join("config.worktree")),
             stage: Stage::Working,
+            token: String::new(),
             found: Vec::new(),
             left: Vec::new(),
         }
@@ -271,7 +381,7 @@ impl<'a> Home<'a> {
 
     fn remove(&self) -> Result<()> {
         self.lead_back()?;
-        self.discard(&self.place)
+        discard_home(self.repository, &self.place)
     }
 
     fn discard(&self, place: &Path) -> Result<()> {
@@ -331,7 +441,9 @@ impl Home<'_> {
         let base = branch.as_ref().and_then(|name| CommitId::new(references.named.get(name)?.object.as_str()).ok());
         let settings = read_small(&self.entry.join("config.worktree"));
         let link = regular_file::read_text(self.worktree.join(".git")).map_err(io_error("read", self.worktree))?;
-        self.write(&Record { link, branch, base, settings, stage: Stage::Working, found, left: Vec::new() })?;
+        let token = uuid::Uuid::now_v7().to_string();
+        atomic::replace(&self.entry.join(TOKEN), token.as_bytes())?;
+        self.write(&Record { link, branch, base, settings, stage: Stage::Working, token, found, left: Vec::new() })?;
         let target = [b"gitdir: ", git.as_os_str().as_encoded_bytes(), b"\n"].concat();
         self.write_link(&target)
     }
@@ -353,7 +465,7 @@ impl Home<'_> {
                 let (to, who) = (&left.commit, fallback_identity());
                 stashes.extend([format!("{from} {to} {who} 1 +0000\tstash of an earlier attempt\n")]);
                 last = Some(left.commit.clone());
-            } else if references.may_have(&left.name) {
+            } else if left.name.starts_with("refs/") && references.may_have(&left.name) {
                 let object = left.commit.to_string();
                 references.named.insert(left.name.clone(), Reference { object, peeled: None });
             } else {
@@ -375,9 +487,14 @@ impl Home<'_> {
         let known = self.repository.configuration()?;
         let common = self.repository.common_dir();
         let version = known.get("core.repositoryformatversion").unwrap_or("0");
-        let mut text = format!("[core]\n\trepositoryFormatVersion = {version}\n\thooksPath = ").into_bytes();
-        text.extend(quoted(&common.join("hooks")));
-        text.extend(b"\n[include]\n\tpath = ");
+        let mut text = format!("[core]\n\trepositoryFormatVersion = {version}\n").into_bytes();
+        // Where the user has set it, for this repository or for all, that counts.
+        if known.get("core.hookspath").is_none() {
+            text.extend(b"\thooksPath = ");
+            text.extend(quoted(&common.join("hooks")));
+            text.push(b'\n');
+        }
+        text.extend(b"[include]\n\tpath = ");
         text.extend(quoted(&common.join("config")));
         text.extend(b"\n[core]\n\tbare = false\n");
         if known.get("core.worktree").is_some() {
@@ -456,15 +573,22 @@ impl Home<'_> {
         let found_before = std::mem::take(&mut record.found);
         let before = References::read_packed(&self.place.join("refs")).unwrap_or_default();
         let known: BTreeSet<&str> = before.values().map(|reference| reference.object.as_str()).collect();
+        // Another program may have moved the branch elsewhere.
+        let short = record.branch.as_deref().and_then(|name| name.strip_prefix("refs/heads/"));
+        let tip = short.and_then(|name| self.repository.branch_commit(name).ok()?);
+        let is_taken = |name: &str, object: &str| {
+            Some(name) == record.branch.as_deref() && tip.as_ref().is_none_or(|tip| tip.as_str() == object)
+        };
         let is_new = |name: &str, object: &str| {
             let passes = ["refs/remotes/", "refs/bisect/", "refs/worktree/", "refs/rewritten/", "refs/prefetch/"];
-            Some(name) != record.branch.as_deref()
+            !is_taken(name, object)
                 && name != STASH
                 && !passes.iter().any(|prefix| name.starts_with(prefix))
                 && !known.contains(object)
         };
         let named = references.named.iter().map(|(name, reference)| (name.clone(), reference.object.clone()));
-        let mut found: Vec<(String, String)> = named.filter(|(name, object)| is_new(name, object)).collect();
+        let named = named.filter(|(name, object)| is_new(name, object));
+        let mut found: Vec<(String, String)> = objects_of_operations(&git).into_iter().chain(named).collect();
         let mut stashes = stashed(&git);
         // Without its log only the last one is known.
         stashes
@@ -678,6 +802,12 @@ impl Home<'_> {
     }
 }
 
+/// The file of an entry that says which record is of it.
+const TOKEN: &str = "lanewright-private";
+
+/// Below it are commits of agents that no branch has and whose worktrees were removed.
+const RESCUED: &str = "refs/lanewright/rescued";
+
 /// The name of what was stashed.
 const STASH: &str = "refs/stash";
 
@@ -828,6 +958,26 @@ fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Copies a directory of small files; links are left out.
+/// What the operation in progress in `git` names by its object alone, such as the other side of a merge or what a rebase put
+/// aside, each with the file or directory that does; what was put aside is a stash.
+fn objects_of_operations(git: &Path) -> Vec<(String, String)> {
+    let mut found = BTreeSet::new();
+    for name in OPERATION_FILES {
+        let place = git.join(name);
+        let inner = directory::entries(&place).unwrap_or_default();
+        for file in inner.into_iter().take(MOST_FILES).chain([place]) {
+            let is_stash = file.file_name().is_some_and(|name| name == "autostash" || name == "MERGE_AUTOSTASH");
+            let name = if is_stash { STASH } else { name };
+            let text = read_small(&file).unwrap_or_default();
+            let words = text.split(|character: char| !character.is_ascii_hexdigit());
+            let objects =
+                words.filter(|word| [40, 64].contains(&word.len()) && word.bytes().any(|digit| digit != b'0'));
+            found.extend(objects.map(|object| (name.to_owned(), object.to_owned())));
+        }
+    }
+    found.into_iter().collect()
+}
+
 fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     atomic::remove_all(to).map_err(io_error("remove", to))?;
     create_directory_unsynced(to)?;

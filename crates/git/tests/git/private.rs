@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use lanewright_git::{
     GitError, Head, LeftBehind, Mode, Repository, SnapshotRequest, TakenOver, adopt_head, agent_git_directories,
-    bring_over, changed_since, head_of, make_private, private_git_directory, restore_link, snapshot, take_over,
-    uncommitted_paths,
+    bring_over, changed_since, head_of, make_private, private_git_directory, rescue_commits, restore_link, snapshot,
+    take_over, uncommitted_paths,
 };
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
@@ -177,6 +177,86 @@ pinned_tests! {
         assert_whole(&world);
     }
 
+    fn commits_outlive_worktrees_that_are_removed_while_agents_work() {
+        for prune in [false, true] {
+            let world = World::new();
+            let repository = world.repository();
+            let slot = given(&world);
+            write(&slot.path.join("x"), "x\n");
+            let made = commit(&slot.path, "x");
+            std::fs::remove_dir_all(&slot.path).unwrap();
+            if prune {
+                git(&world.main, &["worktree", "prune"]);
+            }
+            rescue_commits(&repository).unwrap();
+            assert_eq!(branch(&world, &slot), made);
+            rescue_commits(&repository).unwrap();
+            assert_eq!(refs(&world), [format!("refs/heads/main {}", world.head())]);
+            assert_whole(&world);
+        }
+    }
+
+    fn a_later_worktree_of_the_same_name_is_another_ones() {
+        let world = World::new();
+        let repository = world.repository();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        git(&world.main, &["update-ref", "-d", &format!("refs/heads/{}", slot.branch)]);
+        std::fs::remove_dir_all(world.root()).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+
+        let later = world.pool(9).open(&holder("B", None), &fresh("lane/P1/B", &world.head())).unwrap();
+        assert_eq!(later.path, slot.path);
+        make_private(&repository, &later.path).unwrap();
+        assert_eq!(status(&later.path), "");
+        assert_eq!(head(&later.path), world.head());
+        let rescued = format!("refs/lanewright/rescued/{made} {made}");
+        assert!(refs(&world).contains(&rescued), "{:?}", refs(&world));
+        assert_eq!(taken(&world, &later), TakenOver::default());
+        assert_eq!(branch(&world, &later), world.head());
+        assert_whole(&world);
+    }
+
+    fn an_operation_in_progress_keeps_what_only_it_names() {
+        let world = World::new();
+        let repository = world.repository();
+        let slot = given(&world);
+        let resolve = |text: &str| {
+            write(&slot.path.join("a.txt"), text);
+            git(&slot.path, &["add", "a.txt"]);
+        };
+        git(&slot.path, &["checkout", "--quiet", "-b", "theirs"]);
+        write(&slot.path.join("a.txt"), "theirs\n");
+        commit(&slot.path, "theirs");
+        git(&slot.path, &["checkout", "--quiet", &slot.branch]);
+        write(&slot.path.join("a.txt"), "ours\n");
+        commit(&slot.path, "ours");
+        write(&slot.path.join("src/b.rs"), "not committed\n");
+        assert!(!git_output(&slot.path, &["rebase", "--autostash", "theirs"]).status.success());
+        let left = taken(&world, &slot).left;
+        assert!(left.iter().any(|left| left.name == "refs/stash"), "{left:?}");
+        make_private(&repository, &slot.path).unwrap();
+        resolve("both\n");
+        git(&slot.path, &["-c", "core.editor=true", "rebase", "--continue"]);
+        assert_eq!(std::fs::read_to_string(slot.path.join("src/b.rs")).unwrap(), "not committed\n");
+
+        // From a repository that is no remote.
+        let other = World::new();
+        write(&other.main.join("a.txt"), "of another\n");
+        let theirs = commit(&other.main, "of another");
+        git(&slot.path, &["checkout", "--quiet", "--", "src/b.rs"]);
+        git(&slot.path, &["fetch", "--quiet", other.main.to_str().unwrap()]);
+        let merge = ["merge", "--allow-unrelated-histories", theirs.as_str()];
+        assert!(!git_output(&slot.path, &merge).status.success());
+        assert!(taken(&world, &slot).left.iter().any(|left| left.commit == theirs));
+        make_private(&repository, &slot.path).unwrap();
+        resolve("all\n");
+        git(&slot.path, &["add", "--all"]);
+        git(&slot.path, &["commit", "--quiet", "-m", "merged"]);
+        assert_whole(&world);
+    }
+
     fn heads_elsewhere_are_taken_as_detached() {
         let world = World::new();
         let repository = world.repository();
@@ -215,7 +295,7 @@ pinned_tests! {
         write(&slot.path.join("x"), "x\n");
         let made = commit(&slot.path, "x");
         git(&world.main, &["update-ref", &format!("refs/heads/{}", slot.branch), elsewhere.as_str()]);
-        taken(&world, &slot);
+        assert_eq!(taken(&world, &slot).left.iter().map(|left| &left.commit).collect::<Vec<_>>(), [&made]);
         assert_eq!(branch(&world, &slot), elsewhere);
         git(&world.main, &["cat-file", "-e", &format!("{made}^{{tree}}")]);
     }

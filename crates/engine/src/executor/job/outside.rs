@@ -89,7 +89,10 @@ impl Executor {
         }
         let place_of = |call: &Call| {
             let common = self.repository.common_dir();
-            match call.git_dir.as_deref().map(resolved) {
+            // A relative one is below the directory that the command ran in.
+            let named =
+                call.git_dir.as_deref().and_then(|named| Some(resolved(&call.worktree.as_deref()?.join(named))));
+            match named {
                 Some(named) if named == common => Some(self.repository.main_worktree().to_owned()),
                 Some(named) => others.iter().find(|other| git::is_directory_of(&named, other)).cloned(),
                 None => {
@@ -216,8 +219,24 @@ const CHANGING: &[&str] = &[
     "--unset-upstream",
     "--edit-description",
 ];
-const LISTING: &[&str] =
-    &["-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "-n"];
+const LISTING: &[&str] = &[
+    "-l",
+    "--list",
+    "--contains",
+    "--no-contains",
+    "--merged",
+    "--no-merged",
+    "--points-at",
+    "-n",
+    "--format",
+    "--sort",
+    "--column",
+    "-v",
+    "-vv",
+    "--verify",
+    "--show-current",
+];
+const LISTING_BRANCHES: &[&str] = &["-a", "-r", "--all", "--remotes"];
 
 /// Options with which a command changes nothing.
 const HARMLESS: &[&str] = &["--dry-run", "--help", "--refresh", "--really-refresh"];
@@ -236,7 +255,7 @@ impl Call {
             "add" | "clean" | "mv" | "rm" if is_dry() => false,
             name if WRITERS.contains(&name) => !has(HARMLESS),
             "stash" if others.is_empty() => true,
-            "branch" => has(CHANGING) || !others.is_empty() && !has(LISTING),
+            "branch" => has(CHANGING) || !others.is_empty() && !has(LISTING) && !has(LISTING_BRANCHES),
             "tag" => !others.is_empty() && !has(LISTING),
             "symbolic-ref" => others.len() > 1 || has(&["-d", "--delete"]),
             _ => WRITERS_WITH.iter().any(with),
