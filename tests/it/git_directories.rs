@@ -150,8 +150,7 @@ fn commits_of_an_agent_outlive_a_killed_run() {
         wait_until("the end of the agent", || {
             let tip = fs::read_to_string(&own).unwrap_or_default();
             !tip.is_empty()
-                && env.git_in(&own.ancestors().nth(5).expect("it"), &["log", "-1", "--format=%s", tip.trim()])
-                    == "later"
+                && env.git_in(own.ancestors().nth(5).expect("it"), &["log", "-1", "--format=%s", tip.trim()]) == "later"
         });
         match end {
             "resume" => drop(env.resume(&[]).exits(0)),

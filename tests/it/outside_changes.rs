@@ -4,7 +4,7 @@ use crate::support::TestEnv;
 
 /// One attempt that runs `command` after its work, in the user's checkout.
 fn attempt(env: &TestEnv, command: &str) {
-    let checkout = env.path("repo").canonicalize().unwrap();
+    let checkout = env.path("repo").canonicalize().expect("the checkout");
     env.plan(&format!(
         "[[lane]]\nid = \"A\"\nretries = 0\ncommand = '''echo a > a; cd {} && {command}'''\n",
         checkout.display()

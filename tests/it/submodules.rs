@@ -11,7 +11,7 @@ fn environment(settings: &str) -> TestEnv {
     let env = TestEnv::new();
     for (name, inner) in [("deep", None), ("other", Some("deep"))] {
         let own = env.path(name);
-        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir(&own).expect("a directory");
         env.git_in(&own, &["init", "--quiet"]);
         env.write(&format!("{name}/inner"), format!("{name}\n"));
         if let Some(inner) = inner {
@@ -27,7 +27,7 @@ fn environment(settings: &str) -> TestEnv {
     env.write("repo/lanewright.toml", settings);
     env.commit("with a submodule");
     for name in ["deep", "other"] {
-        std::fs::rename(env.path(name), env.path(&format!("{name}.away"))).unwrap();
+        std::fs::rename(env.path(name), env.path(&format!("{name}.away"))).expect("its place");
     }
     env
 }

@@ -13,7 +13,7 @@ cd \"$SCRATCH/../repo\" && exec sh -c \"$1\" >\"$SCRATCH/act\" 2>&1
 
 /// A repository with three commits on `main`, each of which adds a file.
 fn env_with_history() -> TestEnv {
-    let env = TestEnv::new();
+    let env = TestEnv::new().trusting();
     for name in ["two", "three"] {
         env.write(&format!("repo/{name}.txt"), format!("{name}\n"));
         env.commit(name);

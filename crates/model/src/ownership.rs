@@ -68,7 +68,7 @@ const FAR_REACHING: &[&str] = &[
 /// Whether a file decides what runs elsewhere: at the root, or `.gitattributes` anywhere.
 pub fn is_far_reaching(path: &str) -> bool {
     let is = |known: &&str| if known.ends_with('/') { path.starts_with(known) } else { path == *known };
-    FAR_REACHING.iter().any(|known| is(&known)) || path.ends_with("/.gitattributes")
+    FAR_REACHING.iter().any(is) || path.ends_with("/.gitattributes")
 }
 
 /// Compiles one `owns` or `copy` glob: `*` stays within a directory, `**` does not.

@@ -236,7 +236,7 @@ impl Publisher<'_> {
             _ => None,
         });
         let Some(first @ (_, _, onto)) = merges.next() else { return Ok(()) };
-        let (lane, commit, _) = merges.last().unwrap_or(first);
+        let (lane, commit, _) = merges.next_back().unwrap_or(first);
         let repository = &self.within.repository;
         let is_in = |commit: &CommitId| {
             Ok::<_, GitError>(repository.has_commit(commit)? && repository.is_ancestor(commit, tip)?)

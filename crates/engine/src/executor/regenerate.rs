@@ -93,7 +93,7 @@ impl Executor {
             let (_, line) = self.regenerate.iter().find(|(glob, _)| names_file(glob, path))?;
             let line = match path.rsplit_once('/') {
                 Some((directory, _)) => {
-                    let enter = shell_line(["cd".to_owned(), format!("./{directory}")].into_iter());
+                    let enter = shell_line(["cd".to_owned(), format!("./{directory}")]);
                     CommandLine::Shell(format!("{enter} && {{ {line}\n}}"))
                 }
                 None => CommandLine::Shell(line.clone()),

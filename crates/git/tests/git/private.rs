@@ -375,7 +375,8 @@ pinned_tests! {
     fn a_removed_git_directory_is_reported_and_the_files_stay() {
         let world = World::new();
         let repository = world.repository();
-        let damages: [(&str, fn(&Path)); 6] = [
+        type Damage = (&'static str, fn(&Path));
+        let damages: [Damage; 6] = [
             ("removed", |git| fs::remove_dir_all(git).unwrap()),
             ("emptied", |git| {
                 fs::remove_dir_all(git).unwrap();
@@ -422,7 +423,7 @@ pinned_tests! {
         fs::create_dir(objects.join("00")).unwrap();
         fs::write(objects.join("00/x"), "x").unwrap();
         for path in [objects.join("00"), objects, home(&slot)] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o0)).unwrap();
         }
         take_over(&world.repository(), &slot.path).unwrap();
         restore_link(&world.repository(), &slot.path).unwrap();
