@@ -5,11 +5,11 @@
 //! where a supervisor asks first.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lanewright_files::regular_file;
 use lanewright_model::Wall;
 
 use super::scratch::Scratch;
@@ -42,7 +42,8 @@ pub(super) fn find(path: &str) -> Result<PathBuf, Refusal> {
 
 /// Why it builds no wall, from what it printed.
 pub(super) fn refusal(said: &str) -> Refusal {
-    let is_one = |file: &str, value: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == value);
+    let is_one =
+        |file: &str, value: &str| regular_file::read_text(Path::new(file)).is_ok_and(|text| text.trim() == value);
     let remedy = if is_one("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
         "AppArmor refuses user namespaces: give /usr/bin/bwrap a profile with `userns,`, or set \
          `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"

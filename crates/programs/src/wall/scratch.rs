@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory;
 use lanewright_model::ProcessId;
 
 use crate::process::LiveProcess;
@@ -26,16 +26,11 @@ impl Scratch {
         sweep(&parent);
         let owner = ProcessId::current();
         let mut name = format!("{PREFIX}{}-{}", owner.pid, owner.started);
-        let mut builder = fs::DirBuilder::new();
-        builder.mode(0o700);
         for number in 1.. {
-            match builder.create(parent.join(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    name = format!("{PREFIX}{}-{}-{number}", owner.pid, owner.started);
-                }
-                Err(error) => return Err(error),
-                Ok(()) => break,
+            if directory::create_new(&parent, name.as_ref()).map_err(io::Error::other)? {
+                break;
             }
+            name = format!("{PREFIX}{}-{}-{number}", owner.pid, owner.started);
         }
         Ok(Self(parent.join(name)))
     }
