@@ -38,7 +38,7 @@ pub(crate) fn named_places(directory: &Path, upwards: bool) -> Option<[(&'static
     let worktree = directory.ancestors().take(levels).find(has_link)?;
     let target = link_target(worktree)?;
     let entry = entry_behind(&target).or_else(|| {
-        // Whoever can write there would have git read other settings.
+        // What is written there decides which settings git reads.
         let common = read_line(&target.join("commondir")).filter(|common| common != COMMON);
         let is_entry = target.parent().is_some_and(|above| above.ends_with("worktrees"));
         common.filter(|_| is_entry).map(|_| target)

@@ -43,7 +43,7 @@ pub fn merge(
     }
 }
 
-/// The merge of `theirs` into `ours` as a commit to be checked out and looked at, and not to be kept: nobody signs it, and no
+/// The merge of `theirs` into `ours` as a commit to be checked out and looked at, and not to be kept: it is not signed, and no
 /// ref leads to it. `None`: there is nothing to merge, or more than `reserved` files conflict.
 pub fn try_merge(
     repository: &Repository,

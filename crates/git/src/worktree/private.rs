@@ -612,7 +612,7 @@ impl Home<'_> {
         Ok(())
     }
 
-    /// Makes what git reads of the entry what it was: whoever writes there has our git read other settings.
+    /// Makes what git reads of the entry what it was: what is written there decides which settings our git reads.
     fn restore_entry(&self, record: &Record) -> Result<()> {
         let place = [self.worktree.join(".git").as_os_str().as_encoded_bytes(), b"\n"].concat();
         let is_placed = crate::repo::registered_place(&self.entry).is_some_and(|place| place == self.worktree);
@@ -957,7 +957,6 @@ fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
     if_there(copy()).map(drop).map_err(io_error("copy", from))
 }
 
-/// Copies a directory of small files; links are left out.
 /// What the operation in progress in `git` names by its object alone, such as the other side of a merge or what a rebase put
 /// aside, each with the file or directory that does; what was put aside is a stash.
 fn objects_of_operations(git: &Path) -> Vec<(String, String)> {
@@ -978,6 +977,7 @@ fn objects_of_operations(git: &Path) -> Vec<(String, String)> {
     found.into_iter().collect()
 }
 
+/// Copies a directory of small files; links are left out.
 fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     atomic::remove_all(to).map_err(io_error("remove", to))?;
     create_directory_unsynced(to)?;

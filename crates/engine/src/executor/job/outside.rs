@@ -1,5 +1,5 @@
-//! What agents' git commands changed outside their worktrees, by the trace that git writes for whoever asks for it with
-//! variables: what is found was done by the agent, whatever the user does meanwhile.
+//! What agents' git commands changed outside their worktrees, by the trace that git writes where variables ask for
+//! it: what is found was done by the agent, whatever the user does meanwhile.
 
 use std::collections::BTreeMap;
 use std::fmt;
