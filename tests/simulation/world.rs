@@ -434,6 +434,8 @@ impl World {
         } else {
             self.agent_branches.insert((lane, agent), head.clone());
         }
+        // A commit holds everything that is in the worktree.
+        self.unkept.remove(&(lane, agent));
         vec![Event::WorkCommitted {
             lane: self.id(lane),
             agent: self.agent(lane, agent),
