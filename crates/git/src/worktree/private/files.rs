@@ -1,0 +1,109 @@
+//! Files of a git directory that are read and copied as they are.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use lanewright_files::directory::{self, create_directory_unsynced};
+use lanewright_files::handle::set_modified;
+use lanewright_files::regular_file::{self, Links};
+use lanewright_files::{atomic, if_there};
+
+use crate::command::{Result, io_error};
+use crate::query::OPERATION_FILES;
+
+/// The name of what was stashed.
+pub(super) const STASH: &str = "refs/stash";
+
+/// The largest file, in bytes, that is copied of an operation in progress.
+pub(super) const LARGEST_FILE: u64 = 1 << 20;
+
+/// How many files are copied of an operation in progress at most.
+const MOST_FILES: usize = 2_000;
+
+/// What a small file of an agent's holds; `None`: there is none, or it is no such file.
+pub(super) fn read_small(path: &Path) -> Option<String> {
+    regular_file::read_text_with(path, Links::Refuse, LARGEST_FILE).ok()
+}
+
+/// The line in `HEAD`.
+pub(super) fn head_in(git: &Path) -> Option<String> {
+    let text = read_small(&git.join("HEAD"))?;
+    Some(text.lines().next()?.to_owned()).filter(|line| line.starts_with("ref: ") || is_object_name(line))
+}
+
+/// The states that were stashed, the oldest first.
+pub(super) fn stashed(git: &Path) -> Vec<String> {
+    let log = read_small(&git.join("logs/refs/stash")).unwrap_or_default();
+    let names = log.lines().filter_map(|line| line.split(' ').nth(1)).filter(|name| is_object_name(name));
+    names.map(str::to_owned).collect()
+}
+
+/// The names of the files that an index shares with others (`git update-index --split-index`).
+pub(super) fn shared_indexes(git: &Path) -> Result<Vec<String>> {
+    let names = directory::entries(git)?.into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    Ok(names.filter(|name| name.starts_with("sharedindex.")).collect())
+}
+
+/// Copies a file with its time: git compares the times of files with that of the index. None there is as good.
+pub(super) fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
+    let copy = || -> std::io::Result<()> {
+        let found = fs::symlink_metadata(from)?;
+        let staged = directory::with_suffix(to, ".new");
+        regular_file::copy(from, &staged)?;
+        set_modified(&staged, Links::Refuse, found.modified()?)?;
+        Ok(atomic::rename(&staged, to)?)
+    };
+    if_there(copy()).map(drop).map_err(io_error("copy", from))
+}
+
+/// What the operation in progress in `git` names by its object alone, such as the other side of a merge or what a rebase put
+/// aside, each with the file or directory that does; what was put aside is a stash.
+pub(super) fn objects_of_operations(git: &Path) -> Vec<(String, String)> {
+    let mut found = BTreeSet::new();
+    for name in OPERATION_FILES {
+        let place = git.join(name);
+        let inner = directory::entries(&place).unwrap_or_default();
+        for file in inner.into_iter().take(MOST_FILES).chain([place]) {
+            let is_stash = file.file_name().is_some_and(|name| name == "autostash" || name == "MERGE_AUTOSTASH");
+            let name = if is_stash { STASH } else { name };
+            let text = read_small(&file).unwrap_or_default();
+            let words = text.split(|character: char| !character.is_ascii_hexdigit());
+            let objects =
+                words.filter(|word| [40, 64].contains(&word.len()) && word.bytes().any(|digit| digit != b'0'));
+            found.extend(objects.map(|object| (name.to_owned(), object.to_owned())));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Copies a directory of small files; links are left out.
+/// Copies a directory of small files; links are left out.
+pub(super) fn copy_directory(from: &Path, to: &Path) -> Result<()> {
+    atomic::remove_all(to).map_err(io_error("remove", to))?;
+    create_directory_unsynced(to)?;
+    for (path, kind) in directory::entries_with_kinds(from)?.into_iter().take(MOST_FILES) {
+        let target = to.join(path.file_name().unwrap_or_default());
+        if kind.is_dir() {
+            copy_directory(&path, &target)?;
+        } else if kind.is_file() && path.metadata().is_ok_and(|found| found.len() <= LARGEST_FILE) {
+            copy_with_time(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// A path as a value in a file of git's settings.
+pub(super) fn quoted(path: &Path) -> Vec<u8> {
+    let escaped = path.as_os_str().as_encoded_bytes().iter().flat_map(|&byte| match byte {
+        b'"' => b"\\\"".to_vec(),
+        b'\\' => b"\\\\".to_vec(),
+        b'\n' => b"\\n".to_vec(),
+        byte => vec![byte],
+    });
+    [b"\"".to_vec(), escaped.collect(), b"\"".to_vec()].concat()
+}
+
+pub(super) fn is_object_name(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}

@@ -1,0 +1,200 @@
+//! The places of an agent's git directory, its record, and the link in the worktree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lanewright_files::directory::change_below;
+use lanewright_files::{atomic, regular_file};
+use lanewright_model::CommitId;
+use serde::{Deserialize, Serialize};
+
+use super::files::{head_in, read_small};
+use crate::command::{COMMON, GitError, PRIVATE, PRIVATE_GIT, Result, entry_behind, io_error, link_target, read_line};
+use crate::repo::{Repository, holding};
+use crate::worktree::deletion::delete;
+
+/// The file of an entry that says which record is of it.
+pub(super) const TOKEN: &str = "lanewright-private";
+
+/// Something besides its branch that an agent left in its git directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// The full name of a ref; `refs/stash` for each stashed state.
+    pub name: String,
+    pub commit: CommitId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage {
+    Working,
+    TakenOver,
+    Lost(String),
+}
+
+/// What is known of an agent's git directory, where the agent cannot write.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// What `.git` holds when it leads to the entry.
+    pub(super) link: String,
+    /// The full name of the ref that was checked out.
+    pub(super) branch: Option<String>,
+    /// Where the repository has that ref, as far as Lanewright moved it.
+    pub(super) base: Option<CommitId>,
+    /// The settings of the worktree alone (`config.worktree`).
+    pub(super) settings: Option<String>,
+    pub(super) stage: Stage,
+    /// What the entry has in a file, so that an entry of the same name that came later is not taken for it.
+    #[serde(default)]
+    pub(super) token: String,
+    /// What earlier attempts in the worktree left, which the agent finds again.
+    #[serde(default)]
+    pub(super) found: Vec<LeftBehind>,
+    /// What it left that they did not.
+    #[serde(default)]
+    pub(super) left: Vec<LeftBehind>,
+}
+
+/// The places of one agent's git directory.
+pub(super) struct Home<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) worktree: &'a Path,
+    pub(super) entry: PathBuf,
+    /// `<common>/lanewright/private/<entry>`
+    pub(super) place: PathBuf,
+}
+
+/// What an agent may write of git in `worktree` while it works there, in a git directory of its own; `None`: it has none.
+pub fn private_git_directory(worktree: &Path) -> Option<PathBuf> {
+    link_target(worktree).filter(|target| entry_behind(target).is_some())
+}
+
+pub(super) fn record_in(place: &Path) -> Result<Option<Record>> {
+    let bytes = regular_file::read_if_there(&place.join("record.json"))?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+impl<'a> Home<'a> {
+    /// `None`: there is no worktree of the pool, and none is registered at that place.
+    pub(super) fn of(repository: &'a Repository, worktree: &'a Path) -> Result<Option<Self>> {
+        let known = match repository.own_entry(worktree) {
+            Some(entry) => Some(entry),
+            None => repository.entry_at(worktree)?.map(|entry| entry.directory),
+        };
+        // The main worktree is no slot.
+        let Some(name) = known.as_deref().and_then(Path::file_name) else { return Ok(None) };
+        let entry = repository.entries_directory().join(name);
+        let place = repository.common_dir().join(PRIVATE).join(name);
+        Ok(Some(Self { repository, worktree, entry, place }))
+    }
+
+    pub(super) fn holding<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        holding(&self.entry.join("lanewright.lock"), |_| act())
+    }
+
+    pub(super) fn git(&self) -> PathBuf {
+        self.place.join(PRIVATE_GIT)
+    }
+
+    /// `None`: the process that made the directory died before the agent could work, or it was made for an earlier worktree.
+    pub(super) fn record(&self) -> Result<Option<Record>> {
+        let read = record_in(&self.place)?;
+        if self.leads_here() {
+            return Ok(Some(read.unwrap_or_else(|| self.usual_record())));
+        }
+        let token = read_small(&self.entry.join(TOKEN));
+        Ok(read.filter(|record| token.is_some_and(|token| token == record.token)))
+    }
+
+    /// Whether `.git` leads to the agent's git directory.
+    fn leads_here(&self) -> bool {
+        private_git_directory(self.worktree).is_some_and(|target| target == self.git())
+    }
+
+    /// What a record that a power cut took held, as far as the entry says it.
+    fn usual_record(&self) -> Record {
+        let branch = head_in(&self.entry).and_then(|head| head.strip_prefix("ref: ").map(str::to_owned));
+        let short = branch.as_ref().and_then(|name| name.strip_prefix("refs/heads/"));
+        Record {
+            link: format!("gitdir: {}\n", self.entry.display()),
+            base: short.and_then(|name| self.repository.branch_commit(name).ok()?),
+            branch,
+            settings: read_small(&self.entry.join("config.worktree")),
+            stage: Stage::Working,
+            token: String::new(),
+            found: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    pub(super) fn write(&self, record: &Record) -> Result<()> {
+        let text = format!("{:#}\n", serde_json::json!(record));
+        Ok(atomic::replace(&self.place.join("record.json"), text.as_bytes())?)
+    }
+
+    pub(super) fn lost(&self, reason: impl Into<String>) -> GitError {
+        GitError::PrivateLost { path: self.git(), reason: reason.into() }
+    }
+
+    pub(super) fn discard(&self, place: &Path) -> Result<()> {
+        discard(self.repository, place)
+    }
+
+    /// Replaces `.git` in one step, by way of a file beside the record where that is the same file system.
+    pub(super) fn write_link(&self, contents: &[u8]) -> Result<()> {
+        let link = self.worktree.join(".git");
+        let mode = link.symlink_metadata().map(|found| found.permissions());
+        let staged = self.place.join("link");
+        atomic::replace(&staged, contents)?;
+        if let Ok(mode) = mode {
+            fs::set_permissions(&staged, mode).map_err(io_error("change", &staged))?;
+        }
+        let put = || atomic::rename(&staged, &link).or_else(|_| atomic::replace(&link, contents));
+        Ok(change_below(self.worktree, put)?)
+    }
+
+    /// Makes what git reads of the entry what it was: what is written there decides which settings our git reads.
+    pub(super) fn restore_entry(&self, record: &Record) -> Result<()> {
+        let place = [self.worktree.join(".git").as_os_str().as_encoded_bytes(), b"\n"].concat();
+        let is_placed = crate::repo::registered_place(&self.entry).is_some_and(|place| place == self.worktree);
+        if !is_placed {
+            atomic::replace(&self.entry.join("gitdir"), &place)?;
+        }
+        let common = self.entry.join("commondir");
+        if read_line(&common).as_deref() != Some(COMMON) {
+            atomic::replace(&common, format!("{COMMON}\n").as_bytes())?;
+        }
+        let settings = self.entry.join("config.worktree");
+        match &record.settings {
+            known if read_small(&settings) == *known => {}
+            Some(known) => atomic::replace(&settings, known.as_bytes())?,
+            None => atomic::remove(&settings)?,
+        }
+        Ok(())
+    }
+
+    /// Makes `.git` lead to the entry if it leads to an agent's git directory; anything else there is not Lanewright's.
+    pub(super) fn lead_back(&self) -> Result<()> {
+        let Some(record) = self.record()?.filter(|_| self.leads_here()) else { return Ok(()) };
+        self.restore_entry(&record)?;
+        self.write_link(record.link.as_bytes())?;
+        let modules = self.entry.join("modules");
+        // Else the slot would not be given to another lane.
+        let _ = fs::remove_dir(&modules);
+        Ok(())
+    }
+}
+
+/// Moves `place` aside, in one step, and deletes it as far as that is possible.
+pub(super) fn discard(repository: &Repository, place: &Path) -> Result<()> {
+    if place.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let aside = repository.common_dir().join(PRIVATE).join(format!("{}.removed", uuid::Uuid::now_v7()));
+    change_below(place, || atomic::rename(place, &aside))?;
+    // What another user left there cannot be deleted, and is tried again with the next.
+    if let Err(error) = delete(&aside, None) {
+        tracing::debug!("{} cannot be deleted: {error}", aside.display());
+    }
+    Ok(())
+}

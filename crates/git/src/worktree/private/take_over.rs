@@ -1,0 +1,270 @@
+//! Takes over what an agent did in its git directory.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use lanewright_files::atomic;
+use lanewright_files::directory::{self, create_directory_unsynced};
+use lanewright_files::regular_file::{self, Links};
+use lanewright_model::CommitId;
+use lanewright_model::digest::sha256;
+
+use super::files::{
+    LARGEST_FILE, STASH, copy_directory, copy_with_time, head_in, objects_of_operations, shared_indexes, stashed,
+};
+use super::home::{Home, LeftBehind, Record};
+use super::references::{References, is_null};
+use crate::command::{Result, io_error, read_line};
+use crate::fast::copied_objects::{self, Missing};
+use crate::fast::durable;
+use crate::history::identity::fallback_identity;
+use crate::history::move_branch;
+use crate::query::OPERATION_FILES;
+use crate::repo::head_log;
+
+/// How much besides its branch is kept of an attempt at most.
+const MOST_LEFT: usize = 50;
+
+/// How many refs of an agent's own are looked at for that.
+const MOST_LOOKED_AT: usize = 500;
+
+/// Taking over.
+impl Home<'_> {
+    /// Copies commits and index to where the entry finds them. Returns the refs that the agent has.
+    pub(super) fn bring_over(&self, record: &mut Record) -> Result<References> {
+        self.restore_entry(record)?;
+        let git = self.git();
+        if !git.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Err(self.lost("it was removed"));
+        }
+        let head = head_in(&git).ok_or_else(|| self.lost("its HEAD cannot be read"))?;
+        let references = References::of(&git, &[]).map_err(|error| self.lost(error.to_string()))?;
+        let tip_of = |name: &str| CommitId::new(references.named.get(name)?.object.as_str()).ok();
+        let branch = record.branch.clone();
+        let on = head.strip_prefix("ref: ").map(str::to_owned);
+        // A branch that was deleted below its worktree is where it last was.
+        let last = || head_log(&git, None).ok()?.into_iter().map(|(commit, _)| commit).find(|it| !is_null(it));
+        let tip = branch.as_deref().and_then(|name| tip_of(name).or_else(|| last().filter(|_| on == branch)));
+        let commit = match &on {
+            Some(name) if branch.as_ref() == Some(name) => tip.clone(),
+            Some(name) => tip_of(name),
+            None => CommitId::new(&head).ok(),
+        };
+        let index = self.stage_index(&git)?;
+        let tips: BTreeSet<&CommitId> = tip.iter().chain(&commit).collect();
+        self.copy_objects(record, &Vec::from_iter(tips), index.as_deref())?;
+        if let (Some(name), Some(tip)) = (branch.as_deref(), &tip) {
+            self.move_branch(record, name, tip)?;
+        }
+        self.move_head(&head, on.as_deref(), branch.as_deref(), commit.as_ref())?;
+        if let Some(index) = index {
+            atomic::rename(&index, &self.entry.join("index"))?;
+        }
+        Ok(references)
+    }
+
+    /// The same, with all that is not in the branch.
+    pub(super) fn take_all(&self, record: &mut Record) -> Result<()> {
+        let references = self.bring_over(record)?;
+        let git = self.git();
+        self.copy_operations(&git, &self.entry)?;
+        self.copy_large_files(&git);
+        record.left.clear();
+        let found_before = std::mem::take(&mut record.found);
+        let before = References::read_packed(&self.place.join("refs")).unwrap_or_default();
+        let known: BTreeSet<&str> = before.values().map(|reference| reference.object.as_str()).collect();
+        // Another program may have moved the branch elsewhere.
+        let short = record.branch.as_deref().and_then(|name| name.strip_prefix("refs/heads/"));
+        let tip = short.and_then(|name| self.repository.branch_commit(name).ok()?);
+        let is_taken = |name: &str, object: &str| {
+            Some(name) == record.branch.as_deref() && tip.as_ref().is_none_or(|tip| tip.as_str() == object)
+        };
+        let is_new = |name: &str, object: &str| {
+            let passes = ["refs/remotes/", "refs/bisect/", "refs/worktree/", "refs/rewritten/", "refs/prefetch/"];
+            !is_taken(name, object)
+                && name != STASH
+                && !passes.iter().any(|prefix| name.starts_with(prefix))
+                && !known.contains(object)
+        };
+        let named = references.named.iter().map(|(name, reference)| (name.clone(), reference.object.clone()));
+        let named = named.filter(|(name, object)| is_new(name, object));
+        let mut found: Vec<(String, String)> = objects_of_operations(&git).into_iter().chain(named).collect();
+        let mut stashes = stashed(&git);
+        // Without its log only the last one is known.
+        stashes
+            .extend(references.named.get(STASH).map(|last| last.object.clone()).filter(|last| !stashes.contains(last)));
+        found.extend(stashes.into_iter().map(|object| (STASH.to_owned(), object)));
+        let mut kept = BTreeSet::new();
+        for (name, object) in found.into_iter().take(MOST_LOOKED_AT) {
+            if let Some(again) = found_before.iter().find(|it| it.commit.as_str() == object) {
+                record.found.push(LeftBehind { name, commit: again.commit.clone() });
+            } else if record.left.len() < MOST_LEFT
+                && let Some(commit) = self.commit_of(&object)
+                && !kept.contains(&commit)
+                && !self.repository.is_in_any_reference_or_lost(&commit)
+                && self.copy_objects(record, &[&commit], None).is_ok()
+            {
+                durable::objects(self.repository, &commit, record.base.iter())?;
+                kept.insert(commit.clone());
+                record.left.push(LeftBehind { name, commit });
+            }
+        }
+        Ok(())
+    }
+
+    /// A copy of the agent's index beside that of the entry; `None`: the entry's is the same, or it cannot be read.
+    fn stage_index(&self, git: &Path) -> Result<Option<PathBuf>> {
+        let (source, staged) = (git.join("index"), self.entry.join("index.agent"));
+        for name in shared_indexes(git).unwrap_or_default() {
+            copy_with_time(&git.join(&name), &self.entry.join(&name))?;
+        }
+        if copy_with_time(&source, &staged).is_err() || !staged.exists() {
+            return Ok(None);
+        }
+        let same = |one: &Path, other: &Path| {
+            let read = |path: &Path| regular_file::read(path).ok();
+            read(one).is_some_and(|bytes| read(other).as_ref() == Some(&bytes))
+        };
+        Ok(Some(staged).filter(|staged| !same(staged, &self.entry.join("index"))))
+    }
+
+    pub(super) fn copy_objects(&self, record: &Record, tips: &[&CommitId], index: Option<&Path>) -> Result<()> {
+        let objects = self.git().join("objects");
+        let is_partial = self.repository.configuration()?.get("extensions.partialclone").is_some();
+        let missing = if is_partial { Missing::Promised } else { Missing::Refused };
+        match copied_objects::copy_objects(self.repository, &objects, tips, index, missing) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(reason)) => Err(self.lost(reason)),
+            None => self.copy_objects_by_git(record, &objects, tips, index),
+        }
+    }
+
+    /// The same for repositories that libgit2 does not read, or may not write to.
+    fn copy_objects_by_git(
+        &self,
+        record: &Record,
+        objects: &Path,
+        tips: &[&CommitId],
+        index: Option<&Path>,
+    ) -> Result<()> {
+        let lost = |error: crate::command::ProgramError| self.lost(error.to_string());
+        let tips = || tips.iter().map(|tip| format!("{tip}\n"));
+        let without = record.base.as_ref().map(|base| format!("^{base}\n"));
+        let wanted: String = tips().chain(without.clone()).collect();
+        let git = self.repository.git().variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+        let pack = git.args(["pack-objects", "--quiet", "--stdout", "--revs"]);
+        let pack = match index {
+            Some(index) => pack.arg("--indexed-objects").variable("GIT_INDEX_FILE", index),
+            None => pack,
+        };
+        let pack = pack.input(wanted.clone().into_bytes()).run().map_err(lost)?;
+        self.repository.git().args(["index-pack", "--stdin"]).input(pack).run()?;
+        let whole = self.repository.git().args(["rev-list", "--objects", "--quiet", "--stdin"]);
+        whole.input(wanted.into_bytes()).run().map(drop).map_err(lost)
+    }
+
+    /// The commit that an object of the agent's is or leads to.
+    fn commit_of(&self, object: &str) -> Option<CommitId> {
+        let objects = self.git().join("objects");
+        copied_objects::commit_behind(self.repository, &objects, object).unwrap_or_else(|| {
+            let git = self.repository.git().variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects);
+            let named = git.args(["rev-parse", "--verify", "--quiet", &format!("{object}^{{commit}}")]).line().ok()?;
+            CommitId::new(&named).ok()
+        })
+    }
+
+    /// Moves the branch in the repository, unless something else moved it meanwhile to where the agent's does not lead.
+    pub(super) fn move_branch(&self, record: &mut Record, name: &str, tip: &CommitId) -> Result<()> {
+        let Some(short) = name.strip_prefix("refs/heads/") else { return Ok(()) };
+        let Some(now) = self.repository.branch_commit(short)? else { return Ok(()) };
+        if now == *tip {
+            return Ok(());
+        }
+        if record.base.as_ref() == Some(&now) || self.repository.is_ancestor(&now, tip)? {
+            move_branch(self.repository, short, &now, tip)?;
+            record.base = Some(tip.clone());
+            self.write(record)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the entry stand where the agent does: on its branch, or on no branch where it has checked out another, which the
+    /// repository need not have.
+    fn move_head(&self, head: &str, on: Option<&str>, branch: Option<&str>, commit: Option<&CommitId>) -> Result<()> {
+        let text = match (on, commit) {
+            (Some(name), _) if Some(name) == branch => format!("ref: {name}"),
+            (Some(_), Some(commit)) => commit.to_string(),
+            _ => head.to_owned(),
+        };
+        let file = self.entry.join("HEAD");
+        if read_line(&file).as_ref() != Some(&text) {
+            atomic::replace(&file, format!("{text}\n").as_bytes())?;
+        }
+        if let Some(commit) = commit {
+            self.note_head(commit)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a line to the entry's reflog of its head.
+    fn note_head(&self, commit: &CommitId) -> Result<()> {
+        let last = head_log(&self.entry, None)?.into_iter().next().map(|(commit, _)| commit);
+        if last.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        let path = self.entry.join("logs/HEAD");
+        let mut log = regular_file::read_if_there(&path)?.unwrap_or_default();
+        let from = last.map_or_else(|| "0".repeat(commit.as_str().len()), |commit| commit.to_string());
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let who = fallback_identity();
+        log.extend(format!("{from} {commit} {who} {now} +0000\tlanewright: the agent's commits\n").bytes());
+        create_directory_unsynced(&self.entry.join("logs"))?;
+        Ok(atomic::replace(&path, &log)?)
+    }
+
+    /// Makes the operation that is in progress in one directory that of the other.
+    pub(super) fn copy_operations(&self, from: &Path, to: &Path) -> Result<()> {
+        for name in OPERATION_FILES {
+            let (source, target) = (from.join(name), to.join(name));
+            match source.symlink_metadata() {
+                Ok(found) if found.is_dir() => copy_directory(&source, &target)?,
+                Ok(found) if found.is_file() && found.len() <= LARGEST_FILE => copy_with_time(&source, &target)?,
+                _ if target.symlink_metadata().is_ok() => {
+                    atomic::remove_all(&target).map_err(io_error("remove", &target))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what Git LFS stored; a file that cannot be copied is in the worktree as well.
+    fn copy_large_files(&self, git: &Path) {
+        let from = git.join("lfs/objects");
+        let to = self.repository.common_dir().join("lfs/objects");
+        let below = |place: &PathBuf| directory::directories(place).unwrap_or_default();
+        let files = below(&from)
+            .into_iter()
+            .flat_map(|place| below(&place))
+            .flat_map(|place| directory::entries(&place).unwrap_or_default());
+        for file in files.collect::<Vec<_>>() {
+            let Some(name) = file.file_name().and_then(|name| name.to_str()).filter(|name| name.len() == 64) else {
+                continue;
+            };
+            let place = to.join(&name[..2]).join(&name[2..4]);
+            let copied = || -> Result<()> {
+                let bytes = regular_file::read_with(&file, Links::Refuse, regular_file::LARGE);
+                let bytes = bytes.map_err(io_error("read", &file))?;
+                if sha256(&bytes) == name && !place.join(name).exists() {
+                    directory::create_directory(&place)?;
+                    atomic::write(&place.join(name), &bytes)?;
+                }
+                Ok(())
+            };
+            if let Err(error) = copied() {
+                tracing::debug!("{} is not copied: {error}", file.display());
+            }
+        }
+    }
+}
