@@ -1,4 +1,6 @@
-//! What programs install from lock files, and into which directories.
+//! What a worktree needs besides the files of its commit: what programs install from lock files, local files, submodules.
+
+use super::word_enum;
 
 /// A lock file, the directories that its packages are installed in, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,3 +48,15 @@ pub const LOCK_FILES: &[(&str, &str)] = &[
     ("poetry.lock", "poetry lock"),
     ("go.sum", "go mod tidy"),
 ];
+
+word_enum! {
+    /// Whether worktrees get the files of submodules.
+    #[derive(Default)]
+    Submodules {
+        /// From the copies that the checkout has.
+        Init = "init",
+        /// They are empty there.
+        #[default]
+        Off = "off",
+    }
+}

@@ -65,6 +65,7 @@ pub use checkpoint::{Checkpoint, CheckpointStatus, Stage};
 pub use checkpoint_record::{CheckpointRecord, GitState};
 pub use command::CommandLine;
 pub use dag::{Dag, LaneIndex};
+pub use dependencies::Submodules;
 pub use diagnosis::{Diagnosis, FailureClass, Finding};
 pub use executor::{ExecutorKind, ExecutorSettings, HERE, Resources};
 pub use failure::{Failure, FailureKind};
@@ -72,7 +73,7 @@ pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transpo
 pub use human_gate::HumanGate;
 pub use id::{AgentName, CommitId, EventName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, GitDirectory, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
-pub use merge_choice::{MergeChoice, MergeMode, MergeStyle, OutsideChanges, PublishMode, Sign, SignOff, Submodules};
+pub use merge_choice::{MergeChoice, MergeMode, MergeStyle, PublishMode, Sign, SignOff};
 pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
@@ -92,7 +93,7 @@ pub use time::Timestamp;
 pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
 pub use user_setup::{SetupStep, SetupVariable, UserSetup};
-pub use wall::{SandboxChoice, Wall, WallBuilder};
+pub use wall::{OutsideChanges, SandboxChoice, Wall, WallBuilder};
 pub use word::Word;
 
 #[doc(hidden)]

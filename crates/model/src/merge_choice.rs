@@ -116,32 +116,6 @@ word_enum! {
 }
 
 word_enum! {
-    /// What becomes of an attempt whose agent changed another checkout of the repository.
-    #[derive(Default)]
-    OutsideChanges {
-        /// It fails.
-        #[default]
-        Fail = "fail",
-        /// It is reported.
-        Report = "report",
-        /// Nothing is looked at.
-        Off = "off",
-    }
-}
-
-word_enum! {
-    /// Whether worktrees get the files of submodules.
-    #[derive(Default)]
-    Submodules {
-        /// From the copies that the checkout has.
-        Init = "init",
-        /// They are empty there.
-        #[default]
-        Off = "off",
-    }
-}
-
-word_enum! {
     /// How a finished lane reaches the integration branch.
     MergeMode {
         /// The lane branch is left for a person.

@@ -44,3 +44,17 @@ pub enum WallBuilder {
     /// Rules of the kernel for the processes of the job.
     Landlock,
 }
+
+word_enum! {
+    /// What becomes of an attempt whose agent changed another checkout of the repository.
+    #[derive(Default)]
+    OutsideChanges {
+        /// It fails.
+        #[default]
+        Fail = "fail",
+        /// It is reported.
+        Report = "report",
+        /// Nothing is looked at.
+        Off = "off",
+    }
+}

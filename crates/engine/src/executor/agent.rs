@@ -5,20 +5,15 @@ use std::sync::Arc;
 use lanewright_agents::prompt::{self, CommitValues};
 use lanewright_git::{self as git, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use lanewright_model::event::{Event, Idle, Worktree};
-use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY, is_far_reaching, is_prohibited};
+use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY, is_prohibited};
 use lanewright_model::text::{headline, listed};
-use lanewright_model::{
-    CommitId, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, OutsideChanges, Round, TaskId,
-};
+use lanewright_model::{CommitId, Failure, FailureKind, Lane, LaneIndex, Round, TaskId};
 use lanewright_schedule::{RestartFrom, RunState};
 
 use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
 /// How many files a note names.
 const FILES: usize = 5;
-
-/// Where no agent may change anything.
-const OUTSIDE: &str = "another checkout of the repository, outside its worktree";
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree> {
@@ -135,53 +130,15 @@ impl Executor {
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let mut noted = Vec::from_iter(self.note_left_out(lane, &committed.left_out));
-        let (role, number) = (JobRole::Attempt { agent: name.clone(), task: task.id.clone() }, attempt);
-        let outside = self.outside_calls(&JobId { lane: Some(id.clone()), role, number });
-        if !outside.is_empty() {
-            let calls = listed(&outside.iter().map(ToString::to_string).collect::<Vec<_>>(), FILES);
-            let message = format!("attempt {number} changed {OUTSIDE}: {calls}");
-            if self.outside_changes == OutsideChanges::Fail {
-                noted.push(Event::FailureNoted {
-                    lane: id,
-                    agent: Some(name.clone()),
-                    task: Some(task.id.clone()),
-                    failure: Failure::new(FailureKind::Ownership, message),
-                });
-                return Ok(noted);
-            }
-            noted.push(self.note(lane, format!("{name}: {message}")));
-        }
-        let owned = Ownership::new(&plan.owns).ok().filter(|_| !plan.owns.is_empty());
-        let is_owned = |path: &str| owned.as_ref().is_some_and(|owned| owned.allows(path));
-        let far = changed.iter().filter(|changed| is_far_reaching(changed) && !is_owned(changed));
-        let far: Vec<String> = far
-            .cloned()
-            .chain(
-                changed
-                    .iter()
-                    .filter(|it| git::is_link_out(path, it))
-                    .map(|it| format!("{it} (a link that leads out)")),
-            )
-            .collect();
-        // Of what was committed before it was said.
-        let is_new = || Ok::<_, GitError>(!self.repository.changed_paths(recorded, &committed.head)?.is_empty());
-        if !far.is_empty() && is_new()? {
-            let names = listed(&far, FILES);
-            noted.push(self.note(lane, format!("{name} changes {names}: look at that before the lane's work is used")));
-        }
-        let submodules = self.repository.keep_submodules(path, start, &committed.head)?;
-        for (first, kept) in &submodules.new_files {
-            let message = format!(
-                "new files in a submodule ({first}, …) are not committed; the checkout's copy has them as {kept}"
-            );
-            noted.push(self.note(lane, message));
-        }
-        if !submodules.lost.is_empty() {
+        let attempted = (lane, agent, &task.id, attempt);
+        let reach = self.reach(attempted, path, [start, recorded, &committed.head], &changed)?;
+        noted.extend(reach.notes);
+        if let Some(failure) = reach.failure {
             noted.push(Event::FailureNoted {
                 lane: id,
                 agent: Some(name.clone()),
                 task: Some(task.id.clone()),
-                failure: Failure::new(FailureKind::Report, submodules.lost.join("; ")),
+                failure,
             });
             return Ok(noted);
         }

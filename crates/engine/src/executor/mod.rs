@@ -19,6 +19,7 @@ mod must_haves;
 pub mod placements;
 mod preconditions;
 mod proposal;
+mod reach;
 mod regenerate;
 pub mod repair;
 pub(crate) mod snapshot;
