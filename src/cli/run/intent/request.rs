@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn run_options_come_from_settings() {
         let config = "max_parallel = 3\nmerge = 'none'\nfail_fast = true\nworktree_root = 'w'\nkeep_pool = true\n\
-                      keep_caches = true\ngit_directory = 'shared'\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
+                      keep_caches = true\ngit_directory = 'shared'\nbranch_prefix = 'bot/'\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
                       on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\n";
         let expected = RunOptions {
             max_parallel: 3,
