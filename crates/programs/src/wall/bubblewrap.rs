@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,6 +41,11 @@ pub(super) fn find(path: &str) -> Result<PathBuf, Refusal> {
     })
 }
 
+/// Whether `bwrap` has the rights of its owner, as some systems without user namespaces install it.
+pub(super) fn needs_rights(bwrap: &Path) -> bool {
+    bwrap.metadata().is_ok_and(|metadata| metadata.mode() & SET_USER_ID != 0)
+}
+
 /// Why it builds no wall, from what it printed.
 pub(super) fn refusal(said: &str) -> Refusal {
     let is_one =
@@ -69,6 +75,8 @@ pub(super) fn require_program(name: &str, command: &Command, directory: &Path) -
     };
     if exists && directory.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
+
+const SET_USER_ID: u32 = 0o4000;
 
 /// Directories that a job has for itself where nothing that it needs lies in them.
 const PRIVATE: [&str; 2] = ["/tmp", "/dev/shm"];

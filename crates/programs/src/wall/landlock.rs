@@ -54,8 +54,8 @@ pub(super) fn version() -> Option<u32> {
     }
 }
 
-/// Starts `command` behind `wall`. A thread takes the rules on and starts it, since this one must stay free of them.
-pub(super) fn spawn(mut command: Command, wall: &Wall, directory: &Path, scratch: &Scratch) -> io::Result<Child> {
+/// Starts `command` behind `wall`.
+pub(super) fn spawn(command: Command, wall: &Wall, directory: &Path, scratch: &Scratch) -> io::Result<Child> {
     let mut writable = existing(&wall.writable);
     writable.push(scratch.path().to_owned());
     let shared_memory = Path::new("/dev/shm");
@@ -64,9 +64,26 @@ pub(super) fn spawn(mut command: Command, wall: &Wall, directory: &Path, scratch
         writable.push(shared_memory.to_owned());
     }
     let network = wall.network;
-    let spawned = thread::Builder::new().name("landlock".to_owned()).spawn(move || {
+    spawn_with(command, move || {
         drop_capabilities()?;
-        restrict(&writable, network).map_err(io::Error::other)?;
+        restrict(&writable, network).map_err(io::Error::other)
+    })
+}
+
+/// Starts `command`, which makes namespaces of its own, so that it and what it starts reach no abstract socket of a process
+/// outside, where the kernel has rules for that: no namespace but the network's holds them.
+pub(super) fn spawn_apart(command: Command) -> io::Result<Child> {
+    let rules = || Ruleset::default().scope(Scope::AbstractUnixSocket)?.create()?.restrict_self();
+    spawn_with(command, move || rules().map_err(io::Error::other))
+}
+
+/// Starts `command` in a thread that has taken on rules before, since the thread that calls this must stay free of them.
+fn spawn_with(
+    mut command: Command,
+    take_on: impl FnOnce() -> io::Result<RestrictionStatus> + Send + 'static,
+) -> io::Result<Child> {
+    let spawned = thread::Builder::new().name("landlock".to_owned()).spawn(move || {
+        take_on()?;
         command.spawn()
     })?;
     spawned.join().map_err(|_| io::Error::other("the thread that takes on the rules of Landlock panicked"))?

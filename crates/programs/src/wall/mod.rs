@@ -126,11 +126,13 @@ pub fn spawn(
     set_up(&mut command);
     let Some((wall, scratch)) = wall else { return command.args(rest).spawn() };
     match &wall.builder {
-        WallBuilder::Bubblewrap(_) => {
+        WallBuilder::Bubblewrap(bwrap) => {
             bubblewrap::require_program(program, &command, directory)?;
             let places = bubblewrap::Places::new(wall, directory, scratch);
             set_temporary(&mut command, places.temporary());
-            command.args(places.arguments(wall, directory)).args(arguments).spawn()
+            command.args(places.arguments(wall, directory)).args(arguments);
+            // The rules would take from a `bwrap` with the set-user-ID bit what it makes namespaces with.
+            if bubblewrap::needs_rights(bwrap) { command.spawn() } else { landlock::spawn_apart(command) }
         }
         WallBuilder::Landlock => {
             set_temporary(&mut command, scratch.path());
