@@ -60,8 +60,13 @@ impl RepositoryContext {
         git::require_version()?;
         let within = Self::open(context, flags)?;
         // Commits of agents whose worktrees were removed are the lanes' before anything is decided about these.
-        git::rescue_commits(&within.repository)?;
+        within.note_rescued(&git::rescue(&within.repository)?);
         Ok(within)
+    }
+
+    /// Says what was kept of agents whose worktrees were removed.
+    pub(super) fn note_rescued(&self, rescued: &[git::Rescued]) {
+        rescued.iter().for_each(|kept| self.context.printer.note(kept));
     }
 
     pub(super) fn new(context: &Context, repository: Repository, settings: Settings) -> Self {

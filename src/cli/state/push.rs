@@ -12,7 +12,7 @@ use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 
 pub(super) fn run(within: &RepositoryContext, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
     // Also what agents committed whose end no process has recorded.
-    git::bring_over_all(&within.repository)?;
+    within.note_rescued(&git::bring_over_all(&within.repository)?);
     let run = Selector::new(&within.context, &within.state).run(arguments.run.run.as_ref())?;
     let sent = push(within, remote, &run, arguments.force)?;
     let (records, name) = (sent.manifest.records, remote.name());

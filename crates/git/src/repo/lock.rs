@@ -21,6 +21,8 @@ pub(crate) enum Guarded {
     References,
     /// Moving the integration branch.
     Publish,
+    /// Removing the git directories of agents whose worktrees are gone.
+    Private,
     /// Writing the files in Lanewright's directory of the repository: the configuration of libgit2, `published.json`.
     Settings,
 }
@@ -34,6 +36,7 @@ impl Repository {
             Guarded::Pool => "pool.guard",
             Guarded::References => "references.guard",
             Guarded::Publish => "publish.guard",
+            Guarded::Private => "private.guard",
             Guarded::Settings => "settings.guard",
         };
         holding(&self.own_directory()?.join(name), act)

@@ -19,7 +19,7 @@ pub(crate) use claim::{Claim, Holder, Progress};
 pub(crate) use creation_queue::{CreationQueue, Turn};
 pub(crate) use examine::{HeldSlot, WorktreeState};
 pub(crate) use pool::{Checkout, Kept, Mode, Pool, branch_of};
-pub(crate) use private::{forget_private, remove_private_leftovers, remove_private_of};
+pub(crate) use private::{forget_private, remove_private_leftovers, remove_private_of, rescue};
 pub(crate) use retire::ASIDE;
 pub(crate) use slot::{
     Occupant, RELEASED, SET_ASIDE, blocker, clear_half_made, forget, has_only_link, is_locked, is_untouched, make,

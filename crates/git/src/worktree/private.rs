@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 use lanewright_files::directory;
 
 use crate::command::{GitError, PRIVATE, Result};
-use crate::repo::Repository;
+use crate::repo::{Guarded, Repository};
 use home::{Home, Stage};
 pub use home::{LeftBehind, private_git_directory};
 pub(crate) use make::KEYS;
+pub use stray::Rescued;
 use stray::{Stray, discard_home};
 
 /// What became of an agent's git directory.
@@ -57,13 +58,13 @@ pub fn make_private(repository: &Repository, worktree: &Path) -> Result<()> {
     let Some(home) = Home::of(repository, worktree)? else {
         return Err(GitError::NotOurs { path: worktree.to_owned() });
     };
-    if home.place.exists() {
+    if home.is_given() {
         take_over(repository, worktree)?;
     }
     home.holding(|| {
-        let before = home.record()?.map(|record| [record.found, record.left].concat()).unwrap_or_default();
+        let earlier = home.record()?;
         remove(&home)?;
-        home.make(before)
+        home.make(earlier)
     })
 }
 
@@ -73,7 +74,7 @@ pub fn make_private(repository: &Repository, worktree: &Path) -> Result<()> {
 /// # Errors
 /// [`GitError::PrivateLost`]: the agent removed or damaged it.
 pub fn bring_over(repository: &Repository, worktree: &Path) -> Result<()> {
-    let Some(home) = Home::of(repository, worktree)?.filter(|home| home.place.exists()) else { return Ok(()) };
+    let Some(home) = Home::of(repository, worktree)?.filter(Home::is_given) else { return Ok(()) };
     home.holding(|| match home.record()? {
         Some(mut record) if record.stage == Stage::Working => home.bring_over(&mut record).map(drop),
         _ => Ok(()),
@@ -85,7 +86,7 @@ pub fn bring_over(repository: &Repository, worktree: &Path) -> Result<()> {
 /// # Errors
 /// What cannot be written here. What the agent removed or damaged is an answer.
 pub fn take_over(repository: &Repository, worktree: &Path) -> Result<Option<TakenOver>> {
-    let Some(home) = Home::of(repository, worktree)?.filter(|home| home.place.exists()) else { return Ok(None) };
+    let Some(home) = Home::of(repository, worktree)?.filter(Home::is_given) else { return Ok(None) };
     home.holding(|| {
         let Some(mut record) = home.record()? else { return Ok(None) };
         if record.stage == Stage::Working {
@@ -110,7 +111,7 @@ pub fn take_over(repository: &Repository, worktree: &Path) -> Result<Option<Take
 /// # Errors
 /// What cannot be written.
 pub fn restore_link(repository: &Repository, worktree: &Path) -> Result<()> {
-    let Some(home) = Home::of(repository, worktree)?.filter(|home| home.place.exists()) else { return Ok(()) };
+    let Some(home) = Home::of(repository, worktree)?.filter(Home::is_given) else { return Ok(()) };
     home.holding(|| {
         home.lead_back()?;
         home.discard(&home.git())
@@ -119,7 +120,7 @@ pub fn restore_link(repository: &Repository, worktree: &Path) -> Result<()> {
 
 /// Takes over and removes the git directory of an agent that is gone from `worktree`, if there is one.
 pub(crate) fn forget_private(repository: &Repository, worktree: &Path) -> Result<()> {
-    let Some(home) = Home::of(repository, worktree)?.filter(|home| home.place.exists()) else { return Ok(()) };
+    let Some(home) = Home::of(repository, worktree)?.filter(Home::is_given) else { return Ok(()) };
     take_over(repository, worktree)?;
     home.holding(|| remove(&home))
 }
@@ -128,7 +129,7 @@ pub(crate) fn forget_private(repository: &Repository, worktree: &Path) -> Result
 pub(crate) fn remove_private_of(repository: &Repository, entry: &Path) -> Result<()> {
     let Some(name) = entry.file_name() else { return Ok(()) };
     let place = repository.common_dir().join(PRIVATE).join(name);
-    discard_home(repository, &place)
+    discard_home(repository, &place).map(drop)
 }
 
 /// Removes the git directories of agents whose worktrees are gone.
@@ -144,26 +145,36 @@ pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// Copies what agents committed in git directories of their own whose worktrees are gone into the repository, and moves their
-/// branches there. Where a branch was deleted or moved elsewhere, a ref below `refs/lanewright/rescued` keeps the commits.
+/// Copies what agents did in git directories of their own whose worktrees are gone into the repository, moves their branches
+/// there, and removes the directories. What no branch has is kept by refs below `refs/lanewright/rescued`, and named.
 ///
 /// # Errors
-/// What cannot be read or written here; what an agent damaged is left out.
-pub fn rescue_commits(repository: &Repository) -> Result<()> {
-    for place in directory::entries(&repository.common_dir().join(PRIVATE))? {
-        if let Some(stray) = Stray::in_place(repository, &place)?.filter(|stray| stray.worktree().is_none()) {
-            stray.bring_over()?;
-        }
+/// What cannot be read or written here. A directory of which not all can be read is moved aside, and named.
+pub fn rescue(repository: &Repository) -> Result<Vec<Rescued>> {
+    let places = || directory::entries(&repository.common_dir().join(PRIVATE));
+    let is_stray = |place: &PathBuf| Ok(Stray::in_place(repository, place)?.is_some_and(|stray| !stray.has_worktree()));
+    let strays = || places()?.iter().map(is_stray).collect::<Result<Vec<bool>>>();
+    if !strays()?.contains(&true) {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let mut rescued = Vec::new();
+    repository.holding(Guarded::Private, |_| {
+        for place in places()? {
+            if let Some(stray) = Stray::in_place(repository, &place)?.filter(|stray| !stray.has_worktree()) {
+                rescued.extend(stray.rescue()?);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rescued)
 }
 
-/// The same for all agents, which may be at work.
+/// Brings over what all agents committed, who may be at work, and rescues what is of those whose worktrees are gone.
 ///
 /// # Errors
-/// As there.
-pub fn bring_over_all(repository: &Repository) -> Result<()> {
-    rescue_commits(repository)?;
+/// As [`rescue`].
+pub fn bring_over_all(repository: &Repository) -> Result<Vec<Rescued>> {
+    let rescued = rescue(repository)?;
     for place in directory::entries(&repository.common_dir().join(PRIVATE))? {
         let worktree = Stray::in_place(repository, &place)?.and_then(|stray| stray.worktree());
         match worktree.map_or(Ok(()), |worktree| bring_over(repository, &worktree)) {
@@ -171,11 +182,11 @@ pub fn bring_over_all(repository: &Repository) -> Result<()> {
             done => done?,
         }
     }
-    Ok(())
+    Ok(rescued)
 }
 
 /// The caller holds the lock of the entry.
 fn remove(home: &Home<'_>) -> Result<()> {
     home.lead_back()?;
-    discard_home(home.repository, &home.place)
+    discard_home(home.repository, &home.place).map(drop)
 }

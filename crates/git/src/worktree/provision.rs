@@ -16,7 +16,7 @@ use crate::query::{
 use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree, hook, said_by_hook};
 use crate::worktree::private::KEYS;
 use crate::worktree::{
-    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_private, make, occupant,
+    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_private, make, occupant, rescue,
 };
 
 /// Leads from git's directory for a worktree to the keys of filters in the common one.
@@ -48,6 +48,8 @@ impl Pool {
     ) -> Result<Option<Worktree>> {
         let path = self.slot(number);
         forget_private(&self.repository, &path)?;
+        // Of a worktree that was removed from here: a new one would be taken for the one that its record is of.
+        rescue(&self.repository)?;
         let progress = self.read_claim(number, holder)?.progress;
         if progress == Progress::Claimed && !self.may_take_over(&path, &want.start)?
             || !self.create_if_missing(&path, want)?

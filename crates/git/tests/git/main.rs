@@ -16,6 +16,7 @@ mod publish;
 mod publish_killed;
 mod refusals;
 mod remote;
+mod removed_worktrees;
 mod repository;
 mod snapshots;
 mod stale_checkouts;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use lanewright_git::{
     GitError, Head, LeftBehind, Mode, Repository, SnapshotRequest, TakenOver, adopt_head, agent_git_directories,
-    bring_over, changed_since, head_of, make_private, private_git_directory, rescue_commits, restore_link, snapshot,
-    take_over, uncommitted_paths,
+    bring_over, changed_since, head_of, make_private, private_git_directory, restore_link, snapshot, take_over,
+    uncommitted_paths,
 };
 use lanewright_model::CommitId;
 use lanewright_model::event::Worktree;
@@ -15,14 +15,14 @@ use lanewright_model::event::Worktree;
 use crate::support::*;
 
 /// A slot of lane `A` whose agent is about to work in a git directory of its own.
-fn given(world: &World) -> Worktree {
+pub(crate) fn given(world: &World) -> Worktree {
     let slot = lane(world);
     make_private(&world.repository(), &slot.path).unwrap();
     slot
 }
 
 /// What becomes of it after the agent, whose worktree leads to the repository again.
-fn taken(world: &World, slot: &Worktree) -> TakenOver {
+pub(crate) fn taken(world: &World, slot: &Worktree) -> TakenOver {
     let taken = take_over(&world.repository(), &slot.path).unwrap().unwrap();
     restore_link(&world.repository(), &slot.path).unwrap();
     assert_eq!(private_git_directory(&slot.path), None);
@@ -30,16 +30,16 @@ fn taken(world: &World, slot: &Worktree) -> TakenOver {
 }
 
 /// The refs of the repository, the branch of the lane left out.
-fn refs(world: &World) -> Vec<String> {
+pub(crate) fn refs(world: &World) -> Vec<String> {
     let all = lines(&git(&world.main, &["for-each-ref", "--format=%(refname) %(objectname)"]));
     all.into_iter().filter(|line| !line.starts_with("refs/heads/lane/")).collect()
 }
 
-fn branch(world: &World, slot: &Worktree) -> CommitId {
+pub(crate) fn branch(world: &World, slot: &Worktree) -> CommitId {
     world.repository().branch_commit(&slot.branch).unwrap().unwrap()
 }
 
-fn assert_whole(world: &World) {
+pub(crate) fn assert_whole(world: &World) {
     git(&world.main, &["fsck", "--full", "--strict"]);
 }
 
@@ -177,45 +177,58 @@ pinned_tests! {
         assert_whole(&world);
     }
 
-    fn commits_outlive_worktrees_that_are_removed_while_agents_work() {
-        for prune in [false, true] {
+    fn a_rebase_that_an_attempt_left_is_finished_by_the_next() {
+        for knows_the_attempt_before in [true, false] {
             let world = World::new();
-            let repository = world.repository();
             let slot = given(&world);
-            write(&slot.path.join("x"), "x\n");
-            let made = commit(&slot.path, "x");
-            std::fs::remove_dir_all(&slot.path).unwrap();
-            if prune {
-                git(&world.main, &["worktree", "prune"]);
+            git(&slot.path, &["checkout", "--quiet", "-b", "theirs"]);
+            write(&slot.path.join("a.txt"), "theirs\n");
+            commit(&slot.path, "theirs");
+            git(&slot.path, &["checkout", "--quiet", &slot.branch]);
+            write(&slot.path.join("a.txt"), "ours\n");
+            commit(&slot.path, "ours");
+            assert!(!git_output(&slot.path, &["rebase", "theirs"]).status.success());
+            taken(&world, &slot);
+            if !knows_the_attempt_before {
+                fs::remove_dir_all(world.main.join(".git/lanewright/private")).unwrap();
             }
-            rescue_commits(&repository).unwrap();
-            assert_eq!(branch(&world, &slot), made);
-            rescue_commits(&repository).unwrap();
-            assert_eq!(refs(&world), [format!("refs/heads/main {}", world.head())]);
+            make_private(&world.repository(), &slot.path).unwrap();
+            write(&slot.path.join("a.txt"), "both\n");
+            git(&slot.path, &["add", "a.txt"]);
+            git(&slot.path, &["-c", "core.editor=true", "rebase", "--continue"]);
+            let tip = head(&slot.path);
+            assert_eq!(taken(&world, &slot), TakenOver::default());
+            assert_eq!(branch(&world, &slot), tip);
+            assert_eq!(git(&slot.path, &["symbolic-ref", "--short", "HEAD"]), slot.branch);
             assert_whole(&world);
         }
     }
 
-    fn a_later_worktree_of_the_same_name_is_another_ones() {
+    fn the_branch_is_the_agents_own_after_an_attempt_that_detached_it() {
         let world = World::new();
-        let repository = world.repository();
         let slot = given(&world);
+        git(&slot.path, &["checkout", "--quiet", "--detach"]);
+        taken(&world, &slot);
+        make_private(&world.repository(), &slot.path).unwrap();
+        git(&slot.path, &["checkout", "--quiet", &slot.branch]);
         write(&slot.path.join("x"), "x\n");
         let made = commit(&slot.path, "x");
-        git(&world.main, &["update-ref", "-d", &format!("refs/heads/{}", slot.branch)]);
-        std::fs::remove_dir_all(world.root()).unwrap();
-        git(&world.main, &["worktree", "prune"]);
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), made);
+    }
 
-        let later = world.pool(9).open(&holder("B", None), &fresh("lane/P1/B", &world.head())).unwrap();
-        assert_eq!(later.path, slot.path);
-        make_private(&repository, &later.path).unwrap();
-        assert_eq!(status(&later.path), "");
-        assert_eq!(head(&later.path), world.head());
-        let rescued = format!("refs/lanewright/rescued/{made} {made}");
-        assert!(refs(&world).contains(&rescued), "{:?}", refs(&world));
-        assert_eq!(taken(&world, &later), TakenOver::default());
-        assert_eq!(branch(&world, &later), world.head());
-        assert_whole(&world);
+    fn a_directory_that_others_removed_is_lost_and_given_again() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        commit(&slot.path, "x");
+        fs::remove_dir_all(world.main.join(".git/lanewright")).unwrap();
+        assert!(taken(&world, &slot).lost.is_some());
+        assert_eq!(status(&slot.path), "?? x");
+        make_private(&world.repository(), &slot.path).unwrap();
+        let made = commit(&slot.path, "x");
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), made);
     }
 
     fn an_operation_in_progress_keeps_what_only_it_names() {

@@ -24,7 +24,7 @@ impl Executor {
     }
 
     /// Takes over what the agent of an attempt that ended did with git, and makes its worktree lead to the repository again.
-    /// An attempt that removed or damaged its git directory fails.
+    /// An attempt whose git directory was removed or damaged fails.
     pub(super) fn take_git_directory(
         &self,
         job: &JobId,
@@ -41,7 +41,7 @@ impl Executor {
         crash_point(CrashPoint::GitDirectory("led_back"));
         if let Some(reason) = taken.lost {
             let said =
-                format!("the agent removed or damaged its git directory, and with it what it committed: {reason}");
+                format!("the agent's git directory was removed or damaged, and with it what it committed: {reason}");
             if exit.passed() {
                 exit.exit_code = LOST;
             }

@@ -32,6 +32,17 @@ pub(super) fn head_in(git: &Path) -> Option<String> {
     Some(text.lines().next()?.to_owned()).filter(|line| line.starts_with("ref: ") || is_object_name(line))
 }
 
+/// The full name of the branch that is checked out, or that a rebase in progress goes back to.
+pub(super) fn branch_in(git: &Path) -> Option<String> {
+    let head = || head_in(git)?.strip_prefix("ref: ").map(str::to_owned);
+    let rebased = || {
+        let names = ["rebase-merge/head-name", "rebase-apply/head-name"];
+        let name = names.iter().find_map(|name| read_small(&git.join(name)))?;
+        Some(name.trim_end().to_owned()).filter(|name| name.starts_with("refs/heads/"))
+    };
+    head().or_else(rebased)
+}
+
 /// The states that were stashed, the oldest first.
 pub(super) fn stashed(git: &Path) -> Vec<String> {
     let log = read_small(&git.join("logs/refs/stash")).unwrap_or_default();
@@ -77,7 +88,6 @@ pub(super) fn objects_of_operations(git: &Path) -> Vec<(String, String)> {
     found.into_iter().collect()
 }
 
-/// Copies a directory of small files; links are left out.
 /// Copies a directory of small files; links are left out.
 pub(super) fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     atomic::remove_all(to).map_err(io_error("remove", to))?;

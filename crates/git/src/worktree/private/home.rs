@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::directory::change_below;
+use lanewright_files::directory::{change_below, create_directory_unsynced};
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
-use super::files::{head_in, read_small};
+use super::files::{branch_in, read_small};
 use crate::command::{COMMON, GitError, PRIVATE, PRIVATE_GIT, Result, entry_behind, io_error, link_target, read_line};
 use crate::repo::{Repository, holding};
 use crate::worktree::deletion::delete;
@@ -88,6 +88,11 @@ impl<'a> Home<'a> {
         Ok(Some(Self { repository, worktree, entry, place }))
     }
 
+    /// Whether the agent's git directory is there, or the worktree still leads to where it was.
+    pub(super) fn is_given(&self) -> bool {
+        self.place.exists() || self.leads_here()
+    }
+
     pub(super) fn holding<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         holding(&self.entry.join("lanewright.lock"), |_| act())
     }
@@ -113,7 +118,7 @@ impl<'a> Home<'a> {
 
     /// What a record that a power cut took held, as far as the entry says it.
     fn usual_record(&self) -> Record {
-        let branch = head_in(&self.entry).and_then(|head| head.strip_prefix("ref: ").map(str::to_owned));
+        let branch = branch_in(&self.entry);
         let short = branch.as_ref().and_then(|name| name.strip_prefix("refs/heads/"));
         Record {
             link: format!("gitdir: {}\n", self.entry.display()),
@@ -128,6 +133,7 @@ impl<'a> Home<'a> {
     }
 
     pub(super) fn write(&self, record: &Record) -> Result<()> {
+        create_directory_unsynced(&self.place)?;
         let text = format!("{:#}\n", serde_json::json!(record));
         Ok(atomic::replace(&self.place.join("record.json"), text.as_bytes())?)
     }
@@ -143,6 +149,7 @@ impl<'a> Home<'a> {
     /// Replaces `.git` in one step, by way of a file beside the record where that is the same file system.
     pub(super) fn write_link(&self, contents: &[u8]) -> Result<()> {
         let link = self.worktree.join(".git");
+        create_directory_unsynced(&self.place)?;
         let mode = link.symlink_metadata().map(|found| found.permissions());
         let staged = self.place.join("link");
         atomic::replace(&staged, contents)?;
@@ -191,7 +198,11 @@ pub(super) fn discard(repository: &Repository, place: &Path) -> Result<()> {
         return Ok(());
     }
     let aside = repository.common_dir().join(PRIVATE).join(format!("{}.removed", uuid::Uuid::now_v7()));
-    change_below(place, || atomic::rename(place, &aside))?;
+    match change_below(place, || atomic::rename(place, &aside)) {
+        // Another process was faster.
+        Err(_) if place.symlink_metadata().is_err() => return Ok(()),
+        moved => moved?,
+    }
     // What another user left there cannot be deleted, and is tried again with the next.
     if let Err(error) = delete(&aside, None) {
         tracing::debug!("{} cannot be deleted: {error}", aside.display());

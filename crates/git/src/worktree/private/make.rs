@@ -7,7 +7,7 @@ use lanewright_files::directory::create_directory_unsynced;
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 
-use super::files::{STASH, copy_with_time, head_in, quoted, read_small, shared_indexes};
+use super::files::{STASH, branch_in, copy_with_time, quoted, read_small, shared_indexes};
 use super::home::{Home, LeftBehind, Record, Stage, TOKEN};
 use super::references::{Reference, References};
 use crate::command::{Result, io_error};
@@ -25,8 +25,8 @@ const NOT_SHARED: &[&str] = &["refs/stash", "refs/bisect/", "refs/worktree/", "r
 
 /// Making it.
 impl Home<'_> {
-    /// `before`: what attempts before left, as far as it was kept since.
-    pub(super) fn make(&self, before: Vec<LeftBehind>) -> Result<()> {
+    /// `earlier`: of the attempt before.
+    pub(super) fn make(&self, earlier: Option<Record>) -> Result<()> {
         let common = self.repository.common_dir();
         let git = self.git();
         for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
@@ -41,6 +41,8 @@ impl Home<'_> {
         self.copy_operations(&self.entry, &git)?;
         let mut references = References::of(common, NOT_SHARED)?;
         atomic::replace(&self.place.join("refs"), references.packed().as_bytes())?;
+        let own = earlier.as_ref().and_then(|earlier| earlier.branch.clone());
+        let before = earlier.map(|earlier| [earlier.found, earlier.left].concat()).unwrap_or_default();
         let found = self.give_again(before, &mut references)?;
         atomic::replace(&git.join("packed-refs"), references.packed().as_bytes())?;
         for (name, target) in &references.symbolic {
@@ -61,7 +63,8 @@ impl Home<'_> {
             create_directory_unsynced(&self.entry.join("modules"))?;
             atomic::link(&self.entry.join("modules"), &git.join("modules"))?;
         }
-        let branch = head_in(&git).and_then(|head| head.strip_prefix("ref: ").map(str::to_owned));
+        // On no branch it is on its way back to the one that it was given.
+        let branch = branch_in(&git).or(own);
         let base = branch.as_ref().and_then(|name| CommitId::new(references.named.get(name)?.object.as_str()).ok());
         let settings = read_small(&self.entry.join("config.worktree"));
         let link = regular_file::read_text(self.worktree.join(".git")).map_err(io_error("read", self.worktree))?;

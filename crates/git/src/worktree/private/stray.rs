@@ -1,28 +1,61 @@
-//! Keeps the commits of agents whose worktrees are gone.
+//! Keeps what agents did whose worktrees are gone.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 
-use super::files::head_in;
-use super::home::{Home, Record, Stage, discard, private_git_directory, record_in};
+use super::files::{head_in, read_small};
+use super::home::{Home, LeftBehind, Record, Stage, TOKEN, discard, private_git_directory, record_in};
 use super::references::References;
-use crate::command::Result;
+use crate::command::{GitError, Result};
 use crate::fast::durable;
+use crate::history::identity::run_identified;
 use crate::history::references::force_reference;
-use crate::repo::{Repository, holding};
+use crate::repo::{Repository, commit_id, holding, registered_place};
 
-/// Below it are commits of agents that no branch has and whose worktrees were removed.
+/// Below it is what no branch has of agents whose worktrees were removed.
 const RESCUED: &str = "refs/lanewright/rescued";
 
-/// Removes the git directory of an agent with its record; commits that only it has are kept. The caller holds the lock of the
-/// entry, if there is one.
-pub(super) fn discard_home(repository: &Repository, place: &Path) -> Result<()> {
-    if let Some(mut stray) = Stray::in_place(repository, place)? {
-        stray.bring_over_now()?;
+/// Below Lanewright's directory: git directories of agents of which not all can be read.
+const DAMAGED: &str = "damaged";
+
+/// What was kept of an agent whose worktree was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rescued {
+    /// A ref of the agent's.
+    Kept { name: String, reference: String },
+    /// Its git directory, of which not all can be read.
+    Aside { place: PathBuf, reason: String },
+}
+
+impl fmt::Display for Rescued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kept { name, reference } => {
+                write!(f, "the worktree of an agent was removed; its `{name}` is kept as {reference}")
+            }
+            Self::Aside { place, reason } => {
+                let place = place.display();
+                write!(
+                    f,
+                    "the worktree of an agent was removed; its git directory is kept as {place}, since not all of it can be read: {reason}"
+                )
+            }
+        }
     }
-    discard(repository, place)
+}
+
+/// Removes the git directory of an agent with its record, and keeps what only it has. The caller holds the lock of the
+/// entry, if there is one.
+pub(super) fn discard_home(repository: &Repository, place: &Path) -> Result<Vec<Rescued>> {
+    match Stray::in_place(repository, place)? {
+        // A branch that is checked out cannot be moved here, and one that is not may be another lane's since.
+        Some(mut stray) => stray.keep_and_discard(false),
+        None => discard(repository, place).map(|()| Vec::new()),
+    }
 }
 
 /// The git directory of an agent whose work was not taken over, whether or not its worktree is there.
@@ -42,22 +75,49 @@ impl<'a> Stray<'a> {
 
     /// The worktree that leads there.
     pub(super) fn worktree(&self) -> Option<PathBuf> {
-        let worktree = crate::repo::registered_place(&self.home.entry)?;
+        let worktree = registered_place(&self.home.entry)?;
         private_git_directory(&worktree).filter(|git| *git == self.home.git()).map(|_| worktree)
     }
 
-    pub(super) fn bring_over(mut self) -> Result<()> {
+    /// Whether the worktree is there that it was made for.
+    pub(super) fn has_worktree(&self) -> bool {
+        let is_of_entry = || read_small(&self.home.entry.join(TOKEN)).is_some_and(|token| token == self.record.token);
+        let is_there = || registered_place(&self.home.entry).is_some_and(|place| place.is_dir());
+        self.worktree().is_some() || (is_of_entry() && is_there())
+    }
+
+    pub(super) fn rescue(mut self) -> Result<Vec<Rescued>> {
         if self.home.entry.exists() {
             let lock = self.home.entry.join("lanewright.lock");
-            holding(&lock, |_| self.bring_over_now())
+            holding(&lock, |_| self.keep_and_discard(true))
         } else {
-            self.bring_over_now()
+            self.keep_and_discard(true)
         }
     }
 
-    fn bring_over_now(&mut self) -> Result<()> {
-        let (git, repository) = (self.home.git(), self.home.repository);
-        let Ok(references) = References::of(&git, &[]) else { return Ok(()) };
+    fn keep_and_discard(&mut self, moves_branch: bool) -> Result<Vec<Rescued>> {
+        let mut rescued = Vec::new();
+        let missing = match self.keep(moves_branch, &mut rescued) {
+            Err(GitError::PrivateLost { reason, .. }) => Some(reason),
+            kept => kept?,
+        };
+        let (repository, place) = (self.home.repository, &self.home.place);
+        let Some(reason) = missing else { return discard(repository, place).map(|()| rescued) };
+        let kept = repository.own_directory()?.join(DAMAGED);
+        directory::create_directory(&kept)?;
+        let kept = kept.join(uuid::Uuid::now_v7().to_string());
+        atomic::rename(place, &kept)?;
+        rescued.push(Rescued::Aside { place: kept, reason });
+        Ok(rescued)
+    }
+
+    /// Keeps branch, head, index, and what else the agent left. Returns why some of it cannot be had.
+    fn keep(&mut self, moves_branch: bool, rescued: &mut Vec<Rescued>) -> Result<Option<String>> {
+        let git = self.home.git();
+        if !git.is_dir() {
+            return Ok(None);
+        }
+        let references = References::of(&git, &[]).map_err(|error| self.home.lost(error.to_string()))?;
         let named = |name: &str| CommitId::new(references.named.get(name)?.object.as_str()).ok();
         let head = head_in(&git).and_then(|head| match head.strip_prefix("ref: ") {
             Some(name) => named(name),
@@ -65,20 +125,56 @@ impl<'a> Stray<'a> {
         });
         let branch = self.record.branch.clone();
         let tip = branch.as_deref().and_then(named);
-        let tips: BTreeSet<CommitId> =
-            tip.iter().chain(&head).filter(|tip| self.record.base.as_ref() != Some(tip)).cloned().collect();
-        if tips.is_empty() || self.home.copy_objects(&self.record, &tips.iter().collect::<Vec<_>>(), None).is_err() {
-            return Ok(());
+        let is_new = |tip: &&CommitId| self.record.base.as_ref() != Some(*tip);
+        let of_branch = tip.clone().filter(|tip| is_new(&tip)).map(|tip| (branch.clone().unwrap_or_default(), tip));
+        let of_head = head.clone().filter(|head| is_new(&head) && tip.as_ref() != Some(head));
+        let mut missing = None;
+        let mut kept = Vec::new();
+        for (name, commit) in of_branch.into_iter().chain(of_head.map(|head| ("HEAD".to_owned(), head))) {
+            match self.home.copy_objects(&self.record, &[&commit], None) {
+                Ok(()) => kept.push(LeftBehind { name, commit }),
+                Err(GitError::PrivateLost { reason, .. }) => missing = Some(reason),
+                Err(error) => return Err(error),
+            }
         }
-        for tip in &tips {
-            durable::objects(repository, tip, self.record.base.iter())?;
+        for LeftBehind { commit, .. } in &kept {
+            durable::objects(self.home.repository, commit, self.record.base.iter())?;
         }
-        if let (Some(name), Some(tip)) = (&branch, &tip) {
-            self.home.move_branch(&mut self.record, name, tip)?;
+        if let (true, Some(name), Some(tip)) =
+            (moves_branch, &branch, kept.iter().find(|it| Some(&it.name) == branch.as_ref()))
+        {
+            self.home.move_branch(&mut self.record, name, &tip.commit)?;
         }
-        for tip in tips.iter().filter(|tip| !repository.is_in_any_reference_or_lost(tip)) {
-            force_reference(repository, &format!("{RESCUED}/{tip}"), tip)?;
+        missing = self.home.take_left(&mut self.record, &references)?.or(missing);
+        kept.append(&mut self.record.left);
+        kept.extend(self.staged(head.as_ref().or(self.record.base.as_ref()))?);
+        let mut seen = BTreeSet::new();
+        for LeftBehind { name, commit } in kept {
+            if seen.insert(commit.clone()) && !self.home.repository.is_in_any_reference_or_lost(&commit) {
+                let reference = format!("{RESCUED}/{commit}");
+                force_reference(self.home.repository, &reference, &commit)?;
+                rescued.push(Rescued::Kept { name, reference });
+            }
         }
-        Ok(())
+        Ok(missing)
+    }
+
+    /// What the agent had staged on top of `head`, as a commit; `None`: nothing, or it has a conflict.
+    fn staged(&self, head: Option<&CommitId>) -> Result<Option<LeftBehind>> {
+        let (Some(head), index) = (head, self.home.git().join("index")) else { return Ok(None) };
+        match self.home.copy_objects(&self.record, &[head], Some(&index)) {
+            Err(GitError::PrivateLost { .. }) => return Ok(None),
+            copied => copied?,
+        }
+        let git = || self.home.repository.git().variable("GIT_INDEX_FILE", &index);
+        let Ok(tree) = git().arg("write-tree").line() else { return Ok(None) };
+        if git().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).line()? == tree {
+            return Ok(None);
+        }
+        let message = "Staged by an agent whose worktree was removed";
+        let made = run_identified(&git().args(["commit-tree", &tree, "-p", head.as_str(), "-m", message]))?;
+        let commit = commit_id(made.trim_ascii())?;
+        durable::objects(self.home.repository, &commit, [head])?;
+        Ok(Some(LeftBehind { name: "index".to_owned(), commit }))
     }
 }

@@ -15,7 +15,7 @@ use super::files::{
 };
 use super::home::{Home, LeftBehind, Record};
 use super::references::{References, is_null};
-use crate::command::{Result, io_error, read_line};
+use crate::command::{GitError, Result, io_error, read_line};
 use crate::fast::copied_objects::{self, Missing};
 use crate::fast::durable;
 use crate::history::identity::fallback_identity;
@@ -70,6 +70,16 @@ impl Home<'_> {
         let git = self.git();
         self.copy_operations(&git, &self.entry)?;
         self.copy_large_files(&git);
+        match self.take_left(record, &references)? {
+            None => {}
+            Some(reason) => tracing::debug!("{} is not taken over whole: {reason}", git.display()),
+        }
+        Ok(())
+    }
+
+    /// Copies what nothing in the repository leads to, and names it in the record. Returns why some of it cannot be had.
+    pub(super) fn take_left(&self, record: &mut Record, references: &References) -> Result<Option<String>> {
+        let git = self.git();
         record.left.clear();
         let found_before = std::mem::take(&mut record.found);
         let before = References::read_packed(&self.place.join("refs")).unwrap_or_default();
@@ -89,28 +99,40 @@ impl Home<'_> {
         };
         let named = references.named.iter().map(|(name, reference)| (name.clone(), reference.object.clone()));
         let named = named.filter(|(name, object)| is_new(name, object));
-        let mut found: Vec<(String, String)> = objects_of_operations(&git).into_iter().chain(named).collect();
+        let mut found: Vec<(String, String)> = named.chain(objects_of_operations(&git)).collect();
         let mut stashes = stashed(&git);
         // Without its log only the last one is known.
         stashes
             .extend(references.named.get(STASH).map(|last| last.object.clone()).filter(|last| !stashes.contains(last)));
         found.extend(stashes.into_iter().map(|object| (STASH.to_owned(), object)));
         let mut kept = BTreeSet::new();
-        for (name, object) in found.into_iter().take(MOST_LOOKED_AT) {
+        let mut missing = None;
+        for (at, (name, object)) in found.into_iter().enumerate() {
             if let Some(again) = found_before.iter().find(|it| it.commit.as_str() == object) {
                 record.found.push(LeftBehind { name, commit: again.commit.clone() });
-            } else if record.left.len() < MOST_LEFT
-                && let Some(commit) = self.commit_of(&object)
-                && !kept.contains(&commit)
-                && !self.repository.is_in_any_reference_or_lost(&commit)
-                && self.copy_objects(record, &[&commit], None).is_ok()
-            {
-                durable::objects(self.repository, &commit, record.base.iter())?;
-                kept.insert(commit.clone());
-                record.left.push(LeftBehind { name, commit });
+                continue;
             }
+            if at >= MOST_LOOKED_AT || record.left.len() >= MOST_LEFT {
+                missing = Some(format!("it has more than {MOST_LEFT} refs of its own"));
+                break;
+            }
+            let Some(commit) = self.commit_of(&object) else { continue };
+            if kept.contains(&commit) || self.repository.is_in_any_reference_or_lost(&commit) {
+                continue;
+            }
+            match self.copy_objects(record, &[&commit], None) {
+                Ok(()) => {}
+                Err(GitError::PrivateLost { reason, .. }) => {
+                    missing = Some(reason);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            durable::objects(self.repository, &commit, record.base.iter())?;
+            kept.insert(commit.clone());
+            record.left.push(LeftBehind { name, commit });
         }
-        Ok(())
+        Ok(missing)
     }
 
     /// A copy of the agent's index beside that of the entry; `None`: the entry's is the same, or it cannot be read.

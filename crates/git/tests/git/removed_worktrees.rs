@@ -1,0 +1,124 @@
+//! What agents did in git directories of their own whose worktrees were removed meanwhile.
+
+use std::fs;
+
+use lanewright_git::{Rescued, TakenOver, make_private, private_git_directory, rescue};
+
+use crate::private::{assert_whole, branch, given, refs, taken};
+use crate::support::*;
+
+pinned_tests! {
+    fn commits_outlive_worktrees_that_are_removed_while_agents_work() {
+        for prune in [false, true] {
+            let world = World::new();
+            let repository = world.repository();
+            let slot = given(&world);
+            write(&slot.path.join("x"), "x\n");
+            let made = commit(&slot.path, "x");
+            fs::remove_dir_all(&slot.path).unwrap();
+            if prune {
+                git(&world.main, &["worktree", "prune"]);
+            }
+            rescue(&repository).unwrap();
+            assert_eq!(branch(&world, &slot), made);
+            rescue(&repository).unwrap();
+            assert_eq!(refs(&world), [format!("refs/heads/main {}", world.head())]);
+            assert_whole(&world);
+        }
+    }
+
+    fn a_later_worktree_of_the_same_name_is_another_ones() {
+        let world = World::new();
+        let repository = world.repository();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        git(&world.main, &["update-ref", "-d", &format!("refs/heads/{}", slot.branch)]);
+        fs::remove_dir_all(world.root()).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+
+        let later = world.pool(9).open(&holder("B", None), &fresh("lane/P1/B", &world.head())).unwrap();
+        assert_eq!(later.path, slot.path);
+        make_private(&repository, &later.path).unwrap();
+        assert_eq!(status(&later.path), "");
+        assert_eq!(head(&later.path), world.head());
+        let rescued = format!("refs/lanewright/rescued/{made} {made}");
+        assert!(refs(&world).contains(&rescued), "{:?}", refs(&world));
+        assert_eq!(taken(&world, &later), TakenOver::default());
+        assert_eq!(branch(&world, &later), world.head());
+        assert_whole(&world);
+    }
+
+    fn what_no_branch_has_is_kept_and_named() {
+        let world = World::new();
+        let slot = given(&world);
+        let agent = |arguments: &[&str]| git(&slot.path, arguments);
+        write(&slot.path.join("a.txt"), "stashed\n");
+        agent(&["stash", "--quiet"]);
+        agent(&["checkout", "--quiet", "-b", "side"]);
+        write(&slot.path.join("side.txt"), "side\n");
+        let side = commit(&slot.path, "side");
+        agent(&["checkout", "--quiet", &slot.branch]);
+        write(&slot.path.join("a.txt"), "staged\n");
+        agent(&["add", "a.txt"]);
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        let rescued = rescue(&world.repository()).unwrap();
+        let name_of = |kept: &Rescued| match kept {
+            Rescued::Kept { name, .. } => name.clone(),
+            Rescued::Aside { reason, .. } => panic!("{reason}"),
+        };
+        let names: Vec<String> = rescued.iter().map(name_of).collect();
+        assert_eq!(names, ["refs/heads/side", "refs/stash", "index"]);
+        let shown = |kept: &Rescued, path: &str| match kept {
+            Rescued::Kept { reference, .. } => git(&world.main, &["show", &format!("{reference}:{path}")]),
+            Rescued::Aside { .. } => unreachable!(),
+        };
+        assert!(refs(&world).contains(&format!("refs/lanewright/rescued/{side} {side}")));
+        assert_eq!(shown(&rescued[1], "a.txt"), "stashed");
+        assert_eq!(shown(&rescued[2], "a.txt"), "staged");
+        assert_eq!(rescue(&world.repository()).unwrap(), []);
+        assert_whole(&world);
+    }
+
+    fn a_branch_that_is_made_anew_is_left_alone() {
+        for removed_in_between in [false, true] {
+            let world = World::new();
+            let repository = world.repository();
+            let slot = given(&world);
+            write(&slot.path.join("x"), "x\n");
+            commit(&slot.path, "x");
+            fs::remove_dir_all(&slot.path).unwrap();
+            git(&world.main, &["worktree", "prune"]);
+            git(&world.main, &["update-ref", "-d", &format!("refs/heads/{}", slot.branch)]);
+            if removed_in_between {
+                rescue(&repository).unwrap();
+            }
+            let again = world.pool(9).open(&holder("A", None), &fresh(&slot.branch, &world.head())).unwrap();
+            make_private(&repository, &again.path).unwrap();
+            assert_eq!((status(&again.path), head(&again.path)), (String::new(), world.head()));
+            assert_eq!(taken(&world, &again), TakenOver::default());
+            assert_eq!(branch(&world, &again), world.head());
+        }
+    }
+
+    fn a_directory_that_is_damaged_is_kept_with_what_can_be_read() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "one\n");
+        let whole = commit(&slot.path, "whole");
+        git(&slot.path, &["branch", "whole"]);
+        write(&slot.path.join("x"), "two\n");
+        commit(&slot.path, "damaged");
+        let blob = git(&slot.path, &["rev-parse", "HEAD:x"]);
+        let git_directory = private_git_directory(&slot.path).unwrap();
+        fs::remove_file(git_directory.join("objects").join(&blob[..2]).join(&blob[2..])).unwrap();
+        fs::remove_dir_all(&slot.path).unwrap();
+        let rescued = rescue(&world.repository()).unwrap();
+        assert!(refs(&world).contains(&format!("refs/lanewright/rescued/{whole} {whole}")), "{:?}", refs(&world));
+        let Some(Rescued::Aside { place, .. }) = rescued.last() else { panic!("{rescued:?}") };
+        assert!(place.join("git/HEAD").exists());
+        assert_eq!(branch(&world, &slot), world.head());
+        assert_whole(&world);
+    }
+}
