@@ -125,6 +125,32 @@ fn approval_shows_change_size_and_diff_command() {
 }
 
 #[test]
+fn changes_of_protected_files_need_an_approval() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "protect = [\".github/**\", \"Makefile\"]\n");
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'mkdir -p .github a; echo x > .github/ci.yml; echo x > a/Makefile'\n\
+         [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n",
+    );
+    let asked =
+        "L: waits for your approval of its changes: 2 files changed, +2 -0, protected: .github/ci.yml, a/Makefile";
+    env.execute(&[]).exits(3).says(&[asked]);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "m.txt"]);
+    // The rule is that of the run, whatever the file says since.
+    env.write("repo/lanewright.toml", "");
+    env.resume(&[]).exits(3).says(&[asked]);
+    let status = env.lanewright(&["status"]).exits(0).stdout;
+    assert!(status.contains("waiting for approval (changes)"), "{status}");
+    env.lanewright(&["reject", "r1", "L", "-m", "leave CI alone"]).exits(0);
+    env.resume(&[]).exits(3);
+    assert_eq!(attempts(&env), 2, "the work was not done again");
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", ".github/ci.yml"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
 fn an_empty_change_needs_no_approval() {
     let env = TestEnv::new();
     env.plan(

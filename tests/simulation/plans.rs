@@ -218,6 +218,15 @@ impl Script {
         self.of("rebase").is_multiple_of(2)
     }
 
+    /// The globs of files that no lane changes without an approval.
+    pub fn protect(&self) -> Vec<String> {
+        if self.of("protect").is_multiple_of(4) { vec![".github/**".to_owned()] } else { vec![] }
+    }
+
+    pub fn touches_protected(&self, lane: &LaneId) -> bool {
+        self.of(&format!("{lane} protected")).is_multiple_of(3)
+    }
+
     /// What becomes of lanes without their must-haves.
     pub fn must_haves(&self) -> MustHavesRule {
         match self.of("must_haves") % 4 {

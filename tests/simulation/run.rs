@@ -165,6 +165,7 @@ impl Simulation {
         let started = started(&self.world, self.left);
         self.world.watch.fail_fast = started.options.fail_fast;
         self.world.watch.budget = started.options.budget;
+        self.world.watch.approvals.protects = !started.options.protect.is_empty();
         self.world.watch.finish.merges_here = started.options.merge == MergeMode::Local;
         self.absorb(vec![Event::RunStarted(Box::new(started))], vec![])
     }
@@ -407,6 +408,7 @@ fn started(world: &World, disturbances: Disturbances) -> RunStarted {
     started.options.budget = disturbances.budget;
     started.options.timeout = Some(LIMIT);
     started.options.must_haves = world.script.must_haves();
+    started.options.protect = world.script.protect();
     started
 }
 

@@ -32,7 +32,7 @@ pub struct Watch {
     pub stops: stops::Stops,
     starts: starts::Starts,
     restarts: restarts::Restarts,
-    approvals: approvals::Approvals,
+    pub approvals: approvals::Approvals,
     /// Only of some runs: that takes twice as long as the run itself.
     pub checkpoints: Option<checkpoints::Checkpoints>,
     pub finish: finish::Finish,

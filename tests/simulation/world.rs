@@ -546,7 +546,10 @@ impl World {
     fn measure_changes(&self, lane: LaneIndex, state: &RunState) -> Event {
         let head = state.lane(lane).head().cloned().unwrap();
         let changes = ChangeSize { files: 1, ..ChangeSize::default() };
-        Event::ChangesMeasured { lane: self.id(lane), head, changes }
+        let lane = self.id(lane);
+        let globs = self.script.protect();
+        let protected = globs.into_iter().filter(|_| self.script.touches_protected(&lane)).collect();
+        Event::ChangesMeasured { lane, head, changes, protected }
     }
 
     fn fails_once(&mut self, key: &str, fails: bool) -> bool {

@@ -269,13 +269,17 @@ pub enum Event {
         /// The result for each must-have, in the order of the plan.
         verdicts: Vec<Verdict>,
     },
-    /// How much it changed, before the user is asked to approve that; an empty change needs no approval.
+    /// How much it changed, before the user is asked to approve that; an empty change needs no approval, and one of a
+    /// protected file needs one also where the plan asks for none.
     ChangesMeasured {
         lane: LaneId,
         /// The commit that was measured.
         head: CommitId,
         /// Since the newest state of the integration branch that the lane contains.
         changes: ChangeSize,
+        /// The files among them that only a person lets a lane change.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        protected: Vec<String>,
     },
     /// Its branch is on the remote.
     BranchPushed {

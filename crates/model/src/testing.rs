@@ -367,6 +367,7 @@ pub fn run_options() -> RunOptions {
         keep_pool: false,
         keep_caches: false,
         git_directory: crate::GitDirectory::Shared,
+        protect: Vec::new(),
         checkpoint_tags: false,
         backoff: Duration::from_secs(1),
         outage_limit: Duration::from_secs(3600),

@@ -12,6 +12,10 @@ pub struct Approvals {
     open: BTreeMap<LaneId, BTreeSet<HumanGate>>,
     /// Lanes that miss what a person sets up, each with whether that was approved.
     setups: BTreeMap<LaneId, bool>,
+    /// Whether some files are protected.
+    pub protects: bool,
+    /// Lanes whose changes were looked at for protected files, and whether there were some.
+    looked_at: BTreeMap<LaneId, bool>,
 }
 
 impl Approvals {
@@ -22,18 +26,31 @@ impl Approvals {
                 if self.setups.get(&lane) == Some(&false) {
                     return Some(format!("{job} is planned before the setup of its lane was approved"));
                 }
-                let gates = gates_after(plan.lane(plan.find(&lane)?), job);
+                let has_protected = self.looked_at.get(&lane) == Some(&true);
+                let gates = gates_after(plan.lane(plan.find(&lane)?), job, has_protected);
                 self.open.entry(lane).or_default().extend(gates);
             }
             Event::LaneBased { lane, missing, .. } if !missing.is_empty() => {
                 self.setups.entry(lane.clone()).or_default();
             }
-            Event::LaneRolledBack { lane, .. } => drop(self.setups.remove(lane)),
+            Event::LaneRolledBack { lane, .. } => {
+                self.setups.remove(lane);
+                self.looked_at.remove(lane);
+            }
+            Event::ChangesMeasured { lane, protected, .. } => {
+                let has_protected = !protected.is_empty();
+                if self.looked_at.insert(lane.clone(), has_protected) != Some(has_protected) && has_protected {
+                    self.open.entry(lane.clone()).or_default().insert(Approval::Changes.into());
+                }
+            }
             Event::GateAnswered { lane, gate: HumanGate::Approval(Approval::Setup), approved, .. } => {
                 self.setups.insert(lane.clone(), *approved);
             }
             Event::GateAnswered { lane, gate, approved: true, .. } => {
                 self.open.entry(lane.clone()).or_default().remove(gate);
+            }
+            Event::LaneMerged { lane, .. } if self.protects && !self.looked_at.contains_key(lane) => {
+                return Some(format!("{lane} was merged and nothing looked for protected files in it"));
             }
             Event::LaneMerged { lane, .. } => {
                 let gate = self.open.get(lane)?.first()?;
@@ -46,7 +63,7 @@ impl Approvals {
 }
 
 /// The gates that need an approval after that job.
-fn gates_after(lane: &Lane, job: &JobId) -> Vec<HumanGate> {
+fn gates_after(lane: &Lane, job: &JobId, has_protected: bool) -> Vec<HumanGate> {
     let JobRole::Attempt { agent, task } = &job.role else { return vec![] };
     let Some(agent) = lane.agents.iter().find(|known| known.name == *agent) else { return vec![] };
     if agent.round != Round::Implementation {
@@ -54,6 +71,6 @@ fn gates_after(lane: &Lane, job: &JobId) -> Vec<HumanGate> {
     }
     let later = agent.tasks.iter().skip_while(|known| known.id != *task);
     let tasks = later.filter(|task| task.kind == TaskKind::HumanVerify).map(|task| HumanGate::Task(task.id.clone()));
-    let changes = lane.needs(Approval::Changes).then(|| Approval::Changes.into());
+    let changes = (has_protected || lane.needs(Approval::Changes)).then(|| Approval::Changes.into());
     tasks.chain(changes).collect()
 }

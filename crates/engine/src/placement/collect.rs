@@ -130,9 +130,10 @@ impl Watch {
         let mut news = news(&followed.task.lane, &records, followed.seen);
         for said in &mut news {
             // A change that is said to be empty would need no approval.
-            if let Event::ChangesMeasured { head, changes, .. } = &mut said.event {
-                let here = measured(repository, &self.placing.started.base_branch, None, head);
-                *changes = here.map_err(|error| state.damaged(&format!("{head} cannot be compared: {error}")))?;
+            if let Event::ChangesMeasured { head, changes, protected, .. } = &mut said.event {
+                let here = measured(repository, &self.placing.started, None, head);
+                (*changes, *protected) =
+                    here.map_err(|error| state.damaged(&format!("{head} cannot be compared: {error}")))?;
             }
         }
         followed.seen = records.last().map_or(followed.seen, |record| record.seq.max(followed.seen));

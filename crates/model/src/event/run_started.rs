@@ -114,6 +114,9 @@ pub struct RunOptions {
     /// Which git directory an agent works with; absent: that of the repository.
     #[serde(default, skip_serializing_if = "crate::GitDirectory::is_shared")]
     pub git_directory: crate::GitDirectory,
+    /// Globs of files that no lane changes without an approval of its changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// Whether snapshots are tags instead of refs below `refs/lanewright`.
     #[serde(default)]
     pub checkpoint_tags: bool,

@@ -315,7 +315,8 @@ fn any_lane_event() -> impl Strategy<Value = Event> {
         }),
         1 => (any_lane(), 0u64..9).prop_map(|(lane, files)| {
             let changes = ChangeSize { files, added: 2 * files, removed: files };
-            Event::ChangesMeasured { lane, head: commit('3'), changes }
+            let protected = (0..files / 4).map(|at| format!(".github/{at}")).collect();
+            Event::ChangesMeasured { lane, head: commit('3'), changes, protected }
         }),
     ]
 }

@@ -373,6 +373,7 @@ fn latest() -> Vec<Event> {
             lane: lane(),
             head: commit('c'),
             changes: ChangeSize { files: 3, added: 12, removed: 4 },
+            protected: vec![],
         },
         Event::LaneSkipped { lane: lane(), reason: "not needed any more".into() },
         Event::BranchMoved { lane: lane(), agent: Some(agent()), head: commit('d') },
@@ -417,6 +418,12 @@ fn latest() -> Vec<Event> {
             commit: commit('6'),
             onto: commit('7'),
             plan: Some("0123456789abcdef".to_owned()),
+        },
+        Event::ChangesMeasured {
+            lane: lane(),
+            head: commit('c'),
+            changes: ChangeSize { files: 1, added: 2, removed: 0 },
+            protected: vec![".github/workflows/ci.yml".into()],
         },
     ]
 }

@@ -141,6 +141,8 @@ settings! {
     copy_limit: Option<Size> { value::file_size_limit, default "10GiB" = |_| Some(Size(10 << 30)) }
     /// Shell lines that run in each new worktree before anything else, in lanes that say nothing of it.
     setup: Option<Vec<String>> { some(value::shell_lines), default "none" = |_| None }
+    /// Globs of files that no lane changes without your approval of its changes.
+    protect: Option<Vec<String>> { some(value::globs), default "none" = |_| None }
     /// Whether new worktrees get the files of submodules, from the copies that the checkout has.
     submodules: Submodules { value::choice, default "off" = |_| Submodules::Off }
     /// What the names of the branches of lanes and agents begin with, before `lane/` and `lane-agent/`.

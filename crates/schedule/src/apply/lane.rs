@@ -270,7 +270,9 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
             state.validation.search = guilty.map_or(Search::FoundNothing, Search::Found);
         }
         Event::MustHavesChecked { head, verdicts, .. } => state.validation.check(head, verdicts),
-        Event::ChangesMeasured { head, changes, .. } => state.validation.measure(head, *changes),
+        Event::ChangesMeasured { head, changes, protected, .. } => {
+            state.validation.measure(head, *changes, !protected.is_empty());
+        }
         Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
             state.proposal.apply(event, at);
         }

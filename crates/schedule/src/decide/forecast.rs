@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use lanewright_model::event::LaneStage;
-use lanewright_model::{Agent, Approval, Lane, LaneIndex, MergeMode, Plan, Round};
+use lanewright_model::{Agent, Lane, LaneIndex, MergeMode, Plan, Round};
 
 use crate::state::RunState;
 use crate::state::agent::{AgentState, AgentStep};
@@ -57,7 +57,7 @@ impl RunState {
         let (lane, plan) = (self.lane(index), self.plan.lane(index));
         let by_itself = plan.tests.is_empty()
             && plan.round(Round::Review).next().is_none()
-            && !plan.needs(Approval::Changes)
+            && !self.may_need_approval_of_changes(index)
             && (plan.setup.is_empty() || *lane.work.setup() == Gate::Passed)
             && self.plan.gates.checkpoint.is_empty()
             && self.merge_mode() != Some(MergeMode::Pr);

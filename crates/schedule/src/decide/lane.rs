@@ -163,12 +163,11 @@ fn round_over(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
         let feedback = lane_state.agents()[agent].rejection.as_ref()?;
         Some(format!("{} rejected the work: {feedback}", plan.agents[agent].name))
     };
-    let is_measured = || lane_state.validation.changes(lane_state.head()).is_some();
     let rejections: Vec<String> = plan.round(round).filter_map(rejection).collect();
     match round {
         Round::Requirements => move_on(deciding, lane, LaneStage::Synthesis),
         Round::Implementation => move_on(deciding, lane, LaneStage::Validation),
-        Round::Review if rejections.is_empty() && plan.needs(Approval::Changes) && !is_measured() => {
+        Round::Review if rejections.is_empty() && deciding.state.has_changes_to_measure(lane) => {
             deciding.want(Action::MeasureChanges(lane));
         }
         Round::Review if rejections.is_empty() => move_on(deciding, lane, LaneStage::AwaitingUserApproval),

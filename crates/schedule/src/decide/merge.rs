@@ -30,6 +30,10 @@ pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
         let message = format!("a person rejected the changes: {said}");
         return send_back(deciding, lane, Failure::new(FailureKind::Rejected, message));
     }
+    if state.has_changes_to_measure(lane) {
+        // Its head is another one than at its review.
+        return deciding.want(Action::MeasureChanges(lane));
+    }
     if !lane_state.checkpoints.contains(&Stage::PrePr) {
         return announce(deciding, lane);
     }

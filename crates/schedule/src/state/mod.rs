@@ -14,7 +14,8 @@ use lanewright_model::event::{Event, LaneStage, Owner, RunOutcome, RunStarted, S
 use lanewright_model::plan::SPECIALIST_TIME_LIMIT;
 use lanewright_model::text::shell_line;
 use lanewright_model::{
-    Agent, Budget, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp, Usage,
+    Agent, Approval, Budget, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp,
+    Usage,
 };
 
 use crate::state::gate::Gate;
@@ -253,6 +254,18 @@ impl RunState {
         gates.retain(|gate| state.answer(gate).is_none());
         gates.dedup();
         gates
+    }
+
+    /// Whether how much the lane changed decides about an approval.
+    pub(crate) fn may_need_approval_of_changes(&self, lane: LaneIndex) -> bool {
+        let protects = || self.started().is_some_and(|started| !started.options.protect.is_empty());
+        self.plan.lane(lane).needs(Approval::Changes) || protects()
+    }
+
+    /// Whether it does, and is not known for the lane's head.
+    pub(crate) fn has_changes_to_measure(&self, lane: LaneIndex) -> bool {
+        let state = self.lane(lane);
+        self.may_need_approval_of_changes(lane) && state.validation.changes(state.head()).is_none()
     }
 
     /// Whether no step of Lanewright can have been interrupted in the lane: what differs there from the run log was

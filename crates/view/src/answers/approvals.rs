@@ -1,9 +1,13 @@
 //! What the user is asked to approve, and answers that only a resume acts on.
 
 use lanewright_model::cells::clean;
+use lanewright_model::text::listed;
 use lanewright_model::{Approval, HumanGate};
 
 use crate::history::{AnswerView, LaneHistory, LaneState, RunHistory};
+
+/// How many files a question names.
+const NAMED: usize = 5;
 
 /// What a lane asks the user, if it does.
 pub fn open_gate(lane: &LaneHistory) -> Option<HumanGate> {
@@ -19,7 +23,14 @@ pub(crate) fn subject_of(lane: &LaneHistory, gate: Approval) -> String {
     let subject = match gate {
         Approval::Setup => Some(clean(&lane.setup_to_do().join("; "))).filter(|to_do| !to_do.is_empty()),
         Approval::Plan => None,
-        Approval::Changes => lane.changes.map(|changes| changes.to_string()),
+        Approval::Changes => lane.changes.map(|changes| {
+            let protected = listed(&lane.protected, NAMED);
+            if protected.is_empty() {
+                changes.to_string()
+            } else {
+                format!("{changes}, protected: {}", clean(&protected))
+            }
+        }),
     };
     subject.map(|subject| format!(": {subject}")).unwrap_or_default()
 }

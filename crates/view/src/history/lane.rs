@@ -39,7 +39,7 @@ pub struct LaneFacts {
     pub has_gate: Option<bool>,
     /// Globs of the files that the plan says are changed, where it is no rule that only these may be.
     pub(super) about: Vec<String>,
-    /// The approvals it needs, where the plan is known.
+    /// The approvals that the plan asks for, where it is known.
     pub approval: Vec<Approval>,
     /// What a person sets up before it starts, where the plan is known.
     pub user_setup: Vec<UserSetup>,
@@ -95,6 +95,8 @@ pub struct LaneFacts {
     pub must_haves: Vec<Verdict>,
     /// How much it changed, where the user is asked to approve that.
     pub changes: Option<ChangeSize>,
+    /// The protected files among that.
+    pub protected: Vec<String>,
 
     /// Agents that wait for the user, each with the task.
     pub asking: Vec<(AgentName, TaskId)>,

@@ -114,7 +114,9 @@ impl LaneFacts {
             }
 
             Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
-            Event::ChangesMeasured { changes, .. } => self.changes = Some(*changes),
+            Event::ChangesMeasured { changes, protected, .. } => {
+                (self.changes, self.protected) = (Some(*changes), protected.clone());
+            }
             Event::MergeStaged { .. } => self.merging = true,
             Event::LaneMerged { commit, onto, .. } => self.merged(commit, onto, at),
             Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
@@ -401,6 +403,7 @@ impl LaneFacts {
         (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
         (self.base, self.missing, self.merge_commit, self.pull_request) = (None, None, None, None);
         (self.delayed_until, self.changes, self.left_out, self.point) = (None, None, None, None);
+        self.protected.clear();
         self.must_haves.clear();
         self.approved.clear();
         self.rejected.clear();

@@ -38,7 +38,9 @@ pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
 
 fn state_by_stage(lane: &LaneHistory) -> LaneState {
     let is_answered = |gate: Approval| lane.approved.contains(&gate) || lane.rejected.contains(&gate);
-    let open = |gate: Approval| lane.approval.contains(&gate) && !is_answered(gate);
+    let changes_protected = !lane.protected.is_empty();
+    let needs = |gate: Approval| lane.approval.contains(&gate) || (gate == Approval::Changes && changes_protected);
+    let open = |gate: Approval| needs(gate) && !is_answered(gate);
     let is_empty = || lane.changes.is_some_and(|changes| changes.is_empty());
     let tests_merge = lane.jobs.running.iter().any(|job| job.job.role == JobRole::MergedTests);
     let is_setup_due = |missing: &Vec<String>| {

@@ -210,6 +210,7 @@ impl RunRequest {
             keep_pool: settings.keep_pool.value,
             keep_caches: settings.keep_caches.value,
             git_directory: settings.git_directory.value,
+            protect: settings.protect.value.clone().unwrap_or_default(),
             checkpoint_tags: settings.checkpoint_tags.value,
             backoff: settings.backoff.value,
             outage_limit: settings.outage_limit.value,
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn run_options_come_from_settings() {
         let config = "max_parallel = 3\nmerge = 'none'\nfail_fast = true\nworktree_root = 'w'\nkeep_pool = true\n\
-                      keep_caches = true\ngit_directory = 'shared'\nbranch_prefix = 'bot/'\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
+                      keep_caches = true\ngit_directory = 'shared'\nbranch_prefix = 'bot/'\nprotect = ['.github/**']\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
                       on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\n";
         let expected = RunOptions {
             max_parallel: 3,
@@ -295,6 +296,7 @@ mod tests {
             keep_pool: true,
             keep_caches: true,
             git_directory: GitDirectory::Shared,
+            protect: vec![".github/**".to_owned()],
             checkpoint_tags: true,
             backoff: Duration::from_secs(2),
             outage_limit: Duration::from_secs(3600),

@@ -278,7 +278,7 @@ impl LaneState {
         match gate {
             Approval::Setup => self.checkpoints.contains(&Stage::BeforeLaneStart) && (plan.needs(gate) || is_due()),
             Approval::Plan => plan.needs(gate),
-            Approval::Changes => plan.needs(gate) && !is_empty(),
+            Approval::Changes => (plan.needs(gate) || self.validation.touches_protected(self.head())) && !is_empty(),
         }
     }
 

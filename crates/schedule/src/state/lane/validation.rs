@@ -14,7 +14,15 @@ pub(crate) struct Validation {
     pub(crate) merged_tests: Gate,
     pub(crate) search: Search,
     must_haves: Option<(CommitId, Vec<Verdict>)>,
-    changes: Option<(CommitId, ChangeSize)>,
+    changes: Option<Measured>,
+}
+
+/// What the lane changed up to a head.
+#[derive(Debug, Clone)]
+struct Measured {
+    head: CommitId,
+    changes: ChangeSize,
+    touches_protected: bool,
 }
 
 /// The search for the merge of an agent that broke the tests.
@@ -40,12 +48,20 @@ impl Validation {
 
     /// How much the lane changed up to that head, as far as that was measured.
     pub(crate) fn changes(&self, head: Option<&CommitId>) -> Option<ChangeSize> {
-        let (at, changes) = self.changes.as_ref()?;
-        (Some(at) == head).then_some(*changes)
+        self.measured(head).map(|measured| measured.changes)
     }
 
-    pub(crate) fn measure(&mut self, head: &CommitId, changes: ChangeSize) {
-        self.changes = Some((head.clone(), changes));
+    /// Whether it changed a protected file up to that head, as far as that was measured.
+    pub(crate) fn touches_protected(&self, head: Option<&CommitId>) -> bool {
+        self.measured(head).is_some_and(|measured| measured.touches_protected)
+    }
+
+    fn measured(&self, head: Option<&CommitId>) -> Option<&Measured> {
+        self.changes.as_ref().filter(|measured| Some(&measured.head) == head)
+    }
+
+    pub(crate) fn measure(&mut self, head: &CommitId, changes: ChangeSize, touches_protected: bool) {
+        self.changes = Some(Measured { head: head.clone(), changes, touches_protected });
     }
 
     /// What has not passed on the lane's branch is done again. Nothing is merged.
