@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::*;
 
 /// How many runs the sample has.
-const RUNS: usize = 300;
+const RUNS: usize = 400;
 
 /// What no run has.
 const NEVER: &[&str] = &[
