@@ -132,8 +132,7 @@ fn changes_of_protected_files_need_an_approval() {
         "[[lane]]\nid = \"L\"\ncommand = 'mkdir -p .github a; echo x > .github/ci.yml; echo x > a/Makefile'\n\
          [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n",
     );
-    let asked =
-        "waits for your approval of its changes: 2 files changed, +2 -0, protected: .github/ci.yml, a/Makefile";
+    let asked = "waits for your approval of its changes: 2 files changed, +2 -0, protected: .github/ci.yml, a/Makefile";
     env.execute(&[]).exits(3).says(&[asked]);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "m.txt"]);
     // The rule is that of the run, whatever the file says since.

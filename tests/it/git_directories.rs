@@ -89,7 +89,7 @@ fn an_attempt_without_its_git_directory_fails_and_its_files_stay() {
         let failures = env.events("failure_noted");
         let exits = env.events("job_exited");
         let said = format!("{failures:?} {exits:?}");
-        assert!(said.contains("git directory was removed or damaged"), "{deed}: {said}");
+        assert!(said.contains("what the agent committed cannot be taken over"), "{deed}: {said}");
         assert!(env.attempt_file("L", "agent", 2, "prompt.md").contains("git directory"), "{deed}");
         assert_eq!(env.files("main"), [".gitignore", "README.md", "two.txt", "x.txt"], "{deed}");
         assert_eq!(users_own(&env), before, "{deed}");

@@ -65,7 +65,7 @@ pub enum GitError {
     /// Something that Lanewright did not make is where a thing of its own should be.
     #[error("{path} is not Lanewright's own")]
     NotOurs { path: PathBuf },
-    /// The agent removed or damaged it, and what it committed there with it.
+    /// What was committed there cannot be had.
     #[error("the git directory of the agent, {path}, cannot be read: {reason}")]
     PrivateLost { path: PathBuf, reason: String },
     #[error("{path} is damaged ({reason})")]

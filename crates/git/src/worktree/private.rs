@@ -32,6 +32,8 @@ use stray::{Stray, discard_home};
 pub struct TakenOver {
     /// Commits that nothing in the repository leads to; their objects are there.
     pub left: Vec<LeftBehind>,
+    /// Where the git directory is kept, because not all else that it has can be had, and why.
+    pub kept: Option<(PathBuf, String)>,
     /// Why the agent's commits cannot be had; `None`: they are in the repository.
     pub lost: Option<String>,
 }
@@ -97,11 +99,12 @@ pub fn take_over(repository: &Repository, worktree: &Path) -> Result<Option<Take
             };
             home.write(&record)?;
         }
+        let kept = record.rest.as_ref().map(|reason| (home.kept_place(&record), reason.clone()));
         let lost = match record.stage {
             Stage::Lost(reason) => Some(reason),
             Stage::Working | Stage::TakenOver => None,
         };
-        Ok(Some(TakenOver { left: record.left, lost }))
+        Ok(Some(TakenOver { left: record.left, kept, lost }))
     })
 }
 
@@ -113,8 +116,9 @@ pub fn take_over(repository: &Repository, worktree: &Path) -> Result<Option<Take
 pub fn restore_link(repository: &Repository, worktree: &Path) -> Result<()> {
     let Some(home) = Home::of(repository, worktree)?.filter(Home::is_given) else { return Ok(()) };
     home.holding(|| {
+        let record = home.record()?;
         home.lead_back()?;
-        home.discard(&home.git())
+        record.map_or(Ok(()), |record| home.discard_git(&record))
     })
 }
 
@@ -137,7 +141,9 @@ pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
     let private = repository.common_dir().join(PRIVATE);
     for place in directory::entries(&private)? {
         let name = place.file_name().unwrap_or_default();
-        if !repository.entries_directory().join(name).exists() {
+        let is_used =
+            || Ok::<_, GitError>(Stray::in_place(repository, &place)?.is_some_and(|stray| stray.has_worktree()));
+        if !repository.entries_directory().join(name).exists() && !is_used()? {
             discard_home(repository, &place)?;
         }
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use lanewright_git::{
     GitError, Head, LeftBehind, Mode, Repository, SnapshotRequest, TakenOver, adopt_head, agent_git_directories,
@@ -229,6 +230,112 @@ pinned_tests! {
         let made = commit(&slot.path, "x");
         assert_eq!(taken(&world, &slot), TakenOver::default());
         assert_eq!(branch(&world, &slot), made);
+    }
+
+    fn a_long_list_of_commits_to_do_crowds_nothing_out() {
+        let world = World::new();
+        let slot = given(&world);
+        let agent = |arguments: &[&str]| git(&slot.path, arguments);
+        let mut history = String::new();
+        for at in 1..=620 {
+            let data = format!("data 1\n{}\n", at % 10);
+            history += &format!("commit refs/heads/{}\ncommitter N <e@x> {at} +0000\n{data}", slot.branch);
+            history += &(if at == 1 { format!("from {}\n", world.head()) } else { String::new() });
+            history += &format!("M 644 inline f{at}\n{data}");
+        }
+        let list = world.main.join("history");
+        write(&list, &history);
+        let line = format!("git fast-import --quiet <'{}' && git reset --quiet --hard", list.display());
+        assert!(Command::new("sh").arg("-c").arg(line).current_dir(&slot.path).status().unwrap().success());
+        fs::remove_file(list).unwrap();
+        write(&slot.path.join("a.txt"), "stashed\n");
+        agent(&["stash", "--quiet"]);
+        agent(&["checkout", "--quiet", "-b", "side"]);
+        write(&slot.path.join("side.txt"), "side\n");
+        commit(&slot.path, "side");
+        agent(&["checkout", "--quiet", &slot.branch]);
+        write(&slot.path.join("a.txt"), "put aside by the rebase\n");
+        let editor = "sequence.editor=sed -i 1s/pick/edit/";
+        let base = world.head().to_string();
+        git_output(&slot.path, &["-c", editor, "rebase", "--quiet", "-i", "--autostash", &base]);
+        let taken = taken(&world, &slot);
+        let names: Vec<&str> = taken.left.iter().map(|left| left.name.as_str()).collect();
+        assert_eq!(names.iter().filter(|name| **name == "refs/stash").count(), 2, "{names:?}");
+        assert!(names.contains(&"refs/heads/side"), "{names:?}");
+        assert_eq!((taken.kept, taken.lost), (None, None));
+        assert_whole(&world);
+    }
+
+    fn refs_without_number_are_kept_with_the_directory() {
+        let world = World::new();
+        let slot = given(&world);
+        for at in 0..60 {
+            let made = git(&slot.path, &["commit-tree", "HEAD^{tree}", "-m", &at.to_string()]);
+            git(&slot.path, &["branch", &format!("b{at}"), &made]);
+        }
+        let last = git(&slot.path, &["rev-parse", "b9"]);
+        let taken = taken(&world, &slot);
+        assert_eq!(taken.left.len(), 50);
+        let (kept, _) = taken.kept.unwrap();
+        assert_eq!(git(&kept, &["rev-parse", "b9"]), last);
+        assert_eq!(git(&kept, &["cat-file", "-t", &last]), "commit");
+    }
+
+    fn a_pipe_among_the_objects_is_not_waited_for() {
+        let pipe = |path: &Path| {
+            let _ = fs::remove_file(path);
+            assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        };
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        let objects = home(&slot).join("objects");
+        pipe(&objects.join("info/alternates"));
+        pipe(&home(&slot).join("index.lock"));
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), made);
+
+        make_private(&world.repository(), &slot.path).unwrap();
+        let objects = home(&slot).join("objects");
+        write(&slot.path.join("y"), "y\n");
+        let name = commit(&slot.path, "y").to_string();
+        pipe(&objects.join(&name[..2]).join(&name[2..]));
+        assert!(taken(&world, &slot).lost.unwrap().contains("neither a file nor a directory"));
+        assert_eq!(branch(&world, &slot), made);
+    }
+
+    fn a_sparse_checkout_is_the_next_attempts_and_not_the_next_lanes() {
+        let world = World::new();
+        let slot = given(&world);
+        git(&slot.path, &["sparse-checkout", "set", "src"]);
+        assert!(!slot.path.join("docs").exists());
+        let patterns = git(&slot.path, &["sparse-checkout", "list"]);
+        taken(&world, &slot);
+        make_private(&world.repository(), &slot.path).unwrap();
+        assert_eq!(git(&slot.path, &["sparse-checkout", "list"]), patterns);
+        write(&slot.path.join("src/new.rs"), "new\n");
+        let made = commit(&slot.path, "new");
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        world.pool(9).release(&holder("A", None), &[made]).unwrap();
+        let next = world.pool(9).open(&holder("B", None), &fresh("lane/P1/B", &world.head())).unwrap();
+        assert_eq!(status(&next.path), "");
+        assert_eq!(lines(&git(&next.path, &["ls-files"])).len(), lines(&git(&next.path, &["ls-files", "-t"])).iter().filter(|line| line.starts_with('H')).count());
+    }
+
+    fn commits_on_a_fetch_of_limited_depth_are_refused_with_that_reason() {
+        let world = World::new();
+        let other = World::new();
+        for text in ["one\n", "two\n"] {
+            write(&other.main.join("z"), text);
+            commit(&other.main, "z");
+        }
+        let slot = given(&world);
+        let url = format!("file://{}", other.main.display());
+        git(&slot.path, &["fetch", "--quiet", "--depth=1", &url, "main"]);
+        git(&slot.path, &["merge", "--quiet", "--no-edit", "--allow-unrelated-histories", "-X", "theirs", "FETCH_HEAD"]);
+        assert!(taken(&world, &slot).lost.unwrap().contains("`--depth`"));
+        assert_whole(&world);
     }
 
     fn an_operation_in_progress_keeps_what_only_it_names() {

@@ -4,6 +4,8 @@ use std::fs;
 
 use lanewright_git::{Rescued, TakenOver, make_private, private_git_directory, rescue};
 
+use lanewright_model::RunId;
+
 use crate::private::{assert_whole, branch, given, refs, taken};
 use crate::support::*;
 
@@ -69,13 +71,13 @@ pinned_tests! {
             Rescued::Aside { reason, .. } => panic!("{reason}"),
         };
         let names: Vec<String> = rescued.iter().map(name_of).collect();
-        assert_eq!(names, ["refs/heads/side", "refs/stash", "index"]);
+        assert_eq!(names, ["refs/stash", "refs/heads/side", "index"]);
         let shown = |kept: &Rescued, path: &str| match kept {
             Rescued::Kept { reference, .. } => git(&world.main, &["show", &format!("{reference}:{path}")]),
             Rescued::Aside { .. } => unreachable!(),
         };
         assert!(refs(&world).contains(&format!("refs/lanewright/rescued/{side} {side}")));
-        assert_eq!(shown(&rescued[1], "a.txt"), "stashed");
+        assert_eq!(shown(&rescued[0], "a.txt"), "stashed");
         assert_eq!(shown(&rescued[2], "a.txt"), "staged");
         assert_eq!(rescue(&world.repository()).unwrap(), []);
         assert_whole(&world);
@@ -102,6 +104,18 @@ pinned_tests! {
         }
     }
 
+    fn an_agent_at_work_keeps_its_directory_while_another_run_ends() {
+        let world = World::new();
+        let slot = given(&world);
+        let entry = world.main.join(".git/worktrees").join(slot.path.file_name().unwrap());
+        fs::remove_dir_all(entry).unwrap();
+        world.pool(9).empty(&RunId::new("other").unwrap(), None).unwrap();
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        assert!(private_git_directory(&slot.path).unwrap().join("HEAD").exists());
+        assert_eq!(head(&slot.path), made);
+    }
+
     fn a_directory_that_is_damaged_is_kept_with_what_can_be_read() {
         let world = World::new();
         let slot = given(&world);
@@ -117,7 +131,7 @@ pinned_tests! {
         let rescued = rescue(&world.repository()).unwrap();
         assert!(refs(&world).contains(&format!("refs/lanewright/rescued/{whole} {whole}")), "{:?}", refs(&world));
         let Some(Rescued::Aside { place, .. }) = rescued.last() else { panic!("{rescued:?}") };
-        assert!(place.join("git/HEAD").exists());
+        assert!(place.join("HEAD").exists());
         assert_eq!(branch(&world, &slot), world.head());
         assert_whole(&world);
     }

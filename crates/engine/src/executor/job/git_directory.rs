@@ -37,11 +37,18 @@ impl Executor {
         let Some(taken) = git::take_over(&self.repository, worktree)? else { return Ok(()) };
         crash_point(CrashPoint::GitDirectory("taken_over"));
         self.keep_left_behind(context, job, &taken.left)?.into_iter().for_each(emit);
+        if let Some((place, reason)) = &taken.kept {
+            let who = agent_of(job);
+            let place = place.display();
+            emit(self.note(
+                context.lane,
+                format!("{who} left more than is kept: {reason}; its git directory is {place} now"),
+            ));
+        }
         git::restore_link(&self.repository, worktree)?;
         crash_point(CrashPoint::GitDirectory("led_back"));
         if let Some(reason) = taken.lost {
-            let said =
-                format!("the agent's git directory was removed or damaged, and with it what it committed: {reason}");
+            let said = format!("what the agent committed cannot be taken over: {reason}");
             if exit.passed() {
                 exit.exit_code = LOST;
             }
@@ -64,16 +71,21 @@ impl Executor {
             let kept = self.keep_commit(context.lane, commit, context.at)?;
             let what = match name.split_once('/').map(|(_, rest)| rest.split_once('/').unwrap_or((rest, ""))) {
                 Some(("stash", _)) => "put work into `git stash`".to_owned(),
-                Some(("heads", branch)) => format!("left the branch `{branch}`, which is not its own"),
+                Some(("heads", branch)) => format!("left the branch `{branch}`"),
                 Some(("tags", tag)) => format!("left the tag `{tag}`"),
                 _ => format!("left `{name}`"),
             };
             let agent = job.agent().cloned();
-            let who = agent.as_ref().map_or_else(|| job.to_string(), ToString::to_string);
+            let who = agent_of(job);
             let message = format!("{who} {what}; it is in its git directory only, and kept as {}", kept.reference);
             events.push(self.put_aside(context.lane, agent, kept));
             events.push(self.note(context.lane, message));
         }
         Ok(events)
     }
+}
+
+/// The name of the agent of an attempt.
+fn agent_of(job: &JobId) -> String {
+    job.agent().map_or_else(|| job.to_string(), ToString::to_string)
 }

@@ -107,7 +107,7 @@ impl Executor {
             let Some(place) = place_of(&call).filter(|place| resolved(place) != own) else { continue };
             let moved = call.started.and_then(|since| git::last_move_of_head(&place, since));
             let moved = moved.map(|(from, to)| (from.short().to_owned(), to.short().to_owned()));
-            let command = self.redactor.redact(&shell_line(call.argv)).into_owned();
+            let command = self.redactor.redact(&shell_line(without_values(call.argv))).into_owned();
             let call = OutsideCall { command, place, moved };
             if !found.contains(&call) {
                 found.push(call);
@@ -115,6 +115,18 @@ impl Executor {
         }
         Ok(found)
     }
+}
+
+/// The words of a git command, of its settings (`-c`) the names alone: tokens are passed by them.
+fn without_values(mut words: Vec<String>) -> Vec<String> {
+    for at in 1..words.len() {
+        if words[at - 1] == "-c"
+            && let Some((name, _)) = words[at].split_once('=')
+        {
+            words[at] = format!("{name}=…");
+        }
+    }
+    words
 }
 
 fn resolved(path: &Path) -> PathBuf {

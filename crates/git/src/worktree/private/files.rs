@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lanewright_files::directory::{self, create_directory_unsynced};
 use lanewright_files::handle::set_modified;
@@ -69,24 +69,58 @@ pub(super) fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// What the operation in progress in `git` names by its object alone, such as the other side of a merge or what a rebase put
-/// aside, each with the file or directory that does; what was put aside is a stash.
+/// aside, each with the file or directory that does; what was put aside is a stash. What is still to be done comes last.
 pub(super) fn objects_of_operations(git: &Path) -> Vec<(String, String)> {
-    let mut found = BTreeSet::new();
+    let mut found = Vec::new();
     for name in OPERATION_FILES {
         let place = git.join(name);
         let inner = directory::entries(&place).unwrap_or_default();
         for file in inner.into_iter().take(MOST_FILES).chain([place]) {
-            let is_stash = file.file_name().is_some_and(|name| name == "autostash" || name == "MERGE_AUTOSTASH");
-            let name = if is_stash { STASH } else { name };
+            let file_name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = if ["autostash", "MERGE_AUTOSTASH"].contains(&file_name) { STASH } else { name };
+            let is_list = file_name.contains("todo") || file_name == "done";
             let text = read_small(&file).unwrap_or_default();
             let words = text.split(|character: char| !character.is_ascii_hexdigit());
-            let objects =
-                words.filter(|word| [40, 64].contains(&word.len()) && word.bytes().any(|digit| digit != b'0'));
-            found.extend(objects.map(|object| (name.to_owned(), object.to_owned())));
+            let objects = words.filter(|word| is_object_name(word) && word.bytes().any(|digit| digit != b'0'));
+            found.extend(objects.map(|object| (is_list, name.to_owned(), object.to_owned())));
         }
     }
-    found.into_iter().collect()
+    found.sort();
+    found.dedup();
+    found.into_iter().map(|(_, name, object)| (name, object)).collect()
 }
+
+/// What in a store of objects is neither a file nor a directory.
+pub(super) fn special_file(place: &Path) -> Option<PathBuf> {
+    if !place.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Some(place.to_owned());
+    }
+    let inner = directory::entries_with_kinds(place).unwrap_or_default();
+    inner.into_iter().find_map(|(path, kind)| match kind.is_dir() {
+        true => special_file(&path),
+        false => Some(path).filter(|_| !kind.is_file()),
+    })
+}
+
+/// What a git directory sets for a sparse checkout of its worktree, as lines of a file of settings; `None`: it has none.
+pub(super) fn sparse_settings(git: &Path) -> Option<String> {
+    let text = read_small(&git.join("config.worktree"))?;
+    let (mut section, mut found) = (String::new(), BTreeSet::new());
+    for line in text.lines().map(|line| line.trim().to_ascii_lowercase()) {
+        if line.starts_with('[') {
+            section = line.trim_matches(['[', ']']).to_owned();
+        } else if let Some((key, "true")) = line.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+            found.insert(format!("{section}.{key}"));
+        }
+    }
+    let line = |setting: &&&str| found.contains(**setting);
+    let set = SPARSE.iter().filter(line).filter_map(|setting| setting.split_once('.'));
+    let text: String = set.map(|(section, key)| format!("[{section}]\n\t{key} = true\n")).collect();
+    Some(text).filter(|_| found.contains(SPARSE[0]))
+}
+
+/// The settings of sparse checkouts; without the first the others say nothing.
+const SPARSE: [&str; 3] = ["core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"];
 
 /// Copies a directory of small files; links are left out.
 pub(super) fn copy_directory(from: &Path, to: &Path) -> Result<()> {

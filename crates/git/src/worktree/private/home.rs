@@ -3,15 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::directory::{change_below, create_directory_unsynced};
-use lanewright_files::{atomic, regular_file};
+use lanewright_files::atomic;
+use lanewright_files::directory::{self, change_below, create_directory_unsynced};
+use lanewright_files::regular_file::{self, Links};
 use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
-use super::files::{branch_in, read_small};
+use super::files::{LARGEST_FILE, branch_in, read_small, special_file};
 use crate::command::{COMMON, GitError, PRIVATE, PRIVATE_GIT, Result, entry_behind, io_error, link_target, read_line};
 use crate::repo::{Repository, holding};
 use crate::worktree::deletion::delete;
+
+/// Below the common directory: git directories of agents of which not all can be had otherwise.
+pub(super) const KEPT: &str = "lanewright/kept";
 
 /// The file of an entry that says which record is of it.
 pub(super) const TOKEN: &str = "lanewright-private";
@@ -37,6 +41,9 @@ pub(super) enum Stage {
 pub(super) struct Record {
     /// What `.git` holds when it leads to the entry.
     pub(super) link: String,
+    /// The worktree that leads to the git directory.
+    #[serde(default)]
+    pub(super) worktree: PathBuf,
     /// The full name of the ref that was checked out.
     pub(super) branch: Option<String>,
     /// Where the repository has that ref, as far as Lanewright moved it.
@@ -53,6 +60,12 @@ pub(super) struct Record {
     /// What it left that they did not.
     #[serde(default)]
     pub(super) left: Vec<LeftBehind>,
+    /// Why some of that is nowhere but in the git directory, which is kept then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rest: Option<String>,
+    /// The settings of a sparse checkout that the agent made, as lines of a file of settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sparse: Option<String>,
 }
 
 /// The places of one agent's git directory.
@@ -122,13 +135,16 @@ impl<'a> Home<'a> {
         let short = branch.as_ref().and_then(|name| name.strip_prefix("refs/heads/"));
         Record {
             link: format!("gitdir: {}\n", self.entry.display()),
+            worktree: self.worktree.to_owned(),
             base: short.and_then(|name| self.repository.branch_commit(name).ok()?),
             branch,
             settings: read_small(&self.entry.join("config.worktree")),
             stage: Stage::Working,
-            token: String::new(),
+            token: uuid::Uuid::now_v7().to_string(),
             found: Vec::new(),
             left: Vec::new(),
+            rest: None,
+            sparse: None,
         }
     }
 
@@ -142,8 +158,37 @@ impl<'a> Home<'a> {
         GitError::PrivateLost { path: self.git(), reason: reason.into() }
     }
 
-    pub(super) fn discard(&self, place: &Path) -> Result<()> {
-        discard(self.repository, place)
+    /// Where the git directory is kept if not all of it can be had otherwise.
+    pub(super) fn kept_place(&self, record: &Record) -> PathBuf {
+        self.repository.common_dir().join(KEPT).join(&record.token)
+    }
+
+    /// Removes the git directory, or keeps it if not all of it is anywhere else.
+    pub(super) fn discard_git(&self, record: &Record) -> Result<()> {
+        let (git, kept) = (self.git(), self.kept_place(record));
+        if record.rest.is_none() || git.symlink_metadata().is_err() {
+            return discard(self.repository, &git);
+        }
+        directory::create_directory(kept.parent().unwrap_or(&kept))?;
+        Ok(atomic::rename(&git, &kept)?)
+    }
+
+    /// Makes the agent's store one in which only its own files are read, and no pipe, whose other end would be waited for.
+    pub(super) fn check_objects(&self) -> Result<()> {
+        let objects = self.git().join("objects");
+        let (alternates, file) = (self.alternates(), objects.join("info/alternates"));
+        if regular_file::read_with(&file, Links::Refuse, LARGEST_FILE).ok().as_ref() != Some(&alternates) {
+            atomic::replace(&file, &alternates).map_err(|error| self.lost(error.to_string()))?;
+        }
+        match special_file(&objects) {
+            Some(path) => Err(self.lost(format!("{} is neither a file nor a directory", path.display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// What says in the agent's store that the objects of the repository belong to it.
+    pub(super) fn alternates(&self) -> Vec<u8> {
+        [self.repository.common_dir().join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat()
     }
 
     /// Replaces `.git` in one step, by way of a file beside the record where that is the same file system.

@@ -41,7 +41,8 @@ impl Home<'_> {
         self.copy_operations(&self.entry, &git)?;
         let mut references = References::of(common, NOT_SHARED)?;
         atomic::replace(&self.place.join("refs"), references.packed().as_bytes())?;
-        let own = earlier.as_ref().and_then(|earlier| earlier.branch.clone());
+        let (own, sparse) =
+            earlier.as_ref().map(|earlier| (earlier.branch.clone(), earlier.sparse.clone())).unwrap_or_default();
         let before = earlier.map(|earlier| [earlier.found, earlier.left].concat()).unwrap_or_default();
         let found = self.give_again(before, &mut references)?;
         atomic::replace(&git.join("packed-refs"), references.packed().as_bytes())?;
@@ -50,9 +51,14 @@ impl Home<'_> {
             create_directory_unsynced(file.parent().unwrap_or(&git))?;
             atomic::replace(&file, format!("ref: {target}\n").as_bytes())?;
         }
-        let alternates = [common.join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat();
-        atomic::replace(&git.join("objects/info/alternates"), &alternates)?;
-        atomic::replace(&git.join("config"), &self.settings()?)?;
+        atomic::replace(&git.join("objects/info/alternates"), &self.alternates())?;
+        let mut settings = self.settings()?;
+        if let Some(sparse) = &sparse {
+            let own = read_small(&self.entry.join("config.worktree")).unwrap_or_default();
+            atomic::replace(&git.join("config.worktree"), format!("{own}{sparse}").as_bytes())?;
+            settings.extend(b"\tworktreeConfig = true\n");
+        }
+        atomic::replace(&git.join("config"), &settings)?;
         for name in KEYS {
             if common.join(name).exists() {
                 atomic::link(&common.join(name), &git.join(name))?;
@@ -70,7 +76,21 @@ impl Home<'_> {
         let link = regular_file::read_text(self.worktree.join(".git")).map_err(io_error("read", self.worktree))?;
         let token = uuid::Uuid::now_v7().to_string();
         atomic::replace(&self.entry.join(TOKEN), token.as_bytes())?;
-        self.write(&Record { link, branch, base, settings, stage: Stage::Working, token, found, left: Vec::new() })?;
+        let (worktree, left) = (self.worktree.to_owned(), Vec::new());
+        let record = Record {
+            link,
+            worktree,
+            branch,
+            base,
+            settings,
+            stage: Stage::Working,
+            token,
+            found,
+            left,
+            rest: None,
+            sparse,
+        };
+        self.write(&record)?;
         let target = [b"gitdir: ", git.as_os_str().as_encoded_bytes(), b"\n"].concat();
         self.write_link(&target)
     }

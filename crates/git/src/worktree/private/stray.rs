@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 
-use super::files::{head_in, read_small};
+use super::files::{copy_with_time, head_in, read_small};
 use super::home::{Home, LeftBehind, Record, Stage, TOKEN, discard, private_git_directory, record_in};
 use super::references::References;
 use crate::command::{GitError, Result};
@@ -18,9 +17,6 @@ use crate::repo::{Repository, commit_id, holding, registered_place};
 
 /// Below it is what no branch has of agents whose worktrees were removed.
 const RESCUED: &str = "refs/lanewright/rescued";
-
-/// Below Lanewright's directory: git directories of agents of which not all can be read.
-const DAMAGED: &str = "damaged";
 
 /// What was kept of an agent whose worktree was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +47,14 @@ impl fmt::Display for Rescued {
 /// Removes the git directory of an agent with its record, and keeps what only it has. The caller holds the lock of the
 /// entry, if there is one.
 pub(super) fn discard_home(repository: &Repository, place: &Path) -> Result<Vec<Rescued>> {
-    match Stray::in_place(repository, place)? {
+    let Some(record) = record_in(place)? else { return discard(repository, place).map(|()| Vec::new()) };
+    let mut stray = Stray::new(repository, place, record);
+    if stray.record.stage == Stage::Working {
         // A branch that is checked out cannot be moved here, and one that is not may be another lane's since.
-        Some(mut stray) => stray.keep_and_discard(false),
-        None => discard(repository, place).map(|()| Vec::new()),
+        return stray.keep_and_discard(false);
     }
+    stray.home.discard_git(&stray.record)?;
+    discard(repository, place).map(|()| Vec::new())
 }
 
 /// The git directory of an agent whose work was not taken over, whether or not its worktree is there.
@@ -67,15 +66,18 @@ pub(super) struct Stray<'a> {
 impl<'a> Stray<'a> {
     pub(super) fn in_place(repository: &'a Repository, place: &'a Path) -> Result<Option<Self>> {
         let record = record_in(place)?.filter(|record| record.stage == Stage::Working);
-        let (Some(record), Some(name)) = (record, place.file_name()) else { return Ok(None) };
-        let entry = repository.entries_directory().join(name);
-        let home = Home { repository, worktree: place, entry, place: place.to_owned() };
-        Ok(Some(Self { home, record }))
+        Ok(record.map(|record| Self::new(repository, place, record)))
     }
 
-    /// The worktree that leads there.
+    fn new(repository: &'a Repository, place: &'a Path, record: Record) -> Self {
+        let entry = repository.entries_directory().join(place.file_name().unwrap_or_default());
+        Self { home: Home { repository, worktree: place, entry, place: place.to_owned() }, record }
+    }
+
+    /// The worktree that leads there, also where git's directory for it was removed.
     pub(super) fn worktree(&self) -> Option<PathBuf> {
-        let worktree = registered_place(&self.home.entry)?;
+        let known = Some(self.record.worktree.clone()).filter(|place| !place.as_os_str().is_empty());
+        let worktree = known.or_else(|| registered_place(&self.home.entry))?;
         private_git_directory(&worktree).filter(|git| *git == self.home.git()).map(|_| worktree)
     }
 
@@ -101,13 +103,12 @@ impl<'a> Stray<'a> {
             Err(GitError::PrivateLost { reason, .. }) => Some(reason),
             kept => kept?,
         };
-        let (repository, place) = (self.home.repository, &self.home.place);
-        let Some(reason) = missing else { return discard(repository, place).map(|()| rescued) };
-        let kept = repository.own_directory()?.join(DAMAGED);
-        directory::create_directory(&kept)?;
-        let kept = kept.join(uuid::Uuid::now_v7().to_string());
-        atomic::rename(place, &kept)?;
-        rescued.push(Rescued::Aside { place: kept, reason });
+        self.record.rest = missing;
+        self.home.discard_git(&self.record)?;
+        discard(self.home.repository, &self.home.place)?;
+        rescued.extend(
+            self.record.rest.take().map(|reason| Rescued::Aside { place: self.home.kept_place(&self.record), reason }),
+        );
         Ok(rescued)
     }
 
@@ -117,6 +118,7 @@ impl<'a> Stray<'a> {
         if !git.is_dir() {
             return Ok(None);
         }
+        self.home.check_objects()?;
         let references = References::of(&git, &[]).map_err(|error| self.home.lost(error.to_string()))?;
         let named = |name: &str| CommitId::new(references.named.get(name)?.object.as_str()).ok();
         let head = head_in(&git).and_then(|head| match head.strip_prefix("ref: ") {
@@ -161,7 +163,10 @@ impl<'a> Stray<'a> {
 
     /// What the agent had staged on top of `head`, as a commit; `None`: nothing, or it has a conflict.
     fn staged(&self, head: Option<&CommitId>) -> Result<Option<LeftBehind>> {
-        let (Some(head), index) = (head, self.home.git().join("index")) else { return Ok(None) };
+        let (Some(head), index) = (head, self.home.place.join("index")) else { return Ok(None) };
+        if copy_with_time(&self.home.git().join("index"), &index).is_err() || !index.exists() {
+            return Ok(None);
+        }
         match self.home.copy_objects(&self.record, &[head], Some(&index)) {
             Err(GitError::PrivateLost { .. }) => return Ok(None),
             copied => copied?,

@@ -11,7 +11,8 @@ use lanewright_model::CommitId;
 use lanewright_model::digest::sha256;
 
 use super::files::{
-    LARGEST_FILE, STASH, copy_directory, copy_with_time, head_in, objects_of_operations, shared_indexes, stashed,
+    LARGEST_FILE, STASH, copy_directory, copy_with_time, head_in, objects_of_operations, read_small, shared_indexes,
+    sparse_settings, stashed,
 };
 use super::home::{Home, LeftBehind, Record};
 use super::references::{References, is_null};
@@ -38,6 +39,7 @@ impl Home<'_> {
         if !git.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             return Err(self.lost("it was removed"));
         }
+        self.check_objects()?;
         let head = head_in(&git).ok_or_else(|| self.lost("its HEAD cannot be read"))?;
         let references = References::of(&git, &[]).map_err(|error| self.lost(error.to_string()))?;
         let tip_of = |name: &str| CommitId::new(references.named.get(name)?.object.as_str()).ok();
@@ -70,10 +72,13 @@ impl Home<'_> {
         let git = self.git();
         self.copy_operations(&git, &self.entry)?;
         self.copy_large_files(&git);
-        match self.take_left(record, &references)? {
-            None => {}
-            Some(reason) => tracing::debug!("{} is not taken over whole: {reason}", git.display()),
+        record.sparse = sparse_settings(&git);
+        if record.sparse.is_some() {
+            // The pool gives no such worktree to another lane.
+            create_directory_unsynced(&self.entry.join("info"))?;
+            copy_with_time(&git.join("info/sparse-checkout"), &self.entry.join("info/sparse-checkout"))?;
         }
+        record.rest = self.take_left(record, &references)?;
         Ok(())
     }
 
@@ -99,12 +104,13 @@ impl Home<'_> {
         };
         let named = references.named.iter().map(|(name, reference)| (name.clone(), reference.object.clone()));
         let named = named.filter(|(name, object)| is_new(name, object));
-        let mut found: Vec<(String, String)> = named.chain(objects_of_operations(&git)).collect();
         let mut stashes = stashed(&git);
         // Without its log only the last one is known.
         stashes
             .extend(references.named.get(STASH).map(|last| last.object.clone()).filter(|last| !stashes.contains(last)));
-        found.extend(stashes.into_iter().map(|object| (STASH.to_owned(), object)));
+        let stashes = stashes.into_iter().map(|object| (STASH.to_owned(), object));
+        let found: Vec<(String, String)> =
+            stashes.chain(named).chain(self.only_there(objects_of_operations(&git))?).collect();
         let mut kept = BTreeSet::new();
         let mut missing = None;
         for (at, (name, object)) in found.into_iter().enumerate() {
@@ -113,7 +119,7 @@ impl Home<'_> {
                 continue;
             }
             if at >= MOST_LOOKED_AT || record.left.len() >= MOST_LEFT {
-                missing = Some(format!("it has more than {MOST_LEFT} refs of its own"));
+                missing = Some(format!("it has more than {MOST_LEFT} refs and commits of its own"));
                 break;
             }
             let Some(commit) = self.commit_of(&object) else { continue };
@@ -133,6 +139,16 @@ impl Home<'_> {
             record.left.push(LeftBehind { name, commit });
         }
         Ok(missing)
+    }
+
+    /// Those whose commit the repository does not have.
+    fn only_there(&self, found: Vec<(String, String)>) -> Result<Vec<(String, String)>> {
+        if found.is_empty() {
+            return Ok(found);
+        }
+        let commits = found.iter().filter_map(|(_, object)| CommitId::new(object).ok());
+        let there: BTreeSet<CommitId> = self.repository.existing_commits(commits)?.into_iter().collect();
+        Ok(found.into_iter().filter(|(_, object)| !there.iter().any(|commit| commit.as_str() == object)).collect())
     }
 
     /// A copy of the agent's index beside that of the entry; `None`: the entry's is the same, or it cannot be read.
@@ -157,6 +173,12 @@ impl Home<'_> {
         let missing = if is_partial { Missing::Promised } else { Missing::Refused };
         match copied_objects::copy_objects(self.repository, &objects, tips, index, missing) {
             Some(Ok(())) => Ok(()),
+            Some(Err(_))
+                if read_small(&self.git().join("shallow"))
+                    != read_small(&self.repository.common_dir().join("shallow")) =>
+            {
+                Err(self.lost("it fetched with `--depth`, and what stands on such commits cannot be taken over"))
+            }
             Some(Err(reason)) => Err(self.lost(reason)),
             None => self.copy_objects_by_git(record, &objects, tips, index),
         }
