@@ -139,7 +139,7 @@ fn changes_of_protected_files_need_an_approval() {
     env.write("repo/lanewright.toml", "");
     env.resume(&[]).exits(3).says(&[asked]);
     let status = env.lanewright(&["status"]).exits(0).stdout;
-    assert!(status.contains("waiting for approval (changes)"), "{status}");
+    assert!(status.contains("needs approval"), "{status}");
     env.lanewright(&["reject", "r1", "L", "-m", "leave CI alone"]).exits(0);
     env.resume(&[]).exits(3);
     assert_eq!(attempts(&env), 2, "the work was not done again");

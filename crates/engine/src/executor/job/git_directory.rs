@@ -48,7 +48,7 @@ impl Executor {
         git::restore_link(&self.repository, worktree)?;
         crash_point(CrashPoint::GitDirectory("led_back"));
         if let Some(reason) = taken.lost {
-            let said = format!("what the agent committed cannot be taken over: {reason}");
+            let said = format!("what the agent committed cannot be taken over from its git directory: {reason}");
             if exit.passed() {
                 exit.exit_code = LOST;
             }
