@@ -33,9 +33,11 @@ impl Approvals {
             Event::LaneBased { lane, missing, .. } if !missing.is_empty() => {
                 self.setups.entry(lane.clone()).or_default();
             }
-            Event::LaneRolledBack { lane, .. } => {
+            Event::LaneRolledBack { lane, point, .. } => {
                 self.setups.remove(lane);
-                self.looked_at.remove(lane);
+                if point.is_none() {
+                    self.looked_at.remove(lane);
+                }
             }
             Event::ChangesMeasured { lane, protected, .. } => {
                 let has_protected = !protected.is_empty();
