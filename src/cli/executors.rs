@@ -9,8 +9,8 @@ use lanewright_engine::placement::Engine;
 use lanewright_engine::state_sync::exchange::lane_run::drop_all;
 use lanewright_engine::state_sync::{Ownership, StateSyncError};
 use lanewright_git::{GitError, Remote, Repository};
+use lanewright_model::redact::has_password;
 use lanewright_model::{ExecutorSettings, HERE, LaneId, LaneIndex, Plan, RunId};
-use lanewright_plan::settings::value::has_password;
 use lanewright_programs::cluster::{self, Cluster};
 use lanewright_schedule::lane_log::lane_run;
 

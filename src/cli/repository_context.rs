@@ -48,6 +48,9 @@ pub(crate) struct Claimed {
     pub(super) push_every: Duration,
 }
 
+/// How much of what was kept is named.
+const NOTED: usize = 5;
+
 impl RepositoryContext {
     /// The repository around the current directory, with the settings below `flags`.
     pub(super) fn open(context: &Context, flags: Layer) -> Result<Self> {
@@ -60,13 +63,28 @@ impl RepositoryContext {
         git::require_version()?;
         let within = Self::open(context, flags)?;
         // Commits of agents whose worktrees were removed are the lanes' before anything is decided about these.
-        within.note_rescued(&git::rescue(&within.repository)?);
+        within.rescue();
         Ok(within)
+    }
+
+    /// Keeps and names what agents did whose worktrees were removed. What needs it fails where that cannot be done, and others do not.
+    pub(super) fn rescue(&self) {
+        match git::rescue(&self.repository) {
+            Ok(rescued) => self.note_rescued(&rescued),
+            Err(error) => {
+                let message = format!("work of an agent whose worktree was removed cannot be kept yet: {error}");
+                self.context.printer.warning(message, &[]);
+            }
+        }
     }
 
     /// Says what was kept of agents whose worktrees were removed.
     pub(super) fn note_rescued(&self, rescued: &[git::Rescued]) {
-        rescued.iter().for_each(|kept| self.context.printer.note(kept));
+        rescued.iter().take(NOTED).for_each(|kept| self.context.printer.note(kept));
+        if rescued.len() > NOTED {
+            let more = rescued.len() - NOTED;
+            self.context.printer.note(format!("{more} more are listed by `git for-each-ref refs/lanewright/rescued`"));
+        }
     }
 
     pub(super) fn new(context: &Context, repository: Repository, settings: Settings) -> Self {

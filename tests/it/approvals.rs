@@ -1,6 +1,6 @@
 //! People who are asked before the work begins and before it is merged.
 
-use crate::support::{STATE, TestEnv};
+use crate::support::{STATE, TestEnv, wait_until};
 
 fn waiting(approval: &str) -> TestEnv {
     let env = TestEnv::new();
@@ -127,7 +127,7 @@ fn approval_shows_change_size_and_diff_command() {
 #[test]
 fn changes_of_protected_files_need_an_approval() {
     let env = TestEnv::new();
-    env.write("repo/lanewright.toml", "protect = [\".github/**\", \"Makefile\"]\n");
+    env.write("repo/lanewright.toml", "protect = [\".github\", \"Makefile\"]\n");
     env.plan(
         "[[lane]]\nid = \"L\"\ncommand = 'mkdir -p .github a; echo x > .github/ci.yml; echo x > a/Makefile'\n\
          [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n",
@@ -147,6 +147,53 @@ fn changes_of_protected_files_need_an_approval() {
     env.resume(&[]).exits(0);
     assert!(env.holds("main", ".github/ci.yml"));
     env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_merge_that_carries_a_change_into_a_protected_file_needs_an_approval() {
+    let env = TestEnv::new();
+    env.write("repo/build.mk", "a\nb\nc\nd\ne\nf\n");
+    env.write("repo/lanewright.toml", "protect = [\"Makefile\"]\n");
+    env.git(&["add", "build.mk"]);
+    env.git(&["commit", "--quiet", "-m", "build"]);
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'git mv build.mk Makefile'\n\
+         [[lane]]\nid = \"M\"\ncommand = 'wait-for renamed; sed -i s/c/evil/ build.mk'\n\
+         [[lane]]\nid = \"N\"\ncommand = 'wait-for renamed; echo n > n.txt'\n",
+    );
+    let running = env.start(&["--max-parallel", "3"]);
+    wait_until("the question", || env.lanewright(&["status"]).stdout.contains("protected: Makefile"));
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
+    wait_until("the merge", || env.holds("main", "Makefile"));
+    env.write("scratch/renamed", "");
+    running
+        .wait()
+        .exits(3)
+        .says(&["M waits for your approval of its changes: 1 file changed, +1 -1, protected: Makefile"]);
+    assert_eq!(env.file_at("main", "Makefile"), "a\nb\nc\nd\ne\nf");
+    assert!(env.holds("main", "n.txt"), "others are held up");
+    env.lanewright(&["approve", "r1", "M"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("main", "Makefile"), "a\nb\nevil\nd\ne\nf");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn an_agent_cannot_answer_for_a_person() {
+    let env = TestEnv::new();
+    let approve =
+        format!("'\"{}\" -C \"$SCRATCH/../repo\" approve r1 L 2> m.txt; true'", env!("CARGO_BIN_EXE_lanewright"));
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\napproval = [\"plan\"]\ncommand = 'echo l > l.txt'\n\
+         [[lane]]\nid = \"M\"\ncommand = {}\n",
+        approve.replacen('\'', "'wait-for asked; ", 1)
+    ));
+    let running = env.start(&["--max-parallel", "2"]);
+    wait_until("the question", || env.lanewright(&["status"]).stdout.contains("needs approval"));
+    env.write("scratch/asked", "");
+    running.wait().exits(3);
+    assert!(env.file_at("main", "m.txt").contains("asks a person"), "{}", env.file_at("main", "m.txt"));
+    assert_eq!(env.events("gate_answered").len(), 0);
 }
 
 #[test]

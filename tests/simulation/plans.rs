@@ -227,6 +227,11 @@ impl Script {
         self.of(&format!("{lane} protected")).is_multiple_of(3)
     }
 
+    /// Whether the merge of the lane changes a protected file that the lane did not change.
+    pub fn merge_touches_protected(&self, lane: &LaneId) -> bool {
+        !self.protect().is_empty() && self.of(&format!("{lane} renamed")).is_multiple_of(4)
+    }
+
     /// What becomes of lanes without their must-haves.
     pub fn must_haves(&self) -> MustHavesRule {
         match self.of("must_haves") % 4 {

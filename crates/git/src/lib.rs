@@ -82,7 +82,7 @@ pub use worktree::examine::{HeldSlot, Present, Prunable, Slot, SlotCheckout, Wor
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};
 pub use worktree::private::{
     LeftBehind, Rescued, TakenOver, agent_git_directories, bring_over, bring_over_all, make_private,
-    private_git_directory, rescue, restore_link, take_over,
+    private_git_directory, rescue, restore_link, settings_have_credentials, take_over,
 };
 pub use worktree::slot::is_untouched;
 pub use worktree::submodules::SubmoduleWork;

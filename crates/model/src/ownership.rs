@@ -85,6 +85,40 @@ pub fn names_file(pattern: &str, path: &str) -> bool {
     glob(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
+/// Files that no lane changes without an approval. They are compared without case, as some systems compare the names of files.
+#[derive(Debug)]
+pub struct Protection<'g> {
+    globs: &'g [String],
+    below: Option<Ownership>,
+}
+
+impl<'g> Protection<'g> {
+    /// A glob that is not valid protects nothing; settings have none.
+    pub fn new(globs: &'g [String]) -> Self {
+        let folded: Vec<String> = globs.iter().map(|glob| folded(glob)).collect();
+        Self { globs, below: Ownership::new(&folded).ok().filter(|_| !globs.is_empty()) }
+    }
+
+    /// Whether a glob names `path`, a directory above it, or something below it: then it is a link, a submodule, or a file in the
+    /// place of a directory.
+    pub fn covers(&self, path: &str) -> bool {
+        let path = path.to_lowercase();
+        let is_above = |glob: &str| {
+            let literal = glob.split(WILDCARDS).next().unwrap_or_default();
+            literal.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let names = |glob: &String| {
+            let glob = folded(glob);
+            names_file(&glob, &path) || is_above(&glob)
+        };
+        self.below.as_ref().is_some_and(|below| below.allows(&path)) || self.globs.iter().any(names)
+    }
+}
+
+fn folded(glob: &str) -> String {
+    glob.trim_start_matches("./").trim_end_matches('/').to_lowercase()
+}
+
 /// A list, in the syntax of TOML, of globs that match nothing but `paths` and, where one ends with `/`, what is below it.
 ///
 /// Bytes that are not UTF-8, which [`String::from_utf8_lossy`] has replaced, become a `*`, and the end of a line a `?`.
@@ -135,6 +169,24 @@ mod tests {
         for path in ["src/ledger2/a.rs", "docs2", "sub/README.md", "sub.md/x"] {
             assert!(!owns.allows(path), "{path}");
         }
+    }
+
+    #[test]
+    fn protection_covers_directories_their_places_and_any_case() {
+        let globs = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
+        for written in [".github/**", ".github", ".github/", "./.github/**", ".GitHub"] {
+            let globs = globs(&[written, "Makefile"]);
+            let protection = Protection::new(&globs);
+            for path in [".github/workflows/ci.yml", ".github", ".GITHUB/x", "Makefile", "a/makefile"] {
+                assert!(protection.covers(path), "{written}: {path}");
+            }
+            for path in [".gitignore", "github/x", "a/.github2", "Makefile.am"] {
+                assert!(!protection.covers(path), "{written}: {path}");
+            }
+        }
+        assert!(!Protection::new(&[]).covers("x"));
+        assert!(Protection::new(&globs(&["deploy/*.sh"])).covers("deploy"));
+        assert!(!Protection::new(&globs(&["deploy/*.sh"])).covers("deploy/x.txt"));
     }
 
     #[test]

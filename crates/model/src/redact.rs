@@ -148,6 +148,12 @@ fn passwords_in(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether a repository's address has a password in it.
+pub fn has_password(address: &str) -> bool {
+    let authority = address.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+}
+
 fn hides_something(value: &str) -> bool {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let shortest = if digits { SHORTEST_NUMBER } else { SHORTEST };

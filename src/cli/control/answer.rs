@@ -138,6 +138,10 @@ impl AnsweredLane<'_> {
         (named, message): (Option<&HumanGate>, &str),
     ) -> Result<(HumanGate, bool)> {
         let (state, approved, directory) = (self.state, self.approved, self.state.run(&self.run));
+        if context.environment.get("LANEWRIGHT_RUN_ID").is_some_and(|own| own == self.run.as_str()) {
+            let message = format!("run {} asks a person, and this is one of its own jobs", self.run);
+            return Err(ExitStatus::InvalidOperation.error(message).hint("leave the answer to the user"));
+        }
         if approved {
             refuse_unjudged(context, state, &self.run, &self.lane)?;
         } else if message.trim().is_empty() {

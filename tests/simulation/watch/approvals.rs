@@ -14,8 +14,8 @@ pub struct Approvals {
     setups: BTreeMap<LaneId, bool>,
     /// Whether some files are protected.
     pub protects: bool,
-    /// Lanes whose changes were looked at for protected files, and whether there were some.
-    looked_at: BTreeMap<LaneId, bool>,
+    /// Lanes whose changes were looked at for protected files, and those that were found.
+    looked_at: BTreeMap<LaneId, Vec<String>>,
 }
 
 impl Approvals {
@@ -26,7 +26,7 @@ impl Approvals {
                 if self.setups.get(&lane) == Some(&false) {
                     return Some(format!("{job} is planned before the setup of its lane was approved"));
                 }
-                let has_protected = self.looked_at.get(&lane) == Some(&true);
+                let has_protected = self.looked_at.get(&lane).is_some_and(|found| !found.is_empty());
                 let gates = gates_after(plan.lane(plan.find(&lane)?), job, has_protected);
                 self.open.entry(lane).or_default().extend(gates);
             }
@@ -40,8 +40,8 @@ impl Approvals {
                 }
             }
             Event::ChangesMeasured { lane, protected, .. } => {
-                let has_protected = !protected.is_empty();
-                if self.looked_at.insert(lane.clone(), has_protected) != Some(has_protected) && has_protected {
+                let before = self.looked_at.insert(lane.clone(), protected.clone()).unwrap_or_default();
+                if protected.iter().any(|path| !before.contains(path)) {
                     self.open.entry(lane.clone()).or_default().insert(Approval::Changes.into());
                 }
             }

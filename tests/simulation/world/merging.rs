@@ -32,6 +32,14 @@ impl World {
             // Another name each time for the same branch, as if it had moved.
             onto = self.git.commit(&[&onto], self.integrated());
         }
+        let protected = state.lane(lane).protected();
+        let renamed = "renamed".to_owned();
+        if let Some(changes) = state.lane(lane).changes().filter(|_| self.script.merge_touches_protected(&id))
+            && !protected.contains(&renamed)
+        {
+            let (head, protected) = (state.lane(lane).head().unwrap().clone(), [protected, &[renamed]].concat());
+            return vec![Event::ChangesMeasured { lane: id, head, changes, protected }];
+        }
         let moved = state.lane(lane).base() != Some(&onto);
         self.moved.extend(moved.then(|| commit.clone()));
         vec![Event::MergeStaged { lane: id, onto, commit, moved }]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lanewright_git::{FileChange, GitError, Repository};
 use lanewright_model::event::{Event, RunStarted};
-use lanewright_model::ownership::names_file;
+use lanewright_model::ownership::Protection;
 use lanewright_model::{ChangeSize, CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
@@ -21,6 +21,31 @@ impl Executor {
     }
 }
 
+impl Executor {
+    /// The changes of a lane as they are to be approved if the merge of its head onto a commit changes protected files that
+    /// are not `asked_about`: git carries a change into a file that was renamed meanwhile.
+    pub(super) fn more_protected(
+        &self,
+        lane: LaneIndex,
+        (changes, asked_about): &(Option<ChangeSize>, Vec<String>),
+        [onto, head, merge]: [&CommitId; 3],
+    ) -> Result<Option<Event>> {
+        let Some(changes) = changes.filter(|_| !self.facts.options.protect.is_empty()) else { return Ok(None) };
+        let found = protected(&self.facts, self.repository.changed_paths(onto, merge)?.iter());
+        let mut all = asked_about.clone();
+        all.extend(found.into_iter().filter(|path| !asked_about.contains(path)));
+        let is_more = all.len() > asked_about.len();
+        let (lane, head) = (self.id(lane), head.clone());
+        Ok(is_more.then_some(Event::ChangesMeasured { lane, head, changes, protected: all }))
+    }
+}
+
+/// Those of the `changed` paths that only a person lets a lane change.
+pub(super) fn protected<'p>(started: &RunStarted, changed: impl Iterator<Item = &'p String>) -> Vec<String> {
+    let protection = Protection::new(&started.options.protect);
+    changed.filter(|path| protection.covers(path)).cloned().collect()
+}
+
 /// What `head` changes since the newest state of the integration branch that it holds, and which protected files are among that.
 pub(crate) fn measured(
     repository: &Repository,
@@ -31,8 +56,7 @@ pub(crate) fn measured(
     let integration = repository.branch_commit(&started.base_branch)?;
     let from = repository.starting_point(head, base, integration.as_ref())?;
     let files = repository.changes(from.as_str(), head.as_str())?;
-    let is_protected = |path: &&str| started.options.protect.iter().any(|glob| names_file(glob, path));
-    let protected = files.iter().map(|file| file.path.as_str()).filter(is_protected).map(str::to_owned).collect();
+    let protected = protected(started, files.iter().map(|file| &file.path));
     Ok((size_of(&files), protected))
 }
 

@@ -87,6 +87,7 @@ impl Executor {
         let errors = errors_of(state, lane);
         let digest = state.digest_of_merge(lane);
         let regeneration = self.regeneration(lane, state);
+        let asked_about = (state.lane(lane).changes(), state.lane(lane).protected().to_vec());
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
@@ -132,6 +133,9 @@ impl Executor {
                 }
                 Integrated::Done { commit, squashed_instead } => (commit, squashed_instead),
             };
+            if let Some(asked) = executor.more_protected(lane, &asked_about, [&onto, &head, &commit])? {
+                return Ok(vec![asked]);
+            }
             let moved = !executor.repository.is_ancestor(&onto, &head)?;
             if moved {
                 let clashes = executor.repository.name_clashes(&onto, &head)?;

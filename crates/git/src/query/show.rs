@@ -43,7 +43,16 @@ impl Repository {
 
     /// How much each file of the tree or commit `to` differs from `from`.
     pub fn changes(&self, from: &str, to: &str) -> Result<Vec<FileChange>> {
-        let git = self.git().args(["diff-tree", "-r", "-z", "--numstat", "--no-renames", from, to]);
+        let git = self.git().args([
+            "diff-tree",
+            "-r",
+            "-z",
+            "--numstat",
+            "--no-renames",
+            "--ignore-submodules=none",
+            from,
+            to,
+        ]);
         Ok(nul_separated(&git.run()?).map(file_change).collect())
     }
 }

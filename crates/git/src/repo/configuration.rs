@@ -85,6 +85,11 @@ impl Configuration {
         self.values.iter().filter_map(below).collect()
     }
 
+    /// Whether `of` holds for a setting's name and value.
+    pub(crate) fn any(&self, of: fn(&str, &str) -> bool) -> bool {
+        self.values.iter().any(|(name, value)| of(name, value))
+    }
+
     /// A boolean setting; `None`: it is not set.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(is_true)

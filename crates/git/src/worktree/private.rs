@@ -11,6 +11,7 @@ mod files;
 mod home;
 mod make;
 mod references;
+mod settings;
 mod stray;
 mod take_over;
 
@@ -24,6 +25,7 @@ use crate::repo::{Guarded, Repository};
 use home::{Home, Stage};
 pub use home::{LeftBehind, private_git_directory};
 pub(crate) use make::KEYS;
+pub use settings::settings_have_credentials;
 pub use stray::Rescued;
 use stray::{Stray, discard_home};
 
@@ -36,6 +38,8 @@ pub struct TakenOver {
     pub kept: Option<(PathBuf, String)>,
     /// Why the agent's commits cannot be had; `None`: they are in the repository.
     pub lost: Option<String>,
+    /// Whether another program removed the git directory with its record: what the agent committed is in its files only.
+    pub removed: bool,
 }
 
 /// What of git an agent in `worktree` must be able to write, whether or not it is made yet, and nothing else of it: its own
@@ -47,8 +51,7 @@ pub fn agent_git_directories(repository: &Repository, worktree: &Path) -> Result
     let Some(home) = Home::of(repository, worktree)? else {
         return Err(GitError::NotOurs { path: worktree.to_owned() });
     };
-    let modules = worktree.join(".gitmodules").symlink_metadata().is_ok().then(|| home.entry.join("modules"));
-    Ok([home.git()].into_iter().chain(modules).collect())
+    Ok(vec![home.git(), home.entry.join("modules")])
 }
 
 /// Makes a git directory for the agent that is about to work in `worktree`, one of the pool's, in place of one that an agent
@@ -90,6 +93,10 @@ pub fn bring_over(repository: &Repository, worktree: &Path) -> Result<()> {
 pub fn take_over(repository: &Repository, worktree: &Path) -> Result<Option<TakenOver>> {
     let Some(home) = Home::of(repository, worktree)?.filter(Home::is_given) else { return Ok(None) };
     home.holding(|| {
+        if !home.place.exists() {
+            home.lead_back()?;
+            return Ok(Some(TakenOver { removed: true, ..TakenOver::default() }));
+        }
         let Some(mut record) = home.record()? else { return Ok(None) };
         if record.stage == Stage::Working {
             record.stage = match home.take_all(&mut record) {
@@ -104,7 +111,7 @@ pub fn take_over(repository: &Repository, worktree: &Path) -> Result<Option<Take
             Stage::Lost(reason) => Some(reason),
             Stage::Working | Stage::TakenOver => None,
         };
-        Ok(Some(TakenOver { left: record.left, kept, lost }))
+        Ok(Some(TakenOver { left: record.left, kept, lost, removed: false }))
     })
 }
 
@@ -118,7 +125,7 @@ pub fn restore_link(repository: &Repository, worktree: &Path) -> Result<()> {
     home.holding(|| {
         let record = home.record()?;
         home.lead_back()?;
-        record.map_or(Ok(()), |record| home.discard_git(&record))
+        record.map_or(Ok(()), |record| home.discard_git(&record).map(drop))
     })
 }
 
@@ -136,14 +143,13 @@ pub(crate) fn remove_private_of(repository: &Repository, entry: &Path) -> Result
     discard_home(repository, &place).map(drop)
 }
 
-/// Removes the git directories of agents whose worktrees are gone.
+/// Removes the git directories of agents whose worktrees are gone, and rescues what they did.
 pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
+    rescue(repository)?.iter().for_each(|kept| tracing::warn!("{kept}"));
     let private = repository.common_dir().join(PRIVATE);
     for place in directory::entries(&private)? {
-        let name = place.file_name().unwrap_or_default();
-        let is_used =
-            || Ok::<_, GitError>(Stray::in_place(repository, &place)?.is_some_and(|stray| stray.has_worktree()));
-        if !repository.entries_directory().join(name).exists() && !is_used()? {
+        let has_entry = repository.entries_directory().join(place.file_name().unwrap_or_default()).exists();
+        if !has_entry && Stray::in_place(repository, &place)?.is_none() {
             discard_home(repository, &place)?;
         }
     }
@@ -152,21 +158,31 @@ pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
 }
 
 /// Copies what agents did in git directories of their own whose worktrees are gone into the repository, moves their branches
-/// there, and removes the directories. What no branch has is kept by refs below `refs/lanewright/rescued`, and named.
+/// there, and removes the directories. What no branch has is kept by refs below `refs/lanewright/rescued`, and named. Where git
+/// still lists the worktree, it may be in a place that this process does not see, and only the branch is brought over.
 ///
 /// # Errors
 /// What cannot be read or written here. A directory of which not all can be read is moved aside, and named.
 pub fn rescue(repository: &Repository) -> Result<Vec<Rescued>> {
-    let places = || directory::entries(&repository.common_dir().join(PRIVATE));
-    let is_stray = |place: &PathBuf| Ok(Stray::in_place(repository, place)?.is_some_and(|stray| !stray.has_worktree()));
-    let strays = || places()?.iter().map(is_stray).collect::<Result<Vec<bool>>>();
-    if !strays()?.contains(&true) {
+    let strays = || -> Result<Vec<PathBuf>> {
+        let mut places = directory::entries(&repository.common_dir().join(PRIVATE))?;
+        let mut failed = Ok(());
+        places.retain(|place| match Stray::in_place(repository, place) {
+            Ok(stray) => stray.is_some_and(|stray| !stray.has_worktree()),
+            Err(error) => {
+                failed = Err(error);
+                false
+            }
+        });
+        failed.map(|()| places)
+    };
+    if strays()?.is_empty() {
         return Ok(Vec::new());
     }
     let mut rescued = Vec::new();
     repository.holding(Guarded::Private, |_| {
-        for place in places()? {
-            if let Some(stray) = Stray::in_place(repository, &place)?.filter(|stray| !stray.has_worktree()) {
+        for place in strays()? {
+            if let Some(stray) = Stray::in_place(repository, &place)? {
                 rescued.extend(stray.rescue()?);
             }
         }

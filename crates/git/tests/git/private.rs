@@ -218,13 +218,13 @@ pinned_tests! {
         assert_eq!(branch(&world, &slot), made);
     }
 
-    fn a_directory_that_others_removed_is_lost_and_given_again() {
+    fn a_directory_that_others_removed_with_its_record_is_given_again() {
         let world = World::new();
         let slot = given(&world);
         write(&slot.path.join("x"), "x\n");
         commit(&slot.path, "x");
         fs::remove_dir_all(world.main.join(".git/lanewright")).unwrap();
-        assert!(taken(&world, &slot).lost.is_some());
+        assert_eq!(taken(&world, &slot), TakenOver { removed: true, ..TakenOver::default() });
         assert_eq!(status(&slot.path), "?? x");
         make_private(&world.repository(), &slot.path).unwrap();
         let made = commit(&slot.path, "x");
@@ -281,6 +281,19 @@ pinned_tests! {
         assert_eq!(git(&kept, &["cat-file", "-t", &last]), "commit");
     }
 
+    fn a_submodule_that_an_agent_adds_outlives_its_directory() {
+        let world = World::new();
+        let other = World::new();
+        let slot = given(&world);
+        let from = other.main.to_str().unwrap();
+        git(&slot.path, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "lib"]);
+        let made = commit(&slot.path, "a submodule");
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), made);
+        assert_eq!(status(&slot.path), "");
+        assert_eq!(head(&slot.path.join("lib")), other.head());
+    }
+
     fn a_pipe_among_the_objects_is_not_waited_for() {
         let pipe = |path: &Path| {
             let _ = fs::remove_file(path);
@@ -295,6 +308,13 @@ pinned_tests! {
         pipe(&home(&slot).join("index.lock"));
         assert_eq!(taken(&world, &slot), TakenOver::default());
         assert_eq!(branch(&world, &slot), made);
+
+        make_private(&world.repository(), &slot.path).unwrap();
+        git(&slot.path, &["sparse-checkout", "set", "src"]);
+        for name in ["sharedindex.1", "info/sparse-checkout", "MERGE_MSG"] {
+            pipe(&home(&slot).join(name));
+        }
+        assert_eq!(taken(&world, &slot), TakenOver::default());
 
         make_private(&world.repository(), &slot.path).unwrap();
         let objects = home(&slot).join("objects");
@@ -336,6 +356,29 @@ pinned_tests! {
         git(&slot.path, &["merge", "--quiet", "--no-edit", "--allow-unrelated-histories", "-X", "theirs", "FETCH_HEAD"]);
         assert!(taken(&world, &slot).lost.unwrap().contains("`--depth`"));
         assert_whole(&world);
+    }
+
+    fn passwords_of_the_repositorys_settings_are_not_the_agents() {
+        let world = World::new();
+        let user = |arguments: &[&str]| git(&world.main, arguments);
+        user(&["remote", "add", "origin", "https://me:hunter2@example.com/x.git"]);
+        user(&["config", "--add", "remote.origin.url", "git@example.com:x.git"]);
+        user(&["config", "http.https://example.com/.extraheader", "AUTHORIZATION: basic aHVudGVyMg=="]);
+        user(&["config", "url.https://me:hunter2@example.com/.insteadOf", "gh:"]);
+        user(&["config", "alias.say", "!echo \"a \\\\ b\"; echo '#c'"]);
+        user(&["config", "core.quotePath", "false"]);
+        let slot = given(&world);
+        let agent = |arguments: &[&str]| git(&slot.path, arguments);
+        assert_eq!(agent(&["config", "--get-all", "remote.origin.url"]), "https://example.com/x.git\ngit@example.com:x.git");
+        let all = agent(&["config", "--list"]);
+        assert!(!all.contains("hunter2") && !all.contains("basic"), "{all}");
+        for name in ["alias.say", "core.quotepath", "remote.origin.fetch"] {
+            assert_eq!(agent(&["config", name]), user(&["config", name]));
+        }
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), made);
     }
 
     fn an_operation_in_progress_keeps_what_only_it_names() {
@@ -476,7 +519,7 @@ pinned_tests! {
         assert_eq!(lines(&git(&slot.path, &["stash", "list"])).len(), 1);
         assert!(!git_output(&slot.path, &["rev-parse", "--verify", "side"]).status.success());
         let writes = agent_git_directories(&repository, &slot.path).unwrap();
-        assert_eq!(writes, [home(&slot)]);
+        assert_eq!(writes, [home(&slot), world.main.join(".git/worktrees/01/modules")]);
     }
 
     fn a_released_slot_takes_its_agents_commits_along() {

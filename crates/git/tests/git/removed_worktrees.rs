@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use lanewright_git::{Rescued, TakenOver, make_private, private_git_directory, rescue};
+use lanewright_git::{Rescued, TakenOver, make_private, private_git_directory, rescue, take_over};
 
 use lanewright_model::RunId;
 
@@ -104,6 +104,47 @@ pinned_tests! {
         }
     }
 
+    fn a_worktree_that_is_listed_and_not_seen_keeps_its_directory() {
+        let world = World::new();
+        let slot = given(&world);
+        git(&slot.path, &["branch", "side"]);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        let elsewhere = world.root().join("elsewhere");
+        fs::rename(&slot.path, &elsewhere).unwrap();
+        assert_eq!(rescue(&world.repository()).unwrap(), []);
+        assert_eq!(branch(&world, &slot), made);
+        fs::rename(&elsewhere, &slot.path).unwrap();
+        let later = commit(&slot.path, "later");
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), later);
+    }
+
+    fn what_was_taken_over_and_not_noted_is_kept() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("a.txt"), "stashed\n");
+        git(&slot.path, &["stash", "--quiet"]);
+        take_over(&world.repository(), &slot.path).unwrap().unwrap();
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        let rescued = rescue(&world.repository()).unwrap();
+        assert!(matches!(rescued.as_slice(), [Rescued::Kept { name, .. }] if name == "refs/stash"), "{rescued:?}");
+        assert_eq!(rescue(&world.repository()).unwrap(), []);
+    }
+
+    fn the_end_of_another_run_moves_the_branch_as_a_resume_does() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        world.pool(9).empty(&RunId::new("other").unwrap(), None).unwrap();
+        assert_eq!(branch(&world, &slot), made);
+        assert!(!world.main.join(".git/lanewright/private").exists());
+    }
+
     fn an_agent_at_work_keeps_its_directory_while_another_run_ends() {
         let world = World::new();
         let slot = given(&world);
@@ -128,6 +169,7 @@ pinned_tests! {
         let git_directory = private_git_directory(&slot.path).unwrap();
         fs::remove_file(git_directory.join("objects").join(&blob[..2]).join(&blob[2..])).unwrap();
         fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
         let rescued = rescue(&world.repository()).unwrap();
         assert!(refs(&world).contains(&format!("refs/lanewright/rescued/{whole} {whole}")), "{:?}", refs(&world));
         let Some(Rescued::Aside { place, .. }) = rescued.last() else { panic!("{rescued:?}") };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
+use lanewright_model::redact::has_password;
 use lanewright_model::{
     AgentName, Ci, Dollars, ForgeChoice, GitDirectory, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
     PublishMode, SandboxChoice, Sign, SignOff, Submodules, Word,
@@ -99,12 +100,6 @@ pub fn exchange(text: &str) -> Result<String, String> {
         return Err("it has a password in it; use ssh or a credential helper instead".to_owned());
     }
     one_word(text).ok_or_else(|| format!("{text:?} is neither a remote nor an address"))
-}
-
-/// Whether a repository's address has a password in it.
-pub fn has_password(address: &str) -> bool {
-    let authority = address.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
-    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// Reads a runner's name, which an agent may be named after.
@@ -262,6 +257,11 @@ pub fn globs(text: &str) -> Result<Vec<String>, String> {
     for glob in &globs {
         lanewright_model::ownership::glob(glob)
             .map_err(|error| format!("`{glob}` is not a valid glob: {}", error.kind()))?;
+        if glob.starts_with('!') {
+            return Err(format!(
+                "`{glob}` excludes nothing: write what is meant, or `[!]…` for a name that begins with `!`"
+            ));
+        }
         if glob.starts_with('/') || glob.split('/').any(|part| part == "..") {
             return Err(format!("`{glob}` matches nothing: paths are relative to the repository's root"));
         }

@@ -62,7 +62,6 @@ impl RunState {
             | Event::MergeSuperseded { .. }
             | Event::MergesBisected { .. }
             | Event::MustHavesChecked { .. }
-            | Event::ChangesMeasured { .. }
             | Event::BranchPushed { .. }
             | Event::PullRequestOpened { .. }
             | Event::ForgeUnavailable { .. }
@@ -70,6 +69,15 @@ impl RunState {
                 apply_to_state(&mut self.lanes[lane.at()], event, self.plan.lane(lane), at);
                 if let Some(agent) = event.facts().agent {
                     self.worker(lane, agent)?.apply(event)?;
+                }
+            }
+            Event::ChangesMeasured { head, changes, protected, .. } => {
+                let state = &mut self.lanes[lane.at()];
+                if state.validation.measure(head, *changes, protected) {
+                    // What was approved was less, and others are not held up by the question.
+                    state.approvals.forget(&Approval::Changes.into());
+                    state.checkpoints.remove(&Stage::PrePr);
+                    self.leave_queue(lane);
                 }
             }
             // Nothing is decided by them.
@@ -270,9 +278,6 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
             state.validation.search = guilty.map_or(Search::FoundNothing, Search::Found);
         }
         Event::MustHavesChecked { head, verdicts, .. } => state.validation.check(head, verdicts),
-        Event::ChangesMeasured { head, changes, protected, .. } => {
-            state.validation.measure(head, *changes, !protected.is_empty());
-        }
         Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
             state.proposal.apply(event, at);
         }

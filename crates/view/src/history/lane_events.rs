@@ -115,6 +115,9 @@ impl LaneFacts {
 
             Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
             Event::ChangesMeasured { changes, protected, .. } => {
+                if protected.iter().any(|path| !self.protected.contains(path)) {
+                    self.approved.retain(|gate| *gate != Approval::Changes);
+                }
                 (self.changes, self.protected) = (Some(*changes), protected.clone());
             }
             Event::MergeStaged { .. } => self.merging = true,

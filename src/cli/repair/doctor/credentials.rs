@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use lanewright_git::ConfigurationEntry;
-use lanewright_plan::settings::value::has_password;
+use lanewright_model::redact::has_password;
 use regex::Regex;
 use serde::Serialize;
 

@@ -140,6 +140,7 @@ pub(crate) fn start(
         let message = format!("there is no branch `{base}` to build on");
         return Err(ExitStatus::Usage.error(message).hint("name one with --base BRANCH"));
     }
+    within.rescue();
     within.state_remote()?;
     checkpoints::check(&within.state.checkpoints())?;
     let named = chosen_lanes(&plan.plan, request)?;

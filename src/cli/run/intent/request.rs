@@ -7,6 +7,7 @@ use lanewright_model::{Budget, LaneId, RetryLevel, RunId};
 use lanewright_plan::settings::{OnConflict, OnLockConflict, Settings};
 
 use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Recover, Retry, ThenResume};
+use crate::cli::context::REPOSITORY_CONFIG;
 
 /// Whether lanes run without the lanes that they depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -194,6 +195,8 @@ impl RunRequest {
     /// What the run log keeps for the whole life of the run. Which lanes count as done, the suffix of branches and the
     /// plan's format, and git's settings, are found out when the run begins, and are left empty here.
     pub(crate) fn run_options(&self, settings: &Settings) -> RunOptions {
+        // What says so is protected with what it names.
+        let rule_file = settings.protect.value.as_ref().map(|_| REPOSITORY_CONFIG.to_owned());
         RunOptions {
             max_parallel: settings.max_parallel.value.get(),
             merge: settings.merge.value.mode(),
@@ -210,7 +213,7 @@ impl RunRequest {
             keep_pool: settings.keep_pool.value,
             keep_caches: settings.keep_caches.value,
             git_directory: settings.git_directory.value,
-            protect: settings.protect.value.clone().unwrap_or_default(),
+            protect: settings.protect.value.iter().flatten().cloned().chain(rule_file).collect(),
             checkpoint_tags: settings.checkpoint_tags.value,
             backoff: settings.backoff.value,
             outage_limit: settings.outage_limit.value,
@@ -296,7 +299,7 @@ mod tests {
             keep_pool: true,
             keep_caches: true,
             git_directory: GitDirectory::Shared,
-            protect: vec![".github/**".to_owned()],
+            protect: vec![".github/**".to_owned(), "lanewright.toml".to_owned()],
             checkpoint_tags: true,
             backoff: Duration::from_secs(2),
             outage_limit: Duration::from_secs(3600),

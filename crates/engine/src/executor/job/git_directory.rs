@@ -37,8 +37,12 @@ impl Executor {
         let Some(taken) = git::take_over(&self.repository, worktree)? else { return Ok(()) };
         crash_point(CrashPoint::GitDirectory("taken_over"));
         self.keep_left_behind(context, job, &taken.left)?.into_iter().for_each(emit);
+        let who = agent_of(job);
+        if taken.removed {
+            let what = "the git directory in which it worked was removed; its files are committed as they are";
+            emit(self.note(context.lane, format!("{who}: {what}")));
+        }
         if let Some((place, reason)) = &taken.kept {
-            let who = agent_of(job);
             let place = place.display();
             emit(self.note(
                 context.lane,

@@ -61,8 +61,12 @@ impl Executor {
             writable.extend(written);
             writable.extend(files.exchange());
         }
-        let hidden: Vec<PathBuf> =
+        let mut hidden: Vec<PathBuf> =
             places.hidden(self.walls.hidden.as_deref()).into_iter().chain(places.sockets()).collect();
+        // What of them an agent gets is in its own.
+        if has_own && git::settings_have_credentials(&self.repository).unwrap_or_default() {
+            hidden.push(self.repository.common_dir().join("config"));
+        }
         spec.wall = Some(Wall { builder, writable, fixed: git.fixed, hidden, network: self.walls.network });
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn stashed(git: &Path) -> Vec<String> {
 
 /// The names of the files that an index shares with others (`git update-index --split-index`).
 pub(super) fn shared_indexes(git: &Path) -> Result<Vec<String>> {
-    let names = directory::entries(git)?.into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    // Of an agent's anything may be there.
+    let files = directory::entries_with_kinds(git)?.into_iter().filter(|(_, kind)| kind.is_file());
+    let names = files.filter_map(|(path, _)| Some(path.file_name()?.to_str()?.to_owned()));
     Ok(names.filter(|name| name.starts_with("sharedindex.")).collect())
 }
 
@@ -126,7 +128,7 @@ const SPARSE: [&str; 3] = ["core.sparsecheckout", "core.sparsecheckoutcone", "in
 pub(super) fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     atomic::remove_all(to).map_err(io_error("remove", to))?;
     create_directory_unsynced(to)?;
-    for (path, kind) in directory::entries_with_kinds(from)?.into_iter().take(MOST_FILES) {
+    for (path, kind) in directory::entries_with_kinds(from).unwrap_or_default().into_iter().take(MOST_FILES) {
         let target = to.join(path.file_name().unwrap_or_default());
         if kind.is_dir() {
             copy_directory(&path, &target)?;

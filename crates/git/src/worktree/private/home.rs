@@ -160,17 +160,25 @@ impl<'a> Home<'a> {
 
     /// Where the git directory is kept if not all of it can be had otherwise.
     pub(super) fn kept_place(&self, record: &Record) -> PathBuf {
-        self.repository.common_dir().join(KEPT).join(&record.token)
+        let entry = self.entry.file_name().map(Into::into).unwrap_or_default();
+        // Records of earlier versions have no token.
+        let name: PathBuf = if record.token.is_empty() { entry } else { (&record.token).into() };
+        self.repository.common_dir().join(KEPT).join(name)
     }
 
-    /// Removes the git directory, or keeps it if not all of it is anywhere else.
-    pub(super) fn discard_git(&self, record: &Record) -> Result<()> {
-        let (git, kept) = (self.git(), self.kept_place(record));
+    /// Removes the git directory, or keeps it if not all of it is anywhere else. Returns where.
+    pub(super) fn discard_git(&self, record: &Record) -> Result<Option<PathBuf>> {
+        let (git, mut kept) = (self.git(), self.kept_place(record));
         if record.rest.is_none() || git.symlink_metadata().is_err() {
-            return discard(self.repository, &git);
+            discard(self.repository, &git)?;
+            return Ok(None);
+        }
+        if kept.exists() {
+            kept = directory::with_suffix(&kept, &format!("-{}", uuid::Uuid::now_v7()));
         }
         directory::create_directory(kept.parent().unwrap_or(&kept))?;
-        Ok(atomic::rename(&git, &kept)?)
+        atomic::rename(&git, &kept)?;
+        Ok(Some(kept))
     }
 
     /// Makes the agent's store one in which only its own files are read, and no pipe, whose other end would be waited for.

@@ -7,7 +7,7 @@ use lanewright_files::directory::create_directory_unsynced;
 use lanewright_files::{atomic, regular_file};
 use lanewright_model::CommitId;
 
-use super::files::{STASH, branch_in, copy_with_time, quoted, read_small, shared_indexes};
+use super::files::{STASH, branch_in, copy_with_time, read_small, shared_indexes};
 use super::home::{Home, LeftBehind, Record, Stage, TOKEN};
 use super::references::{Reference, References};
 use crate::command::{Result, io_error};
@@ -64,11 +64,9 @@ impl Home<'_> {
                 atomic::link(&common.join(name), &git.join(name))?;
             }
         }
-        if self.worktree.join(".gitmodules").symlink_metadata().is_ok() {
-            // The files of submodules lead there, also after the agent.
-            create_directory_unsynced(&self.entry.join("modules"))?;
-            atomic::link(&self.entry.join("modules"), &git.join("modules"))?;
-        }
+        // The files of submodules lead there, also after the agent, and of those that it adds.
+        create_directory_unsynced(&self.entry.join("modules"))?;
+        atomic::link(&self.entry.join("modules"), &git.join("modules"))?;
         // On no branch it is on its way back to the one that it was given.
         let branch = branch_in(&git).or(own);
         let base = branch.as_ref().and_then(|name| CommitId::new(references.named.get(name)?.object.as_str()).ok());
@@ -127,37 +125,5 @@ impl Home<'_> {
             atomic::replace(&git.join("refs/stash"), format!("{last}\n").as_bytes())?;
         }
         Ok(found)
-    }
-
-    /// What the repository sets counts, except what makes a git directory what it is, which git does not read in another file.
-    fn settings(&self) -> Result<Vec<u8>> {
-        let known = self.repository.configuration()?;
-        let common = self.repository.common_dir();
-        let version = known.get("core.repositoryformatversion").unwrap_or("0");
-        let mut text = format!("[core]\n\trepositoryFormatVersion = {version}\n").into_bytes();
-        // Where the user has set it, for this repository or for all, that counts.
-        if known.get("core.hookspath").is_none() {
-            text.extend(b"\thooksPath = ");
-            text.extend(quoted(&common.join("hooks")));
-            text.push(b'\n');
-        }
-        text.extend(b"[include]\n\tpath = ");
-        text.extend(quoted(&common.join("config")));
-        text.extend(b"\n[core]\n\tbare = false\n");
-        if known.get("core.worktree").is_some() {
-            text.extend(b"\tworktree = ");
-            text.extend(quoted(self.worktree));
-            text.push(b'\n');
-        }
-        if let Some(mode) = known.get("core.sharedrepository") {
-            text.extend(format!("\tsharedRepository = {mode}\n").bytes());
-        }
-        text.extend(b"[extensions]\n");
-        for (name, value) in known.below("extensions.") {
-            text.extend([b"\t", name.as_bytes(), b" = "].concat());
-            text.extend(quoted(Path::new(value)));
-            text.push(b'\n');
-        }
-        Ok(text)
     }
 }

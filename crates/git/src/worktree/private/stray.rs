@@ -37,7 +37,7 @@ impl fmt::Display for Rescued {
                 let place = place.display();
                 write!(
                     f,
-                    "the worktree of an agent was removed; its git directory is kept as {place}, since not all of it can be read: {reason}"
+                    "the worktree of an agent was removed; its git directory is kept as {place}, since not all of it was copied: {reason}"
                 )
             }
         }
@@ -47,14 +47,11 @@ impl fmt::Display for Rescued {
 /// Removes the git directory of an agent with its record, and keeps what only it has. The caller holds the lock of the
 /// entry, if there is one.
 pub(super) fn discard_home(repository: &Repository, place: &Path) -> Result<Vec<Rescued>> {
-    let Some(record) = record_in(place)? else { return discard(repository, place).map(|()| Vec::new()) };
-    let mut stray = Stray::new(repository, place, record);
-    if stray.record.stage == Stage::Working {
+    match Stray::in_place(repository, place)? {
         // A branch that is checked out cannot be moved here, and one that is not may be another lane's since.
-        return stray.keep_and_discard(false);
+        Some(mut stray) => stray.keep_and_discard(false),
+        None => discard(repository, place).map(|()| Vec::new()),
     }
-    stray.home.discard_git(&stray.record)?;
-    discard(repository, place).map(|()| Vec::new())
 }
 
 /// The git directory of an agent whose work was not taken over, whether or not its worktree is there.
@@ -65,13 +62,18 @@ pub(super) struct Stray<'a> {
 
 impl<'a> Stray<'a> {
     pub(super) fn in_place(repository: &'a Repository, place: &'a Path) -> Result<Option<Self>> {
-        let record = record_in(place)?.filter(|record| record.stage == Stage::Working);
-        Ok(record.map(|record| Self::new(repository, place, record)))
+        let stray = record_in(place)?.map(|record| Self::new(repository, place, record));
+        Ok(stray.filter(|stray| stray.record.stage == Stage::Working || stray.is_unnoted()))
     }
 
     fn new(repository: &'a Repository, place: &'a Path, record: Record) -> Self {
         let entry = repository.entries_directory().join(place.file_name().unwrap_or_default());
         Self { home: Home { repository, worktree: place, entry, place: place.to_owned() }, record }
+    }
+
+    /// Whether it was taken over, and the process that did so died before what was left was noted: then the directory is there.
+    fn is_unnoted(&self) -> bool {
+        self.record.stage == Stage::TakenOver && self.home.git().is_dir()
     }
 
     /// The worktree that leads there, also where git's directory for it was removed.
@@ -83,41 +85,76 @@ impl<'a> Stray<'a> {
 
     /// Whether the worktree is there that it was made for.
     pub(super) fn has_worktree(&self) -> bool {
-        let is_of_entry = || read_small(&self.home.entry.join(TOKEN)).is_some_and(|token| token == self.record.token);
         let is_there = || registered_place(&self.home.entry).is_some_and(|place| place.is_dir());
-        self.worktree().is_some() || (is_of_entry() && is_there())
+        self.worktree().is_some() || (self.has_entry() && is_there())
+    }
+
+    /// Whether git lists the worktree that it was made for.
+    fn has_entry(&self) -> bool {
+        read_small(&self.home.entry.join(TOKEN)).is_some_and(|token| token == self.record.token)
     }
 
     pub(super) fn rescue(mut self) -> Result<Vec<Rescued>> {
-        if self.home.entry.exists() {
-            let lock = self.home.entry.join("lanewright.lock");
-            holding(&lock, |_| self.keep_and_discard(true))
-        } else {
-            self.keep_and_discard(true)
+        if !self.home.entry.exists() {
+            return self.keep_and_discard(true);
         }
+        let lock = self.home.entry.join("lanewright.lock");
+        holding(&lock, |_| match self.has_entry() {
+            true => self.bring_over(),
+            false => self.keep_and_discard(true),
+        })
+    }
+
+    /// Brings over the branch.
+    fn bring_over(&mut self) -> Result<Vec<Rescued>> {
+        if self.record.stage == Stage::Working && self.home.git().is_dir() {
+            match self.keep_branch(true) {
+                Ok(_) | Err(GitError::PrivateLost { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn keep_and_discard(&mut self, moves_branch: bool) -> Result<Vec<Rescued>> {
         let mut rescued = Vec::new();
-        let missing = match self.keep(moves_branch, &mut rescued) {
-            Err(GitError::PrivateLost { reason, .. }) => Some(reason),
-            kept => kept?,
-        };
-        self.record.rest = missing;
-        self.home.discard_git(&self.record)?;
+        if self.record.stage == Stage::Working {
+            self.record.rest = match self.keep(moves_branch) {
+                Err(GitError::PrivateLost { reason, .. }) => Some(reason),
+                kept => kept?,
+            };
+        }
+        let mut seen = BTreeSet::new();
+        for LeftBehind { name, commit } in std::mem::take(&mut self.record.left) {
+            if seen.insert(commit.clone()) && !self.home.repository.is_in_any_reference_or_lost(&commit) {
+                let reference = format!("{RESCUED}/{commit}");
+                force_reference(self.home.repository, &reference, &commit)?;
+                rescued.push(Rescued::Kept { name, reference });
+            }
+        }
+        let kept = self.home.discard_git(&self.record)?;
         discard(self.home.repository, &self.home.place)?;
-        rescued.extend(
-            self.record.rest.take().map(|reason| Rescued::Aside { place: self.home.kept_place(&self.record), reason }),
-        );
+        let aside = kept.zip(self.record.rest.take()).map(|(place, reason)| Rescued::Aside { place, reason });
+        rescued.extend(aside);
         Ok(rescued)
     }
 
-    /// Keeps branch, head, index, and what else the agent left. Returns why some of it cannot be had.
-    fn keep(&mut self, moves_branch: bool, rescued: &mut Vec<Rescued>) -> Result<Option<String>> {
-        let git = self.home.git();
-        if !git.is_dir() {
+    /// Keeps branch, head, index, and what else the agent left, and names it in the record. Returns why some of it cannot be had.
+    fn keep(&mut self, moves_branch: bool) -> Result<Option<String>> {
+        if !self.home.git().is_dir() {
             return Ok(None);
         }
+        let Kept { references, head, mut left, missing } = self.keep_branch(moves_branch)?;
+        let missing = self.home.take_left(&mut self.record, &references)?.or(missing);
+        left.append(&mut self.record.left);
+        left.extend(self.staged(head.as_ref().or(self.record.base.as_ref()))?);
+        self.record.left = left;
+        Ok(missing)
+    }
+
+    /// Copies what branch and head lead to.
+    fn keep_branch(&mut self, moves_branch: bool) -> Result<Kept> {
+        let git = self.home.git();
         self.home.check_objects()?;
         let references = References::of(&git, &[]).map_err(|error| self.home.lost(error.to_string()))?;
         let named = |name: &str| CommitId::new(references.named.get(name)?.object.as_str()).ok();
@@ -131,34 +168,22 @@ impl<'a> Stray<'a> {
         let of_branch = tip.clone().filter(|tip| is_new(&tip)).map(|tip| (branch.clone().unwrap_or_default(), tip));
         let of_head = head.clone().filter(|head| is_new(&head) && tip.as_ref() != Some(head));
         let mut missing = None;
-        let mut kept = Vec::new();
+        let mut left = Vec::new();
         for (name, commit) in of_branch.into_iter().chain(of_head.map(|head| ("HEAD".to_owned(), head))) {
             match self.home.copy_objects(&self.record, &[&commit], None) {
-                Ok(()) => kept.push(LeftBehind { name, commit }),
+                Ok(()) => left.push(LeftBehind { name, commit }),
                 Err(GitError::PrivateLost { reason, .. }) => missing = Some(reason),
                 Err(error) => return Err(error),
             }
         }
-        for LeftBehind { commit, .. } in &kept {
+        for LeftBehind { commit, .. } in &left {
             durable::objects(self.home.repository, commit, self.record.base.iter())?;
         }
-        if let (true, Some(name), Some(tip)) =
-            (moves_branch, &branch, kept.iter().find(|it| Some(&it.name) == branch.as_ref()))
-        {
+        let copied = left.iter().find(|it| Some(&it.name) == branch.as_ref());
+        if let (true, Some(name), Some(tip)) = (moves_branch, &branch, copied) {
             self.home.move_branch(&mut self.record, name, &tip.commit)?;
         }
-        missing = self.home.take_left(&mut self.record, &references)?.or(missing);
-        kept.append(&mut self.record.left);
-        kept.extend(self.staged(head.as_ref().or(self.record.base.as_ref()))?);
-        let mut seen = BTreeSet::new();
-        for LeftBehind { name, commit } in kept {
-            if seen.insert(commit.clone()) && !self.home.repository.is_in_any_reference_or_lost(&commit) {
-                let reference = format!("{RESCUED}/{commit}");
-                force_reference(self.home.repository, &reference, &commit)?;
-                rescued.push(Rescued::Kept { name, reference });
-            }
-        }
-        Ok(missing)
+        Ok(Kept { references, head, left, missing })
     }
 
     /// What the agent had staged on top of `head`, as a commit; `None`: nothing, or it has a conflict.
@@ -182,4 +207,12 @@ impl<'a> Stray<'a> {
         durable::objects(self.home.repository, &commit, [head])?;
         Ok(Some(LeftBehind { name: "index".to_owned(), commit }))
     }
+}
+
+/// What was copied of branch and head.
+struct Kept {
+    references: References,
+    head: Option<CommitId>,
+    left: Vec<LeftBehind>,
+    missing: Option<String>,
 }

@@ -72,11 +72,13 @@ impl Home<'_> {
         let git = self.git();
         self.copy_operations(&git, &self.entry)?;
         self.copy_large_files(&git);
-        record.sparse = sparse_settings(&git);
+        let patterns = git.join("info/sparse-checkout");
+        record.sparse =
+            sparse_settings(&git).filter(|_| patterns.symlink_metadata().is_ok_and(|found| found.is_file()));
         if record.sparse.is_some() {
             // The pool gives no such worktree to another lane.
             create_directory_unsynced(&self.entry.join("info"))?;
-            copy_with_time(&git.join("info/sparse-checkout"), &self.entry.join("info/sparse-checkout"))?;
+            copy_with_time(&patterns, &self.entry.join("info/sparse-checkout"))?;
         }
         record.rest = self.take_left(record, &references)?;
         Ok(())
@@ -177,7 +179,7 @@ impl Home<'_> {
                 if read_small(&self.git().join("shallow"))
                     != read_small(&self.repository.common_dir().join("shallow")) =>
             {
-                Err(self.lost("it fetched with `--depth`, and what stands on such commits cannot be taken over"))
+                Err(self.lost("it is based on a fetch with `--depth`"))
             }
             Some(Err(reason)) => Err(self.lost(reason)),
             None => self.copy_objects_by_git(record, &objects, tips, index),

@@ -240,7 +240,7 @@ impl<'a> Runner<'a> {
         if self.termination.cause().is_none() {
             // The first process of a namespace is there as long as another one is, and a moment longer.
             let left = tree::descendants(&self.groups).len().saturating_sub(self.has_bubblewrap().into());
-            if left > 0 || !self.has_bubblewrap() {
+            if left > 0 {
                 self.notes.push(format!("ended {} that it left behind", counted(left, "background program")));
             }
             let signal = self.termination.begin(ExitCause::Exited, self.awake.elapsed());

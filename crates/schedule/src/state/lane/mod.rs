@@ -21,8 +21,8 @@ use std::collections::BTreeSet;
 
 use lanewright_model::event::{LaneStage, Worktree};
 use lanewright_model::{
-    AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, Round, Runner, Session, Stage, TaskId, Timestamp,
-    user_setup,
+    AgentName, Approval, ChangeSize, CommitId, Failure, HumanGate, JobId, Lane, Round, Runner, Session, Stage, TaskId,
+    Timestamp, user_setup,
 };
 
 use crate::state::agent::{AgentState, RestartFrom};
@@ -278,8 +278,18 @@ impl LaneState {
         match gate {
             Approval::Setup => self.checkpoints.contains(&Stage::BeforeLaneStart) && (plan.needs(gate) || is_due()),
             Approval::Plan => plan.needs(gate),
-            Approval::Changes => (plan.needs(gate) || self.validation.touches_protected(self.head())) && !is_empty(),
+            Approval::Changes => (plan.needs(gate) || !self.protected().is_empty()) && !is_empty(),
         }
+    }
+
+    /// The protected files that it changes, as far as that was measured.
+    pub fn protected(&self) -> &[String] {
+        self.validation.protected(self.head())
+    }
+
+    /// How much it changes, as far as that was measured.
+    pub fn changes(&self) -> Option<ChangeSize> {
+        self.validation.changes(self.head())
     }
 
     /// Whether it can do nothing before a person says something.

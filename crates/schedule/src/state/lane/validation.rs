@@ -22,7 +22,8 @@ pub(crate) struct Validation {
 struct Measured {
     head: CommitId,
     changes: ChangeSize,
-    touches_protected: bool,
+    /// The protected files among them.
+    protected: Vec<String>,
 }
 
 /// The search for the merge of an agent that broke the tests.
@@ -51,17 +52,20 @@ impl Validation {
         self.measured(head).map(|measured| measured.changes)
     }
 
-    /// Whether it changed a protected file up to that head, as far as that was measured.
-    pub(crate) fn touches_protected(&self, head: Option<&CommitId>) -> bool {
-        self.measured(head).is_some_and(|measured| measured.touches_protected)
+    /// The protected files that it changed up to that head, as far as that was measured.
+    pub(crate) fn protected(&self, head: Option<&CommitId>) -> &[String] {
+        self.measured(head).map_or(&[], |measured| &measured.protected)
     }
 
     fn measured(&self, head: Option<&CommitId>) -> Option<&Measured> {
         self.changes.as_ref().filter(|measured| Some(&measured.head) == head)
     }
 
-    pub(crate) fn measure(&mut self, head: &CommitId, changes: ChangeSize, touches_protected: bool) {
-        self.changes = Some(Measured { head: head.clone(), changes, touches_protected });
+    /// Returns whether it has protected files that were not known before.
+    pub(crate) fn measure(&mut self, head: &CommitId, changes: ChangeSize, protected: &[String]) -> bool {
+        let measured = Measured { head: head.clone(), changes, protected: protected.to_vec() };
+        let before = self.changes.replace(measured).map(|before| before.protected).unwrap_or_default();
+        protected.iter().any(|path| !before.contains(path))
     }
 
     /// What has not passed on the lane's branch is done again. Nothing is merged.
