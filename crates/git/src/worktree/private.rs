@@ -164,24 +164,12 @@ pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
 /// # Errors
 /// What cannot be read or written here. A directory of which not all can be read is moved aside, and named.
 pub fn rescue(repository: &Repository) -> Result<Vec<Rescued>> {
-    let strays = || -> Result<Vec<PathBuf>> {
-        let mut places = directory::entries(&repository.common_dir().join(PRIVATE))?;
-        let mut failed = Ok(());
-        places.retain(|place| match Stray::in_place(repository, place) {
-            Ok(stray) => stray.is_some_and(|stray| !stray.has_worktree()),
-            Err(error) => {
-                failed = Err(error);
-                false
-            }
-        });
-        failed.map(|()| places)
-    };
-    if strays()?.is_empty() {
+    if strays(repository)?.is_empty() {
         return Ok(Vec::new());
     }
     let mut rescued = Vec::new();
     repository.holding(Guarded::Private, |_| {
-        for place in strays()? {
+        for place in strays(repository)? {
             if let Some(stray) = Stray::in_place(repository, &place)? {
                 rescued.extend(stray.rescue()?);
             }
@@ -189,6 +177,17 @@ pub fn rescue(repository: &Repository) -> Result<Vec<Rescued>> {
         Ok(())
     })?;
     Ok(rescued)
+}
+
+/// The git directories of agents whose worktrees are not there.
+fn strays(repository: &Repository) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for place in directory::entries(&repository.common_dir().join(PRIVATE))? {
+        if Stray::in_place(repository, &place)?.is_some_and(|stray| !stray.has_worktree()) {
+            found.push(place);
+        }
+    }
+    Ok(found)
 }
 
 /// Brings over what all agents committed, who may be at work, and rescues what is of those whose worktrees are gone.

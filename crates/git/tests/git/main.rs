@@ -8,6 +8,7 @@ mod support;
 mod commits;
 mod in_process;
 mod interrupted_slots;
+mod left_behind;
 mod merges;
 mod pool;
 mod private;

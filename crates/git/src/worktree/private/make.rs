@@ -52,13 +52,11 @@ impl Home<'_> {
             atomic::replace(&file, format!("ref: {target}\n").as_bytes())?;
         }
         atomic::replace(&git.join("objects/info/alternates"), &self.alternates())?;
-        let mut settings = self.settings()?;
         if let Some(sparse) = &sparse {
             let own = read_small(&self.entry.join("config.worktree")).unwrap_or_default();
             atomic::replace(&git.join("config.worktree"), format!("{own}{sparse}").as_bytes())?;
-            settings.extend(b"\tworktreeConfig = true\n");
         }
-        atomic::replace(&git.join("config"), &settings)?;
+        atomic::replace(&git.join("config"), &self.settings(sparse.is_some())?)?;
         for name in KEYS {
             if common.join(name).exists() {
                 atomic::link(&common.join(name), &git.join(name))?;

@@ -11,7 +11,8 @@ use crate::repo::{ConfigurationEntry, Repository, entries};
 
 impl Home<'_> {
     /// What the repository sets counts, except what makes a git directory what it is, which git does not read in another file.
-    pub(super) fn settings(&self) -> Result<Vec<u8>> {
+    /// `sparse`: the worktree has settings of its own.
+    pub(super) fn settings(&self, sparse: bool) -> Result<Vec<u8>> {
         let known = self.repository.configuration()?;
         let common = self.repository.common_dir();
         let version = known.get("core.repositoryformatversion").unwrap_or("0");
@@ -42,6 +43,9 @@ impl Home<'_> {
             text.extend([b"\t", name.as_bytes(), b" = "].concat());
             text.extend(quoted(Path::new(value)));
             text.push(b'\n');
+        }
+        if sparse {
+            text.extend(b"\tworktreeConfig = true\n");
         }
         Ok(text)
     }
