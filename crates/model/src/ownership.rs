@@ -87,36 +87,31 @@ pub fn names_file(pattern: &str, path: &str) -> bool {
 
 /// Files that no lane changes without an approval. They are compared without case, as some systems compare the names of files.
 #[derive(Debug)]
-pub struct Protection<'g> {
-    globs: &'g [String],
-    below: Option<Ownership>,
+pub struct Protection {
+    files: Option<Ownership>,
+    /// What each glob begins with before its first wildcard.
+    beginnings: Vec<String>,
 }
 
-impl<'g> Protection<'g> {
+impl Protection {
     /// A glob that is not valid protects nothing; settings have none.
-    pub fn new(globs: &'g [String]) -> Self {
-        let folded: Vec<String> = globs.iter().map(|glob| folded(glob)).collect();
-        Self { globs, below: Ownership::new(&folded).ok().filter(|_| !globs.is_empty()) }
+    pub fn new(globs: &[String]) -> Self {
+        let globs = globs.iter().map(|glob| glob.trim_start_matches("./").trim_end_matches('/').to_lowercase());
+        let mut globs: Vec<String> = globs.collect();
+        let beginnings = globs.iter().filter_map(|glob| glob.split(WILDCARDS).next()).map(str::to_owned).collect();
+        let anywhere: Vec<String> =
+            globs.iter().filter(|glob| !glob.contains('/')).map(|glob| format!("**/{glob}")).collect();
+        globs.extend(anywhere);
+        Self { files: Ownership::new(&globs).ok().filter(|_| !globs.is_empty()), beginnings }
     }
 
     /// Whether a glob names `path`, a directory above it, or something below it: then it is a link, a submodule, or a file in the
     /// place of a directory.
     pub fn covers(&self, path: &str) -> bool {
         let path = path.to_lowercase();
-        let is_above = |glob: &str| {
-            let literal = glob.split(WILDCARDS).next().unwrap_or_default();
-            literal.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        };
-        let names = |glob: &String| {
-            let glob = folded(glob);
-            names_file(&glob, &path) || is_above(&glob)
-        };
-        self.below.as_ref().is_some_and(|below| below.allows(&path)) || self.globs.iter().any(names)
+        let is_above = |beginning: &String| beginning.strip_prefix(&path).is_some_and(|rest| rest.starts_with('/'));
+        self.files.as_ref().is_some_and(|files| files.allows(&path)) || self.beginnings.iter().any(is_above)
     }
-}
-
-fn folded(glob: &str) -> String {
-    glob.trim_start_matches("./").trim_end_matches('/').to_lowercase()
 }
 
 /// A list, in the syntax of TOML, of globs that match nothing but `paths` and, where one ends with `/`, what is below it.
@@ -175,8 +170,7 @@ mod tests {
     fn protection_covers_directories_their_places_and_any_case() {
         let globs = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
         for written in [".github/**", ".github", ".github/", "./.github/**", ".GitHub"] {
-            let globs = globs(&[written, "Makefile"]);
-            let protection = Protection::new(&globs);
+            let protection = Protection::new(&globs(&[written, "Makefile"]));
             for path in [".github/workflows/ci.yml", ".github", ".GITHUB/x", "Makefile", "a/makefile"] {
                 assert!(protection.covers(path), "{written}: {path}");
             }

@@ -19,9 +19,7 @@ impl Executor {
             Ok(vec![Event::ChangesMeasured { lane: executor.id(lane), head: head.clone(), changes, protected }])
         }))
     }
-}
 
-impl Executor {
     /// The changes of a lane as they are to be approved if the merge of its head onto a commit changes protected files that
     /// are not `asked_about`: git carries a change into a file that was renamed meanwhile.
     pub(super) fn more_protected(
@@ -41,7 +39,7 @@ impl Executor {
 }
 
 /// Those of the `changed` paths that only a person lets a lane change.
-pub(super) fn protected<'p>(started: &RunStarted, changed: impl Iterator<Item = &'p String>) -> Vec<String> {
+fn protected<'p>(started: &RunStarted, changed: impl Iterator<Item = &'p String>) -> Vec<String> {
     let protection = Protection::new(&started.options.protect);
     changed.filter(|path| protection.covers(path)).cloned().collect()
 }
