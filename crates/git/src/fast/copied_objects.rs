@@ -150,12 +150,19 @@ impl Copying<'_> {
     }
 }
 
-/// The commit that an object of the repository is, or, of a tag, leads to; `Some(None)`: it leads to something else.
-pub(crate) fn commit_behind(repository: &Repository, from: &Path, object: &str) -> Option<Option<CommitId>> {
+/// The commits that objects of the repository or of the directory `from` are, or, of tags, lead to; those that lead to
+/// something else are `None`.
+pub(crate) fn commits_behind<'o>(
+    repository: &Repository,
+    from: &Path,
+    objects: impl Iterator<Item = &'o str>,
+) -> Option<Vec<Option<CommitId>>> {
     repository.examine(|git| {
         git.odb()?.add_disk_alternate(from.to_str().ok_or_else(|| git2::Error::from_str("its path is not UTF-8"))?)?;
-        let found = git.find_object(Oid::from_str(object)?, None)?;
-        let commit = found.peel_to_commit().ok();
-        Ok(commit.and_then(|commit| CommitId::new(&commit.id().to_string()).ok()))
+        let commit_of = |object: &str| {
+            let commit = git.find_object(Oid::from_str(object).ok()?, None).ok()?.peel_to_commit().ok()?;
+            CommitId::new(&commit.id().to_string()).ok()
+        };
+        Ok(objects.map(commit_of).collect())
     })
 }

@@ -51,15 +51,28 @@ impl Repository {
     /// Those of `commits` that `tip` holds, found in one walk of the history. A commit that is not in the repository is in
     /// no history.
     pub fn held_by(&self, tip: &CommitId, commits: &BTreeSet<CommitId>) -> Result<BTreeSet<CommitId>> {
-        let mut held: BTreeSet<CommitId> = self.existing_commits(commits.iter().cloned())?.into_iter().collect();
-        if held.is_empty() {
-            return Ok(held);
+        let there = self.existing_commits(commits.iter().cloned())?.into_iter().collect();
+        let outside = self.outside_of(&there, &[&format!("^{tip}")])?;
+        Ok(there.into_iter().filter(|commit| !outside.contains(commit)).collect())
+    }
+
+    /// Those of `commits` that no ref leads to, found in one walk of the history; all of them where it cannot be walked.
+    pub(crate) fn without_reference(&self, commits: &BTreeSet<CommitId>) -> Result<BTreeSet<CommitId>> {
+        let there: BTreeSet<CommitId> = self.existing_commits(commits.iter().cloned())?.into_iter().collect();
+        let outside = self.outside_of(&there, &["--not", "--glob=refs/*"]).unwrap_or_else(|_| there.clone());
+        let is_known = |commit: &&CommitId| there.contains(*commit) && !outside.contains(*commit);
+        Ok(commits.iter().filter(|commit| !is_known(commit)).cloned().collect())
+    }
+
+    /// Those of `commits`, which the repository has, that are not in the history of `others`: arguments of `git rev-list`.
+    fn outside_of(&self, commits: &BTreeSet<CommitId>, others: &[&str]) -> Result<BTreeSet<CommitId>> {
+        if commits.is_empty() {
+            return Ok(BTreeSet::new());
         }
-        let asked: String = held.iter().map(|commit| format!("{commit}\n")).chain([format!("^{tip}\n")]).collect();
-        for other in commit_ids(&self.git().args(["rev-list", "--stdin"]).input(asked.into_bytes()).run()?)? {
-            held.remove(&other);
-        }
-        Ok(held)
+        let asked: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let git = self.git().args(["rev-list", "--stdin"]).args(others);
+        let listed = commit_ids(&git.input(asked.into_bytes()).run()?)?;
+        Ok(listed.into_iter().filter(|commit| commits.contains(commit)).collect())
     }
 
     pub(crate) fn is_in_any(&self, commit: &CommitId, holders: &[CommitId]) -> Result<bool> {
@@ -76,11 +89,6 @@ impl Repository {
         Ok(!git.run()?.is_empty())
     }
 
-    /// Whether a ref leads to `commit`; an answer that cannot be had is no.
-    pub(crate) fn is_in_any_reference_or_lost(&self, commit: &CommitId) -> bool {
-        self.is_in_any_reference(commit).unwrap_or(false)
-    }
-
     pub fn has_commit(&self, commit: &CommitId) -> Result<bool> {
         let git = self.git().args(["cat-file", "-e", &format!("{commit}^{{commit}}")]);
         Ok(git.attempt()?.status.success())
@@ -89,6 +97,9 @@ impl Repository {
     /// Those of `commits` that are in the repository.
     pub fn existing_commits(&self, commits: impl IntoIterator<Item = CommitId>) -> Result<Vec<CommitId>> {
         let asked: String = commits.into_iter().map(|commit| format!("{commit}\n")).collect();
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
         let git = self.git().args(["cat-file", "--batch-check=%(objectname) %(objecttype)"]).input(asked.into_bytes());
         let answers = git.line()?;
         let found = answers.lines().filter_map(|line| line.strip_suffix(" commit"));

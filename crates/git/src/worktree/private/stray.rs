@@ -1,13 +1,13 @@
 //! Keeps what agents did whose worktrees are gone.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::directory;
 use lanewright_model::CommitId;
 
 use super::files::{copy_with_time, head_in, read_small};
-use super::home::{Home, LeftBehind, Record, Stage, TOKEN, discard, private_git_directory, record_in};
+use super::home::{Home, KEPT, LeftBehind, Record, Stage, TOKEN, discard, private_git_directory, record_in};
 use super::references::References;
 use crate::command::{GitError, Result};
 use crate::fast::durable;
@@ -42,6 +42,12 @@ impl fmt::Display for Rescued {
             }
         }
     }
+}
+
+/// What was kept of agents whose worktrees were removed, until a person deletes it: refs, and git directories of which not
+/// all can be read.
+pub fn kept_of_removed(repository: &Repository) -> Result<(Vec<(String, CommitId)>, Vec<PathBuf>)> {
+    Ok((repository.references(RESCUED)?, directory::directories(&repository.common_dir().join(KEPT))?))
 }
 
 /// Removes the git directory of an agent with its record, and keeps what only it has. The caller holds the lock of the
@@ -124,9 +130,10 @@ impl<'a> Stray<'a> {
                 kept => kept?,
             };
         }
-        let mut seen = BTreeSet::new();
-        for LeftBehind { name, commit } in std::mem::take(&mut self.record.left) {
-            if seen.insert(commit.clone()) && !self.home.repository.is_in_any_reference_or_lost(&commit) {
+        let left = std::mem::take(&mut self.record.left);
+        let mut lost = self.home.repository.without_reference(&left.iter().map(|it| it.commit.clone()).collect())?;
+        for LeftBehind { name, commit } in left {
+            if lost.remove(&commit) {
                 let reference = format!("{RESCUED}/{commit}");
                 force_reference(self.home.repository, &reference, &commit)?;
                 rescued.push(Rescued::Kept { name, reference });

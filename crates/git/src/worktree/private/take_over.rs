@@ -27,9 +27,6 @@ use crate::repo::head_log;
 /// How much besides its branch is kept of an attempt at most.
 const MOST_LEFT: usize = 50;
 
-/// How many refs of an agent's own are looked at for that.
-const MOST_LOOKED_AT: usize = 500;
-
 /// Taking over.
 impl Home<'_> {
     /// Copies commits and index to where the entry finds them. Returns the refs that the agent has.
@@ -113,22 +110,23 @@ impl Home<'_> {
         let stashes = stashes.into_iter().map(|object| (STASH.to_owned(), object));
         let found: Vec<(String, String)> =
             stashes.chain(named).chain(self.only_there(objects_of_operations(&git))?).collect();
-        let mut kept = BTreeSet::new();
+        let commits = self.commits_of(found.iter().map(|(_, object)| object.as_str()));
+        let mut new = Vec::new();
+        for ((name, object), commit) in found.into_iter().zip(commits) {
+            match found_before.iter().find(|it| it.commit.as_str() == object) {
+                Some(again) => record.found.push(LeftBehind { name, commit: again.commit.clone() }),
+                None => new.extend(commit.map(|commit| LeftBehind { name, commit })),
+            }
+        }
+        let mut lost = self.repository.without_reference(&new.iter().map(|it| it.commit.clone()).collect())?;
+        new.retain(|it| lost.remove(&it.commit));
         let mut missing = None;
-        for (at, (name, object)) in found.into_iter().enumerate() {
-            if let Some(again) = found_before.iter().find(|it| it.commit.as_str() == object) {
-                record.found.push(LeftBehind { name, commit: again.commit.clone() });
-                continue;
-            }
-            if at >= MOST_LOOKED_AT || record.left.len() >= MOST_LEFT {
-                missing = Some(format!("it has more than {MOST_LEFT} refs and commits of its own"));
-                break;
-            }
-            let Some(commit) = self.commit_of(&object) else { continue };
-            if kept.contains(&commit) || self.repository.is_in_any_reference_or_lost(&commit) {
-                continue;
-            }
-            match self.copy_objects(record, &[&commit], None) {
+        if new.len() > MOST_LEFT {
+            missing = Some(format!("it has more than {MOST_LEFT} refs and commits of its own"));
+            new.truncate(MOST_LEFT);
+        }
+        for left in new {
+            match self.copy_objects(record, &[&left.commit], None) {
                 Ok(()) => {}
                 Err(GitError::PrivateLost { reason, .. }) => {
                     missing = Some(reason);
@@ -136,18 +134,14 @@ impl Home<'_> {
                 }
                 Err(error) => return Err(error),
             }
-            durable::objects(self.repository, &commit, record.base.iter())?;
-            kept.insert(commit.clone());
-            record.left.push(LeftBehind { name, commit });
+            durable::objects(self.repository, &left.commit, record.base.iter())?;
+            record.left.push(left);
         }
         Ok(missing)
     }
 
     /// Those whose commit the repository does not have.
     fn only_there(&self, found: Vec<(String, String)>) -> Result<Vec<(String, String)>> {
-        if found.is_empty() {
-            return Ok(found);
-        }
         let commits = found.iter().filter_map(|(_, object)| CommitId::new(object).ok());
         let there: BTreeSet<CommitId> = self.repository.existing_commits(commits)?.into_iter().collect();
         Ok(found.into_iter().filter(|(_, object)| !there.iter().any(|commit| commit.as_str() == object)).collect())
@@ -210,13 +204,18 @@ impl Home<'_> {
         whole.input(wanted.into_bytes()).run().map(drop).map_err(lost)
     }
 
-    /// The commit that an object of the agent's is or leads to.
-    fn commit_of(&self, object: &str) -> Option<CommitId> {
+    /// The commits that objects of the agent's are or lead to.
+    fn commits_of<'o>(&self, named: impl Iterator<Item = &'o str> + Clone) -> Vec<Option<CommitId>> {
         let objects = self.git().join("objects");
-        copied_objects::commit_behind(self.repository, &objects, object).unwrap_or_else(|| {
-            let git = self.repository.git().variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects);
-            let named = git.args(["rev-parse", "--verify", "--quiet", &format!("{object}^{{commit}}")]).line().ok()?;
-            CommitId::new(&named).ok()
+        let asked = named.clone();
+        copied_objects::commits_behind(self.repository, &objects, named).unwrap_or_else(|| {
+            let commit = |object| {
+                let git = self.repository.git().variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects);
+                let named =
+                    git.args(["rev-parse", "--verify", "--quiet", &format!("{object}^{{commit}}")]).line().ok()?;
+                CommitId::new(&named).ok()
+            };
+            asked.map(commit).collect()
         })
     }
 
