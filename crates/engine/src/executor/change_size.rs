@@ -12,7 +12,7 @@ use super::{Executor, Prepared, Result, lane_head};
 
 impl Executor {
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
-        let (head, base) = (lane_head(state, lane)?, state.lane(lane).base().cloned());
+        let (head, base) = (lane_head(state, lane)?, state.lane(lane).first_base().cloned());
         Ok(self.task(lane, state, move |executor| {
             let facts = &executor.facts;
             let (changes, protected) = measured(&executor.repository, facts, base.as_ref(), &head)?;

@@ -99,6 +99,11 @@ impl LaneState {
         self.work.base.as_ref()
     }
 
+    /// What it was built on at first, none of which is its own work.
+    pub fn first_base(&self) -> Option<&CommitId> {
+        self.work.first_base.as_ref()
+    }
+
     pub fn head(&self) -> Option<&CommitId> {
         self.work.head.as_ref()
     }

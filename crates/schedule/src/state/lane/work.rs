@@ -9,6 +9,8 @@ use crate::state::gate::Gate;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Work {
     pub(super) base: Option<CommitId>,
+    /// What it was built on at first: `base` may be a merge of its own work that failed its tests.
+    pub(super) first_base: Option<CommitId>,
     /// The first of its ports.
     pub(super) port: u16,
     /// The variables of its `user_setup` that were not set when it was checked.
@@ -37,6 +39,7 @@ impl Work {
 
     pub(crate) fn begin(&mut self, base: &CommitId, port: u16, missing: &[String]) {
         self.base = Some(base.clone());
+        self.first_base = Some(base.clone());
         self.port = port;
         self.missing = missing.to_vec();
     }
@@ -55,6 +58,7 @@ impl Work {
     pub(super) fn return_to(&mut self, point: &LanePoint) {
         let opened = point.worktrees.iter().find(|opened| opened.agent.is_none());
         self.base = Some(point.base.clone());
+        self.first_base.get_or_insert_with(|| point.base.clone());
         self.head = self.head.as_ref().map(|head| point.now(head));
         self.worktree = opened.map(|opened| opened.worktree.clone());
         self.setup = Gate::Due;
