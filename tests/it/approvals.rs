@@ -140,12 +140,16 @@ fn changes_of_protected_files_need_an_approval() {
     env.resume(&[]).exits(3).says(&[asked]);
     let status = env.lanewright(&["status"]).exits(0).stdout;
     assert!(status.contains("needs approval"), "{status}");
+    let status = env.lanewright(&["status", "--format", "json"]).exits(0).json();
+    assert_eq!(status["lanes"][0]["protected"], serde_json::json!([".github/ci.yml", "a/Makefile"]));
     env.lanewright(&["reject", "r1", "L", "-m", "leave CI alone"]).exits(0);
     env.resume(&[]).exits(3);
     assert_eq!(attempts(&env), 2, "the work was not done again");
     env.lanewright(&["approve", "r1", "L"]).exits(0);
     env.resume(&[]).exits(0);
     assert!(env.holds("main", ".github/ci.yml"));
+    let report = env.lanewright(&["report", "r1"]).exits(0);
+    assert!(report.stdout.contains("L changes protected files: .github/ci.yml, a/Makefile."), "{}", report.stdout);
     env.assert_nothing_left(&["main"]);
 }
 
@@ -175,6 +179,25 @@ fn a_merge_that_carries_a_change_into_a_protected_file_needs_an_approval() {
     env.lanewright(&["approve", "r1", "M"]).exits(0);
     env.resume(&[]).exits(0);
     assert_eq!(env.file_at("main", "Makefile"), "a\nb\nevil\nd\ne\nf");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn after_failed_merged_tests_all_changes_are_asked_about() {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "protect = [\".github\"]\n");
+    env.plan(
+        "[[lane]]\nid = \"L\"\ntests = 'test ! -f m.txt || test -f fixed.txt'\n\
+         command = 'mkdir -p .github; echo x > .github/ci.yml; if test -f m.txt; then echo f > fixed.txt; fi'\n\
+         [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n",
+    );
+    env.execute(&[]).exits(3).says(&["1 file changed, +1 -0, protected: .github/ci.yml"]);
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(3).says(&["2 files changed, +2 -0, protected: .github/ci.yml"]);
+    assert!(!env.holds("main", ".github/ci.yml"));
+    env.lanewright(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", ".github/ci.yml") && env.holds("main", "fixed.txt"));
     env.assert_nothing_left(&["main"]);
 }
 

@@ -27,6 +27,8 @@ fn commit_in_the_users_checkout_fails_the_attempt() {
         ended.says(&["attempt 1 changed another checkout of the repository, outside its worktree", shown]);
         let report = env.lanewright(&["status", "r1", "A"]);
         assert!(report.stdout.contains(shown), "{}", report.stdout);
+        let junit = env.lanewright(&["report", "r1", "--format", "junit"]).exits(0).stdout;
+        assert!(junit.contains("<failure message=\"attempt 1 changed another checkout"), "{junit}");
     }
 }
 

@@ -166,6 +166,8 @@ struct ReportedLane<'a> {
     checkpoints: &'a [CheckpointView],
     snapshots: &'a [SnapshotView],
     must_haves: &'a [Verdict],
+    /// The protected files that it changes: it is merged once a person has approved them.
+    protected: &'a [String],
     /// What the user approved or rejected.
     answers: &'a [AnswerView],
     /// What was kept at cleanup or rollback, each with the reason.
@@ -341,6 +343,7 @@ fn lane<'a>(report: &'a LaneReport<'_>) -> ReportedLane<'a> {
         checkpoints: &lane.checkpoints,
         snapshots: &lane.snapshots,
         must_haves: &lane.must_haves,
+        protected: &lane.protected,
         answers: &lane.answers,
         kept: &lane.kept,
     }

@@ -113,7 +113,7 @@ fn lanes(page: &mut Page, report: &ExecutionReport<'_>) {
         ]
     };
     page.table("Lanes", &["lane", "name", "state", "attempts", "time", "used", "note"], report.lanes.iter().map(row));
-    for line in [text::without_gate(report), text::beyond_plans(report)].concat() {
+    for line in [text::without_gate(report), text::beyond_plans(report), text::protected(report)].concat() {
         page.block(&format!("\n{}\n", inline(&line)));
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("Decisions", decisions_of(report).map(|(lane, said)| clean(&format!("{lane} {said}"))).collect());
     section("Lanes without a gate", without_gate(report));
     section("Files beyond the plans", beyond_plans(report));
+    section("Protected files", protected(report));
     section("Jobs on clusters", placements(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
@@ -55,6 +56,12 @@ pub(super) fn without_gate(report: &ExecutionReport<'_>) -> Vec<String> {
 pub(super) fn beyond_plans(report: &ExecutionReport<'_>) -> Vec<String> {
     let lanes = report.lanes.iter().map(|lane| lane.lane);
     lanes.filter_map(|lane| Some(format!("{} {}.", lane.id, clean(&lane.beyond_plan_line()?)))).collect()
+}
+
+/// The protected files that lanes changed, a line for each lane.
+pub(super) fn protected(report: &ExecutionReport<'_>) -> Vec<String> {
+    let lanes = report.lanes.iter().map(|lane| lane.lane).filter(|lane| !lane.protected.is_empty());
+    lanes.map(|lane| format!("{} changes protected files: {}.", lane.id, clean(&lane.protected.join(", ")))).collect()
 }
 
 /// Where the time went, each on a line.

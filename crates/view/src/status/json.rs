@@ -97,6 +97,8 @@ pub struct LaneStatus<'a> {
     pull_request: Option<&'a PullRequest>,
     snapshots: &'a [SnapshotView],
     must_haves: &'a [Verdict],
+    /// The protected files that it changes: it is merged once a person has approved them.
+    protected: &'a [String],
     /// What was kept at cleanup or rollback, each with the reason.
     kept: &'a [String],
     /// Why it is in this state, or what runs.
@@ -206,6 +208,7 @@ impl<'a> LaneStatus<'a> {
             pull_request: lane.pull_request.as_ref(),
             snapshots: &lane.snapshots,
             must_haves: &lane.must_haves,
+            protected: &lane.protected,
             kept: &lane.kept,
             note: &summary.note,
         }
