@@ -190,6 +190,8 @@ pub struct SharedFacts {
     pub reference_locks: Vec<IndexTrouble>,
     pub damaged_indexes: Vec<IndexTrouble>,
     pub stray_references: Vec<(String, CommitId)>,
+    /// What was kept of agents whose worktrees were removed: refs and git directories.
+    pub kept_of_removed: (Vec<(String, CommitId)>, Vec<PathBuf>),
     pub stray_supervisors: Vec<(ProcessId, PathBuf)>,
     /// Free and total bytes of each disk.
     pub disks: Vec<(PathBuf, u64, u64)>,

@@ -66,6 +66,8 @@ lanewright_model::word_enum! {
         JobDamaged = "job-damaged",
         SupervisorWithoutRun = "supervisor-without-run",
         RefWithoutRun = "ref-without-run",
+        /// Work of an agent whose worktree was removed is kept until a person deletes it.
+        WorkKept = "work-kept",
         /// The exchange of lanes on a cluster does not answer, or not in time.
         ExchangeUnreachable = "exchange-unreachable",
         LaneStateLeft = "lane-state-left",

@@ -198,7 +198,9 @@ fn doctor_reports_harmless_findings_with_exit_0() {
     patient.scratch.git(&["worktree", "add", "--quiet", "--detach", free.to_str().unwrap()]);
     fs::write(free.join("work"), "by hand\n").unwrap();
     patient.scratch.git(&["update-ref", "refs/lanewright/checkpoint/P9-X/20260101T000000Z", "main"]);
-    let kinds = ["worktree-locked", "slot-holds-work", "ref-without-run"];
+    patient.scratch.git(&["update-ref", "refs/lanewright/rescued/1", "main"]);
+    fs::create_dir_all(patient.scratch.path("repo/.git/lanewright/kept/2")).unwrap();
+    let kinds = ["worktree-locked", "slot-holds-work", "ref-without-run", "work-kept"];
     patient.is_named(&kinds, 0);
     let manifest = patient.manifest();
     patient.is_repaired();

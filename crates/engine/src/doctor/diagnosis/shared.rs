@@ -39,6 +39,20 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         Finding::new(Kind::RefWithoutRun, Severity::Warning, name, evidence)
             .hint(format!("it may hold work; to look at it: {look}; to let it go: {delete}"))
     }));
+    let kept = |place: &str, look: [&str; 3], delete: &[&str]| {
+        let evidence = "it keeps work of an agent whose worktree was removed";
+        let (look, delete) = (shell_line(std::iter::once("git").chain(look)), shell_line(delete.iter().copied()));
+        Finding::new(Kind::WorkKept, Severity::Note, place, evidence)
+            .hint(format!("to look at it: {look}; to delete it: {delete}"))
+    };
+    let (references, directories) = &shared.kept_of_removed;
+    findings.extend(
+        references.iter().map(|(name, _)| kept(name, ["show", "--stat", name], &["git", "update-ref", "-d", name])),
+    );
+    findings.extend(directories.iter().map(|directory| {
+        let place = directory.to_string_lossy();
+        kept(&place, [&format!("--git-dir={place}"), "log", "--all"], &["rm", "-r", &place])
+    }));
     findings.extend(shared.stray_supervisors.iter().map(|(process, job)| {
         let evidence = format!("process {} supervises it, and no run log takes it for running", process.pid);
         let stop = shell_line(["kill", "-TERM", &process.pid.to_string()]);

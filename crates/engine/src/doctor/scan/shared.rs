@@ -40,6 +40,7 @@ pub(super) fn shared_facts(
     shared.reference_locks = reference_locks(scope, runs, &shared);
     shared.damaged_indexes = index_troubles(scope, runs, &shared, Repository::damaged_index_in)?;
     shared.stray_references = stray_references(scope, runs, &shared)?;
+    shared.kept_of_removed = git::kept_of_removed(scope.repository)?;
     shared.stray_supervisors = stray_supervisors(scope, runs);
     let places = [scope.repository.main_worktree().to_owned()].into_iter().chain(pools.into_keys());
     shared.disks = places.filter_map(|path| free(&path)).collect();
