@@ -91,6 +91,8 @@ pub enum Bug {
     PlumbingNotSeen,
     /// Limits count time asleep.
     SleepCounts,
+    /// A resumed run does not take over what agents committed in git directories of their own.
+    TakeOverForgotten,
 }
 
 impl Bug {
@@ -137,6 +139,7 @@ impl Bug {
         Self::MoveNotSeen,
         Self::PlumbingNotSeen,
         Self::SleepCounts,
+        Self::TakeOverForgotten,
     ];
 }
 

@@ -262,6 +262,11 @@ impl Script {
         }
     }
 
+    /// Whether agents of that kind commit their work themselves.
+    pub fn commits_itself(&self, key: &str) -> bool {
+        self.of(&format!("{key} commits")) % 3 == 0
+    }
+
     pub fn agent_conflict(&self, lane: &LaneId, agent: usize) -> bool {
         self.of(&format!("{lane} cause")) % 12 == 4 && agent == 1
     }

@@ -237,6 +237,10 @@ impl Simulation {
                     }
                     if let Some((exit, report, reading)) = self.world.jobs[job].exit.clone() {
                         let job = job.clone();
+                        let resumed = self.run_loop.state().resumes() > 0;
+                        if !(resumed && self.world.bug == Some(Bug::TakeOverForgotten)) {
+                            self.world.take_over(&job);
+                        }
                         let transcript = job.is_attempt().then(|| Box::new(transcript()));
                         way.answer = Some(vec![Event::JobExited { job, exit, report, reading, transcript }]);
                     }

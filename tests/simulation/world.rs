@@ -47,6 +47,8 @@ pub struct World {
     pub merges: Vec<LaneIndex>,
     lane_branches: BTreeMap<LaneIndex, CommitId>,
     agent_branches: BTreeMap<(LaneIndex, usize), CommitId>,
+    /// What agents committed in git directories of their own, and was not taken over yet.
+    private: BTreeMap<(LaneIndex, usize), CommitId>,
     open: BTreeSet<(LaneIndex, Option<usize>)>,
     /// Lanes that have worked and are not over.
     holding: BTreeSet<LaneIndex>,
@@ -105,6 +107,7 @@ impl World {
             merges: Vec::new(),
             lane_branches: BTreeMap::new(),
             agent_branches: BTreeMap::new(),
+            private: BTreeMap::new(),
             open: BTreeSet::new(),
             holding: BTreeSet::new(),
             skipped: BTreeSet::new(),
@@ -238,6 +241,7 @@ impl World {
     pub fn close(&mut self, lane: LaneIndex) {
         self.lane_branches.remove(&lane);
         self.agent_branches.retain(|(of, _), _| *of != lane);
+        self.private.retain(|(of, _), _| *of != lane);
         self.open.retain(|(of, _)| *of != lane);
         self.unkept.retain(|(of, _)| *of != lane);
     }
@@ -395,6 +399,14 @@ impl World {
         self.expect_known(known, lane)
     }
 
+    fn move_to(&mut self, (lane, agent): (LaneIndex, usize), head: CommitId) {
+        if self.plan.lane(lane).shares_worktree(agent) {
+            self.lane_branches.insert(lane, head);
+        } else {
+            self.agent_branches.insert((lane, agent), head);
+        }
+    }
+
     fn lane_branch(&mut self, lane: LaneIndex) -> CommitId {
         let known = self.lane_branches.get(&lane).cloned();
         self.expect_known(known, lane)
@@ -416,11 +428,12 @@ impl World {
         let task_start = worker.good.as_ref().unwrap_or(start);
         let role = JobRole::Attempt { agent: name.clone(), task: task.clone() };
         let job = JobId { lane: Some(self.id(lane)), role, number: worker.attempt };
+        if self.private.contains_key(&(lane, agent)) {
+            self.complain(format!("work of {job} was committed before its git directory was taken over"));
+        }
         let mut head = self.branch(lane, agent);
-        if !self.idle.contains(&job) {
-            let mut content = (*self.content(&head)).clone();
-            content.insert(format!("{}/{name}/{task}", self.id(lane)));
-            head = self.git.commit(&[&head], content);
+        if !self.idle.contains(&job) && !self.commits_itself(&job) {
+            head = self.with_work_of(&job, &head);
         }
         let content = self.content(&head);
         let idle = match () {
@@ -429,11 +442,7 @@ impl World {
             () if content == self.content(task_start) => Idle::Task,
             () => Idle::No,
         };
-        if self.plan.lane(lane).shares_worktree(agent) {
-            self.lane_branches.insert(lane, head.clone());
-        } else {
-            self.agent_branches.insert((lane, agent), head.clone());
-        }
+        self.move_to((lane, agent), head.clone());
         // A commit holds everything that is in the worktree.
         self.unkept.remove(&(lane, agent));
         vec![Event::WorkCommitted {

@@ -46,7 +46,44 @@ impl World {
         }
     }
 
+    /// Whether the agent commits its work itself, in its git directory.
+    pub(super) fn commits_itself(&self, job: &JobId) -> bool {
+        self.script.commits_itself(&self.key_of(job))
+    }
+
+    /// The commit of the work of an attempt on top of `head`.
+    pub(super) fn with_work_of(&mut self, job: &JobId, head: &CommitId) -> CommitId {
+        let mut content = (*self.content(head)).clone();
+        if let (Some(lane), JobRole::Attempt { agent, task }) = (&job.lane, &job.role) {
+            content.insert(format!("{lane}/{agent}/{task}"));
+        }
+        self.git.commit(&[head], content)
+    }
+
+    /// The lane and the place in it of the implementation agent whose attempt it is.
+    fn worker_of(&self, job: &JobId) -> Option<(LaneIndex, usize)> {
+        let (lane, name) = (self.lane_of(job)?, job.agent().filter(|_| job.is_attempt())?);
+        let agents = &self.plan.lane(lane).agents;
+        Some((lane, agents.iter().position(|it| it.name == *name && it.round == Round::Implementation)?))
+    }
+
+    /// Takes over what the agent of an attempt that ended committed in its git directory.
+    pub fn take_over(&mut self, job: &JobId) {
+        let Some(worker) = self.worker_of(job) else { return };
+        if let Some(head) = self.private.remove(&worker) {
+            self.move_to(worker, head);
+        }
+    }
+
     fn end_as(&mut self, job: &JobId, end: End) {
+        if let Some((lane, agent)) = self.worker_of(job).filter(|_| end.0.passed())
+            && !self.idle.contains(job)
+            && self.commits_itself(job)
+        {
+            let head = self.branch(lane, agent);
+            let committed = self.with_work_of(job, &head);
+            self.private.insert((lane, agent), committed);
+        }
         self.running.remove(job);
         self.jobs.get_mut(job).unwrap().exit = Some(end);
     }
@@ -56,6 +93,9 @@ impl World {
         self.lose_power();
         let stopped = || exit(ExitCause::Stopped, 143);
         for job in open {
+            if let Some(worker) = self.worker_of(job) {
+                self.private.remove(&worker);
+            }
             let Some(known) = self.jobs.get_mut(job) else { continue };
             let told = known.exit.replace((stopped(), None, None));
             if told.is_some_and(|(exit, _, _)| exit.cause != ExitCause::Stopped) {
@@ -140,6 +180,9 @@ impl World {
             && let Some(lane) = self.lane_of(job)
         {
             self.expect_checkpoint(lane, Stage::AfterLaneStart);
+            if self.worker_of(job).is_some_and(|worker| self.private.contains_key(&worker)) {
+                self.complain(format!("{job} was started in place of a git directory that was not taken over"));
+            }
         }
         let ends_at = self.now + 1 + i64::from(self.dice.roll(60));
         let again = self.bug == Some(Bug::StartTwice);
