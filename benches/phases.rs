@@ -1,10 +1,11 @@
 //! Whole phases beside the script that a careful user writes: `cargo bench --bench phases -- [CASE…] [--rounds N]
-//! [--beside BINARY] [--in DIRECTORY]`.
+//! [--beside BINARY | --walls] [--in DIRECTORY]`.
 //!
 //! Both do the same work on clones of the same repository: every lane changes one file, commits it and merges it. Each
 //! round runs both, turn about first; the ratios are those of one round, and their median counts. The script is
-//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanewright. The repositories
-//! are made in DIRECTORY, else below the build directory.
+//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanewright; with `--walls` ours is
+//! run in a sandbox, and each round also runs it without one, without git directories of agents' own, and without looking
+//! at what changes outside of worktrees. The repositories are made in DIRECTORY, else below the build directory.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(missing_docs, reason = "a program")]
@@ -54,16 +55,29 @@ const PARALLEL: usize = 4;
 /// What stands for an agent; `LANE` is set to the lane's name.
 const AGENT: &str = "echo \"$LANE\" > \"changed-by-$LANE\"";
 
+/// A build of Lanewright, with settings as environment variables.
+#[derive(Clone, Copy)]
+struct Program<'a> {
+    binary: &'a Path,
+    settings: &'a [(&'a str, &'a str)],
+}
+
+const WALLS: &[(&str, &str)] = &[("LANEWRIGHT_SANDBOX", "on")];
+
+const NO_WALLS: &[(&str, &str)] =
+    &[("LANEWRIGHT_SANDBOX", "off"), ("LANEWRIGHT_GIT_DIRECTORY", "shared"), ("LANEWRIGHT_OUTSIDE_CHANGES", "off")];
+
 fn main() -> Result<()> {
     let mut rounds = 5;
     let mut chosen = Vec::new();
-    let mut beside = None;
+    let (mut beside, mut walls) = (None, false);
     let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--rounds" => rounds = arguments.next().ok_or("--rounds wants a number")?.parse()?,
             "--beside" => beside = Some(PathBuf::from(arguments.next().ok_or("--beside wants a path")?)),
+            "--walls" => walls = true,
             "--in" => directory = PathBuf::from(arguments.next().ok_or("--in wants a path")?),
             name => chosen.push(name.to_owned()),
         }
@@ -74,35 +88,45 @@ fn main() -> Result<()> {
     }
     let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
     println!("{:<12} {:>9} {:>9}   {:>6}  (smallest, largest)   limit", "case", "ours", "script", "ratio");
+    let binary = Path::new(env!("CARGO_BIN_EXE_lanewright"));
+    let ours = Program { binary, settings: if walls { WALLS } else { &[] } };
+    let beside = match &beside {
+        Some(binary) => Some(Program { binary, settings: &[] }),
+        None => walls.then_some(Program { binary, settings: NO_WALLS }),
+    };
     for case in CASES.iter().filter(|case| is_chosen(case.name)) {
-        measure(case, rounds, beside.as_deref(), &directory)?;
+        measure(case, rounds, (ours, beside), &directory)?;
     }
     for (name, files) in STARTS.iter().filter(|start| is_chosen(start.0)) {
-        measure_start(name, *files, rounds, &directory)?;
+        measure_start(name, *files, rounds, (ours, beside), &directory)?;
     }
     Ok(())
 }
 
-fn measure(case: &Case, rounds: usize, beside: Option<&Path>, directory: &Path) -> Result<()> {
+fn measure(
+    case: &Case,
+    rounds: usize,
+    (program, beside): (Program<'_>, Option<Program<'_>>),
+    directory: &Path,
+) -> Result<()> {
     let scratch = tempfile::tempdir_in(directory)?;
     let origin = scratch.path().join("origin");
     make_repository(&origin, case.files)?;
     let (mut ours, mut theirs, mut others, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let ours_binary = Path::new(env!("CARGO_BIN_EXE_lanewright"));
     for round in 0..rounds {
         let place = scratch.path().join(format!("round-{round}"));
         for script in [round % 2 == 0, round % 2 != 0] {
             if script {
                 theirs.push(time_script(case, &origin, &place)?);
             } else {
-                ours.push(time_lanewright(ours_binary, case, &origin, &place)?);
+                ours.push(time_lanewright(program, case, &origin, &place)?);
                 waits.extend(wait_after_first(&place.join("repository"))?);
             }
             // Deleted at the end: some file systems are slow to create files for a while after many were deleted.
             fs::rename(&place, scratch.path().join(format!("done-{round}-{script}")))?;
         }
-        if let Some(binary) = beside {
-            others.push(time_lanewright(binary, case, &origin, &place)?);
+        if let Some(other) = beside {
+            others.push(time_lanewright(other, case, &origin, &place)?);
             fs::rename(&place, scratch.path().join(format!("done-{round}-beside")))?;
         }
     }
@@ -127,11 +151,17 @@ fn measure(case: &Case, rounds: usize, beside: Option<&Path>, directory: &Path) 
 
 /// How long the agent of the only lane waits for its start, beside one `git worktree add` in another clone, and what
 /// follows its end.
-fn measure_start(name: &str, files: usize, rounds: usize, directory: &Path) -> Result<()> {
+fn measure_start(
+    name: &str,
+    files: usize,
+    rounds: usize,
+    (program, beside): (Program<'_>, Option<Program<'_>>),
+    directory: &Path,
+) -> Result<()> {
     let scratch = tempfile::tempdir_in(directory)?;
     let origin = scratch.path().join("origin");
     make_repository(&origin, files)?;
-    let (mut ours, mut theirs, mut after) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut theirs, mut after, mut extra) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         for by_git in [round % 2 == 0, round % 2 != 0] {
             let place = scratch.path().join(format!("round-{round}-{by_git}"));
@@ -142,17 +172,15 @@ fn measure_start(name: &str, files: usize, rounds: usize, directory: &Path) -> R
                 theirs.push(time(add.arg(place.join("worktree")))?);
                 continue;
             }
-            let (plan, mark) = (place.join("plan.toml"), |word: &str| place.join(word));
-            let [begun, ended] = ["begun", "ended"].map(|word| format!(": > {}", mark(word).display()));
-            let text = format!("phase = \"P\"\n\n[[lane]]\nid = \"A\"\ncommand = '{begun}; {AGENT}; {ended}'\n");
-            fs::write(&plan, text.replace("$LANE", "$LANEWRIGHT_LANE"))?;
-            let mut run = Command::new(env!("CARGO_BIN_EXE_lanewright"));
-            let took = time(run.current_dir(&repository).arg("execute-phase").arg(&plan))?;
-            let end = SystemTime::now();
-            let start = end - took;
-            let at = |word: &str| -> Result<SystemTime> { Ok(fs::metadata(mark(word))?.modified()?) };
-            ours.push(at("begun")?.duration_since(start)?);
-            after.push(end.duration_since(at("ended")?)?);
+            let (start, end) = time_only_lane(program, &repository, &place)?;
+            if let Some(other) = beside {
+                let place = place.with_extension("beside");
+                let (other_start, other_end) = time_only_lane(other, &clone(&origin, &place)?, &place)?;
+                let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+                extra.push(ms(start + end) - ms(other_start + other_end));
+            }
+            ours.push(start);
+            after.push(end);
         }
     }
     let (ratio, low, high) = ratios(&ours, &theirs);
@@ -165,7 +193,27 @@ fn measure_start(name: &str, files: usize, rounds: usize, directory: &Path) -> R
         "",
         median(&after),
     );
+    extra.sort_by(f64::total_cmp);
+    if let (Some(low), Some(median), Some(high)) = (extra.first(), extra.get(extra.len() / 2), extra.last()) {
+        println!("{:<12} start and end take {median:+.0} ms ({low:+.0}, {high:+.0}) beside the other", "");
+    }
     Ok(())
+}
+
+/// How long the agent of the only lane waits for its start, and what follows its end.
+fn time_only_lane(program: Program<'_>, repository: &Path, place: &Path) -> Result<(Duration, Duration)> {
+    let (plan, marks) = (place.join("plan.toml"), place.join("marks"));
+    fs::create_dir(&marks)?;
+    let mark = |word: &str| marks.join(word);
+    let [begun, ended] = ["begun", "ended"].map(|word| format!(": > {}", mark(word).display()));
+    let text = format!("phase = \"P\"\n\n[[lane]]\nid = \"A\"\ncommand = '{begun}; {AGENT}; {ended}'\n");
+    fs::write(&plan, text.replace("$LANE", "$LANEWRIGHT_LANE"))?;
+    let mut run = Command::new(program.binary);
+    run.envs(program.settings.iter().copied()).env("LANEWRIGHT_SANDBOX_WRITE", &marks);
+    let took = time(run.current_dir(repository).arg("execute-phase").arg(&plan))?;
+    let end = SystemTime::now();
+    let at = |word: &str| -> Result<SystemTime> { Ok(fs::metadata(mark(word))?.modified()?) };
+    Ok((at("begun")?.duration_since(end - took)?, end.duration_since(at("ended")?)?))
 }
 
 /// How long after the merge of the lane on which all others wait the last of their agents began, if there is such a lane.
@@ -200,18 +248,18 @@ fn time_script(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     Ok((first + time).saturating_sub(Duration::from_secs(case.first)))
 }
 
-fn time_lanewright(binary: &Path, case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
+fn time_lanewright(program: Program<'_>, case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     let repository = clone(origin, place)?;
     if case.warm {
-        run_phase(binary, &repository, &Case { first: 0, ..*case }, "earlier", "before", true)?;
+        run_phase(program, &repository, &Case { first: 0, ..*case }, "earlier", "before", true)?;
     }
-    let time = run_phase(binary, &repository, case, "measured", "lane", false)?;
+    let time = run_phase(program, &repository, case, "measured", "lane", false)?;
     check(case, &repository)?;
     Ok(time.saturating_sub(Duration::from_secs(case.first)))
 }
 
 fn run_phase(
-    binary: &Path,
+    program: Program<'_>,
     repository: &Path,
     case: &Case,
     phase: &str,
@@ -229,7 +277,8 @@ fn run_phase(
         write!(text, "\n[[lane]]\nid = \"{prefix}-{lane}\"\n{after}command = '{agent}'\n")?;
     }
     fs::write(&plan, text)?;
-    let mut run = Command::new(binary);
+    let mut run = Command::new(program.binary);
+    run.envs(program.settings.iter().copied());
     run.current_dir(repository).arg("execute-phase").arg(&plan).arg("--max-parallel").arg(PARALLEL.to_string());
     run.env("LANEWRIGHT_KEEP_POOL", keep_pool.to_string());
     time(&mut run)
