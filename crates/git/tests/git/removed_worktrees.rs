@@ -1,6 +1,7 @@
 //! What agents did in git directories of their own whose worktrees were removed meanwhile.
 
 use std::fs;
+use std::process::Command;
 
 use lanewright_git::{Rescued, TakenOver, make_private, private_git_directory, rescue, take_over};
 
@@ -81,6 +82,26 @@ pinned_tests! {
         assert_eq!(shown(&rescued[2], "a.txt"), "staged");
         assert_eq!(rescue(&world.repository()).unwrap(), []);
         assert_whole(&world);
+    }
+
+    fn an_index_with_conflicts_is_kept_with_the_directory() {
+        let world = World::new();
+        let slot = given(&world);
+        let agent = |arguments: &[&str]| git(&slot.path, arguments);
+        agent(&["checkout", "--quiet", "-b", "side"]);
+        write(&slot.path.join("a.txt"), "side\n");
+        commit(&slot.path, "side");
+        agent(&["checkout", "--quiet", &slot.branch]);
+        write(&slot.path.join("a.txt"), "own\n");
+        commit(&slot.path, "own");
+        let merged = Command::new("git").current_dir(&slot.path).args(["merge", "--quiet", "side"]).output().unwrap();
+        assert!(!merged.status.success());
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        let rescued = rescue(&world.repository()).unwrap();
+        let Some(Rescued::Aside { place, reason }) = rescued.last() else { panic!("{rescued:?}") };
+        assert_eq!(reason, "what is staged in it has conflicts");
+        assert!(place.join("index").exists());
     }
 
     fn a_branch_that_is_made_anew_is_left_alone() {

@@ -152,9 +152,12 @@ impl<'a> Stray<'a> {
             return Ok(None);
         }
         let Kept { references, head, mut left, missing } = self.keep_branch(moves_branch)?;
-        let missing = self.home.take_left(&mut self.record, &references)?.or(missing);
+        let mut missing = self.home.take_left(&mut self.record, &references)?.or(missing);
         left.append(&mut self.record.left);
-        left.extend(self.staged(head.as_ref().or(self.record.base.as_ref()))?);
+        match self.staged(head.as_ref().or(self.record.base.as_ref())) {
+            Err(GitError::PrivateLost { reason, .. }) => missing = missing.or(Some(reason)),
+            staged => left.extend(staged?),
+        }
         self.record.left = left;
         Ok(missing)
     }
@@ -193,18 +196,15 @@ impl<'a> Stray<'a> {
         Ok(Kept { references, head, left, missing })
     }
 
-    /// What the agent had staged on top of `head`, as a commit; `None`: nothing, or it has a conflict.
+    /// What the agent had staged on top of `head`, as a commit; `None`: nothing.
     fn staged(&self, head: Option<&CommitId>) -> Result<Option<LeftBehind>> {
         let (Some(head), index) = (head, self.home.place.join("index")) else { return Ok(None) };
         if copy_with_time(&self.home.git().join("index"), &index).is_err() || !index.exists() {
             return Ok(None);
         }
-        match self.home.copy_objects(&self.record, &[head], Some(&index)) {
-            Err(GitError::PrivateLost { .. }) => return Ok(None),
-            copied => copied?,
-        }
+        self.home.copy_objects(&self.record, &[head], Some(&index))?;
         let git = || self.home.repository.git().variable("GIT_INDEX_FILE", &index);
-        let Ok(tree) = git().arg("write-tree").line() else { return Ok(None) };
+        let tree = git().arg("write-tree").line().map_err(|_| self.home.lost("what is staged in it has conflicts"))?;
         if git().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).line()? == tree {
             return Ok(None);
         }
