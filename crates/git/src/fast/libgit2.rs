@@ -62,6 +62,20 @@ pub(crate) fn commit_at(repository: &Repository, name: &str) -> Option<Option<Co
     })
 }
 
+/// What tags among `objects` lead to; nothing for other objects, and for what is lost.
+pub(crate) fn peeled<'o>(
+    repository: &Repository,
+    objects: impl Iterator<Item = &'o str>,
+) -> Option<Vec<Option<String>>> {
+    repository.in_process(|git| {
+        let of = |object: &str| {
+            let found = git.find_object(Oid::from_str(object).ok()?, Some(ObjectType::Tag)).ok()?;
+            Some(found.peel(ObjectType::Any).ok()?.id().to_string())
+        };
+        Ok(objects.map(of).collect())
+    })
+}
+
 /// What the ref `name` (a full name) leads to, which may be lost; `Some(None)`: there is no such ref.
 pub(crate) fn target_of(repository: &Repository, name: &str) -> Option<Option<CommitId>> {
     repository.in_process(|git| match git.find_reference(name) {

@@ -142,6 +142,26 @@ pinned_tests! {
         assert_whole(&world);
     }
 
+    fn agents_see_what_tags_lead_to() {
+        let world = World::new();
+        let format = ["for-each-ref", "--format=%(refname) %(objectname) %(*objectname)", "refs/tags"];
+        for packed in [false, true] {
+            let name = if packed { "packed" } else { "loose" };
+            git(&world.main, &["tag", "-a", name, "-m", "annotated"]);
+            git(&world.main, &["tag", "-a", &format!("nested/{name}"), name, "-m", "a tag of a tag"]);
+            git(&world.main, &["tag", &format!("light-{name}")]);
+            if !packed {
+                git(&world.main, &["pack-refs", "--all"]);
+            }
+        }
+        let slot = given(&world);
+        assert_eq!(git(&slot.path, &format), git(&world.main, &format));
+        // GitPython, by which aider reads a repository, refuses any other.
+        let text = fs::read_to_string(home(&slot).join("packed-refs")).unwrap();
+        assert!(text.starts_with("# pack-refs with: peeled "), "{text}");
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+    }
+
     fn what_is_staged_and_not_committed_stays_staged() {
         let world = World::new();
         let slot = given(&world);

@@ -40,6 +40,7 @@ impl Home<'_> {
         }
         self.copy_operations(&self.entry, &git)?;
         let mut references = References::of(common, NOT_SHARED)?;
+        references.peel(self.repository);
         atomic::replace(&self.place.join("refs"), references.packed().as_bytes())?;
         let (own, sparse) =
             earlier.as_ref().map(|earlier| (earlier.branch.clone(), earlier.sparse.clone())).unwrap_or_default();

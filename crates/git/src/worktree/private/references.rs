@@ -9,6 +9,8 @@ use lanewright_model::CommitId;
 
 use super::files::{is_object_name, read_small};
 use crate::command::Result;
+use crate::fast::libgit2;
+use crate::repo::Repository;
 
 /// How many refs are read at most.
 const MOST_REFERENCES: usize = 200_000;
@@ -16,9 +18,12 @@ const MOST_REFERENCES: usize = 200_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) object: String,
-    /// What a tag leads to, as git noted it.
+    /// What a tag leads to.
     pub(super) peeled: Option<String>,
 }
+
+/// Below it git believes `packed-refs` about what tags lead to, if that says that it knows.
+const TAGS: &str = "refs/tags/";
 
 /// The refs in a git directory, by their full names.
 #[derive(Debug, Default)]
@@ -26,12 +31,14 @@ pub(super) struct References {
     pub(super) named: BTreeMap<String, Reference>,
     /// Those that lead to other refs, with their names.
     pub(super) symbolic: BTreeMap<String, String>,
+    /// Those below [`TAGS`] of which the files do not say whether they lead to something else.
+    unpeeled: Vec<String>,
 }
 
 impl References {
     /// Those in `git` without those that begin with one of `without`.
     pub(super) fn of(git: &Path, without: &[&str]) -> Result<Self> {
-        let mut this = Self { named: Self::read_packed(&git.join("packed-refs"))?, symbolic: BTreeMap::new() };
+        let mut this = Self::read_packed(&git.join("packed-refs"))?;
         this.read_loose(git, "refs")?;
         let is_left_out = |name: &str| without.iter().any(|prefix| name == *prefix || name.starts_with(prefix));
         this.named.retain(|name, _| !is_left_out(name));
@@ -39,21 +46,25 @@ impl References {
         Ok(this)
     }
 
-    pub(super) fn read_packed(file: &Path) -> Result<BTreeMap<String, Reference>> {
+    pub(super) fn read_packed(file: &Path) -> Result<Self> {
         let text = regular_file::read_if_there(file)?.unwrap_or_default();
-        let mut found: BTreeMap<String, Reference> = BTreeMap::new();
+        let text = String::from_utf8_lossy(&text);
+        let mut this = Self::default();
         let mut last: Option<String> = None;
-        for line in String::from_utf8_lossy(&text).lines().take(MOST_REFERENCES) {
+        for line in text.lines().take(MOST_REFERENCES) {
             if let Some(peeled) = line.strip_prefix('^') {
-                if let Some(reference) = last.as_ref().and_then(|name| found.get_mut(name)) {
+                if let Some(reference) = last.as_ref().and_then(|name| this.named.get_mut(name)) {
                     reference.peeled = Some(peeled.to_owned());
                 }
             } else if let Some((object, name)) = line.split_once(' ').filter(|(object, _)| is_object_name(object)) {
-                found.insert(name.to_owned(), Reference { object: object.to_owned(), peeled: None });
+                this.named.insert(name.to_owned(), Reference { object: object.to_owned(), peeled: None });
                 last = Some(name.to_owned());
             }
         }
-        Ok(found)
+        if !text.lines().next().is_some_and(|line| line.starts_with('#') && line.contains(" peeled ")) {
+            this.unpeeled = this.named.keys().filter(|name| name.starts_with(TAGS)).cloned().collect();
+        }
+        Ok(this)
     }
 
     fn read_loose(&mut self, git: &Path, name: &str) -> Result<()> {
@@ -71,6 +82,7 @@ impl References {
                     self.named.remove(&name);
                     self.symbolic.insert(name, target.to_owned());
                 } else if is_object_name(line) {
+                    self.unpeeled.extend(Some(&name).filter(|name| name.starts_with(TAGS)).cloned());
                     self.named.insert(name, Reference { object: line.to_owned(), peeled: None });
                 }
             }
@@ -87,9 +99,23 @@ impl References {
         !self.named.keys().chain(self.symbolic.keys()).any(is_in_the_way)
     }
 
-    /// As a `packed-refs`.
+    /// Looks up what tags lead to where no file says it, if libgit2 can.
+    pub(super) fn peel(&mut self, repository: &Repository) {
+        let named: Vec<String> = self.unpeeled.iter().filter(|name| self.named.contains_key(*name)).cloned().collect();
+        let objects = named.iter().map(|name| self.named[name].object.as_str());
+        let Some(peeled) = libgit2::peeled(repository, objects) else { return };
+        for (name, peeled) in named.iter().zip(peeled) {
+            if let Some(reference) = self.named.get_mut(name) {
+                reference.peeled = peeled;
+            }
+        }
+        self.unpeeled.clear();
+    }
+
+    /// As a `packed-refs`. Programs such as GitPython read only those that say that they know what tags lead to.
     pub(super) fn packed(&self) -> String {
-        let mut text = "# pack-refs with: sorted \n".to_owned();
+        let peeled = if self.unpeeled.is_empty() { "peeled " } else { "" };
+        let mut text = format!("# pack-refs with: {peeled}sorted \n");
         for (name, reference) in &self.named {
             text.extend([&reference.object, " ", name, "\n"]);
             if let Some(peeled) = &reference.peeled {

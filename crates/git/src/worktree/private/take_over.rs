@@ -86,7 +86,7 @@ impl Home<'_> {
         let git = self.git();
         record.left.clear();
         let found_before = std::mem::take(&mut record.found);
-        let before = References::read_packed(&self.place.join("refs")).unwrap_or_default();
+        let before = References::read_packed(&self.place.join("refs")).unwrap_or_default().named;
         let known: BTreeSet<&str> = before.values().map(|reference| reference.object.as_str()).collect();
         // Another program may have moved the branch elsewhere.
         let short = record.branch.as_deref().and_then(|name| name.strip_prefix("refs/heads/"));
