@@ -46,6 +46,8 @@ const CONFIGURATION: &[&str] = &[
     "core.fsync=committed",
     "core.fsyncMethod=batch",
     "core.fsmonitor=false",
+    // Else it would run in submodules, whose settings an agent may have written.
+    "submodule.recurse=false",
     "core.filesRefLockTimeout=10000",
     "core.packedRefsTimeout=10000",
     "commit.gpgSign=false",

@@ -12,6 +12,7 @@ use crate::command::{Git, GitError, Result, path_text};
 use crate::fast::durable;
 use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
+use crate::query::nested::{self, place_of, present_links};
 use crate::query::{
     LINK, LeftOut, LeftOutReason, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in,
     restore_untouched, unchanged_hook_files, untracked,
@@ -103,7 +104,7 @@ fn stage_everything(
     let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
     let mut from_hook = unchanged_hook_files(worktree)?;
     from_hook.retain(|path| !repository.left_out_rules.takes(path));
-    let mut embedded = add_everything(worktree, git, &from_hook)?;
+    let mut embedded = add_everything(worktree, git, &before, &from_hook)?;
     let mut after = index_entries(worktree)?;
     // Where the lane changes the rules itself, git stores by the new ones what the agent touches.
     let keeps_rules = || {
@@ -176,29 +177,50 @@ pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(entries.filter_map(|path| path.strip_suffix(b"/").map(<[u8]>::to_vec)).collect())
 }
 
-/// Adds everything in `worktree`, but the paths `left_out`, to the index of `git`. Git gives up at a repository within that
-/// has no commit; then all repositories within are left out and returned.
+/// Adds everything in `worktree`, but the paths `left_out`, to the index of `git`, which has `entries`. Git gives up at a
+/// repository within that has no commit; then all repositories within are left out and returned.
 pub(crate) fn add_everything<'a>(
     worktree: &Path,
     git: impl Fn() -> Git<'a>,
+    entries: &[IndexEntry],
     left_out: &[Vec<u8>],
 ) -> Result<Vec<Vec<u8>>> {
+    let links = present_links(worktree, entries);
+    let paths: Vec<Vec<u8>> = links.iter().map(|link| link.path.clone()).collect();
     let (mut tries, mut embedded) = (1, Vec::new());
     loop {
-        let git = add_all(git(), &[left_out, &embedded].concat());
-        let output = git.attempt()?;
+        let adding = add_all(git(), &[left_out, &paths, &embedded].concat());
+        let output = adding.attempt()?;
         // Git leaves out what it cannot read, and only warns.
         refuse_unreadable_in(worktree, &output)?;
         if output.status.success() {
+            add_links(worktree, git, &links)?;
             return Ok(embedded);
         }
         // A filter that failed would fail again.
         if tries == TRIES || String::from_utf8_lossy(&output.stderr).contains(": clean filter '") {
-            return Err(git.failure(&output).into());
+            return Err(adding.failure(&output).into());
         }
         tries += 1;
         embedded = embedded_in(worktree)?;
     }
+}
+
+/// Makes links in the index of `git` lead to the commits that are checked out. `git add` would start a git in each repository.
+fn add_links<'a>(worktree: &Path, git: impl Fn() -> Git<'a>, links: &[&IndexEntry]) -> Result<()> {
+    let mut moved = Vec::new();
+    for link in links {
+        let known = link.object.map(|object| object.to_string());
+        if let Some(head) =
+            nested::head_in(&place_of(worktree, &link.path))?.filter(|head| known.as_ref() != Some(head))
+        {
+            moved.extend(format!("{:o} {head} 0\t", link.mode).bytes().chain(link.path.iter().copied()).chain([0]));
+        }
+    }
+    if !moved.is_empty() {
+        git().input(moved).args(["update-index", "-z", "--index-info"]).run()?;
+    }
+    Ok(())
 }
 
 /// How often everything is added: an agent at work may remove a file between the listing and the reading.

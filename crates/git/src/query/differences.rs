@@ -4,12 +4,10 @@ use std::path::Path;
 
 use lanewright_model::CommitId;
 
+use super::nested::LINK;
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::libgit2::{self, Difference};
 use crate::repo::{Repository, git_directory};
-
-/// The mode of a link to a commit of another repository.
-pub(crate) const LINK: u32 = 0o160_000;
 
 impl Repository {
     /// The paths in which two commits differ, a renamed file under both names.
@@ -20,7 +18,10 @@ impl Repository {
         if let Some(known) = libgit2::differences(self, from, to) {
             return Ok(known);
         }
-        let git = self.git().args(["diff-tree", "-r", "-z", "--no-renames", from.as_str(), to.as_str()]);
+        let git = self
+            .git()
+            .args(["diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none"])
+            .args([from.as_str(), to.as_str()]);
         Ok(read(&git.run()?))
     }
 

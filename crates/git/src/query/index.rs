@@ -98,9 +98,8 @@ fn holds_as_committed(worktree: &Path, entry: &IndexEntry) -> bool {
     is_file && entry.object.is_some_and(|blob| libgit2::holds(&file, blob))
 }
 
-pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
-    let entries = index_entries(worktree)?;
-    Ok(FLAGS.iter().any(|(_, has_flag)| entries.iter().any(|entry| has_flag(worktree, entry))))
+pub(crate) fn has_flags(worktree: &Path, entries: &[IndexEntry]) -> bool {
+    FLAGS.iter().any(|(_, has_flag)| entries.iter().any(|entry| has_flag(worktree, entry)))
 }
 
 /// The options that remove flags, each with whether an entry has that flag.

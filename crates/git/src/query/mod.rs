@@ -7,13 +7,13 @@ pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod left_out;
 pub(crate) mod name_clashes;
+pub(crate) mod nested;
 pub(crate) mod operation;
 pub(crate) mod shared_state;
 pub(crate) mod show;
 pub(crate) mod status;
 
 pub(crate) use commits::split_tab;
-pub(crate) use differences::LINK;
 pub(crate) use generated_files::{
     forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged, unchanged_hook_files,
 };
@@ -23,6 +23,7 @@ pub(crate) use index::{
     is_untouched, restore_untouched,
 };
 pub(crate) use left_out::{LeftOut, LeftOutReason};
+pub(crate) use nested::LINK;
 pub(crate) use operation::{OPERATION_FILES, operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{
     differing_from_head, has_real_parents, ignored_there, listed, refuse_uncommitted, refuse_unreadable_in, untracked,

@@ -11,8 +11,10 @@ use lanewright_model::text::headline;
 
 use crate::command::{Git, GitError, Result, io_error, nul_separated, path_text};
 use crate::fast::surely_clean::is_surely_clean;
+use crate::query::nested::{self, place_of, present_links};
 use crate::query::{
-    clear_flags_in, copy_index, entries_in, has_flags, has_hook_files, is_untouched, unchanged_hook_files,
+    clear_flags_in, copy_index, entries_in, has_flags, has_hook_files, index_entries, is_untouched,
+    unchanged_hook_files,
 };
 use crate::repo::{Repository, git_directory};
 
@@ -84,11 +86,18 @@ pub(crate) struct Listed {
 /// The files that differ from the head, with `untracked` ones as the option of `git status` says.
 pub(crate) fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Listed>> {
     let git = Git::new(worktree).comparing_carefully();
-    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
-    if has_flags(worktree)? {
-        return listed_without_flags(worktree, git, untracked);
+    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty"]);
+    let entries = index_entries(worktree)?;
+    let mut found = match has_flags(worktree, &entries) {
+        true => listed_without_flags(worktree, git, untracked)?,
+        false => list(git, untracked, worktree, &git_directory(worktree)?.join("index"))?,
+    };
+    for link in present_links(worktree, &entries) {
+        if !found.iter().any(|it| it.path == link.path) && nested::differs(&place_of(worktree, &link.path))? {
+            found.push(Listed { untracked: false, path: link.path.clone() });
+        }
     }
-    list(git, untracked, worktree, &git_directory(worktree)?.join("index"))
+    Ok(found)
 }
 
 /// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
@@ -170,7 +179,8 @@ pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Re
 /// The paths in which `worktree`, uncommitted and untracked files included, differs from `base`; sorted. Trees that programs
 /// make again are left out.
 pub(crate) fn worktree_changes(repository: &Repository, worktree: &Path, base: &CommitId) -> Result<Vec<String>> {
-    let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames", base.as_str()]);
+    let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames"]);
+    let changed = changed.args(["--ignore-submodules=dirty", base.as_str()]);
     let mut paths = changed.paths()?;
     let untracked = repository.left_out_rules.without_trees(worktree, untracked(worktree)?)?;
     paths.extend(untracked.iter().map(|path| path_text(path)));

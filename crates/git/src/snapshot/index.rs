@@ -64,8 +64,8 @@ pub(crate) fn write_all_objects<T>(worktree: &Path, take: impl FnOnce(&Path) -> 
                 index.git().args(["write-tree", "--missing-ok"]).attempt()?;
             } else {
                 index.list_paths()?;
-                clear_flags_in(worktree, &file, || index.git())?;
-                add_everything(worktree, || index.git(), &[])?;
+                let entries = clear_flags_in(worktree, &file, || index.git())?;
+                add_everything(worktree, || index.git(), &entries, &[])?;
                 index.git().args(["write-tree", "--missing-ok"]).run()?;
             }
         }
@@ -97,7 +97,7 @@ impl<'a> SnapshotIndex<'a> {
         }
         let before = clear_flags_in(self.worktree, self.file, || self.git())?;
         distrust_times(self.worktree, self.file);
-        add_everything(self.worktree, || self.git(), &[])?;
+        add_everything(self.worktree, || self.git(), &before, &[])?;
         let mut after = entries_in(self.file, &|| self.git())?;
         restore_untouched(self.worktree, || self.git(), (&before, &mut after), || Ok(true))?;
         let mut left_out = rules.left_out_of_addition(self.worktree, [&before, &after], || self.git())?;

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use lanewright_files::{atomic, temporary_beside};
+use lanewright_files::atomic;
+use lanewright_files::directory::create_directory_unsynced;
 use lanewright_model::CommitId;
 
-use crate::command::{Git, Result, nul_separated, path_text};
+use crate::command::{Git, GitError, Result, io_error, nul_separated, path_text};
 use crate::history::run_identified;
+use crate::query::nested::Nested;
 use crate::query::{LINK, has_real_parents};
 use crate::repo::{Repository, git_directory};
 
@@ -40,14 +42,14 @@ impl Submodule {
     /// Saves new files in the user's copy. Returns the first one's path and the ref that has them, if there are any; `None`:
     /// other files differ, or there is no copy.
     fn keep_new_files(&self) -> Result<Option<Vec<(String, String)>>> {
-        let git = Git::new(&self.place).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
-        let status = git.run()?;
-        let Some(first) = nul_separated(&status).next() else { return Ok(Some(Vec::new())) };
-        let is_new = nul_separated(&status).all(|line| line.starts_with(b"?? "));
+        let Some(nested) = Nested::open(&self.place)? else { return Ok(None) };
+        let Some(changes) = nested.changes()? else { return Ok(None) };
+        let Some(first) = changes.first() else { return Ok(Some(Vec::new())) };
+        let is_new = changes.iter().all(|line| line.starts_with(b"?? "));
         if !is_new || !self.source.join("HEAD").is_file() {
             return Ok(None);
         }
-        let kept = keep_files(&self.place, &self.source)?;
+        let kept = keep_files(&nested, &self.place, &self.source)?;
         Ok(Some(vec![(format!("{}/{}", self.path, path_text(&first[3..])), kept)]))
     }
 }
@@ -138,9 +140,14 @@ fn fill(worktree: &Path, modules: &Path) -> Result<Vec<String>> {
             let status = git().args(["submodule", "status", "--", path.as_str()]).run()?;
             if status.starts_with(b"+") {
                 keep(place, source)?;
-                git().args(update).run()?;
+                empty_for_another_commit(worktree, &name, place)?;
             }
-        } else if source.join("HEAD").is_file() {
+        }
+        if !submodule.is_filled() && !source.join("HEAD").is_file() {
+            empty.push(path.clone());
+            continue;
+        }
+        if !submodule.is_filled() {
             let key = format!("submodule.{name}.url");
             let url = git().args(["config", "--get", &key]).line_if_any()?;
             let from_copy = format!("{key}={}", source.display());
@@ -156,14 +163,32 @@ fn fill(worktree: &Path, modules: &Path) -> Result<Vec<String>> {
                 // The user's copy has not got the commit yet.
                 Git::new(worktree).without_hooks().reaching_out().args(update).run()?;
             }
-        } else {
-            empty.push(path.clone());
-            continue;
         }
         let inner = fill(place, &source.join("modules"))?;
         empty.extend(inner.into_iter().map(|inner| format!("{path}/{inner}")));
     }
     Ok(empty)
+}
+
+/// Removes the files and the git directory of a submodule, if nothing is changed in it: git would check the other commit out
+/// by settings that an agent may have written.
+///
+/// # Errors
+/// [`GitError::Dirty`] where something is.
+fn empty_for_another_commit(worktree: &Path, name: &str, place: &Path) -> Result<()> {
+    let changes = match Nested::open(place)? {
+        Some(nested) => nested.changes()?,
+        None => None,
+    };
+    if changes.is_none_or(|changes| !changes.is_empty()) {
+        return Err(GitError::Dirty { path: place.to_owned(), paths: vec![".".to_owned()] });
+    }
+    let own = git_directory(worktree)?.join("modules").join(name);
+    for directory in [place, &own] {
+        atomic::remove_all(directory).map_err(io_error("remove", directory))?;
+    }
+    create_directory_unsynced(place)?;
+    Ok(())
 }
 
 /// Whether the head of the submodule in `place` outlives it: it is in `source`, perhaps only now, or on a branch of a remote.
@@ -184,20 +209,14 @@ fn keep(place: &Path, source: &Path) -> Result<bool> {
 }
 
 /// Saves the new files of the submodule in `place`, in a commit that only `source` has. Returns its ref there.
-fn keep_files(place: &Path, source: &Path) -> Result<String> {
-    let own = git_directory(place)?;
-    let index = temporary_beside(&own.join("index"));
-    let git = || Git::new(place).without_hooks().variable("GIT_INDEX_FILE", &index);
-    let save = || -> Result<String> {
-        git().args(["read-tree", "HEAD"]).run()?;
-        git().args(["add", "--all"]).run()?;
-        let tree = git().arg("write-tree").line()?;
-        let made = git().args(["commit-tree", &tree, "-p", "HEAD", "-m", "New files in a submodule"]);
-        Ok(path_text(run_identified(&made)?.trim_ascii()))
-    };
-    let commit = save();
-    atomic::remove(&index)?;
-    fetch(place, source, &commit?)
+fn keep_files(nested: &Nested<'_>, place: &Path, source: &Path) -> Result<String> {
+    let index = nested.empty_index();
+    let git = || nested.git().variable("GIT_INDEX_FILE", &index);
+    git().args(["read-tree", "HEAD"]).run()?;
+    git().args(["add", "--all"]).run()?;
+    let tree = git().arg("write-tree").line()?;
+    let made = git().args(["commit-tree", &tree, "-p", "HEAD", "-m", "New files in a submodule"]);
+    fetch(place, source, &path_text(run_identified(&made)?.trim_ascii()))
 }
 
 /// Copies a commit of the submodule in `place` to `source`, under a ref that it returns.

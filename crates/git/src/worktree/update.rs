@@ -123,7 +123,7 @@ fn differing(repository: &Repository, worktree: &Path, commit: &CommitId) -> Res
     if !staged.is_empty() {
         return Ok(staged.iter().map(|it| path_text(&it.path)).collect());
     }
-    let present = ["diff", "--name-only", "-z", "--no-renames", commit.as_str()];
+    let present = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", commit.as_str()];
     Ok(Git::new(worktree).reading_only().args(present).paths()?)
 }
 

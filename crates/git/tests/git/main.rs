@@ -10,6 +10,7 @@ mod in_process;
 mod interrupted_slots;
 mod left_behind;
 mod merges;
+mod nested;
 mod pool;
 mod private;
 mod provision;
