@@ -78,11 +78,18 @@ impl RepositoryContext {
         }
     }
 
+    /// Says what was kept while something else was done.
+    pub(super) fn show_notices(&self) {
+        self.repository.take_notices().iter().for_each(|notice| self.context.printer.note(notice));
+    }
+
     /// Says what was kept of agents whose worktrees were removed.
     pub(super) fn note_rescued(&self, rescued: &[git::Rescued]) {
-        rescued.iter().take(NOTED).for_each(|kept| self.context.printer.note(kept));
-        if rescued.len() > NOTED {
-            let more = rescued.len() - NOTED;
+        let (references, others): (Vec<_>, Vec<_>) =
+            rescued.iter().partition(|kept| matches!(kept, git::Rescued::Kept { .. }));
+        others.iter().chain(references.iter().take(NOTED)).for_each(|kept| self.context.printer.note(kept));
+        if references.len() > NOTED {
+            let more = references.len() - NOTED;
             self.context.printer.note(format!("{more} more are listed by `git for-each-ref refs/lanewright/rescued`"));
         }
     }

@@ -76,6 +76,7 @@ pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
         });
         cleaned = removed.collect::<Result<_, _>>()?;
         drop(removing);
+        runs.within.show_notices();
     }
     cleaned.extend(left_alone);
     // The log of a run of which nothing else is left is no reason to mention it.

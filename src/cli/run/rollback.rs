@@ -91,6 +91,7 @@ pub(super) fn roll_back(
     };
     let done = carry_out(&executor, &mut locked.journal, &mut locked.state, &rollback, &mut follow);
     drop(shown);
+    within.show_notices();
     if let Some(Err(error)) = writer.map(ProjectionWriter::finish) {
         behind(error.to_string());
     }

@@ -214,6 +214,7 @@ impl Executor {
             if let Some(message) = executor.pool.hook_failure() {
                 emit(executor.note(lane, message));
             }
+            executor.repository.take_notices().into_iter().for_each(|message| emit(executor.note(lane, message)));
             events
         })
     }

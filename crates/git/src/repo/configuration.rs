@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Configuration {
     /// By names as git prints them: section and key in lower case.
     values: HashMap<String, String>,
+    /// All of the repository's own, in the order in which git reads them.
+    own: Vec<(String, String)>,
     /// The files that were read, or would have been.
     files: Stamps,
 }
@@ -66,12 +68,13 @@ impl Configuration {
         let main = repository.main_worktree();
         // Before they are read: what changes meanwhile is read again.
         let mut files = Stamps::of(usual_files(repository.common_dir()));
-        let mut values = HashMap::new();
-        for ConfigurationEntry { file, name, value, .. } in entries(repository)? {
+        let (mut values, mut own) = (HashMap::new(), Vec::new());
+        for ConfigurationEntry { file, name, value, of_repository } in entries(repository)? {
             files.add(main.join(file));
+            own.extend(of_repository.then(|| (name.clone(), value.clone())));
             values.insert(name, value);
         }
-        Ok(Self { values, files })
+        Ok(Self { values, own, files })
     }
 
     /// The value of a setting, whose section and key are in lower case.
@@ -85,9 +88,9 @@ impl Configuration {
         self.values.iter().filter_map(below).collect()
     }
 
-    /// Whether `of` holds for a setting's name and value.
-    pub(crate) fn any(&self, of: fn(&str, &str) -> bool) -> bool {
-        self.values.iter().any(|(name, value)| of(name, value))
+    /// Whether `of` holds for the name and a value of a setting of the repository's own, also of a value that another replaces.
+    pub(crate) fn any_own(&self, of: fn(&str, &str) -> bool) -> bool {
+        self.own.iter().any(|(name, value)| of(name, value))
     }
 
     /// A boolean setting; `None`: it is not set.

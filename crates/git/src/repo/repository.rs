@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lanewright_files::directory::with_suffix;
 use lanewright_files::{atomic, regular_file, remove_unfinished};
@@ -28,6 +28,8 @@ pub struct Repository {
     pub(crate) handles: Handles,
     pub(crate) left_out_rules: Arc<LeftOutRules>,
     pub(crate) commit_rules: Arc<CommitRules>,
+    /// What was kept on the way, for the user to know.
+    notices: Arc<Mutex<Vec<String>>>,
 }
 
 impl Repository {
@@ -53,9 +55,20 @@ impl Repository {
             handles: Handles::default(),
             left_out_rules: Arc::default(),
             commit_rules: Arc::default(),
+            notices: Arc::default(),
         };
         repository.refuse_foreign_ref_format()?;
         Ok(repository)
+    }
+
+    /// Notes what the user should know of a work that is about something else.
+    pub(crate) fn notice(&self, what: &impl ToString) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(what.to_string());
+    }
+
+    /// What was noted since the last time, a sentence each.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The same repository with `rules` for what commits and snapshots leave out.

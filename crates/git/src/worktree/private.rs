@@ -140,12 +140,12 @@ pub(crate) fn forget_private(repository: &Repository, worktree: &Path) -> Result
 pub(crate) fn remove_private_of(repository: &Repository, entry: &Path) -> Result<()> {
     let Some(name) = entry.file_name() else { return Ok(()) };
     let place = repository.common_dir().join(PRIVATE).join(name);
-    discard_home(repository, &place).map(drop)
+    discard_home(repository, &place)
 }
 
 /// Removes the git directories of agents whose worktrees are gone, and rescues what they did.
 pub(crate) fn remove_private_leftovers(repository: &Repository) -> Result<()> {
-    rescue(repository)?.iter().for_each(|kept| tracing::warn!("{kept}"));
+    rescue(repository)?.iter().for_each(|kept| repository.notice(kept));
     let private = repository.common_dir().join(PRIVATE);
     for place in directory::entries(&private)? {
         let has_entry = repository.entries_directory().join(place.file_name().unwrap_or_default()).exists();
@@ -170,8 +170,10 @@ pub fn rescue(repository: &Repository) -> Result<Vec<Rescued>> {
     let mut rescued = Vec::new();
     repository.holding(Guarded::Private, |_| {
         for place in strays(repository)? {
-            if let Some(stray) = Stray::in_place(repository, &place)? {
-                rescued.extend(stray.rescue()?);
+            // One that cannot be read is in nobody's way but that of its own worktree.
+            match Stray::in_place(repository, &place).and_then(|stray| stray.map_or(Ok(Vec::new()), Stray::rescue)) {
+                Ok(kept) => rescued.extend(kept),
+                Err(error) => rescued.push(Rescued::NotYet { place, reason: error.to_string() }),
             }
         }
         Ok(())
@@ -179,14 +181,13 @@ pub fn rescue(repository: &Repository) -> Result<Vec<Rescued>> {
     Ok(rescued)
 }
 
-/// The git directories of agents whose worktrees are not there.
+/// The git directories of agents whose worktrees are not there, and those of which that cannot be said.
 fn strays(repository: &Repository) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for place in directory::entries(&repository.common_dir().join(PRIVATE))? {
-        if Stray::in_place(repository, &place)?.is_some_and(|stray| !stray.has_worktree()) {
-            found.push(place);
-        }
-    }
+    let mut found = directory::entries(&repository.common_dir().join(PRIVATE))?;
+    found.retain(|place| match Stray::in_place(repository, place) {
+        Ok(stray) => stray.is_some_and(|stray| !stray.has_worktree()),
+        Err(_) => true,
+    });
     Ok(found)
 }
 
@@ -209,5 +210,5 @@ pub fn bring_over_all(repository: &Repository) -> Result<Vec<Rescued>> {
 /// The caller holds the lock of the entry.
 fn remove(home: &Home<'_>) -> Result<()> {
     home.lead_back()?;
-    discard_home(home.repository, &home.place).map(drop)
+    discard_home(home.repository, &home.place)
 }

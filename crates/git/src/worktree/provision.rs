@@ -49,7 +49,7 @@ impl Pool {
         let path = self.slot(number);
         forget_private(&self.repository, &path)?;
         // Of a worktree that was removed from here: a new one would be taken for the one that its record is of.
-        rescue(&self.repository)?.iter().for_each(|kept| tracing::warn!("{kept}"));
+        rescue(&self.repository)?.iter().for_each(|kept| self.repository.notice(kept));
         let progress = self.read_claim(number, holder)?.progress;
         if progress == Progress::Claimed && !self.may_take_over(&path, &want.start)?
             || !self.create_if_missing(&path, want)?

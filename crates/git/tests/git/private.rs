@@ -280,6 +280,22 @@ pinned_tests! {
         assert_eq!(branch(&world, &slot), made);
     }
 
+    fn one_password_of_a_setting_with_several_values_is_enough() {
+        for (name, values) in [
+            ("remote.origin.pushurl", ["https://me:hunter2@example.com/x", "https://example.com/y"]),
+            ("http.extraHeader", ["AUTHORIZATION: basic hunter2", ""]),
+            ("remote.origin.url", ["https://hunter2hunter2hunter2@example.com/x", "git@example.com:x"]),
+            ("sendemail.smtpPass", ["hunter2", "hunter2"]),
+            ("credential.helper", ["!echo password=hunter2", "store"]),
+        ] {
+            let world = World::new();
+            values.iter().for_each(|value| drop(git(&world.main, &["config", "--add", name, value])));
+            let slot = given(&world);
+            let all = git(&slot.path, &["config", "--list"]);
+            assert!(!all.contains("hunter2"), "{name}: {all}");
+        }
+    }
+
     fn heads_elsewhere_are_taken_as_detached() {
         let world = World::new();
         let repository = world.repository();

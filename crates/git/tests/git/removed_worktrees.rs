@@ -69,19 +69,92 @@ pinned_tests! {
         let rescued = rescue(&world.repository()).unwrap();
         let name_of = |kept: &Rescued| match kept {
             Rescued::Kept { name, .. } => name.clone(),
-            Rescued::Aside { reason, .. } => panic!("{reason}"),
+            Rescued::Aside { reason, .. } | Rescued::NotYet { reason, .. } => panic!("{reason}"),
         };
         let names: Vec<String> = rescued.iter().map(name_of).collect();
         assert_eq!(names, ["refs/stash", "refs/heads/side", "index"]);
         let shown = |kept: &Rescued, path: &str| match kept {
             Rescued::Kept { reference, .. } => git(&world.main, &["show", &format!("{reference}:{path}")]),
-            Rescued::Aside { .. } => unreachable!(),
+            Rescued::Aside { .. } | Rescued::NotYet { .. } => unreachable!(),
         };
         assert!(refs(&world).contains(&format!("refs/lanewright/rescued/{side} {side}")));
         assert_eq!(shown(&rescued[0], "a.txt"), "stashed");
         assert_eq!(shown(&rescued[2], "a.txt"), "staged");
         assert_eq!(rescue(&world.repository()).unwrap(), []);
         assert_whole(&world);
+    }
+
+    fn what_is_staged_is_kept_where_the_worktree_is_made_again() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("a.txt"), "staged\n");
+        git(&slot.path, &["add", "a.txt"]);
+        fs::remove_dir_all(&slot.path).unwrap();
+        assert_eq!(rescue(&world.repository()).unwrap(), []);
+        let taken = take_over(&world.repository(), &slot.path).unwrap().unwrap();
+        let [left] = taken.left.as_slice() else { panic!("{taken:?}") };
+        assert_eq!((left.name.as_str(), git(&world.main, &["show", &format!("{}:a.txt", left.commit)])), ("index", "staged".into()));
+    }
+
+    fn another_view_of_the_repository_leaves_an_agent_alone() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        // As in a container: the repository is at another place, and the worktrees are not there.
+        let (main, elsewhere) = (&world.main, world.root().with_file_name("elsewhere"));
+        let moved = [(main.clone(), main.with_file_name("view")), (slot.path.clone(), elsewhere)];
+        moved.iter().for_each(|(from, to)| fs::rename(from, to).unwrap());
+        let seen = lanewright_git::Repository::locate(&moved[0].1).unwrap();
+        assert_eq!(rescue(&seen).unwrap(), []);
+        moved.iter().for_each(|(from, to)| fs::rename(to, from).unwrap());
+        git(&slot.path, &["log", "--oneline"]);
+        let later = commit(&slot.path, "later");
+        assert_ne!(later, made);
+        assert_eq!(taken(&world, &slot), TakenOver::default());
+        assert_eq!(branch(&world, &slot), later);
+    }
+
+    fn a_branch_that_the_user_has_checked_out_is_not_moved() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        git(&world.main, &["checkout", "--quiet", &slot.branch]);
+        let rescued = rescue(&world.repository()).unwrap();
+        assert!(matches!(rescued.as_slice(), [Rescued::Kept { reference, .. }] if reference.ends_with(made.as_str())), "{rescued:?}");
+        assert_eq!(git(&world.main, &["status", "--porcelain"]), "");
+    }
+
+    fn one_directory_that_cannot_be_read_holds_up_no_other() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        fs::create_dir_all(world.main.join(".git/lanewright/private/00/record.json")).unwrap();
+        let rescued = rescue(&world.repository()).unwrap();
+        assert!(matches!(rescued.as_slice(), [Rescued::NotYet { .. }]), "{rescued:?}");
+        assert_eq!(branch(&world, &slot), made);
+    }
+
+    fn a_directory_whose_record_is_damaged_is_kept() {
+        let world = World::new();
+        let slot = given(&world);
+        write(&slot.path.join("x"), "x\n");
+        let made = commit(&slot.path, "x");
+        write(&world.main.join(".git/lanewright/private/01/record.json"), "{");
+        fs::remove_dir_all(&slot.path).unwrap();
+        git(&world.main, &["worktree", "prune"]);
+        let repository = world.repository();
+        let again = world.pool(9).open(&holder("A", None), &fresh(&slot.branch, &world.head())).unwrap();
+        make_private(&repository, &again.path).unwrap();
+        let told = repository.take_notices();
+        let kept = fs::read_dir(world.main.join(".git/lanewright/kept")).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(git(&kept, &["cat-file", "-t", made.as_str()]), "commit", "{told:?}");
     }
 
     fn an_index_with_conflicts_is_kept_with_the_directory() {

@@ -137,6 +137,7 @@ pub(crate) fn execute(
     }
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);
+    within.show_notices();
     report::keep(within, &run.plan, &run.started.run_id);
     let finish = ended?;
     prune_by_setting(within, &run.started.run_id);

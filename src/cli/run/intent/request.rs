@@ -196,7 +196,8 @@ impl RunRequest {
     /// plan's format, and git's settings, are found out when the run begins, and are left empty here.
     pub(crate) fn run_options(&self, settings: &Settings) -> RunOptions {
         // What says so is protected with what it names.
-        let rule_file = settings.protect.value.as_ref().map(|_| REPOSITORY_CONFIG.to_owned());
+        let rule_file =
+            settings.protect.value.iter().find(|globs| !globs.is_empty()).map(|_| REPOSITORY_CONFIG.to_owned());
         RunOptions {
             max_parallel: settings.max_parallel.value.get(),
             merge: settings.merge.value.mode(),

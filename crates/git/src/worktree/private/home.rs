@@ -17,6 +17,9 @@ use crate::worktree::deletion::delete;
 /// Below the common directory: git directories of agents of which not all can be had otherwise.
 pub(super) const KEPT: &str = "lanewright/kept";
 
+/// What is known of an agent's git directory, in its place.
+pub(super) const RECORD: &str = "record.json";
+
 /// The file of an entry that says which record is of it.
 pub(super) const TOKEN: &str = "lanewright-private";
 
@@ -83,7 +86,7 @@ pub fn private_git_directory(worktree: &Path) -> Option<PathBuf> {
 }
 
 pub(super) fn record_in(place: &Path) -> Result<Option<Record>> {
-    let bytes = regular_file::read_if_there(&place.join("record.json"))?;
+    let bytes = regular_file::read_if_there(&place.join(RECORD))?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
@@ -151,7 +154,7 @@ impl<'a> Home<'a> {
     pub(super) fn write(&self, record: &Record) -> Result<()> {
         create_directory_unsynced(&self.place)?;
         let text = format!("{:#}\n", serde_json::json!(record));
-        Ok(atomic::replace(&self.place.join("record.json"), text.as_bytes())?)
+        Ok(atomic::replace(&self.place.join(RECORD), text.as_bytes())?)
     }
 
     pub(super) fn lost(&self, reason: impl Into<String>) -> GitError {
@@ -184,14 +187,25 @@ impl<'a> Home<'a> {
     /// Makes the agent's store one in which only its own files are read, and no pipe, whose other end would be waited for.
     pub(super) fn check_objects(&self) -> Result<()> {
         let objects = self.git().join("objects");
-        let (alternates, file) = (self.alternates(), objects.join("info/alternates"));
-        if regular_file::read_with(&file, Links::Refuse, LARGEST_FILE).ok().as_ref() != Some(&alternates) {
-            atomic::replace(&file, &alternates).map_err(|error| self.lost(error.to_string()))?;
+        // What is written below a link is written outside.
+        let is_directory = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if let Some(path) = [objects.join("info"), objects.clone()].iter().find(|path| !is_directory(path)) {
+            return Err(self.lost(format!("{} is no directory", path.display())));
+        }
+        if !self.has_own_alternates() {
+            let replaced = atomic::replace(&objects.join("info/alternates"), &self.alternates());
+            replaced.map_err(|error| self.lost(error.to_string()))?;
         }
         match special_file(&objects) {
             Some(path) => Err(self.lost(format!("{} is neither a file nor a directory", path.display()))),
             None => Ok(()),
         }
+    }
+
+    /// Whether the agent's store belongs to the repository where this process sees it, as it was made.
+    pub(super) fn has_own_alternates(&self) -> bool {
+        let file = self.git().join("objects/info/alternates");
+        regular_file::read_with(&file, Links::Refuse, LARGEST_FILE).ok() == Some(self.alternates())
     }
 
     /// What says in the agent's store that the objects of the repository belong to it.

@@ -23,7 +23,7 @@ impl Home<'_> {
             text.extend(quoted(&common.join("hooks")));
             text.push(b'\n');
         }
-        if known.any(has_credential) {
+        if known.any_own(has_credential) {
             text.extend(self.settings_without_credentials()?);
         } else {
             text.extend(b"[include]\n\tpath = ");
@@ -74,13 +74,17 @@ impl Home<'_> {
 /// # Errors
 /// Git cannot read them.
 pub fn settings_have_credentials(repository: &Repository) -> Result<bool> {
-    Ok(repository.configuration()?.any(has_credential))
+    Ok(repository.configuration()?.any_own(has_credential))
 }
 
-/// Whether a setting has a password in an address, or a header of HTTP, which holds one.
+/// Whether a setting has a password or a token: in an address, as a header of HTTP, by its name, or in a line of the shell that
+/// prints it.
 fn has_credential(name: &str, value: &str) -> bool {
     let is_header = name.starts_with("http.") && name.ends_with(".extraheader") && !value.is_empty();
-    is_header || has_password(name) || has_password(value)
+    let is_named =
+        [".pass", "smtppass", "password", "token"].iter().any(|end| name.ends_with(end)) && !value.is_empty();
+    let is_printed = name.starts_with("credential.") && value.contains("password=");
+    is_header || is_named || is_printed || has_password(name) || has_password(value)
 }
 
 /// An address without the user and the password in it.

@@ -3,17 +3,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::directory;
+use lanewright_files::{atomic, directory};
 use lanewright_model::CommitId;
 
-use super::files::{copy_with_time, head_in, read_small};
-use super::home::{Home, KEPT, LeftBehind, Record, Stage, TOKEN, discard, private_git_directory, record_in};
+use super::files::{head_in, read_small};
+use super::home::{Home, KEPT, LeftBehind, RECORD, Record, Stage, TOKEN, discard, private_git_directory, record_in};
 use super::references::References;
-use crate::command::{GitError, Result};
+use crate::command::{GitError, PRIVATE_GIT, Result};
 use crate::fast::durable;
-use crate::history::identity::run_identified;
 use crate::history::references::force_reference;
-use crate::repo::{Repository, commit_id, holding, registered_place};
+use crate::repo::{Repository, holding, registered_place};
 
 /// Below it is what no branch has of agents whose worktrees were removed.
 const RESCUED: &str = "refs/lanewright/rescued";
@@ -25,6 +24,8 @@ pub enum Rescued {
     Kept { name: String, reference: String },
     /// Its git directory, of which not all can be read.
     Aside { place: PathBuf, reason: String },
+    /// Nothing yet, for its directory cannot be read.
+    NotYet { place: PathBuf, reason: String },
 }
 
 impl fmt::Display for Rescued {
@@ -40,6 +41,9 @@ impl fmt::Display for Rescued {
                     "the worktree of an agent was removed; its git directory is kept as {place}, since not all of it was copied: {reason}"
                 )
             }
+            Self::NotYet { place, reason } => {
+                write!(f, "{} may hold work of an agent whose worktree was removed: {reason}", place.display())
+            }
         }
     }
 }
@@ -50,14 +54,32 @@ pub fn kept_of_removed(repository: &Repository) -> Result<(Vec<(String, CommitId
     Ok((repository.references(RESCUED)?, directory::directories(&repository.common_dir().join(KEPT))?))
 }
 
-/// Removes the git directory of an agent with its record, and keeps what only it has. The caller holds the lock of the
-/// entry, if there is one.
-pub(super) fn discard_home(repository: &Repository, place: &Path) -> Result<Vec<Rescued>> {
-    match Stray::in_place(repository, place)? {
+/// Removes the git directory of an agent with its record, and keeps and notes what only it has. The caller holds the lock of
+/// the entry, if there is one.
+pub(super) fn discard_home(repository: &Repository, place: &Path) -> Result<()> {
+    let rescued = match Stray::in_place(repository, place)? {
         // A branch that is checked out cannot be moved here, and one that is not may be another lane's since.
-        Some(mut stray) => stray.keep_and_discard(false),
-        None => discard(repository, place).map(|()| Vec::new()),
+        Some(mut stray) => stray.keep_and_discard(false)?,
+        None => {
+            let aside = put_aside_without_record(repository, place)?;
+            discard(repository, place)?;
+            aside.into_iter().collect()
+        }
+    };
+    rescued.iter().for_each(|kept| repository.notice(kept));
+    Ok(())
+}
+
+/// Keeps the git directory in `place`, of which there is a record that cannot be read.
+fn put_aside_without_record(repository: &Repository, place: &Path) -> Result<Option<Rescued>> {
+    let (git, record) = (place.join(PRIVATE_GIT), place.join(RECORD));
+    if !git.is_dir() || record.symlink_metadata().is_err() || record_in(place)?.is_some() {
+        return Ok(None);
     }
+    let kept = repository.common_dir().join(KEPT).join(uuid::Uuid::now_v7().to_string());
+    directory::create_directory(kept.parent().unwrap_or(&kept))?;
+    atomic::rename(&git, &kept)?;
+    Ok(Some(Rescued::Aside { place: kept, reason: "its record cannot be read".to_owned() }))
 }
 
 /// The git directory of an agent whose work was not taken over, whether or not its worktree is there.
@@ -77,9 +99,10 @@ impl<'a> Stray<'a> {
         Self { home: Home { repository, worktree: place, entry, place: place.to_owned() }, record }
     }
 
-    /// Whether it was taken over, and the process that did so died before what was left was noted: then the directory is there.
+    /// Whether it was taken over, as far as it can be read, and the process that did so died before that was noted: then the
+    /// directory is there.
     fn is_unnoted(&self) -> bool {
-        self.record.stage == Stage::TakenOver && self.home.git().is_dir()
+        self.record.stage != Stage::Working && self.home.git().is_dir()
     }
 
     /// The worktree that leads there, also where git's directory for it was removed.
@@ -111,9 +134,9 @@ impl<'a> Stray<'a> {
         })
     }
 
-    /// Brings over the branch.
+    /// Brings over the branch. Where the repository is at another place for the agent, as in a container, nothing is done.
     fn bring_over(&mut self) -> Result<Vec<Rescued>> {
-        if self.record.stage == Stage::Working && self.home.git().is_dir() {
+        if self.record.stage == Stage::Working && self.home.git().is_dir() && self.home.has_own_alternates() {
             match self.keep_branch(true) {
                 Ok(_) | Err(GitError::PrivateLost { .. }) => {}
                 Err(error) => return Err(error),
@@ -124,11 +147,15 @@ impl<'a> Stray<'a> {
 
     fn keep_and_discard(&mut self, moves_branch: bool) -> Result<Vec<Rescued>> {
         let mut rescued = Vec::new();
-        if self.record.stage == Stage::Working {
-            self.record.rest = match self.keep(moves_branch) {
-                Err(GitError::PrivateLost { reason, .. }) => Some(reason),
-                kept => kept?,
-            };
+        match &self.record.stage {
+            Stage::Working => {
+                self.record.rest = match self.keep(moves_branch) {
+                    Err(GitError::PrivateLost { reason, .. }) => Some(reason),
+                    kept => kept?,
+                };
+            }
+            Stage::Lost(reason) => self.record.rest = Some(reason.clone()),
+            Stage::TakenOver => {}
         }
         let left = std::mem::take(&mut self.record.left);
         let mut lost = self.home.repository.without_reference(&left.iter().map(|it| it.commit.clone()).collect())?;
@@ -154,7 +181,7 @@ impl<'a> Stray<'a> {
         let Kept { references, head, mut left, missing } = self.keep_branch(moves_branch)?;
         let mut missing = self.home.take_left(&mut self.record, &references)?.or(missing);
         left.append(&mut self.record.left);
-        match self.staged(head.as_ref().or(self.record.base.as_ref())) {
+        match self.home.staged(&self.record, head.as_ref().or(self.record.base.as_ref())) {
             Err(GitError::PrivateLost { reason, .. }) => missing = missing.or(Some(reason)),
             staged => left.extend(staged?),
         }
@@ -194,25 +221,6 @@ impl<'a> Stray<'a> {
             self.home.move_branch(&mut self.record, name, &tip.commit)?;
         }
         Ok(Kept { references, head, left, missing })
-    }
-
-    /// What the agent had staged on top of `head`, as a commit; `None`: nothing.
-    fn staged(&self, head: Option<&CommitId>) -> Result<Option<LeftBehind>> {
-        let (Some(head), index) = (head, self.home.place.join("index")) else { return Ok(None) };
-        if copy_with_time(&self.home.git().join("index"), &index).is_err() || !index.exists() {
-            return Ok(None);
-        }
-        self.home.copy_objects(&self.record, &[head], Some(&index))?;
-        let git = || self.home.repository.git().variable("GIT_INDEX_FILE", &index);
-        let tree = git().arg("write-tree").line().map_err(|_| self.home.lost("what is staged in it has conflicts"))?;
-        if git().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).line()? == tree {
-            return Ok(None);
-        }
-        let message = "Staged by an agent whose worktree was removed";
-        let made = run_identified(&git().args(["commit-tree", &tree, "-p", head.as_str(), "-m", message]))?;
-        let commit = commit_id(made.trim_ascii())?;
-        durable::objects(self.home.repository, &commit, [head])?;
-        Ok(Some(LeftBehind { name: "index".to_owned(), commit }))
     }
 }
 

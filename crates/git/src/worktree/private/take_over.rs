@@ -19,18 +19,18 @@ use super::references::{References, is_null};
 use crate::command::{GitError, Result, io_error, read_line};
 use crate::fast::copied_objects::{self, Missing};
 use crate::fast::durable;
-use crate::history::identity::fallback_identity;
+use crate::history::identity::{fallback_identity, run_identified};
 use crate::history::move_branch;
 use crate::query::OPERATION_FILES;
-use crate::repo::head_log;
+use crate::repo::{commit_id, head_log, registered_place};
 
 /// How much besides its branch is kept of an attempt at most.
 const MOST_LEFT: usize = 50;
 
 /// Taking over.
 impl Home<'_> {
-    /// Copies commits and index to where the entry finds them. Returns the refs that the agent has.
-    pub(super) fn bring_over(&self, record: &mut Record) -> Result<References> {
+    /// Copies commits and index to where the entry finds them. Returns the refs that the agent has, and what it has checked out.
+    pub(super) fn bring_over(&self, record: &mut Record) -> Result<(References, Option<CommitId>)> {
         self.restore_entry(record)?;
         let git = self.git();
         if !git.symlink_metadata().is_ok_and(|found| found.is_dir()) {
@@ -60,12 +60,12 @@ impl Home<'_> {
         if let Some(index) = index {
             atomic::rename(&index, &self.entry.join("index"))?;
         }
-        Ok(references)
+        Ok((references, commit))
     }
 
     /// The same, with all that is not in the branch.
     pub(super) fn take_all(&self, record: &mut Record) -> Result<()> {
-        let references = self.bring_over(record)?;
+        let (references, head) = self.bring_over(record)?;
         let git = self.git();
         self.copy_operations(&git, &self.entry)?;
         self.copy_large_files(&git);
@@ -78,6 +78,13 @@ impl Home<'_> {
             copy_with_time(&patterns, &self.entry.join("info/sparse-checkout"))?;
         }
         record.rest = self.take_left(record, &references)?;
+        if !self.worktree.exists() {
+            // The worktree will be made again from the branch.
+            match self.staged(record, head.as_ref()) {
+                Err(GitError::PrivateLost { reason, .. }) => record.rest = record.rest.take().or(Some(reason)),
+                staged => record.left.extend(staged?),
+            }
+        }
         Ok(())
     }
 
@@ -138,6 +145,25 @@ impl Home<'_> {
             record.left.push(left);
         }
         Ok(missing)
+    }
+
+    /// What the agent had staged on top of `head`, as a commit; `None`: nothing.
+    pub(super) fn staged(&self, record: &Record, head: Option<&CommitId>) -> Result<Option<LeftBehind>> {
+        let (Some(head), index) = (head, self.place.join("index")) else { return Ok(None) };
+        if copy_with_time(&self.git().join("index"), &index).is_err() || !index.exists() {
+            return Ok(None);
+        }
+        self.copy_objects(record, &[head], Some(&index))?;
+        let git = || self.repository.git().variable("GIT_INDEX_FILE", &index);
+        let tree = git().arg("write-tree").line().map_err(|_| self.lost("what is staged in it has conflicts"))?;
+        if git().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).line()? == tree {
+            return Ok(None);
+        }
+        let message = "Staged by an agent whose worktree was removed";
+        let made = run_identified(&git().args(["commit-tree", &tree, "-p", head.as_str(), "-m", message]))?;
+        let commit = commit_id(made.trim_ascii())?;
+        durable::objects(self.repository, &commit, [head])?;
+        Ok(Some(LeftBehind { name: "index".to_owned(), commit }))
     }
 
     /// Those whose commit the repository does not have.
@@ -223,7 +249,9 @@ impl Home<'_> {
     pub(super) fn move_branch(&self, record: &mut Record, name: &str, tip: &CommitId) -> Result<()> {
         let Some(short) = name.strip_prefix("refs/heads/") else { return Ok(()) };
         let Some(now) = self.repository.branch_commit(short)? else { return Ok(()) };
-        if now == *tip {
+        // The user's checkout would be left behind.
+        let is_elsewhere = |place: &PathBuf| registered_place(&self.entry).as_ref() != Some(place);
+        if now == *tip || self.repository.all_checked_out(short)?.iter().any(is_elsewhere) {
             return Ok(());
         }
         if record.base.as_ref() == Some(&now) || self.repository.is_ancestor(&now, tip)? {
