@@ -99,8 +99,17 @@ impl Protection {
         let globs = globs.iter().map(|glob| glob.trim_start_matches("./").trim_end_matches('/').to_lowercase());
         let mut globs: Vec<String> = globs.collect();
         let beginnings = globs.iter().filter_map(|glob| glob.split(WILDCARDS).next()).map(str::to_owned).collect();
-        let anywhere: Vec<String> =
-            globs.iter().filter(|glob| !glob.contains('/')).map(|glob| format!("**/{glob}")).collect();
+        // A directory with all that is below it, and what is in its place: a link, a submodule or a file.
+        let directories: Vec<String> = globs
+            .iter()
+            .map(|glob| glob.strip_suffix("/**").map_or_else(|| format!("{glob}/**"), str::to_owned))
+            .collect();
+        globs.extend(directories);
+        let anywhere: Vec<String> = globs
+            .iter()
+            .filter(|glob| !glob.trim_end_matches("/**").contains('/'))
+            .map(|glob| format!("**/{glob}"))
+            .collect();
         globs.extend(anywhere);
         Self { files: Ownership::new(&globs).ok().filter(|_| !globs.is_empty()), beginnings }
     }
@@ -177,6 +186,15 @@ mod tests {
             for path in [".gitignore", "github/x", "a/.github2", "Makefile.am"] {
                 assert!(!protection.covers(path), "{written}: {path}");
             }
+        }
+        for (written, covered, others) in [
+            ("**/hooks/**", ["hooks", "a/hooks", "a/hooks/x"], ["hooks2", "a/hook"]),
+            ("packages/*/deploy", ["packages/a/deploy", "packages/a/deploy/x", "packages"], ["packages/a/x", "deploy"]),
+            ("{.github,.husky}/**", [".husky", ".github/x", ".husky/x"], [".hus", "github"]),
+        ] {
+            let protection = Protection::new(&globs(&[written]));
+            covered.iter().for_each(|path| assert!(protection.covers(path), "{written}: {path}"));
+            others.iter().for_each(|path| assert!(!protection.covers(path), "{written}: {path}"));
         }
         assert!(!Protection::new(&[]).covers("x"));
         assert!(Protection::new(&globs(&["deploy/*.sh"])).covers("deploy"));

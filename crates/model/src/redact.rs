@@ -148,10 +148,10 @@ fn passwords_in(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a repository's address has a password in it.
+/// Whether a repository's address has a password in it, or a token in the place of the user.
 pub fn has_password(address: &str) -> bool {
     let authority = address.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
-    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':') || user.len() >= SHORTEST_TOKEN)
 }
 
 fn hides_something(value: &str) -> bool {

@@ -259,8 +259,18 @@ pub fn globs(text: &str) -> Result<Vec<String>, String> {
             .map_err(|error| format!("`{glob}` is not a valid glob: {}", error.kind()))?;
         if glob.starts_with('!') {
             return Err(format!(
-                "`{glob}` excludes nothing: write what is meant, or `[!]…` for a name that begins with `!`"
+                "`{glob}` excludes nothing: write what is meant, or `\\!…` for a name that begins with `!`"
             ));
+        }
+        if glob.trim() != glob {
+            return Err(format!("`{glob}` begins or ends with a blank, as no name of a file does: write it without"));
+        }
+        if glob.contains("//") || glob.contains("/./") {
+            return Err(format!("`{glob}` matches nothing: write each directory once, with one `/` behind it"));
+        }
+        let mut after = glob.split('\\').skip(1);
+        if after.any(|rest| rest.starts_with(|character: char| character.is_alphanumeric())) {
+            return Err(format!("`{glob}` matches nothing: directories are separated by `/`"));
         }
         if glob.starts_with('/') || glob.split('/').any(|part| part == "..") {
             return Err(format!("`{glob}` matches nothing: paths are relative to the repository's root"));

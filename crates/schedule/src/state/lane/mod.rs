@@ -283,7 +283,7 @@ impl LaneState {
         match gate {
             Approval::Setup => self.checkpoints.contains(&Stage::BeforeLaneStart) && (plan.needs(gate) || is_due()),
             Approval::Plan => plan.needs(gate),
-            Approval::Changes => (plan.needs(gate) || !self.protected().is_empty()) && !is_empty(),
+            Approval::Changes => plan.needs(gate) && !is_empty() || !self.protected().is_empty(),
         }
     }
 
