@@ -264,7 +264,7 @@ impl Script {
 
     /// Whether agents of that kind commit their work themselves.
     pub fn commits_itself(&self, key: &str) -> bool {
-        self.of(&format!("{key} commits")) % 3 == 0
+        self.of(&format!("{key} commits")).is_multiple_of(3)
     }
 
     pub fn agent_conflict(&self, lane: &LaneId, agent: usize) -> bool {

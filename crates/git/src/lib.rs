@@ -81,8 +81,8 @@ pub use worktree::enclosing::EnclosingWorktree;
 pub use worktree::examine::{HeldSlot, Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};
 pub use worktree::private::{
-    LeftBehind, Rescued, TakenOver, agent_git_directories, bring_over, bring_over_all, kept_of_removed, make_private,
-    private_git_directory, rescue, restore_link, settings_have_credentials, take_over,
+    KeptOfRemoved, LeftBehind, Rescued, TakenOver, agent_git_directories, bring_over, bring_over_all, kept_of_removed,
+    make_private, private_git_directory, rescue, restore_link, settings_have_credentials, take_over,
 };
 pub use worktree::slot::is_untouched;
 pub use worktree::submodules::SubmoduleWork;

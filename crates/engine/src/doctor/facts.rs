@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lanewright_git::{Prunable, Slot, WorktreeState};
+use lanewright_git::{KeptOfRemoved, Prunable, Slot, WorktreeState};
 use lanewright_model::event::Record;
 use lanewright_model::{
     AgentName, CheckpointRecord, CommitId, JobId, LaneId, LaneIndex, PhaseId, Plan, ProcessId, RunId, TaskFile,
@@ -191,7 +191,7 @@ pub struct SharedFacts {
     pub damaged_indexes: Vec<IndexTrouble>,
     pub stray_references: Vec<(String, CommitId)>,
     /// What was kept of agents whose worktrees were removed: refs and git directories.
-    pub kept_of_removed: (Vec<(String, CommitId)>, Vec<PathBuf>),
+    pub kept_of_removed: KeptOfRemoved,
     pub stray_supervisors: Vec<(ProcessId, PathBuf)>,
     /// Free and total bytes of each disk.
     pub disks: Vec<(PathBuf, u64, u64)>,

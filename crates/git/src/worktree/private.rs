@@ -26,7 +26,7 @@ use home::{Home, Stage};
 pub use home::{LeftBehind, private_git_directory};
 pub(crate) use make::KEYS;
 pub use settings::settings_have_credentials;
-pub use stray::{Rescued, kept_of_removed};
+pub use stray::{KeptOfRemoved, Rescued, kept_of_removed};
 use stray::{Stray, discard_home};
 
 /// What became of an agent's git directory.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lanewright_git::Slot;
+use lanewright_git::{KeptOfRemoved, Slot};
 use lanewright_model::text::{counted, shell_line};
 use lanewright_model::{CheckpointRecord, LaneId, PhaseId, RunId, Stage};
 
@@ -45,7 +45,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         Finding::new(Kind::WorkKept, Severity::Note, place, evidence)
             .hint(format!("to look at it: {look}; to delete it: {delete}"))
     };
-    let (references, directories) = &shared.kept_of_removed;
+    let KeptOfRemoved { references, directories } = &shared.kept_of_removed;
     findings.extend(
         references.iter().map(|(name, _)| kept(name, ["show", "--stat", name], &["git", "update-ref", "-d", name])),
     );

@@ -48,10 +48,18 @@ impl fmt::Display for Rescued {
     }
 }
 
-/// What was kept of agents whose worktrees were removed, until a person deletes it: refs, and git directories of which not
-/// all can be read.
-pub fn kept_of_removed(repository: &Repository) -> Result<(Vec<(String, CommitId)>, Vec<PathBuf>)> {
-    Ok((repository.references(RESCUED)?, directory::directories(&repository.common_dir().join(KEPT))?))
+/// What was kept of agents whose worktrees were removed, until a person deletes it.
+#[derive(Debug, Default)]
+pub struct KeptOfRemoved {
+    pub references: Vec<(String, CommitId)>,
+    /// Git directories of which not all can be read.
+    pub directories: Vec<PathBuf>,
+}
+
+/// What was kept of agents whose worktrees were removed.
+pub fn kept_of_removed(repository: &Repository) -> Result<KeptOfRemoved> {
+    let directories = directory::directories(&repository.common_dir().join(KEPT))?;
+    Ok(KeptOfRemoved { references: repository.references(RESCUED)?, directories })
 }
 
 /// Removes the git directory of an agent with its record, and keeps and notes what only it has. The caller holds the lock of
