@@ -74,7 +74,7 @@ pub use human_gate::HumanGate;
 pub use id::{AgentName, CommitId, EventName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, GitDirectory, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use merge_choice::{MergeChoice, MergeMode, MergeStyle, PublishMode, Sign, SignOff};
-pub use merged_plan::{MergedPlan, PlanningFiles};
+pub use merged_plan::{MergedPlan, PlanningFiles, Tick};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
 pub use plan::{

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CommitId, RunId};
+use super::{CommitId, PlanFormat, RunId};
 
 /// A plan that is done with the merge of its lane.
 #[derive(Debug, Clone, Copy)]
@@ -43,4 +43,21 @@ pub struct PlanningFiles {
     pub texts: [Option<String>; 2],
     /// The name and the text of the summary that marks the plan as done, if its lane wrote none.
     pub summary: Option<(String, String)>,
+}
+
+/// A lane whose work is merged, or was rolled back, and a file in which its plan's format says what is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Tick<'a> {
+    pub format: PlanFormat,
+    pub path: &'a str,
+    pub text: &'a str,
+    /// Files that the format keeps beside its plan, such as the settings of its program, each with its path and text.
+    pub companions: &'a [(String, String)],
+    /// The plan's phase, which says what list of a file is meant where it has several.
+    pub phase: &'a str,
+    pub lane: &'a str,
+    /// The lane's tasks, by their ids.
+    pub tasks: &'a [&'a str],
+    /// Whether they are done now; else they are open again.
+    pub done: bool,
 }

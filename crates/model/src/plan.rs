@@ -67,6 +67,12 @@ pub struct PlanParts {
     /// What the plan's text holds and this plan leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// The files in which its format says what is done, relative to the repository's root: only Lanewright changes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<String>,
+    /// The files that the format keeps beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<String>,
     /// The executors of its lanes, by name, as the settings described them when the plan was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub executors: BTreeMap<String, ExecutorSettings>,
@@ -144,6 +150,13 @@ impl Plan {
 
     pub fn lane(&self, index: LaneIndex) -> &Lane {
         &self.parts.lanes[index.at()]
+    }
+
+    /// The plan with the files in which its format says what is done, and those that it keeps beside them.
+    #[must_use]
+    pub fn with_lists(mut self, lists: Vec<String>, companions: Vec<String>) -> Self {
+        (self.parts.lists, self.parts.companions) = (lists, companions);
+        self
     }
 
     /// Whether gates are run after `task`: its own or those after every task.
@@ -470,6 +483,18 @@ word_enum! {
 }
 
 word_enum! {
+    /// What becomes of lanes that have no order and share files.
+    SharedFiles {
+        /// Merged where both have tests that run on what is merged, else kept apart.
+        Auto = "auto",
+        /// They never run at the same time.
+        Exclude = "exclude",
+        /// They run at the same time, and what both changed is merged.
+        Merge = "merge",
+    }
+}
+
+word_enum! {
     /// When an agent runs.
     Round {
         /// Writes reports, not code.
@@ -535,5 +560,34 @@ word_enum! {
         Gsd = "gsd",
         /// A phase plan in Markdown: lanes, their order and interface freeze gates.
         Lanes = "lanes",
+        /// The task list of a feature of Spec Kit: phases and user stories in Markdown.
+        SpecKit = "speckit",
+        /// The task lists of the changes of OpenSpec.
+        OpenSpec = "openspec",
+        /// The task list of Task Master, in JSON.
+        TaskMaster = "taskmaster",
+        /// The task list of a specification of Kiro.
+        Kiro = "kiro",
+        /// The task files of Backlog.md.
+        Backlog = "backlog",
+        /// The issues of Beads, one a line in JSON.
+        Beads = "beads",
+    }
+}
+
+impl PlanFormat {
+    /// Whether it is Lanewright's own, whose keys name everything.
+    pub fn is_native(self) -> bool {
+        matches!(self, Self::Toml | Self::Yaml | Self::Json)
+    }
+
+    /// Whether its plans say in their own files what is done, in which no lane has a say.
+    pub fn has_lists(self) -> bool {
+        self.records_done() && self != Self::Gsd
+    }
+
+    /// Whether a plan of it says what of it is done already.
+    pub fn records_done(self) -> bool {
+        !self.is_native() && self != Self::Lanes
     }
 }

@@ -100,6 +100,8 @@ pub fn empty_plan() -> PlanParts {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        lists: Vec::new(),
+        companions: Vec::new(),
         runners: Default::default(),
         executors: Default::default(),
         commit_message: None,
@@ -377,6 +379,7 @@ pub fn run_options() -> RunOptions {
         next_phases: None,
         placed_by: None,
         plan_format: None,
+        plan_tag: None,
         budget: Budget::default(),
         git_settings: None,
     }

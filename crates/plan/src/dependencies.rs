@@ -53,6 +53,15 @@ impl Dependencies {
         self.bits[lane][on / 64] >> (on % 64) & 1 == 1
     }
 
+    /// Whether a lane is among what any of `lanes` waits for.
+    pub(super) fn behind(&self, lanes: &[usize]) -> impl Fn(usize) -> bool + use<> {
+        let mut all = vec![0; self.bits.len().div_ceil(64)];
+        for &lane in lanes {
+            all.iter_mut().zip(&self.bits[lane]).for_each(|(all, own)| *all |= own);
+        }
+        move |on| all[on / 64] >> (on % 64) & 1 == 1
+    }
+
     pub(super) fn ordered(&self, one: usize, other: usize) -> bool {
         self.waits(one, other) || self.waits(other, one)
     }

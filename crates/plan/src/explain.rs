@@ -11,6 +11,7 @@ use lanewright_model::{Agent, Gates, Lane, LaneId, LaneIndex, MergeChoice, Plan,
 use serde::Serialize;
 
 use super::overlap::{Owned, overlaps};
+use super::sharing::Sharing;
 
 /// How many pairs of lanes that share files are named.
 const MAX_SHARED: usize = 50;
@@ -37,6 +38,16 @@ pub struct Explanation {
     interfaces: Vec<InterfaceExplanation>,
     skipped: Vec<Skipped>,
     gates: Gates,
+    /// What becomes of lanes that share files; absent where only the plan is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sharing: Option<Sharing>,
+}
+
+impl Explanation {
+    /// The same with what became of lanes that share files when the plan was read.
+    pub fn with_sharing(self, sharing: Sharing) -> Self {
+        Self { sharing: Some(sharing), ..self }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -107,6 +118,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         interfaces: plan.interfaces.iter().map(|interface| explain_interface(plan, interface)).collect(),
         skipped: plan.skipped.clone(),
         gates: plan.gates.clone(),
+        sharing: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Ids from what people write.
 
+use std::collections::HashSet;
+
 use lanewright_model::LaneId;
 use lanewright_model::id::MAX_ID_LENGTH;
 
@@ -24,6 +26,14 @@ pub(super) fn as_id(text: &str) -> Option<String> {
         kept = shorter.trim_end_matches(ends);
     }
     LaneId::new(kept).is_ok().then(|| kept.to_owned())
+}
+
+/// `id`, or with the first number behind it that makes it different from those that are `known`, where it is added.
+pub(super) fn unique(id: String, known: &mut HashSet<String>) -> String {
+    let numbered = (2_usize..).map(|count| format!("{id}-{count}"));
+    let free = std::iter::once(id.clone()).chain(numbered).find(|name| !known.contains(name)).unwrap_or(id);
+    known.insert(free.clone());
+    free
 }
 
 #[cfg(test)]

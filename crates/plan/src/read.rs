@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use lanewright_model::plan::SharedFiles;
 use lanewright_model::{CommandLine, ExecutorKind, Plan, PlanFormat};
 use sha2::{Digest, Sha256};
 
@@ -11,7 +12,10 @@ use super::diagnostic::Diagnostic;
 use super::draft::PlanDraft;
 use super::faults::Faults;
 use super::formats;
+use super::origins::{Origin, origins};
+use super::sharing::Sharing;
 use super::source_text::{MAX_TEXT, SourceText, Span, joined};
+use super::ticks::unticked;
 use super::validate::{Context, Runners, validate};
 
 /// A plan whose files are read already.
@@ -21,6 +25,9 @@ pub struct Source<'a> {
     pub files: &'a [SourceFile<'a>],
     /// The names of all files in the directory of the first one; a GSD plan with a SUMMARY beside it is done.
     pub beside: &'a [String],
+    /// Files that the format keeps beside its plan and that prompts quote or name, such as a specification or a design;
+    /// their paths are relative to the repository's root.
+    pub companions: &'a [SourceFile<'a>],
     /// Its format; `None`: detected from the text.
     pub format: Option<PlanFormat>,
     /// What the settings say where the plan says nothing.
@@ -51,6 +58,9 @@ pub struct ReadOptions<'a> {
     pub force: bool,
     /// Keys of a native plan that are not known are ignored with a warning (`--allow-unknown`).
     pub allow_unknown: bool,
+    /// The part of a list that is meant (`--tag`): a tag of Task Master; an epic or a label of Beads; a label, a milestone
+    /// or a parent task of Backlog.md.
+    pub tag: Option<&'a str>,
 }
 
 /// What holds for agents and lanes of which the plan says nothing.
@@ -70,6 +80,10 @@ pub struct Fallbacks<'a> {
     pub copy: &'a [String],
     /// The shell lines that set up worktrees.
     pub setup: &'a [String],
+    /// What becomes of lanes that share files.
+    pub shared_files: Option<SharedFiles>,
+    /// Whether that also takes the place of what the plan says.
+    pub shared_files_outranks_plan: bool,
 }
 
 /// What became of a plan file.
@@ -77,11 +91,16 @@ pub struct Fallbacks<'a> {
 pub struct Reading {
     /// The plan; `None` when a diagnostic is an error.
     pub plan: Option<Plan>,
+    /// The lanes that share files without an order between them, and what becomes of that.
+    pub sharing: Sharing,
+    /// Where the text says each lane, order and gate of the plan.
+    pub origins: Vec<Origin>,
     /// Its format; `None` if it was not detected.
     pub format: Option<PlanFormat>,
     /// Every fault, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// SHA-256 in hexadecimal over the text and every prompt file that was read, each with its length before it.
+    /// SHA-256 in hexadecimal over the text without the marks of what is done, the companions and every prompt file that
+    /// was read, each with its length before it.
     pub sha256: String,
 }
 
@@ -95,7 +114,13 @@ pub fn read(
     runners: &dyn Fn(&str) -> Option<CommandLine>,
 ) -> Reading {
     let digest = RefCell::new(Sha256::new());
-    source.files.iter().for_each(|file| add_to_digest(&digest, file.text));
+    let format = source.format.or_else(|| formats::detect(source.files));
+    // Beside these are settings, and tasks that are done, which change while a run works: what counts is in the plan.
+    let is_list = matches!(format, Some(PlanFormat::TaskMaster | PlanFormat::Backlog | PlanFormat::Beads));
+    for file in source.files.iter().chain(source.companions.iter().filter(|_| !is_list)) {
+        // A run ticks what it merged, and its plan is still the same.
+        add_to_digest(&digest, &format.map_or(file.text.into(), |format| unticked(format, file.text)));
+    }
     let loaded: RefCell<HashMap<String, Result<String, String>>> = RefCell::default();
     let load_once = |path: &str| {
         let load_first = || load(path).inspect(|text| add_to_digest(&digest, text));
@@ -107,15 +132,15 @@ pub fn read(
         files => joined(files.iter().map(|file| file.text)).into(),
     };
     let faults = Faults::new(SourceText::of_files(&files, &text)).allowing_unknown(source.options.allow_unknown);
-    let format = source.format.or_else(|| formats::detect(source.files));
     let draft = draft(source, format, &faults, runners);
-    let runner_may_be_unset = matches!(format, Some(PlanFormat::Gsd | PlanFormat::Lanes));
+    let runner_may_be_unset = format.is_some_and(|format| !format.is_native());
     let fallbacks = source.fallbacks;
     let context = Context { faults: &faults, load: &load_once, runners, fallbacks, runner_may_be_unset };
-    let plan = draft.and_then(|draft| validate(draft, &context));
-    let plan = plan.filter(|_| !faults.any_error());
+    let origins = draft.as_ref().map(|draft| origins(draft, &faults)).unwrap_or_default();
+    let valid = draft.and_then(|draft| validate(draft, &context)).filter(|_| !faults.any_error());
+    let (plan, sharing) = valid.map_or_else(Default::default, |(plan, sharing)| (Some(plan), sharing));
     let sha256 = format!("{:x}", digest.take().finalize());
-    Reading { plan, format, diagnostics: faults.into_diagnostics(), sha256 }
+    Reading { plan, sharing, origins, format, diagnostics: faults.into_diagnostics(), sha256 }
 }
 
 fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {

@@ -38,6 +38,20 @@ impl Node {
         }
     }
 
+    /// The value of a key, if it is a table that has it.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        let Value::Table(entries) = &self.value else { return None };
+        entries.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
+    }
+
+    /// The items of a list; none of anything else.
+    pub(super) fn list(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
     /// A scalar as the text has it: numbers keep their zeros.
     pub(super) fn as_written(&self, faults: &Faults<'_>) -> Option<String> {
         match &self.value {

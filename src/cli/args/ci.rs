@@ -32,7 +32,7 @@ fn hide_rare(option: Arg) -> Arg {
     .help_heading(ANSWERS)
     .hide_short_help(false)))]
 pub(crate) struct Ci {
-    /// The plan, the directory of a GSD phase, or a roadmap
+    /// The plan, a roadmap, or a directory with plans, such as `.`
     #[arg(env = environment::CI_PLAN, hide_env = true)]
     pub(crate) plan: PathBuf,
     /// Approve what these lanes wait for

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use lanewright_model::plan::SharedFiles;
 use lanewright_model::{PhaseId, PlanFormat};
+use lanewright_plan::settings::Layer;
 
-use super::flags::{PLAN, ProgressArgs};
+use super::flags::{PLAN, ProgressArgs, optional};
 use super::{Name, choice};
 
 #[derive(Debug, Subcommand)]
@@ -55,7 +57,7 @@ impl NewPlan {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanFile {
-    /// The plan, the directory of a GSD phase, or a roadmap
+    /// The plan, a roadmap, or a directory with plans, such as `.`
     pub(crate) plan: PathBuf,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
@@ -70,6 +72,9 @@ pub(crate) struct PlanShow {
     /// Print the first prompt of each agent for each of its tasks instead
     #[arg(long)]
     pub(crate) prompts: bool,
+    /// Print where the plan says each lane, order and gate
+    #[arg(long, conflicts_with = "prompts")]
+    pub(crate) explain: bool,
 }
 
 #[derive(Debug, Args)]
@@ -103,16 +108,34 @@ pub(crate) struct ReadingArgs {
     #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>(), help_heading = PLAN,
         hide_short_help = true)]
     pub(crate) plan_format: Option<PlanFormat>,
+    /// The part of a list to run: a tag of Task Master, an epic or label of Beads, a label, milestone or parent task of
+    /// Backlog.md
+    #[arg(long, value_name = "NAME", help_heading = PLAN, hide_short_help = true)]
+    pub(crate) tag: Option<String>,
     /// Also run what is already done: lanes that an earlier run merged, GSD plans with a summary
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) redo: bool,
     /// Treat missing parts of a Markdown plan, and in `plan check` tasks of more than 10 minutes, as errors
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) strict: bool,
+    /// auto, exclude or merge: lanes that own the same files [default: by the format]
+    ///
+    /// `exclude` runs them one after the other, `merge` side by side and merges what they changed, `auto` merges where the
+    /// tests of both judge what is merged.
+    #[arg(long, value_name = "HOW", value_parser = choice::<SharedFiles>(), help_heading = PLAN,
+        hide_possible_values = true, hide_short_help = true)]
+    pub(crate) shared_files: Option<SharedFiles>,
     /// Treat open interface gates without a provider as errors
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) strict_gates: bool,
     /// Run the plan even if it is marked retired
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) force: bool,
+}
+
+impl ReadingArgs {
+    /// The layer of settings that these flags make.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { shared_files: optional("--shared-files", &self.shared_files), ..Layer::default() }
+    }
 }

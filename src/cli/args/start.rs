@@ -21,7 +21,7 @@ fn hide_rare(option: Arg) -> Arg {
 #[derive(Debug, Args)]
 #[command(mut_args(hide_rare))]
 pub(crate) struct ExecutePhase {
-    /// The plan, the directory of a GSD phase, or a roadmap
+    /// The plan, a roadmap, or a directory with plans, such as `.`
     ///
     /// The phases of a roadmap run one after the other.
     pub(crate) plan: PathBuf,
@@ -180,7 +180,7 @@ impl ExecutionArgs {
             fail_fast: switch("--fail-fast", self.fail_fast, true).or(switch("--keep-going", self.keep_going, false)),
             ..Layer::default()
         };
-        own.place_paths(|path| absolute(directory, path)).or(self.control.layer())
+        own.place_paths(|path| absolute(directory, path)).or(self.control.layer()).or(self.reading.layer())
     }
 }
 

@@ -111,7 +111,7 @@ impl Completion {
         let files = [SourceFile { path: &path.to_string_lossy(), text: &text }];
         let fallbacks = Fallbacks { runner: any, ..Fallbacks::default() };
         let options = ReadOptions { redo: true, force: true, allow_unknown: true, ..ReadOptions::default() };
-        let source = Source { files: &files, beside: &[], format: None, fallbacks, options };
+        let source = Source { files: &files, fallbacks, options, ..Source::default() };
         let plan = lanewright_plan::read(&source, &load, &runner).plan;
         plan.iter().flat_map(|plan| &plan.lanes).map(|lane| lane.id.to_string()).collect()
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lanewright_agents::prompt::{self, Prompt};
 use lanewright_model::text::counted;
-use lanewright_model::{CommandLine, UNSET_RUNNER};
+use lanewright_model::{CommandLine, Plan, UNSET_RUNNER};
 use lanewright_plan::settings::Settings;
 use lanewright_plan::{Diagnostic, Reading, explain, native_toml};
 use lanewright_store::lock::is_held;
@@ -34,21 +34,21 @@ pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
         PlanCommand::Show(show) if show.prompts => {
             (&show.file, &|settings, path| prompts(context, settings, path, &show.file.reading))
         }
-        PlanCommand::Show(PlanShow { file, .. }) => {
-            (file, &|settings, path| show(context, settings, path, &file.reading))
-        }
+        PlanCommand::Show(asked) => (&asked.file, &|settings, path| show(context, settings, path, asked)),
         PlanCommand::Graph(graph) => (&graph.file, &|settings, path| draw(context, settings, path, graph)),
         PlanCommand::Convert(file) => (file, &|settings, path| convert(context, settings, path, &file.reading)),
     };
     // Those of the repository; outside of one, none.
-    let settings = context.layers_anywhere(file.progress.layer())?.resolve(None);
-    let found =
-        phase_sequence(&lanewright_plan::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
+    let settings = context.layers_anywhere(file.progress.layer().or(file.reading.layer()))?.resolve(None);
+    let found = phase_sequence(context, &file.plan, file.reading.redo)?;
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     match found.plans.as_slice() {
-        [_] if !found.of_roadmap => {
-            let _reading = context.activity(&settings, format_args!("Reading {}", file.plan.display()), None);
-            what(&settings, &file.plan)
+        [plan] if !found.of_roadmap => {
+            let is_named = *plan == lanewright_plan::settings::absolute(&context.directory, &file.plan);
+            let below = plan.strip_prefix(&context.directory).unwrap_or(plan);
+            let path = if is_named { &file.plan } else { below };
+            let _reading = context.activity(&settings, format_args!("Reading {}", path.display()), None);
+            what(&settings, path)
         }
         plans if plans.len() > 1 && matches!(command, PlanCommand::Convert(_)) => {
             let names: Vec<_> = plans.iter().map(|plan| plan.display().to_string()).collect();
@@ -64,13 +64,21 @@ pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
     }
 }
 
-fn show(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let explanation = explain::explain(&valid(context, settings, path, how)?);
-    context.printer.print(&explanation, &serde_json::json!(explanation))
+fn show(context: &Context, settings: &Settings, path: &Path, asked: &PlanShow) -> Result<ExitStatus> {
+    let (plan, reading) = valid(context, settings, path, &asked.file.reading)?;
+    let explanation = explain::explain(&plan).with_sharing(reading.sharing);
+    let mut json = serde_json::json!(explanation);
+    let mut text = explanation.to_string();
+    if asked.explain {
+        json["origins"] = serde_json::json!(reading.origins);
+        text.push('\n');
+        reading.origins.iter().for_each(|origin| text.push_str(&format!("{origin}\n")));
+    }
+    context.printer.print(&text, &json)
 }
 
 fn prompts(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let plan = valid(context, settings, path, how)?;
+    let (plan, _) = valid(context, settings, path, how)?;
     let prompts = prompt::preview(&plan)?;
     let title = |it: &Prompt<'_>| format!("==> {} · {} · task {} <==", it.lane, it.agent, it.task);
     let text: Vec<String> = prompts.iter().map(|it| format!("{}\n\n{}", title(it), it.text)).collect();
@@ -78,7 +86,7 @@ fn prompts(context: &Context, settings: &Settings, path: &Path, how: &ReadingArg
 }
 
 fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
-    let plan = valid(context, settings, path, &arguments.file.reading)?;
+    let (plan, _) = valid(context, settings, path, &arguments.file.reading)?;
     let mut graph = Graph::of_plan(&plan, &explain::critical_path(&plan));
     if let Some(run) = &arguments.run {
         let (state, _) = state(context)?;
@@ -106,7 +114,7 @@ fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGra
 }
 
 fn convert(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let plan = valid(context, settings, path, how)?;
+    let (plan, _) = valid(context, settings, path, how)?;
     if plan
         .lanes
         .iter()
@@ -141,7 +149,11 @@ fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
         Some(plan) if context.printer.format() == Format::Text => {
             let (phase, lanes) = (&plan.phase, counted(plan.lanes.len(), "lane"));
             let done = if done { ", all of it done" } else { "" };
-            context.printer.out(format_args!("{}: valid: phase {phase}, {lanes}{done}\n", path.display()))?;
+            let shares = reading.sharing.side_by_side < reading.sharing.by_order;
+            let side_by_side = if shares { format!(", side by side {}", reading.sharing) } else { String::new() };
+            context
+                .printer
+                .out(format_args!("{}: valid: phase {phase}, {lanes}{done}{side_by_side}\n", path.display()))?;
             Ok(ExitStatus::Done)
         }
         Some(_) => Ok(ExitStatus::Done),
@@ -150,14 +162,14 @@ fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
 }
 
 /// A valid plan; every fault is reported.
-fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<lanewright_model::Plan> {
+fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<(Plan, Reading)> {
     let (_, mut reading, done) = read_here(context, settings, path, how)?;
     report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
     if done {
         context.printer.note(format!("Everything in {} is done; this is what --redo would do.", path.display()));
     }
-    Ok(plan)
+    Ok((plan, reading))
 }
 
 /// Reads a plan. `true`: nothing is left to do, and the plan is the whole one.

@@ -15,7 +15,9 @@ pub(super) use execute::forge::{branch_remote, forge_settings};
 pub(super) use execute::preflight::check as preflight;
 pub(super) use execute::resume::{complete_files, complete_files_of};
 pub(super) use execute::start::PhaseRest;
-pub(super) use intent::{Adoption, PlanText, Replacement, ResumeReach, RunRequest, invalid, phase_sequence, report};
+pub(super) use intent::{
+    Adoption, PlanText, Replacement, ResumeReach, RunRequest, invalid, phase_sequence, report, single_plan,
+};
 pub(super) use lock::{LockedRun, Reach, adopt, left_to_do, lock_phase, lock_resting_run, undo_of_skip};
 pub(super) use phase::phases::{execute_lane, execute_phase, execute_plans, resume_claimed, resume_run, resume_with};
 pub(super) use phase::planned::{PlanReader, PlannedPhase};

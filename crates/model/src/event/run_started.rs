@@ -148,6 +148,9 @@ pub struct RunOptions {
     pub placed_by: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_format: Option<PlanFormat>,
+    /// The part of the plan's list that is run, as `--tag` named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_tag: Option<String>,
     /// What the agents of all lanes together may use; absent: no limit.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,

@@ -156,12 +156,30 @@ pub(crate) fn commands_of_cell(text: &str) -> Vec<String> {
 /// Code as a command: in one line, unless its line ends mean something: in quotes, and in here-documents.
 fn command_text(code: &str) -> String {
     let written = dedent(code);
-    let in_word = |script: Script| {
-        let commands: Vec<_> = script.commands().into_iter().flat_map(|(command, _)| command.words.clone()).collect();
-        commands.iter().any(|word| written[word.range.clone()].contains('\n'))
-    };
-    let keeps = written.contains('\n') && (written.contains("<<") || parse(&written).is_some_and(in_word));
+    let keeps = written.contains('\n') && (written.contains("<<") || words_with_lines(&written).next().is_some());
     if keeps { written } else { one_line(code) }
+}
+
+/// Whether a script holds a program of several lines in quotes, as `python3 -c "…"` does: its line ends are a part of it.
+pub(crate) fn quotes_program(script: &str) -> bool {
+    let is_code =
+        |(before, _): (String, String)| is_in("-c -e -r -p --eval --print --command awk gawk sed jq", &before);
+    script.contains('\n') && words_with_lines(script).any(is_code)
+}
+
+/// The words of a script with line ends in them, each with the word before it.
+fn words_with_lines(script: &str) -> impl Iterator<Item = (String, String)> {
+    let parsed = parse(script).unwrap_or_default();
+    let commands = parsed.commands().into_iter().map(|(command, _)| command.words.clone());
+    let pairs = commands.flat_map(|words| {
+        let before = std::iter::once(String::new()).chain(words.iter().map(|word| word.text.clone()));
+        before.zip(words.clone()).collect::<Vec<_>>()
+    });
+    let found: Vec<(String, String)> = pairs
+        .filter(|(_, word)| script[word.range.clone()].contains('\n'))
+        .map(|(before, word)| (before, word.text))
+        .collect();
+    found.into_iter()
 }
 
 fn context_expects_failure(before: &str, behind: &str, search: bool) -> bool {

@@ -5,7 +5,7 @@ pub(super) const TOOLS: &str = "\
     actionlint alembic ansible-lint ansible-playbook ant awk bash bats bazel black buf bun bundle bunx cargo cat cd clang clang-format clang-tidy \
     clippy-driver cmake cmp composer conda coverage ctest cypress dart deno diff docker docker-compose dotnet echo egrep env eslint \
     fgrep find flake8 flutter g++ gcc gh git go gofmt golangci-lint gradle grep hadolint head helm isort java javac \
-    jest jq just kubectl ls make markdownlint mdbook meson mkdocs mix mocha mvn mypy next ninja node nox npm npx nx perl phpcs \
+    jest jq just kubectl ls make markdownlint mdbook meson mkdocs mix mocha mvn mypy next ninja node nox npm npx nx openspec perl phpcs \
     phpstan phpunit php pip pip3 pipenv playwright pnpm poetry pre-commit prettier prisma psalm pwsh pyright pytest python python3 \
     rails rake rg rspec rubocop ruby ruff rustc rustfmt sbt sed sh shellcheck sqlite3 stack stylelint swift swiftc \
     swiftlint tail terraform test timeout tox tsc tsx turbo uv uvx vale vite vitest wc xcodebuild xmllint yamllint yarn yq zig zsh [ \
@@ -69,7 +69,7 @@ pub(super) const CALLED_ALONE: &str = "pytest make tox nox ctest rspec phpunit j
 pub(super) const POSITIVE: &str = "\
     pass passes passing succeed succeeds work works compile compiles exit exits run runs complete completes must should still \
     and then to from in for with both all build builds print prints output outputs show shows list lists display displays \
-    report reports return returns green clean against via after on";
+    report reports return returns green clean against via after on inside within";
 
 /// Words around a command that say no more than that it is run and succeeds.
 pub(super) const GLUE: &str = "\

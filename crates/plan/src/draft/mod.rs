@@ -9,6 +9,7 @@ mod matrix;
 pub mod schema;
 mod values;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::settings::value::words;
@@ -21,7 +22,7 @@ use keys::Shape::{
 };
 use keys::{Field, Key, Table, draft, filled_by_no_key, table};
 use lanewright_model::AgentOptions;
-use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use lanewright_model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, SharedFiles, Skipped};
 use lanewright_model::{
     Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, SetupStep, SetupVariable,
     TaskKind, UserSetup,
@@ -54,6 +55,8 @@ draft! {
         pools: Vec<(At<String>, u32)> =
             ["pools": Pools, "Resource pools: how many lanes that use one may run at once."];
         gates: Gates = ["gates": Nested(Gates::keys, &[]), "Commands that must pass."];
+        shared_files: Option<At<SharedFiles>> = ["shared_files": Word(words::<SharedFiles>),
+            "What becomes of lanes without an order that own the same files. Default: an error."];
         require_gates: Option<bool> =
             ["require_gates": Flag, "Whether a lane without a gate that can fail is an error. Default: false, a warning."];
         interfaces: Vec<InterfaceDraft> =
@@ -61,8 +64,10 @@ draft! {
         lanes: Vec<LaneDraft> = ["lane": Tables(LaneDraft::keys), "The lanes.", or "a plan has at least one lane"];
         /// What the text holds and the plan leaves out.
         skipped: Vec<Skipped> = [];
-        /// What becomes of lanes that may meet and own the same files.
+        /// What becomes of lanes that may meet and own the same files, where neither plan nor settings say.
         overlaps: Overlaps = [];
+        /// Globs of files that exist, as far as the text says.
+        existing: BTreeSet<String> = [];
         /// Lanes are missing that declared waves count, so that nothing can be said about waves.
         is_partial: bool = [];
     }
@@ -74,11 +79,16 @@ pub(super) enum Overlaps {
     /// The plan is at fault.
     #[default]
     Refused,
-    /// They run one after the other: by wave, then in the order of the text.
-    KeptApart,
+    /// They run one after the other, by wave, then in the order of the text, or side by side.
+    Shared(SharedFiles),
 }
 
-filled_by_no_key! { Overlaps }
+impl Overlaps {
+    /// What the formats of other programs have: their tasks name files by the way, and many name the same few.
+    pub(super) const AUTO: Self = Self::Shared(SharedFiles::Auto);
+}
+
+filled_by_no_key! { Overlaps, BTreeSet<String>, Vec<(String, Span)> }
 
 draft! {
     InterfaceDraft = "an interface" {
@@ -181,6 +191,8 @@ draft! {
         wave: Option<At<u32>> = ["wave": Number(0, u32::MAX), "Checked against the dependencies; orders nothing."];
         owns: Option<Vec<At<String>>> = ["owns": Texts,
             "Globs of the files that only this lane changes. Default: anything may be changed."];
+        /// Those of `owns` that the lane makes unless they exist.
+        creates: BTreeSet<String> = [];
         ownership: Option<At<OwnershipRule>> =
             ["ownership": Word(words::<OwnershipRule>), "How strictly `owns` holds. Default: enforced."];
         must_haves: MustHaves = ["must_haves": Nested(MustHaves::keys, &[]),
@@ -188,6 +200,8 @@ draft! {
         user_setup: Vec<UserSetup> =
             ["user_setup": Tables(UserSetup::keys), "What a person sets up before the lane starts."];
         criteria: Option<String> = ["criteria": Text, "What reviewers judge the work as a whole by."];
+        /// Where the text says each of `tests`, as far as is known.
+        gate_places: Vec<(String, Span)> = [];
         tests: Option<Vec<CommandLine>> = ["tests": Commands, "Must pass on the lane branch before it is merged."];
         timeout: Option<At<Duration>> = ["timeout": Time, "From start to merge, waiting for people not counted."];
         retries: Option<At<u32>> =

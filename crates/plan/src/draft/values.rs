@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::plan::{AgentWorktrees, OwnershipRule, RetryFrom};
+use lanewright_model::plan::{AgentWorktrees, OwnershipRule, RetryFrom, SharedFiles};
 use lanewright_model::{Approval, CommandLine, Dollars, MergeChoice, Round, TaskKind, Word};
 
 use super::keys::{Key, Shape};
@@ -171,7 +171,7 @@ macro_rules! word_of_key {
     )*};
 }
 
-word_of_key! { AgentWorktrees, Approval, MergeChoice, OwnershipRule, RetryFrom, Round, TaskKind }
+word_of_key! { AgentWorktrees, Approval, MergeChoice, OwnershipRule, RetryFrom, Round, SharedFiles, TaskKind }
 
 fn word<T: Word>(node: Node, faults: &Faults<'_>) -> Option<At<T>> {
     let text = written(node, faults)?;

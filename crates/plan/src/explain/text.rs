@@ -1,5 +1,6 @@
 //! The explanation as text for people.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use lanewright_model::time::exact;
 use lanewright_model::{Agent, AgentOptions, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER, user_setup};
 
 use super::{Explanation, InterfaceExplanation, LaneExplanation, Shared};
+
+/// How many lanes that are left out for one reason are shown one by one.
+const MAX_SKIPPED: usize = 10;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,14 +33,19 @@ impl fmt::Display for Explanation {
         for (first, then) in &self.sequences {
             writeln!(f, "in turn        {first}, then {then}")?;
         }
+        if let Some(sharing) = &self.sharing {
+            for pair in sharing.pairs.iter().filter(|pair| !pair.treatment.is_apart()) {
+                writeln!(f, "merged         {}, {}: both {}", pair.lanes.0, pair.lanes.1, visible_line(&pair.files))?;
+            }
+            if sharing.rule.is_some() && self.lanes.len() > 1 {
+                writeln!(f, "side by side   {sharing}")?;
+            }
+        }
         for shared in &self.shared {
             writeln!(f, "shared files   {shared}")?;
         }
         self.interfaces.iter().try_for_each(|interface| writeln!(f, "interface      {interface}"))?;
-        for Skipped { lane, name, reason } in &self.skipped {
-            let name = name.as_ref().map_or_else(String::new, |name| format!(" ({})", visible_line(name)));
-            writeln!(f, "skipped        {lane}{name}: {}", visible_line(reason))?;
-        }
+        self.write_skipped(f)?;
         if let Some(template) = &self.commit_message {
             writeln!(f, "commits        {}", visible_line(template))?;
         }
@@ -48,6 +57,28 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
+    /// What is left out, many lanes of one reason in one line.
+    fn write_skipped(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut by_reason: BTreeMap<&str, Vec<&Skipped>> = BTreeMap::new();
+        for skipped in &self.skipped {
+            by_reason.entry(&skipped.reason).or_default().push(skipped);
+        }
+        let mut written = BTreeSet::new();
+        for Skipped { lane, name, reason } in &self.skipped {
+            let same = &by_reason[reason.as_str()];
+            if same.len() <= MAX_SKIPPED {
+                let name = name.as_ref().map_or_else(String::new, |name| format!(" ({})", visible_line(name)));
+                writeln!(f, "skipped        {lane}{name}: {}", visible_line(reason))?;
+            } else if written.insert(reason) {
+                let first: Vec<String> =
+                    same.iter().take(MAX_SKIPPED).map(|skipped| skipped.lane.to_string()).collect();
+                let more = same.len() - MAX_SKIPPED;
+                writeln!(f, "skipped        {} and {more} more: {}", first.join(", "), visible_line(reason))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The order that two lanes keep which may not run at once.
     fn sequence_of(&self, (one, other): &(LaneId, LaneId)) -> Option<&(LaneId, LaneId)> {
         self.sequences.iter().find(|(first, then)| (first, then) == (one, other) || (first, then) == (other, one))

@@ -1,8 +1,16 @@
 //! The formats of plans: detected from the content of a file, and read into a draft.
 
+pub(super) mod backlog;
+pub(super) mod beads;
 pub(super) mod gsd;
+pub(super) mod kiro;
 pub(super) mod lanes;
 pub(super) mod native;
+pub(super) mod openspec;
+#[allow(dead_code, reason = "the readers that use it are not there yet")]
+mod shared;
+pub(super) mod speckit;
+pub(super) mod taskmaster;
 
 use lanewright_model::PlanFormat;
 
@@ -10,6 +18,8 @@ use super::draft::{self, PlanDraft};
 use super::faults::Faults;
 use super::validate::Runners;
 use super::{Source, SourceFile, tree, yaml};
+
+pub(super) use shared::boxes::without_ticks;
 
 /// The draft that the format's reader makes of the text.
 pub(super) fn read<'a>(
@@ -25,6 +35,12 @@ pub(super) fn read<'a>(
         PlanFormat::Json => native::json::parse(text, faults),
         PlanFormat::Gsd => return gsd::plan(source, faults),
         PlanFormat::Lanes => return lanes::plan(source, faults, runners),
+        PlanFormat::SpecKit => return speckit::plan(source, faults),
+        PlanFormat::OpenSpec => return openspec::plan(source, faults),
+        PlanFormat::TaskMaster => return taskmaster::plan(source, faults),
+        PlanFormat::Kiro => return kiro::plan(source, faults),
+        PlanFormat::Backlog => return backlog::plan(source, faults),
+        PlanFormat::Beads => return beads::plan(source, faults),
     }?;
     tree::refuse_nul(&tree, faults);
     draft::from_tree(tree, faults)
@@ -32,6 +48,11 @@ pub(super) fn read<'a>(
 
 /// The format of a plan; `None` where it is none of them.
 pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
+    let first = files.first()?;
+    let found = DETECTORS.iter().find(|(_, is_plan)| is_plan(first.path, first.text));
+    if let Some((format, _)) = found {
+        return Some(*format);
+    }
     match files {
         [file] if lanes::is_plan(file.text) => Some(PlanFormat::Lanes),
         [file] if gsd::is_plan(file.path, file.text) => Some(PlanFormat::Gsd),
@@ -40,6 +61,19 @@ pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
         _ => Some(PlanFormat::Gsd),
     }
 }
+
+/// Whether a file is a plan of a format, by its path and its text.
+type IsPlan = fn(&str, &str) -> bool;
+
+/// Formats that a program other than Lanewright keeps, each with whether a file is one of its plans.
+const DETECTORS: [(PlanFormat, IsPlan); 6] = [
+    (PlanFormat::SpecKit, speckit::is_plan),
+    (PlanFormat::OpenSpec, openspec::is_plan),
+    (PlanFormat::TaskMaster, taskmaster::is_plan),
+    (PlanFormat::Kiro, kiro::is_plan),
+    (PlanFormat::Backlog, backlog::is_plan),
+    (PlanFormat::Beads, beads::is_plan),
+];
 
 /// The format of `text` by its first line that says something.
 fn detect_native(text: &str) -> Option<PlanFormat> {

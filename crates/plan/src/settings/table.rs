@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lanewright_agents::runner::Catalogue;
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
-use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
+use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, SharedFiles, TASK_TIME_LIMIT};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
@@ -179,6 +179,11 @@ settings! {
     gates_edit: Option<String> { some(value::shell_line), default "none" = |_| None }
     /// What becomes of a lane whose work lacks what the plan says it must have.
     must_haves: MustHavesRule { value::choice, default "paths" = |_| MustHavesRule::Paths }
+    /// What becomes of lanes without an order that own the same files: `exclude` keeps them apart in time, `merge` lets them
+    /// run side by side and merges what they changed, `auto` merges where the tests of both lanes judge what is merged.
+    shared_files: Option<SharedFiles> {
+        some(value::choice), flags ["--shared-files"], default "the plan's, else by its format" = |_| None
+    }
     /// What becomes of an attempt whose agent changed another checkout of the repository by git commands.
     outside_changes: OutsideChanges { value::choice, default "fail" = |_| OutsideChanges::Fail }
     /// How long the whole run may take, or `none`.

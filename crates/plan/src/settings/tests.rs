@@ -153,6 +153,8 @@ fn plan() -> Plan {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        lists: Vec::new(),
+        companions: Vec::new(),
         runners: std::collections::BTreeMap::new(),
         executors: Default::default(),
         commit_message: None,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lanewright_agents::prompt::check_commit_message;
+use lanewright_model::plan::SharedFiles;
 use lanewright_model::redact::has_password;
 use lanewright_model::{
     AgentName, Ci, Dollars, ForgeChoice, GitDirectory, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
@@ -377,6 +378,7 @@ setting_values! {
     GitDirectory = Kind::Choice(words::<Self>), |value| json!(value);
     Progress = Kind::Choice(words::<Self>), |value| json!(value);
     PublishMode = Kind::Choice(words::<Self>), |value| json!(value);
+    SharedFiles = Kind::Choice(words::<Self>), |value| json!(value);
     SandboxChoice = Kind::Choice(words::<Self>), |value| json!(value);
     Sign = Kind::Choice(words::<Self>), |value| json!(value);
     SignOff = Kind::Choice(words::<Self>), |value| json!(value);

@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lanewright_model::ownership::glob;
+use lanewright_model::plan::SharedFiles;
 use lanewright_model::{Dag, LaneIndex};
 
 use super::names::LaneIds;
 use super::order::{called, references};
+use super::shared_files;
+use crate::Fallbacks;
 use crate::dependencies::{Dependencies, topological_order};
-use crate::draft::{LaneDraft, Overlaps, PlanDraft};
+use crate::draft::{LaneDraft, PlanDraft};
 use crate::faults::{Faults, quoted};
 use crate::overlap::{Overlap, Owned, overlaps};
+use crate::sharing::{Pair, Treatment};
 use crate::source_text::{At, Span};
 
 /// How many pairs of lanes with overlapping globs are reported.
@@ -39,19 +43,21 @@ pub(super) fn declared(
 }
 
 /// Checks every glob, and that lanes which may run at the same time own nothing in common. Gives the pairs that are
-/// kept apart for it where the plan's format allows that, the lane that comes first first.
+/// kept apart for it where the plan's format or a setting allows that, the lane that comes first first; and what becomes
+/// of each pair of lanes that share files.
 pub(super) fn check_ownership(
     draft: &PlanDraft,
     dag: &Dag,
     exclusions: &BTreeSet<(LaneIndex, LaneIndex)>,
-    faults: &Faults<'_>,
-) -> Vec<(LaneIndex, LaneIndex)> {
+    (faults, fallbacks): (&Faults<'_>, &Fallbacks<'_>),
+) -> (Vec<(LaneIndex, LaneIndex)>, Vec<Pair>) {
     let owned = owned(draft);
     if let Some((_, glob)) = owned.get(MAX_GLOBS) {
         faults.error(glob.span, format!("the lanes of a plan own at most {MAX_GLOBS} globs together"));
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
-    report_letter_case(draft, &owned, faults);
+    let rule = shared_files::rule(draft, fallbacks);
+    report_letter_case(draft, &owned, rule.is_some(), faults);
     let asked: Vec<Owned<'_>> = owned.iter().map(|(lane, glob)| Owned { lane: lane.at(), glob: &glob.value }).collect();
     let waits: Vec<Vec<usize>> =
         LaneIndex::first(dag.len()).map(|lane| dag.dependencies(lane).iter().map(|on| on.at()).collect()).collect();
@@ -62,24 +68,33 @@ pub(super) fn check_ownership(
         !exclusions.contains(&(lanes[one.min(other)], lanes[one.max(other)]))
             && singles[one].is_disjoint(&singles[other])
     };
-    let kept_apart = draft.overlaps == Overlaps::KeptApart;
     // Those that something else keeps apart get their order, too.
-    let matters = |one: usize, other: usize| !order.ordered(one, other) && (kept_apart || together(one, other));
-    let found = overlaps(&asked, if kept_apart { usize::MAX } else { MAX_OVERLAPS }, matters);
+    let matters = |one: usize, other: usize| !order.ordered(one, other) && (rule.is_some() || together(one, other));
+    let found = overlaps(&asked, if rule.is_some() { usize::MAX } else { MAX_OVERLAPS }, matters);
     let lane = |at: usize| owned[at].0.at();
-    let mut overlaps: Vec<&Overlap> = found.iter().collect();
-    overlaps.retain(|overlap| together(lane(overlap.one), lane(overlap.other)));
-    if !kept_apart {
-        overlaps.into_iter().for_each(|overlap| refuse(draft, &owned, overlap, faults));
-        return Vec::new();
-    }
-    report_sequences(draft, &owned, &overlaps, faults);
-    let rank = declared_order(draft, &waits);
-    let in_order = |overlap: &Overlap| {
-        let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);
-        if rank[one.at()] < rank[other.at()] { (one, other) } else { (other, one) }
+    let meet = |overlap: &Overlap| together(lane(overlap.one), lane(overlap.other));
+    let Some(rule) = rule else {
+        found.iter().filter(|overlap| meet(overlap)).for_each(|overlap| refuse(draft, &owned, overlap, faults));
+        return (Vec::new(), Vec::new());
     };
-    found.iter().map(in_order).collect()
+    let rank = declared_order(draft, &waits);
+    let decision = shared_files::Decision::new(draft, &order, rule);
+    let pairs = found.iter().map(|overlap| {
+        let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);
+        let lanes = if rank[one.at()] < rank[other.at()] { (one, other) } else { (other, one) };
+        let (left, right) = (owned[overlap.one].1, owned[overlap.other].1);
+        Pair {
+            lanes,
+            files: shared(&left.value, &right.value, overlap),
+            place: right.span,
+            treatment: decision.treatment(one.at(), other.at()),
+            meets: meet(overlap),
+        }
+    });
+    let pairs: Vec<Pair> = pairs.collect();
+    report_sequences(draft, &pairs, rule, faults);
+    let apart = pairs.iter().filter(|pair| pair.treatment.is_apart()).map(|pair| pair.lanes).collect();
+    (apart, pairs)
 }
 
 /// The place of each lane when all run one after the other as the plan declares: of those that may come next by the
@@ -109,7 +124,7 @@ fn refuse(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overl
 }
 
 /// Files of two lanes whose names differ only by letter case: the file systems of macOS and Windows have one of them.
-fn report_letter_case(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], faults: &Faults<'_>) {
+fn report_letter_case(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], may_share: bool, faults: &Faults<'_>) {
     let mut known: BTreeMap<String, (LaneIndex, &str)> = BTreeMap::new();
     for (lane, file) in owned.iter().filter(|(_, glob)| !glob.value.contains(['*', '?', '[', '{'])) {
         let (first, name) = *known.entry(file.value.to_lowercase()).or_insert((*lane, &file.value));
@@ -120,27 +135,33 @@ fn report_letter_case(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], fau
         let names = (quoted(name), quoted(&file.value));
         let message = format!("{} of lane {one} and {} of lane {other} differ only by letter case", names.0, names.1);
         let help = "macOS and Windows can check out only one of them: give them one name";
-        match draft.overlaps {
-            Overlaps::KeptApart => faults.warning(file.span, message, help),
-            Overlaps::Refused => faults.error_with(file.span, message, help),
+        match may_share {
+            true => faults.warning(file.span, message, help),
+            false => faults.error_with(file.span, message, help),
         }
     }
 }
 
-/// Tells which lanes run one after the other for the files that they share: once for all that own the same glob.
-fn report_sequences(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlaps: &[&Overlap], faults: &Faults<'_>) {
-    let mut groups: BTreeMap<String, (Span, BTreeSet<LaneIndex>)> = BTreeMap::new();
-    for overlap in overlaps {
-        let ((one, left), (other, right)) = (owned[overlap.one], owned[overlap.other]);
-        let group = groups.entry(shared(&left.value, &right.value, overlap)).or_insert((right.span, BTreeSet::new()));
-        group.1.extend([one, other]);
+/// Reports which lanes run one after the other for the files that they share: once for all that own the same glob.
+fn report_sequences(draft: &PlanDraft, pairs: &[Pair], rule: SharedFiles, faults: &Faults<'_>) {
+    let mut groups: BTreeMap<(&str, &Treatment), (Span, BTreeSet<LaneIndex>)> = BTreeMap::new();
+    for pair in pairs.iter().filter(|pair| pair.meets && pair.treatment.is_apart()) {
+        let group = groups.entry((&pair.files, &pair.treatment)).or_insert((pair.place, BTreeSet::new()));
+        group.1.extend([pair.lanes.0, pair.lanes.1]);
     }
-    for (share, (place, lanes)) in groups {
+    for ((share, treatment), (place, lanes)) in groups {
         let names: Vec<String> = lanes.into_iter().map(|lane| called(&draft.lanes[lane.at()])).collect();
         let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
         let all = if others.len() > 1 { "all" } else { "both" };
-        let message = format!("lanes {} and {last} {all} {share}, so they run one after the other", others.join(", "));
-        faults.warning(place, message, "give them different files, or an order, if that is not meant");
+        let why = treatment.reason().map(|why| format!(" ({why})")).unwrap_or_default();
+        let message =
+            format!("lanes {} and {last} {all} {share}, so they run one after the other{why}", others.join(", "));
+        let help = match (treatment, rule) {
+            (Treatment::Created(_), _) => "let one of them wait for the other, or name a file of its own",
+            (_, SharedFiles::Auto) => "give them `tests`, or merge what they change with `--shared-files merge`",
+            _ => "give them different files, or an order, if that is not meant",
+        };
+        faults.warning(place, message, help);
     }
 }
 

@@ -5,9 +5,11 @@ mod exclusions;
 mod lane;
 mod names;
 mod order;
+mod shared_files;
 
 use crate::draft::{InterfaceDraft, PlanDraft};
 use crate::faults::{Faults, quoted};
+use crate::sharing::Sharing;
 use crate::source_text::{At, value};
 pub(super) use agents::{Context, NAMELESS, NO_RUNNER, ONLY_TASK, Runners, own_task};
 pub(super) use exclusions::glob_fault;
@@ -19,8 +21,8 @@ use names::LaneIds;
 
 pub(super) const MAX_LANES: usize = 10_000;
 
-/// Checks `draft` and makes a plan of it; `None` where there is any error.
-pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Plan> {
+/// Checks `draft` and makes a plan of it, and says which lanes share files; `None` where there is any error.
+pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<(Plan, Sharing)> {
     let faults = context.faults;
     if draft.lanes.len() > MAX_LANES {
         faults.error(draft.lanes[MAX_LANES].span, format!("a plan has at most {MAX_LANES} lanes"));
@@ -38,12 +40,12 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
     let (edges, added_edges) = order::edges(&draft.lanes, &ids, faults);
     let dag = order::acyclic(&draft.lanes, edges.clone(), faults);
     let mut exclusions = exclusions::declared(&draft.lanes, &ids, faults);
-    let mut sequences = Vec::new();
+    let (mut sequences, mut pairs) = (Vec::new(), Vec::new());
     if let Some(dag) = &dag {
         if !draft.is_partial {
             order::check_waves(&draft.lanes, dag, faults);
         }
-        sequences = exclusions::check_ownership(draft, dag, &exclusions, faults);
+        (sequences, pairs) = exclusions::check_ownership(draft, dag, &exclusions, (context.faults, &context.fallbacks));
         exclusions.extend(sequences.iter().map(|&(first, then)| (first.min(then), first.max(then))));
     }
     let interfaces = interfaces(draft, &ids, faults);
@@ -75,6 +77,8 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         added_edges,
         interfaces,
         skipped: draft.skipped.clone(),
+        lists: Vec::new(),
+        companions: Vec::new(),
         // Runners are not described in the plan: the caller adds them.
         runners: std::collections::BTreeMap::new(),
         executors: std::collections::BTreeMap::new(),
@@ -82,7 +86,9 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         replaced: Vec::new(),
         prompts: Default::default(),
     };
-    Plan::new(parts).ok()
+    let plan = Plan::new(parts).ok()?;
+    let sharing = Sharing::new(&plan, shared_files::rule(draft, &context.fallbacks), pairs);
+    Some((plan, sharing))
 }
 
 fn interfaces(draft: &PlanDraft, ids: &LaneIds<'_>, faults: &Faults<'_>) -> Vec<Interface> {

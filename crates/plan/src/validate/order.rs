@@ -12,6 +12,9 @@ use crate::source_text::At;
 /// How many cycles are named before the rest must be fixed first.
 const MAX_CYCLES: usize = 20;
 
+/// How many places of a cycle are named.
+const MAX_PLACES: usize = 8;
+
 /// The lanes that each lane waits for, in the order of the plan text, and those edges that no lane declares for itself.
 pub(super) fn edges(
     lanes: &[LaneDraft],
@@ -87,11 +90,22 @@ pub(super) fn acyclic(lanes: &[LaneDraft], mut edges: Vec<Vec<LaneIndex>>, fault
 fn report_cycle(lanes: &[LaneDraft], cycle: &[LaneIndex], faults: &Faults<'_>) {
     let name = |lane: &LaneIndex| lanes[lane.at()].id.as_ref().map_or("?", |id| id.value.as_str());
     let names: Vec<&str> = cycle.iter().chain(cycle.first()).map(name).collect();
-    let first = &lanes[cycle[0].at()];
-    let also = first.also_after.iter().map(|(other, _)| other);
-    let edge = first.depends_on.iter().chain(also).find(|other| names.get(1) == Some(&other.value.as_str()));
+    let edge = |at: usize| {
+        let lane = &lanes[cycle[at].at()];
+        let also = lane.also_after.iter().map(|(other, _)| other);
+        let edge = lane.depends_on.iter().chain(also).find(|other| names[at + 1] == other.value);
+        edge.map_or(lane.span, |edge| edge.span)
+    };
     let message = format!("these lanes wait for each other: {}", names.join(" -> "));
-    faults.error_with(edge.map_or(first.span, |edge| edge.span), message, "remove one of these dependencies");
+    let mut places: Vec<String> = (0..cycle.len()).map(|at| faults.source.place(edge(at))).collect();
+    places.dedup();
+    let help = match places.as_slice() {
+        places if (2..=MAX_PLACES).contains(&places.len()) => {
+            format!("remove one of these dependencies: {}", places.join(", "))
+        }
+        _ => "remove one of these dependencies".to_owned(),
+    };
+    faults.error_with(edge(0), message, help);
 }
 
 /// A declared wave orders nothing; one that the edges contradict is probably a forgotten edge. Where any lane is

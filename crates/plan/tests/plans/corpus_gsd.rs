@@ -74,7 +74,7 @@ fn read_plans(directory: &str, plans: &[(String, String)], beside: &[String], re
         paths.iter().zip(plans).map(|(path, (_, text))| SourceFile { path, text }).collect();
     let fallbacks = Fallbacks { runner: Some("agent"), ..Default::default() };
     let options = ReadOptions { redo, ..ReadOptions::default() };
-    let source = Source { files: &files, beside, format: Some(PlanFormat::Gsd), fallbacks, options };
+    let source = Source { files: &files, beside, companions: &[], format: Some(PlanFormat::Gsd), fallbacks, options };
     read(&source, &|_| Err(String::new()), &runner)
 }
 
@@ -310,10 +310,10 @@ fn plans_with_summary_are_skipped() {
 }
 
 /// A small generator of numbers, the same for the same seed.
-struct Chance(u64);
+pub struct Chance(pub u64);
 
 impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % limit.max(1)
     }
@@ -345,8 +345,8 @@ const SPICES: [&str; 22] = [
     "{{{{",
 ];
 
-/// `text` with a few stretches of it removed, doubled, moved or spoilt.
-fn mutated(text: &str, chance: &mut Chance) -> String {
+/// `text` with a few stretches of it removed, doubled, cut off, or spoilt by one of `spices`.
+pub fn mutated(text: &str, spices: &[&str], chance: &mut Chance) -> String {
     let mut text = text.to_owned();
     for _ in 0..=chance.below(6) {
         let cut = |chance: &mut Chance| text.floor_char_boundary(chance.below(text.len() + 1));
@@ -357,7 +357,7 @@ fn mutated(text: &str, chance: &mut Chance) -> String {
             0 => text.replace_range(from..to, ""),
             1 => text = [&text[..to], &text[from..]].concat(),
             2 => text.truncate(to),
-            _ => text.insert_str(from, SPICES[chance.below(SPICES.len())]),
+            _ => text.insert_str(from, spices[chance.below(spices.len())]),
         }
     }
     text
@@ -375,7 +375,7 @@ fn mutated_gsd_plans_never_panic() {
         let phase = &seeds[chance.below(seeds.len())];
         let victim = chance.below(phase.plans.len());
         let mut plans = [phase.plans[victim].clone(), phase.plans[chance.below(phase.plans.len())].clone()];
-        plans[0].1 = mutated(&plans[0].1, &mut chance);
+        plans[0].1 = mutated(&plans[0].1, &SPICES, &mut chance);
         let reading = read_plans("05-web", &plans[..1 + chance.below(2)], &phase.names, true);
         let any_error = reading.diagnostics.iter().any(|fault| fault.is_error());
         assert_eq!(reading.plan.is_none(), any_error, "{}", plans[0].1);

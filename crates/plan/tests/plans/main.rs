@@ -4,7 +4,12 @@
 
 mod corpus_gsd;
 mod corpus_lanes;
+mod corpus_lists;
+mod corpus_speckit;
+mod corpus_trackers;
 mod gsd_plans;
 mod lane_plans;
+mod mutated_plans;
 mod native_plans;
 mod plan_strategy;
+mod tracker_plans;

@@ -76,6 +76,8 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 added_edges: Vec::new(),
                 interfaces,
                 skipped: Vec::new(),
+                lists: Vec::new(),
+                companions: Vec::new(),
                 runners: Default::default(),
                 executors: Default::default(),
                 commit_message,

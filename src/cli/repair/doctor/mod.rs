@@ -80,7 +80,9 @@ struct Doctor<'a> {
 impl Doctor<'_> {
     fn facts(&self, ours: &BTreeSet<RunId>) -> Result<Facts> {
         let read_source = |started: &RunStarted, lanes: &[String]| -> Option<Source> {
-            let options = ReadOptions { unfinished: lanes, force: true, allow_unknown: true, ..ReadOptions::default() };
+            let tag = started.options.plan_tag.as_deref();
+            let asked = ReadOptions { unfinished: lanes, force: true, tag, ..ReadOptions::default() };
+            let options = ReadOptions { allow_unknown: true, ..asked };
             let reading = PlanText::open_recorded(&started.plan_path).ok()?;
             let reading = reading.read(&self.within.settings, &options, started.options.plan_format);
             let stored =

@@ -2,13 +2,14 @@
 
 mod phase_sequence;
 mod pinned_plan;
+mod places;
 mod plan_changes;
 mod plan_file;
 mod prompts;
 pub(super) mod replaced_parts;
 mod request;
 
-pub(crate) use phase_sequence::phase_sequence;
+pub(crate) use phase_sequence::{phase_sequence, single_plan};
 pub(super) use pinned_plan::{Pinned, Pinning, plan_text};
 pub(super) use plan_file::PlanFile;
 pub(crate) use plan_file::{PlanText, invalid, report};

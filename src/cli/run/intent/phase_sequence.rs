@@ -4,10 +4,16 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file;
+use lanewright_plan::places::{self, Candidate};
 use lanewright_plan::roadmap::{self, RoadmapPhase, normal};
-use lanewright_plan::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
+use lanewright_plan::settings::absolute;
+use lanewright_plan::{MAX_TEXT, PlanFormat, decode, gsd_plans_beside, is_gsd_plan_name};
 
-use crate::cli::{ExitStatus, Hint, Result};
+use super::places::{Disk, several, wanted_features};
+use crate::cli::{Context, ExitStatus, Hint, Result};
+
+/// The name that `plan new` gives a plan.
+const NATIVE: &str = "plan.toml";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PhaseSequence {
@@ -25,9 +31,28 @@ impl PhaseSequence {
     }
 }
 
-/// The plans of `path`, which is absolute: a plan's file, the directory of a GSD phase, a roadmap, or a directory
-/// with a roadmap or phases in it; phases that are done only with `redo`.
-pub(crate) fn phase_sequence(path: &Path, redo: bool) -> Result<PhaseSequence> {
+/// The plans of `path`, as the user named it: a plan's file, the directory of a GSD phase, a roadmap, a directory with a
+/// roadmap or phases in it, or one with plans of other programs; phases that are done only with `redo`.
+pub(crate) fn phase_sequence(context: &Context, path: &Path, redo: bool) -> Result<PhaseSequence> {
+    let shown = |path: &Path| path.strip_prefix(&context.directory).unwrap_or(path).to_owned();
+    sequence(&absolute(&context.directory, path), redo, &|| wanted_features(context), &shown)
+}
+
+/// The one plan that `path` means, where a command takes one.
+pub(crate) fn single_plan(context: &Context, path: &Path) -> Result<PathBuf> {
+    let found = phase_sequence(context, path, true)?;
+    match found.plans.as_slice() {
+        [plan] if !found.of_roadmap => Ok(plan.clone()),
+        _ => Ok(absolute(&context.directory, path)),
+    }
+}
+
+fn sequence(
+    path: &Path,
+    redo: bool,
+    wanted: &dyn Fn() -> Vec<String>,
+    shown: &dyn Fn(&Path) -> PathBuf,
+) -> Result<PhaseSequence> {
     if !path.is_dir() {
         let phases = phases_in(path);
         return if phases.is_empty() { Ok(PhaseSequence::of_one(path)) } else { of_roadmap(path, &phases, redo) };
@@ -38,11 +63,29 @@ pub(crate) fn phase_sequence(path: &Path, redo: bool) -> Result<PhaseSequence> {
     let planning = if path.join(".planning").is_dir() { path.join(".planning") } else { path.to_owned() };
     let directories = phase_directories(&planning);
     let directories = if directories.is_empty() { phase_directories(&planning.join("phases")) } else { directories };
-    if directories.is_empty() {
-        return Ok(PhaseSequence::of_one(path));
+    match candidates(path, &planning, &directories, wanted).as_slice() {
+        [] if directories.is_empty() => return Ok(PhaseSequence::of_one(path)),
+        [] => {}
+        [only] if only.format == PlanFormat::Gsd => {}
+        [only] => return Ok(PhaseSequence::of_one(&only.path)),
+        found => return Err(several(path, found, shown)),
     }
     let open: Vec<PathBuf> = directories.into_iter().filter(|directory| redo || is_open(directory)).collect();
     chain(path, open, Vec::new(), None)
+}
+
+/// The plans of a directory that is not itself a GSD phase; those that are done only if all are.
+fn candidates(path: &Path, planning: &Path, phases: &[PathBuf], wanted: &dyn Fn() -> Vec<String>) -> Vec<Candidate> {
+    let mut found = places::find(&Disk, path, wanted);
+    if !phases.is_empty() {
+        let is_open = phases.iter().any(|phase| is_open(phase));
+        found.push(Candidate::new(PlanFormat::Gsd, planning.to_owned(), is_open));
+    }
+    let native = path.join(NATIVE);
+    if native.is_file() {
+        found.push(Candidate::new(PlanFormat::Toml, native, true));
+    }
+    places::open_ones(found)
 }
 
 /// The phases of a roadmap; none where `path` is something else. Only a regular file is looked into: what comes out of a
@@ -194,8 +237,12 @@ mod tests {
         directory
     }
 
+    fn named(path: &Path, redo: bool) -> Result<PhaseSequence> {
+        sequence(path, redo, &Vec::new, &Path::to_owned)
+    }
+
     fn plans_and_notes(directory: &tempfile::TempDir, name: &str) -> (Vec<String>, Vec<String>) {
-        let found = phase_sequence(&directory.path().join(name), false).expect("a sequence");
+        let found = named(&directory.path().join(name), false).expect("a sequence");
         let below = |path: &PathBuf| path.strip_prefix(directory.path()).expect("below").display().to_string();
         (found.plans.iter().map(below).collect(), found.notes)
     }
@@ -229,8 +276,8 @@ mod tests {
         ]);
         for name in [".planning/ROADMAP.md", ""] {
             let path = directory.path().join(name);
-            assert!(phase_sequence(&path, false).is_err(), "{name}");
-            assert_eq!(phase_sequence(&path, true).expect("a sequence").plans.len(), 2, "{name}");
+            assert!(named(&path, false).is_err(), "{name}");
+            assert_eq!(named(&path, true).expect("a sequence").plans.len(), 2, "{name}");
         }
     }
 
@@ -280,8 +327,7 @@ mod tests {
         let passed = "phase 1 (A) has no plan and is passed over";
         assert_eq!(notes, [passed, "phase 4 (D) has no plan: the chain ends before it"]);
         let later = scratch(&[files[0], files[3], files[2]]);
-        let error =
-            phase_sequence(&later.path().join("ROADMAP.md"), false).expect_err("phase 2 has a plan, so 3 is to come");
+        let error = named(&later.path().join("ROADMAP.md"), false).expect_err("phase 2 has a plan, so 3 is to come");
         assert!(error.to_string().contains("phase 3 (C) has no plan: the chain ends"), "{error}");
     }
 
@@ -295,7 +341,7 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::write(pipe, roadmap)
         });
-        assert_eq!(phase_sequence(&pipe, false).expect("a plan of its own").plans, std::slice::from_ref(&pipe));
+        assert_eq!(named(&pipe, false).expect("a plan of its own").plans, std::slice::from_ref(&pipe));
         assert_eq!(fs::read_to_string(&pipe).expect("text"), roadmap, "it is still there for the reader");
         writer.join().expect("a thread").expect("written");
     }
@@ -335,7 +381,7 @@ mod tests {
     #[test]
     fn roadmap_without_open_phases_is_refused() {
         let directory = scratch(&[("ROADMAP.md", "# Roadmap\n- [ ] Phase 1: A\n")]);
-        let error = phase_sequence(&directory.path().join("ROADMAP.md"), false).expect_err("no plan");
+        let error = named(&directory.path().join("ROADMAP.md"), false).expect_err("no plan");
         assert!(error.to_string().contains("phase 1 (A) has no plan"), "{error}");
     }
 }

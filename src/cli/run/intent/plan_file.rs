@@ -16,6 +16,7 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::text::{counted, headline};
 use lanewright_model::time::short;
 use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneId, LaneIndex, Plan, PlanParts, Round};
+use lanewright_plan::places::{self, PlanFiles};
 use lanewright_plan::settings::{Origin, Settings};
 use lanewright_plan::{
     Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Severity, Source, SourceFile, gsd_context_files,
@@ -23,6 +24,7 @@ use lanewright_plan::{
 };
 
 use super::phase_sequence::names_in;
+use super::places::{Disk, companions};
 use super::prompts;
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
@@ -46,9 +48,15 @@ pub(crate) struct PlanText {
     path: PathBuf,
     /// Each with what diagnostics call it and its text: one, or all plans of a GSD phase.
     files: Vec<(String, String)>,
+    /// Their format, where the place says it.
+    format: Option<PlanFormat>,
     /// The directory that they are in, and the names in it.
     directory: PathBuf,
     beside: Vec<String>,
+    /// What the format keeps beside them, each with its path below the repository's root and its text.
+    companions: Vec<(String, String)>,
+    /// What cannot be read of these.
+    unreadable: Vec<Diagnostic>,
 }
 
 impl PlanText {
@@ -56,7 +64,8 @@ impl PlanText {
     pub(crate) fn of(path: &Path, text: &str) -> Self {
         let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
         let files = vec![(path.to_string_lossy().into_owned(), text.to_owned())];
-        Self { path: path.to_owned(), files, directory, beside: Vec::new() }
+        let (format, beside, companions, unreadable) = (None, Vec::new(), Vec::new(), Vec::new());
+        Self { path: path.to_owned(), files, format, directory, beside, companions, unreadable }
     }
 
     /// Reads a plan's file that the user named, which may be a pipe, or those of the directory of a GSD phase.
@@ -78,7 +87,8 @@ impl PlanText {
         allow_unknown: bool,
     ) -> Result<Reading> {
         let lanes: Vec<String> = lanes.map(LaneId::to_string).collect();
-        let options = ReadOptions { unfinished: &lanes, force: true, allow_unknown, ..ReadOptions::default() };
+        let tag = started.options.plan_tag.as_deref();
+        let options = ReadOptions { unfinished: &lanes, force: true, allow_unknown, tag, ..ReadOptions::default() };
         let text = Self::open_recorded(&started.plan_path)?;
         Ok(text.read(settings, &options, started.options.plan_format))
     }
@@ -86,8 +96,19 @@ impl PlanText {
     fn open_by(path: &Path, read: impl Fn(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self> {
         let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
         let beside = names_in(directory);
-        let files = texts(path, &|path| read(path, MAX_TEXT as u64))?;
-        Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
+        let place = places::plan_at(&Disk, path);
+        let files = texts(path, place.as_ref(), &|path| read(path, MAX_TEXT as u64))?;
+        let (companions, unreadable) = place.as_ref().map(companions).unwrap_or_default();
+        let format = place.and_then(|place| place.format);
+        Ok(Self {
+            path: path.to_owned(),
+            files,
+            format,
+            directory: directory.to_owned(),
+            beside,
+            companions,
+            unreadable,
+        })
     }
 
     pub(crate) fn read(&self, settings: &Settings, options: &ReadOptions<'_>, format: Option<PlanFormat>) -> Reading {
@@ -107,14 +128,24 @@ impl PlanText {
             retries: settings.retries.value,
             copy: settings.copy.value.as_deref().unwrap_or_default(),
             setup: settings.setup.value.as_deref().unwrap_or_default(),
+            shared_files: settings.shared_files.value,
+            shared_files_outranks_plan: settings.shared_files.origin.outranks_plan(),
         };
         let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
         let allow_unknown = options.allow_unknown || settings.allow_unknown.value;
         let options = ReadOptions { allow_unknown, ..*options };
-        let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
+        let companions = self.companions.iter().map(|(path, text)| SourceFile { path, text });
+        let companions: Vec<SourceFile<'_>> = companions.collect();
+        let format = format.or(self.format);
+        let (beside, companions) = (&self.beside[..], &companions[..]);
+        let source = Source { files: &files, beside, companions, format, fallbacks, options };
         let mut reading = lanewright_plan::read(&source, &load, &runners);
         let (templates, mut faulty) = prompts::read(&settings.prompts);
+        faulty.extend(self.unreadable.iter().cloned());
         reading.plan = reading.plan.map(|plan| with_settings(plan, settings, &catalogue, templates));
+        if reading.format.is_some_and(PlanFormat::has_lists) {
+            reading.plan = reading.plan.map(|plan| self.with_lists(plan));
+        }
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan, settings)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
         if reading.format == Some(PlanFormat::Gsd) {
@@ -125,6 +156,18 @@ impl PlanText {
         reading.diagnostics.extend(faulty);
         Diagnostic::sort(&mut reading.diagnostics);
         reading
+    }
+
+    /// The plan with the files in which it says what is done, as far as they are in the repository.
+    fn with_lists(&self, plan: Plan) -> Plan {
+        let canonical = |path: &Path| std::fs::canonicalize(path).ok();
+        let root = EnclosingWorktree::of(&self.directory).and_then(|found| canonical(&found.worktree));
+        let below = |(path, _): &(String, String)| {
+            Some(canonical(Path::new(path))?.strip_prefix(root.as_ref()?).ok()?.to_str()?.to_owned())
+        };
+        let lists = self.files.iter().filter_map(below).collect();
+        let companions = self.companions.iter().map(|(path, _)| path.clone()).collect();
+        plan.with_lists(lists, companions)
     }
 
     /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanewright itself cannot
@@ -307,7 +350,7 @@ impl PlanText {
         faults
     }
 
-    /// The whole plan, and what of it is left to do; `None`: nothing. Only GSD plans record what is done.
+    /// The whole plan, and what of it is left to do; `None`: nothing. The plans of other programs record what is done.
     pub(crate) fn whole_and_rest(
         &self,
         settings: &Settings,
@@ -316,7 +359,7 @@ impl PlanText {
     ) -> Result<(lanewright_plan::Reading, Option<lanewright_plan::Reading>)> {
         let everything = ReadOptions { redo: true, ..options(how, &[]) };
         let whole = self.read(settings, &everything, how.plan_format);
-        let records_done = !how.redo && whole.format == Some(PlanFormat::Gsd);
+        let records_done = !how.redo && whole.format.is_some_and(PlanFormat::records_done);
         let Some(plan) = whole.plan.as_ref().filter(|_| records_done) else {
             return Ok((whole.clone(), Some(self.requiring_gates(whole, settings))));
         };
@@ -357,27 +400,38 @@ pub(crate) fn invalid(path: &Path, diagnostics: &[Diagnostic]) -> anyhow::Error 
 }
 
 /// `unfinished` lanes count as not done, whatever their files say.
-fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
+fn options<'a>(how: &'a ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
     ReadOptions {
         redo: how.redo,
         unfinished,
         strict: how.strict,
         strict_gates: how.strict_gates,
         force: how.force,
+        tag: how.tag.as_deref(),
         ..ReadOptions::default()
     }
 }
 
 /// The plan's files, each with what diagnostics call it and its text.
-fn texts(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec<(String, String)>> {
+fn texts(
+    path: &Path,
+    place: Option<&PlanFiles>,
+    read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+) -> Result<Vec<(String, String)>> {
     if !path.is_dir() {
         return Ok(vec![text(path, read)?]);
+    }
+    if let Some(place) = place {
+        return place.files.iter().map(|file| text(file, read)).collect();
     }
     let is_plan = |name: &String| lanewright_plan::is_gsd_plan_name(name) && path.join(name).is_file();
     let plans: Vec<String> = names_in(path).into_iter().filter(is_plan).collect();
     if plans.is_empty() {
         let error = ExitStatus::Usage.error(format!("there is no plan in the directory {}", path.display()));
-        return Err(error.hint("name a plan's file, or a directory with the `NN-MM-PLAN.md` files of a GSD phase"));
+        return Err(error.hint(
+            "name a plan's file, a directory with the `NN-MM-PLAN.md` files of a GSD phase, or one with plans of Spec Kit, \
+             OpenSpec, Task Master, Kiro, Backlog.md or Beads",
+        ));
     }
     plans.iter().map(|name| text(&path.join(name), read)).collect()
 }

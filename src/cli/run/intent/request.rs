@@ -149,6 +149,8 @@ pub(crate) struct RunRequest {
     pub(crate) lanes: Vec<LaneId>,
     /// Whether lanes run that an earlier run did: the named ones, else all.
     pub(crate) redo: bool,
+    /// The part of the plan's list that is run.
+    pub(crate) tag: Option<String>,
     pub(crate) alone: Alone,
     pub(crate) intent: Intent,
     pub(crate) run_id: Option<RunId>,
@@ -174,6 +176,7 @@ impl RunRequest {
             lanes,
             alone,
             redo: execution.reading.redo,
+            tag: execution.reading.tag.clone(),
             intent: execution.intent(),
             run_id: execution.run_id.clone(),
             adoption: Adoption { wait: execution.wait, ..Adoption::of(&execution.control) },
@@ -224,6 +227,7 @@ impl RunRequest {
             next_phases: self.next_phases.clone(),
             placed_by: None,
             plan_format: None,
+            plan_tag: self.tag.clone(),
             budget: Budget { cost: settings.max_cost.value, tokens: settings.max_tokens.value },
             git_settings: None,
         }
@@ -310,6 +314,7 @@ mod tests {
             next_phases: None,
             placed_by: None,
             plan_format: None,
+            plan_tag: None,
             budget: Budget { cost: Dollars::new(2.5), tokens: Some(1000) },
             git_settings: None,
         };

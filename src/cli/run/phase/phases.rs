@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use lanewright_engine::rollback::Asked;
 use lanewright_git as git;
 use lanewright_model::{MergeMode, RunId};
-use lanewright_plan::explain;
-use lanewright_plan::settings::{Layer, Layers, Settings, absolute};
+use lanewright_plan::settings::{Layer, Layers, Settings};
+use lanewright_plan::{PlanFormat, explain};
 use serde_json::json;
 
 use super::chain::{PhaseEnd, follow};
@@ -15,7 +15,7 @@ use super::run_intent::{Outcome, Position, outcome};
 use crate::cli::args::{ExecuteLane, ExecutePhase, Intent, ReadingArgs, Resume};
 use crate::cli::executors;
 use crate::cli::run::execute::{resume, start};
-use crate::cli::run::intent::{Adoption, PlanFile, PlanText, ResumeReach, RunRequest, phase_sequence};
+use crate::cli::run::intent::{Adoption, PlanFile, PlanText, ResumeReach, RunRequest, phase_sequence, single_plan};
 use crate::cli::run::rollback;
 use crate::cli::runs::half_done;
 use crate::cli::select::Selector;
@@ -35,11 +35,11 @@ pub(crate) fn execute_plans(
     reading: &ReadingArgs,
     request: RunRequest,
 ) -> Result<ExitStatus> {
-    let place = |path: &Path| absolute(&context.directory, path);
-    let sequence = phase_sequence(&place(plan), reading.redo)?;
+    let sequence = phase_sequence(context, plan, reading.redo)?;
     sequence.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     let chained = sequence.of_roadmap || !next.is_empty();
-    let plans: Vec<PathBuf> = sequence.plans.into_iter().chain(next.iter().map(|path| place(path))).collect();
+    let next_plans = next.iter().map(|path| single_plan(context, path)).collect::<Result<Vec<PathBuf>>>()?;
+    let plans: Vec<PathBuf> = sequence.plans.into_iter().chain(next_plans).collect();
     let phases = Phases::new(context, layer, reading)?;
     if request.intent != Intent::Rollback {
         check_chain(&plans, &phases.general.settings)?;
@@ -58,7 +58,7 @@ pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result
     let execution = &arguments.execution;
     let phases = Phases::new(context, execution.layer(&context.directory), &execution.reading)?;
     let request = RunRequest::lane(arguments, &phases.general.settings);
-    Ok(phases.begin(&absolute(&context.directory, &arguments.plan), Position::Single, request)?.status)
+    Ok(phases.begin(&single_plan(context, &arguments.plan)?, Position::Single, request)?.status)
 }
 
 /// `resume`: the run, and the phases that it records as coming after it.
@@ -176,7 +176,12 @@ fn already_complete(within: &RepositoryContext, plan: &PlanFile, request: RunReq
 
 fn nothing_left(within: &RepositoryContext, plan: &PlanFile) -> Result<PhaseEnd> {
     let phase = &plan.plan.phase;
-    let message = format!("nothing to do: every plan of phase {phase} is done: there is a summary of each");
+    let message = match plan.format {
+        Some(PlanFormat::Gsd) => {
+            format!("nothing to do: every plan of phase {phase} is done: there is a summary of each")
+        }
+        _ => format!("nothing to do: every task of {phase} is done"),
+    };
     let json = json!({"phase": phase, "lane": null, "outcome": "done"});
     let status =
         within.context.printer.print(format_args!("{message}\nto do them again: the same with --redo\n"), &json)?;

@@ -6,7 +6,7 @@ use lanewright_engine::state_sync::Manifest;
 use lanewright_git::Repository;
 use lanewright_model::event::RunStarted;
 use lanewright_model::{PhaseId, RunId};
-use lanewright_plan::settings::{Layer, Layers, absolute};
+use lanewright_plan::settings::{Layer, Layers};
 
 use crate::cli::run::execute::start::{self, PhaseRest};
 use crate::cli::run::intent::{PlanFile, PlanText, RunRequest, phase_sequence};
@@ -61,12 +61,12 @@ impl PlanReader {
             let (within, plan) = self.read(path)?;
             Ok(PlannedPhase { phase: plan.plan.phase.clone(), base: within.base_branch()?, path: path.clone() })
         };
-        phase_sequence(&absolute(&self.general.context.directory, plan), true)?.plans.iter().map(planned).collect()
+        phase_sequence(&self.general.context, plan, true)?.plans.iter().map(planned).collect()
     }
 
     /// Whether these are the phases of a roadmap, of which those that are done are passed over.
     pub(crate) fn is_roadmap(&self, plan: &Path) -> Result<bool> {
-        Ok(phase_sequence(&absolute(&self.general.context.directory, plan), true)?.of_roadmap)
+        Ok(phase_sequence(&self.general.context, plan, true)?.of_roadmap)
     }
 
     /// What is left of the phase, according to the logs here and the commits of its base.

@@ -23,7 +23,7 @@ mod verify;
 use std::cell::Cell;
 
 use lanewright_model::LaneId;
-use lanewright_model::plan::Skipped;
+use lanewright_model::plan::{SharedFiles, Skipped};
 
 use crate::Source;
 use crate::command::root;
@@ -45,7 +45,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     let files = faults.source.files();
     let names: Vec<&str> = files.iter().map(|file| file_and_directory(file.path).0).collect();
     let ids = names::lane_ids(&names);
-    let mut draft = PlanDraft { overlaps: Overlaps::KeptApart, ..PlanDraft::default() };
+    let mut draft = PlanDraft { overlaps: Overlaps::Shared(SharedFiles::Exclude), ..PlanDraft::default() };
     let mut plans = Vec::with_capacity(files.len());
     for (file, id) in files.iter().zip(ids) {
         match skip(file, &id, source) {

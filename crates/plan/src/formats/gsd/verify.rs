@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::command::{
-    GateFault, commands, expects_failure, is_syntax, may_be_call, may_be_command, script_gate, searches, without_remark,
+    GateFault, commands, expects_failure, is_syntax, may_be_call, may_be_command, quotes_program, script_gate,
+    searches, without_remark,
 };
 use crate::faults::Faults;
 use crate::markdown::inline::{dedent, one_line};
@@ -136,6 +137,9 @@ fn says_what_is_expected(line: &str) -> bool {
 
 /// A command that an editor wrapped over lines as one line; a script of several commands as it is.
 fn unwrapped(script: &str) -> String {
+    if quotes_program(script) {
+        return dedent(script);
+    }
     let begins = |line: &str| line.starts_with(['"', '\'', '-', '|', '&', '/']) || line.contains("--");
     let wrapped = script.lines().skip(1).map(str::trim).any(|line| begins(line) && !may_be_command(line));
     let unfinished = |line: &str| ["run", "exec", "npx", "-m", "-k"].contains(&line.rsplit(' ').next().unwrap_or(line));
@@ -233,6 +237,16 @@ mod tests {
             );
             assert!(told.starts_with(prose) && (told.is_empty() == prose.is_empty()), "{text}: {told}");
         }
+    }
+
+    #[test]
+    fn programs_in_quotes_keep_their_lines() {
+        let program = "python3 -c \"\nimport os\nif not os.path.exists('a'):\n    raise SystemExit(1)\n\"";
+        let (commands, ..) = checks(&format!("<automated>{program}</automated>"));
+        assert_eq!(commands, [program]);
+        let (commands, ..) =
+            checks("<automated>\n    node -e '\n      let a = 1;\n      process.exit(a)\n    '\n  </automated>");
+        assert_eq!(commands, ["node -e '\n  let a = 1;\n  process.exit(a)\n'"]);
     }
 
     #[test]

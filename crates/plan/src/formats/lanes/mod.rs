@@ -28,6 +28,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use lanewright_model::plan::SharedFiles;
+
 use crate::Source;
 use crate::command::root;
 use crate::dependencies::Dependencies;
@@ -184,7 +186,7 @@ fn draft(context: &mut Context<'_>, root: Option<&str>) -> PlanDraft {
         gates: Gates { last: last.gates.into_iter().map(CommandLine::Shell).collect(), ..Gates::default() },
         lanes,
         interfaces: edges.interfaces,
-        overlaps: Overlaps::KeptApart,
+        overlaps: Overlaps::Shared(SharedFiles::Exclude),
         ..PlanDraft::default()
     }
 }

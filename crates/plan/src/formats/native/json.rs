@@ -11,20 +11,30 @@ use crate::tree::{MAX_DEPTH, Node, TableEntry, Value, unique_entries};
 
 /// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
 pub(crate) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
-    match serde_json::from_str::<&RawValue>(text) {
-        Ok(root) => convert(root, 0, faults),
-        Err(error) => {
-            let start = faults.source.offset(error.line(), error.column());
-            not_json(&error, Span::new(start, start), faults)
-        }
-    }
+    parse_part(text, faults).unwrap_or_else(|(span, message)| {
+        faults.error(span, message);
+        None
+    })
 }
 
-fn not_json(error: &serde_json::Error, span: Span, faults: &Faults<'_>) -> Option<Node> {
+/// Reads `part`, a slice of the plan's text. `None`: it is JSON with a fault, which is noted.
+///
+/// # Errors
+/// Where and why it is no JSON.
+pub(crate) fn parse_part(part: &str, faults: &Faults<'_>) -> Result<Option<Node>, (Span, String)> {
+    let root = serde_json::from_str::<&RawValue>(part).map_err(|error| {
+        let before: usize = part.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let within = (before + error.column().saturating_sub(1)).min(part.len());
+        let start = span_of(part, faults).start + within;
+        (Span::new(start, start), not_json(&error))
+    })?;
+    Ok(convert(root, 0, faults))
+}
+
+fn not_json(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let message = text.rfind(" at line ").map_or(text.as_str(), |at| &text[..at]);
-    faults.error(span, format!("invalid JSON: {message}"));
-    None
+    format!("invalid JSON: {message}")
 }
 
 fn convert(raw: &RawValue, depth: usize, faults: &Faults<'_>) -> Option<Node> {
@@ -33,8 +43,12 @@ fn convert(raw: &RawValue, depth: usize, faults: &Faults<'_>) -> Option<Node> {
         faults.error(span, format!("a plan is at most {MAX_DEPTH} levels deep"));
         return None;
     }
-    read_level(raw, depth, faults)
-        .map_or_else(|error| not_json(&error, span, faults), |value| Some(At::new(value?, span)))
+    let value = read_level(raw, depth, faults);
+    let value = value.unwrap_or_else(|error| {
+        faults.error(span, not_json(&error));
+        None
+    });
+    Some(At::new(value?, span))
 }
 
 fn read_level(raw: &RawValue, depth: usize, faults: &Faults<'_>) -> serde_json::Result<Option<Value>> {

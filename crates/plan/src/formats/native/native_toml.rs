@@ -2,15 +2,18 @@
 //!
 //! Whatever can be left out is left out; reading the text gives the same plan again.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use lanewright_model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
+use lanewright_model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom, SharedFiles};
 use lanewright_model::safe_text::is_unsafe;
 use lanewright_model::{
     Agent, CommandLine, Gates, Lane, LaneIndex, MustHaves, Plan, Task, TaskKind, Timeouts, UNSET_RUNNER,
 };
 use serde_json::{Map, Value, json};
 
+use crate::dependencies::Dependencies;
+use crate::overlap::{Owned, overlaps};
 use crate::validate::{NAMELESS, NO_RUNNER, ONLY_TASK, RETRIES, Runners, own_task};
 
 /// Writes `plan` as native TOML. `runners` is what it is to be read with: a command that it gives is left out.
@@ -80,10 +83,24 @@ fn plan_table(plan: &Plan, runners: &Runners<'_>) -> Value {
         "timeouts": given(timeouts),
         "pools": plan.pools,
         "require_gates": plan.require_gates,
+        "shared_files": shares_files(plan).then_some(SharedFiles::Merge),
         "gates": unless_default(&plan.gates, &Gates::default()),
         "interface": plan.interfaces.iter().map(|interface| interface_table(plan, interface)).collect::<Vec<_>>(),
         "lane": plan.indices().map(|lane| lane_table(plan, lane, runners)).collect::<Vec<_>>(),
     }))
+}
+
+/// Whether lanes that may run at the same time own the same files, as a native plan allows only where it says so.
+fn shares_files(plan: &Plan) -> bool {
+    let of_lane = |lane: LaneIndex| plan.lane(lane).owns.iter().map(move |glob| Owned { lane: lane.at(), glob });
+    let owned: Vec<Owned<'_>> = plan.indices().flat_map(of_lane).collect();
+    let waits = |lane| plan.dag().dependencies(lane).iter().map(|on| on.at()).collect();
+    let waits: Vec<Vec<usize>> = plan.indices().map(waits).collect();
+    let order = Dependencies::new(&waits);
+    let apart: HashSet<(usize, usize)> = plan.exclusions.iter().map(|(one, other)| (one.at(), other.at())).collect();
+    let meets =
+        |one: usize, other: usize| !order.ordered(one, other) && !apart.contains(&(one.min(other), one.max(other)));
+    !overlaps(&owned, 1, meets).is_empty()
 }
 
 fn interface_table(plan: &Plan, interface: &Interface) -> Value {

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use lanewright_model::Resources;
 use lanewright_model::text::listed;
 use lanewright_plan::ReadOptions;
-use lanewright_plan::settings::{Origin, Setting, absolute};
+use lanewright_plan::settings::{Origin, Setting};
 
-use crate::cli::run::{PlanText, invalid, report};
+use crate::cli::run::{PlanText, invalid, report, single_plan};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, args};
 
 /// How many lanes of a request are named.
@@ -30,7 +30,7 @@ pub(crate) fn of(within: &RepositoryContext, arguments: &args::Doctor, name: &st
         let (memory_mib, time) = (NonZeroU32::new(256), Some(arguments.wait));
         return Ok(vec![Request { resources: Resources { memory_mib, time, ..Resources::default() }, lanes: None }]);
     };
-    let text = PlanText::open(&absolute(&within.context.directory, path))?;
+    let text = PlanText::open(&single_plan(&within.context, path)?)?;
     let reading = text.read(&within.settings, &ReadOptions { redo: true, ..ReadOptions::default() }, None);
     report(&within.context, &reading.diagnostics);
     let Some(plan) = reading.plan else { return Err(invalid(path, &reading.diagnostics)) };

@@ -1,0 +1,222 @@
+//! Whole task lists.
+
+use lanewright_model::{CommandLine, Plan, TaskKind};
+
+use crate::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
+
+fn runner(_: &str) -> Option<CommandLine> {
+    Some(CommandLine::Arguments(vec!["agent".to_owned()]))
+}
+
+fn read_with(text: &str, companions: &[SourceFile<'_>], options: ReadOptions<'_>) -> Reading {
+    let files = [SourceFile { path: "specs/007-notes/tasks.md", text }];
+    let fallbacks = Fallbacks { runner: Some("agent"), ..Fallbacks::default() };
+    let source = Source { files: &files, companions, fallbacks, options, ..Source::default() };
+    read(&source, &|_| Err(String::new()), &runner)
+}
+
+fn plan(text: &str) -> Plan {
+    let reading = read_with(text, &[], ReadOptions::default());
+    reading.plan.unwrap_or_else(|| panic!("{:#?}", reading.diagnostics))
+}
+
+/// The ids of lanes with what they wait for.
+fn edges(text: &str) -> Vec<String> {
+    let plan = plan(text);
+    let after = |lane: &lanewright_model::Lane| {
+        let on: Vec<String> = lane.depends_on.iter().map(|on| plan.lane(*on).id.to_string()).collect();
+        format!("{} < {}", lane.id, on.join(" "))
+    };
+    plan.lanes.iter().map(after).collect()
+}
+
+fn faults(text: &str) -> Vec<String> {
+    let reading = read_with(text, &[], ReadOptions::default());
+    reading
+        .diagnostics
+        .iter()
+        .filter(|fault| fault.is_error())
+        .map(|fault| format!("{}: {}", fault.line, fault.message))
+        .collect()
+}
+
+const STORIES: &str = "\
+# Tasks: Notes
+
+## Phase 1: Setup
+- [ ] T001 Create the project in app/
+## Phase 2: Foundational
+- [ ] T002 Add the store in app/store.py
+## Phase 3: User Story 1 - Write (Priority: P1) 🎯 MVP
+**Goal**: Notes are kept.
+**Independent Test**: Write one and read it.
+- [ ] T003 [P] [US1] Write a test in tests/test_write.py
+- [ ] T004 [US1] Add writing in app/write.py
+- [ ] T005 [US1] Verify the tests pass: `pytest -q` in app/
+## Phase 4: User Story 2 - Search (Priority: P2)
+- [ ] T006 [US2] Add search in app/search.py
+## Phase 5: Polish
+- [ ] T007 Update README.md
+- [ ] T008 Run quickstart.md validation
+- [ ] T009 Run `ruff check app/`
+";
+
+#[test]
+fn phases_become_lanes_in_their_order() {
+    assert_eq!(edges(STORIES), ["SETUP < ", "FOUND < SETUP", "US1 < FOUND", "US2 < FOUND", "POLISH < US1 US2"]);
+    let plan = plan(STORIES);
+    assert_eq!((plan.phase.as_str(), plan.title.as_deref()), ("007-notes", Some("Notes")));
+    let story = &plan.lanes[2];
+    assert_eq!(story.name.as_deref(), Some("User Story 1 - Write"));
+    assert_eq!(story.owns, ["tests/test_write.py", "app/write.py"]);
+    assert_eq!(story.tests, [CommandLine::Shell("cd app && pytest -q".to_owned())]);
+    assert_eq!(story.criteria.as_deref(), Some("**Independent Test**: Write one and read it."));
+    let ids: Vec<&str> = story.agents[0].tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["T003", "T004"]);
+    let prompt = &story.agents[0].tasks[1].prompt;
+    assert!(
+        prompt.contains("**Goal**: Notes are kept.") && prompt.contains("# Task T004\n\nAdd writing in app/write.py")
+    );
+    let polish: Vec<TaskKind> = plan.lanes[4].agents[0].tasks.iter().map(|task| task.kind).collect();
+    assert_eq!(polish, [TaskKind::Auto, TaskKind::HumanVerify]);
+    assert_eq!(plan.lanes[4].tests, [CommandLine::Shell("ruff check app/".to_owned())]);
+}
+
+#[test]
+fn section_on_dependencies_gives_edges() {
+    let section = |line: &str| edges(&format!("{STORIES}\n## Dependencies & Execution Order\n\n{line}\n"));
+    for line in [
+        "- **User Story 2 (P2)**: Depends on US1 (uses its store)",
+        "- **User Story 2 (Phase 4)**: Can start after Foundational (Phase 2) - Best implemented after US1",
+        "2. **Phase 4 (US2)**: Depends on US1 → search",
+        "- **User Stories 2-3**: All depend on US1 completion",
+        "- **User Story 1 (P1)**: Must be complete before User Story 2",
+        "- US2: should follow US1",
+        "- **US2**: Depends on Setup + T004",
+    ] {
+        assert_eq!(section(line)[3], "US2 < US1", "{line}");
+    }
+    for line in [
+        "- **User Story 2 (P2)**: Can start after Foundational (Phase 2) - independent of US1",
+        "- **User Story 2 (P2)**: Depends on Foundational - Can run parallel to US1",
+        "- **User Story 2 (P2)**: Independent, but conceptually relies on US1",
+        "- **User Story 2 (P2)**: Uses US1 for test data but independently testable",
+        "```text\n- **US2**: Depends on US1\n```",
+        "### Within Each User Story\n\n- **US2**: Depends on US1",
+        "- **User Stories (Phase 3+)**: All depend on Foundational",
+    ] {
+        assert_eq!(section(line)[3], "US2 < FOUND", "{line}");
+    }
+}
+
+#[test]
+fn cycles_and_unknown_stories_are_refused() {
+    let section =
+        "\n## Dependencies\n- **US1**: Depends on US2\n- **US2**: Depends on US1\n- **Polish**: Depends on US7\n";
+    let found = faults(&format!("{STORIES}{section}"));
+    assert!(found[0].contains("US1 -> US2 -> US1"), "{found:?}");
+    assert!(found.iter().any(|fault| fault.contains("waits for US7, but this file has no such lane")), "{found:?}");
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn ticked_tasks_are_left_out() {
+    let text = STORIES
+        .replacen("[ ] T001", "[x] T001", 1)
+        .replacen("[ ] T002", "[X] T002", 1)
+        .replacen("[ ] T003", "[x] T003", 1);
+    let plan = plan(&text);
+    assert_eq!(plan.lanes[0].id.as_str(), "US1");
+    assert!(plan.lanes[0].depends_on.is_empty());
+    assert!(plan.lanes[0].agents[0].tasks[0].prompt.contains("## Done already\n\n- T003 Write a test"));
+    assert_eq!(plan.skipped.len(), 2);
+    let all = STORIES.replace("[ ]", "[x]");
+    assert_eq!(faults(&all), ["1: all 9 tasks of this feature are ticked"]);
+    let again = read_with(&all, &[], ReadOptions { redo: true, ..ReadOptions::default() });
+    assert_eq!(again.plan.unwrap().lanes.len(), 5);
+}
+
+#[test]
+fn numbers_are_unique() {
+    let text = STORIES.replace("T004", "T003");
+    assert_eq!(faults(&text), ["11: the task `T003` is in line 10 already"]);
+}
+
+#[test]
+fn files_that_look_alike_are_no_task_lists() {
+    let detect = |text: &str| super::is_plan("README.md", text);
+    assert!(detect(STORIES) && detect(&STORIES.replace('\n', "\r\n")));
+    for text in [
+        "# Readme\n## Features\n- [x] Fast\n- [ ] T-shirts\n",
+        "# Spec Kit\n## Phase 1: Setup\n```md\n- [ ] T001 a\n```\n",
+        "# Roadmap\n## Phase 1: Base\n- [ ] Phase 1: a\n",
+        "# Notes\n- [ ] T001 a\n",
+        "",
+    ] {
+        assert!(!detect(text), "{text}");
+    }
+    let template = STORIES.replace("Notes", "[FEATURE NAME]") + "<!-- SAMPLE TASKS -->";
+    assert_eq!(faults(&template), ["1: this is Spec Kit's template of a task list"]);
+}
+
+#[test]
+fn companions_are_part_of_prompts() {
+    let companions = [
+        SourceFile {
+            path: "specs/007-notes/spec.md",
+            text: "# Spec\n### User Story 1 - Write\nAs a writer.\n### User Story 2 - Search\nAs a reader.\n",
+        },
+        SourceFile {
+            path: "specs/007-notes/plan.md",
+            text: "# Plan\n## Summary\nNotes.\n## Gates\nNo.\n**Goals**: [e.g., 10 ms]\n",
+        },
+        SourceFile { path: ".specify/memory/constitution.md", text: "# Rules\nTest first.\n" },
+        SourceFile { path: "specs/007-notes/data-model.md", text: "# Model\n" },
+    ];
+    let reading = read_with(STORIES, &companions, ReadOptions::default());
+    let plan = reading.plan.unwrap();
+    let prompt = &plan.lanes[2].agents[0].tasks[0].prompt;
+    assert!(prompt.contains("As a writer.") && !prompt.contains("As a reader."), "{prompt}");
+    assert!(prompt.contains("## Summary\nNotes.") && !prompt.contains("## Gates") && prompt.contains("Test first."));
+    assert!(prompt.contains("- `specs/007-notes/data-model.md`"));
+    assert!(reading.diagnostics.iter().any(|fault| fault.message.contains("specs/007-notes/plan.md:6 still has")));
+    let strict = read_with(STORIES, &companions, ReadOptions { strict: true, ..ReadOptions::default() });
+    assert!(strict.plan.is_none());
+}
+
+#[test]
+fn headings_of_other_languages_are_understood() {
+    let text = "# タスク: ノート\n## フェーズ 1: セットアップ\n- [ ] T001 作成 app/\n## フェーズ 2: 基盤\n- [ ] T002 app/store.py を作成\n\
+        ## フェーズ 3: ユーザーストーリー1 - 書く (優先度: P1)\n- [ ] T003 [US1] app/write.py を作成\n\
+        ## フェーズ 4: 検索 (優先度: P2)\n- [ ] T004 [US2] app/search.py を作成\n## フェーズ 5: 仕上げ\n- [ ] T005 README.md を更新\n\
+        ## 依存関係\n- **ユーザーストーリー2**: ユーザーストーリー1 に依存\n";
+    assert_eq!(edges(text), ["SETUP < ", "FOUND < SETUP", "US1 < FOUND", "US2 < US1", "POLISH < US2"]);
+}
+
+#[test]
+fn phases_without_stories_run_in_turn() {
+    let text = "## Phase 3.1: Setup\n- [ ] T001 a\n## Phase 3.2: Tests First\n- [ ] T002 b\n## Phase 3.3: Core\n- [ ] T003 c\n";
+    assert_eq!(edges(text), ["SETUP < ", "P3.2 < SETUP", "P3.3 < P3.2"]);
+}
+
+#[test]
+fn file_that_one_story_creates_is_not_merged() {
+    let text = |first: &str, second: &str| {
+        STORIES.replace("Add writing in app/write.py", first).replace("Add search in app/search.py", second)
+    };
+    let with = |text: &str, rule| {
+        let files = [SourceFile { path: "tasks.md", text }];
+        let fallbacks = Fallbacks { runner: Some("agent"), shared_files: rule, ..Fallbacks::default() };
+        read(&Source { files: &files, fallbacks, ..Source::default() }, &|_| Err(String::new()), &runner).sharing
+    };
+    use lanewright_model::plan::SharedFiles::{Exclude, Merge};
+    let changed = text("Extend app/store.py", "Extend app/store.py");
+    assert_eq!(
+        [with(&changed, None), with(&changed, Some(Exclude)), with(&changed, Some(Merge))].map(|all| all.side_by_side),
+        [1, 1, 2]
+    );
+    let created = text("Create the routes in app/routes.py", "Extend app/routes.py");
+    let sharing = with(&created, Some(Merge));
+    assert_eq!((sharing.side_by_side, sharing.by_order), (1, 2), "{sharing:?}");
+    assert_eq!(read_with(STORIES, &[], ReadOptions::default()).format, Some(PlanFormat::SpecKit));
+}
