@@ -13,8 +13,8 @@ use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repos
 use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY};
 use lanewright_model::{Plan, Redactor, RunId, Submodules};
-use lanewright_plan::planning_files;
 use lanewright_plan::settings::{Layer, Settings};
+use lanewright_plan::{planning_files, recording_command, ticked};
 use lanewright_programs::process;
 use lanewright_store::{Holder, StateDirectory};
 use lanewright_view::messages::pull_request::pull_request;
@@ -197,6 +197,8 @@ impl RepositoryContext {
             missing_work: None,
             pull_request_text: pull_request,
             planning_files,
+            ticked,
+            recording_command,
             clock: RunClock::set(now(), None),
             outside_changes: self.settings.outside_changes.value,
             shared_before: Arc::default(),

@@ -61,6 +61,7 @@ mod outside_changes;
 mod placement;
 mod placement_checks;
 mod plan_new;
+mod plan_places;
 #[cfg(target_os = "linux")]
 mod power_cut;
 mod progress;

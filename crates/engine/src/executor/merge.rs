@@ -164,6 +164,7 @@ impl Executor {
             }
             events.extend(executor.left_out(lane, (&base, &head), &reserved)?);
             events.extend(executor.added_summary(lane, &reserved));
+            events.extend(executor.unticked(lane, &reserved)?);
             events.push(Event::MergeStaged { lane: id, onto, commit, moved });
             Ok(events)
         }))
@@ -220,7 +221,8 @@ impl Executor {
                     let commits = (&staged.onto, &head);
                     let delivered = executor.deliver_summary(lane, base.as_ref(), &errors, commits);
                     let failed = |error| vec![executor.note(lane, format!("its summary cannot be written: {error}"))];
-                    Ok([delivered.unwrap_or_else(failed), vec![merged]].concat())
+                    let recorded = executor.record_in_store(lane).into_iter().collect();
+                    Ok([delivered.unwrap_or_else(failed), recorded, vec![merged]].concat())
                 }
                 Publication::Moved(_) => Ok(vec![Event::MergeSuperseded { lane: id }]),
                 Publication::CheckedOutDirty { worktree, blockers } => {

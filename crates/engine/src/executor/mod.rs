@@ -44,8 +44,8 @@ use lanewright_agents::runner::Withheld;
 use lanewright_git::{GitError, Holder, Pool, Repository, SharedState};
 use lanewright_model::event::{Event, Record, RunStarted, SnapshotReason};
 use lanewright_model::{
-    AgentName, CommitId, LaneId, LaneIndex, MergedPlan, OutsideChanges, Plan, PlanningFiles, PullRequest, Redactor,
-    RunId, SnapshotRules, Timestamp,
+    AgentName, CommitId, LaneId, LaneIndex, MergedPlan, OutsideChanges, Plan, PlanFormat, PlanningFiles, PullRequest,
+    Redactor, RunId, SnapshotRules, Tick, Timestamp,
 };
 use lanewright_programs::forge::{Forge, ForgeError};
 use lanewright_schedule::{Action, RunState};
@@ -98,6 +98,10 @@ pub struct Executor {
     pub pull_request_text: PullRequestText,
     /// What the files of the project's plans hold once one of them is done.
     pub planning_files: fn(&MergedPlan<'_>) -> PlanningFiles,
+    /// What a list of the plan says once a lane is done, or open again; `None`: as before.
+    pub ticked: fn(&Tick<'_>) -> Option<String>,
+    /// The program and its arguments that record that a lane is done, where the plan is an export of that program's store.
+    pub recording_command: fn(PlanFormat, &str) -> Option<Vec<String>>,
     pub clock: RunClock,
     /// What becomes of an attempt that changed another checkout.
     pub outside_changes: OutsideChanges,

@@ -89,7 +89,7 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
     for (lane, merge) in merges {
         let id = &executor.plan.lane(lane).id;
         let trailers = executor.trailers(id);
-        let reserved = executor.tracking_without([&merge.onto, &merge.commit, &tip])?;
+        let reserved = executor.tracking_without(lane, [&merge.onto, &merge.commit, &tip])?;
         match git::revert(&executor.repository, &tip, &merge.commit, &merge.onto, &trailers, &reserved)? {
             Revert::NothingToUndo(commit) => by.extend(commit.map(|commit| (lane, commit))),
             Revert::Done(commit) => {

@@ -1,0 +1,198 @@
+//! Plans of other programs at the places that users name: a file, its directory, `.`.
+
+use crate::support::TestEnv;
+
+const KIRO: &str = ".kiro/specs/login/tasks.md";
+
+const LIST: &str =
+    "# Login\n\n- [x] 1. Prepare\n- [ ] 2. Write the file\n  - Write `login.txt`\n  - _Requirements: 1.1_\n";
+
+fn env() -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/lanewright.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\n\
+         cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEWRIGHT_LANE\"\n\
+         [ ! -e \"$SCRATCH/broken\" ] || exit 9\n\
+         echo \"$LANEWRIGHT_LANE\" >> \"$LANEWRIGHT_LANE.txt\"\n",
+    );
+    env
+}
+
+/// The lanes of the plan at `place`.
+fn lanes(env: &TestEnv, place: &str) -> Vec<String> {
+    let shown = env.lanewright(&["plan", "show", place, "--format", "json"]).exits(0).json();
+    let lanes = shown["lanes"].as_array().expect("lanes");
+    lanes.iter().map(|lane| lane["lane"]["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[test]
+fn one_plan_is_found_from_file_directories_and_dot() {
+    let env = env();
+    env.write(&format!("repo/{KIRO}"), LIST);
+    env.write("repo/.kiro/specs/login/design.md", "# The design of the login\n");
+    for place in [".", ".kiro", ".kiro/specs", ".kiro/specs/login", KIRO] {
+        assert_eq!(lanes(&env, place), ["login"], "{place}");
+    }
+    let check = env.lanewright(&["plan", "check", ".kiro/specs/login"]).exits(0);
+    assert!(check.stdout.starts_with(&format!("{KIRO}: valid: phase login, 1 lane")), "{}", check.stdout);
+    env.lanewright(&["plan", "graph", "."]).exits(0);
+    let converted = env.lanewright(&["plan", "convert", "."]).exits(0).stdout;
+    env.write("repo/native.toml", converted);
+    env.lanewright(&["plan", "check", "native.toml"]).exits(0);
+    let prompts = env.lanewright(&["plan", "show", ".", "--prompts"]).exits(0).stdout;
+    assert!(prompts.contains("The design of the login") && prompts.contains("Write the file"), "{prompts}");
+}
+
+#[test]
+fn several_plans_are_listed_to_choose_from() {
+    let env = env();
+    env.write(&format!("repo/{KIRO}"), LIST);
+    env.write("repo/openspec/changes/add-it/tasks.md", "## 1. A\n- [ ] 1.1 a\n");
+    env.write("repo/openspec/changes/add-it/proposal.md", "# Change: Add it\n");
+    for command in [["plan", "check", "."].as_slice(), &["run", "."], &["execute-lane", ".", "login"]] {
+        env.lanewright(command)
+            .exits(2)
+            .says(&["has several plans"])
+            .hints("lanewright run .kiro/specs")
+            .hints("lanewright run openspec/changes");
+    }
+    assert_eq!(lanes(&env, "openspec"), ["add-it"]);
+    env.write("repo/openspec/changes/add-it/tasks.md", "## 1. A\n- [x] 1.1 a\n");
+    assert_eq!(lanes(&env, "."), ["login"], "what is done is no choice");
+    env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = \"true\"\n");
+    env.lanewright(&["plan", "check", "."]).exits(2).hints("lanewright run plan.toml");
+}
+
+#[test]
+fn files_that_only_look_like_plans_are_refused() {
+    let env = env();
+    env.write("repo/README.md", "# Project\n\n## To do\n- [ ] 1. a\n- [ ] 2. b\n");
+    env.write("repo/docs/tasks.md", "# Notes\n- [ ] buy milk\n");
+    env.write("repo/openspec/project.md", "no change yet\n");
+    for place in ["README.md", "docs/tasks.md", ".", "docs", "openspec", "nothing", "speckit"] {
+        env.lanewright(&["plan", "check", place]).exits(2);
+        env.lanewright(&["run", place]).exits(2);
+    }
+    env.lanewright(&["plan", "check", "."]).exits(2).says(&["there is no plan in the directory"]).hints("Kiro");
+}
+
+#[test]
+fn archived_and_finished_changes_are_not_run() {
+    let env = env();
+    env.write("repo/openspec/changes/archive/2025-01-01-old/tasks.md", "- [ ] a\n");
+    let old = "openspec/changes/archive/2025-01-01-old";
+    let archived = env.lanewright(&["run", old]).exits(0);
+    assert!(archived.stdout.contains("every task of 2025-01-01-old is done"), "{}", archived.stdout);
+    env.write("repo/openspec/changes/a/tasks.md", "- [x] a\n");
+    let done = env.lanewright(&["run", "."]).exits(0);
+    assert!(done.stdout.contains("nothing to do: every task of a is done"), "{}", done.stdout);
+}
+
+#[test]
+fn run_from_dot_is_resumed_although_boxes_were_ticked() {
+    let env = env();
+    env.write("repo/openspec/changes/a/tasks.md", "## 1. A\n- [ ] 1.1 a\n");
+    env.write("repo/openspec/changes/b/tasks.md", "## 1. B\n- [ ] 1.1 b\n- [ ] 1.2 c\n");
+    env.commit("the changes");
+    env.write("scratch/broken", "");
+    env.lanewright(&["run", ".", "--run-id", "r1", "--retries", "0"]).exits(1);
+    env.write("repo/openspec/changes/b/tasks.md", "## 1. B\n- [ ] 1.1 b\n- [x] 1.2 c\n");
+    std::fs::remove_file(env.path("scratch/broken")).expect("removed");
+    env.lanewright(&["retry", "r1", "a", "b"]).exits(0);
+    assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));
+    assert!(env.scratch("prompt.b").contains("1.2 c"));
+}
+
+const SPEC_KIT: &str = "specs/001-login/tasks.md";
+
+/// Two stories whose lines in the list are beside each other.
+const TASKS: &str = "# Tasks: Login\n\n## Phase 1: Setup\n\n- [x] T001 Create package.json\n\n\
+                     ## Phase 2: User Story 1 - Sign in (Priority: P1)\n\n- [ ] T002 [US1] Write src/in.txt\n\
+                     ## Phase 3: User Story 2 - Sign out (Priority: P2)\n\n- [ ] T003 [US2] Write src/out.txt\n";
+
+#[test]
+fn a_merge_ticks_what_its_lane_did_and_a_rollback_unticks_it() {
+    let env = env();
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\necho \"$LANEWRIGHT_LANE\" > \"$LANEWRIGHT_LANE.txt\"\nsed -i 's/- \\[ \\]/- [X]/; s/T001/T999/' specs/001-login/tasks.md\n",
+    );
+    env.write(&format!("repo/{SPEC_KIT}"), TASKS);
+    env.commit("the list");
+    let ended = env.lanewright(&["run", "specs/001-login", "--run-id", "r1"]).exits(0);
+    ended.says(&["what the lane says in specs/001-login/tasks.md is left out"]);
+    assert_eq!(env.file_at("main", SPEC_KIT), TASKS.replace("- [ ]", "- [x]").trim_end());
+    let merged = env.git(&["log", "--first-parent", "--merges", "--format=%H", "main"]);
+    for merge in merged.lines() {
+        let changed = env.git(&["diff", "--numstat", &format!("{merge}^1"), merge, "--", SPEC_KIT]);
+        assert!(changed.starts_with("1\t1\t"), "{changed}");
+    }
+    let again = env.lanewright(&["run", "specs/001-login"]).exits(0);
+    assert!(again.stdout.contains("nothing to do"), "{}", again.stdout);
+    env.lanewright(&["rollback", "r1", "--lane", "US1", "--yes"]).exits(0);
+    let open = TASKS.replace("- [ ] T003", "- [x] T003");
+    assert_eq!(env.file_at("main", SPEC_KIT), open.trim_end());
+    env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+    assert_eq!(env.file_at("main", SPEC_KIT), TASKS.trim_end());
+}
+
+#[test]
+fn a_list_that_the_user_changed_is_left_to_the_user() {
+    let env = env();
+    env.write(&format!("repo/{SPEC_KIT}"), TASKS);
+    env.commit("the list");
+    let edited = format!("{TASKS}\nA note.\n");
+    env.write(&format!("repo/{SPEC_KIT}"), &edited);
+    let ended = env.lanewright(&["run", "specs/001-login", "--run-id", "r1"]).exits(0);
+    ended.says(&["US1: not ticked in specs/001-login/tasks.md, which you changed and have not committed"]);
+    assert_eq!(env.file_at("main", SPEC_KIT), TASKS.trim_end());
+    assert_eq!(std::fs::read_to_string(env.path("repo").join(SPEC_KIT)).expect("the list"), edited);
+}
+
+#[test]
+fn a_rollback_opens_only_what_the_run_ticked() {
+    let env = env();
+    env.write(&format!("repo/{SPEC_KIT}"), TASKS.replace("- [ ]", "- [x]"));
+    env.commit("a finished list");
+    env.lanewright(&["run", "specs/001-login", "--redo", "--run-id", "r1"]).exits(0);
+    env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+    assert_eq!(env.file_at("main", SPEC_KIT), TASKS.replace("- [ ]", "- [x]").trim_end());
+}
+
+#[test]
+fn a_list_that_is_not_committed_is_named() {
+    let env = env();
+    env.write(&format!("repo/{SPEC_KIT}"), TASKS);
+    let ended = env.lanewright(&["run", "specs/001-login", "--run-id", "r1"]).exits(0);
+    ended.says(&["US1: not ticked in specs/001-login/tasks.md, which is not committed"]);
+}
+
+#[test]
+fn bd_records_what_is_merged_of_beads() {
+    let issue = |id: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"title\":\"Write {id}\",\"status\":\"open\",\"priority\":1,\"issue_type\":\"task\"}}\n"
+        )
+    };
+    for has_bd in [true, false] {
+        let env = env();
+        env.program("agent.sh", "#!/bin/sh\necho x > \"$LANEWRIGHT_LANE.txt\"\necho damaged >> .beads/issues.jsonl\n");
+        env.write("repo/.beads/issues.jsonl", issue("p-1"));
+        env.commit("the issues");
+        if has_bd {
+            env.program("bd", "#!/bin/sh\necho \"$(pwd -P)|$*\" >> \"$SCRATCH/bd\"\n");
+        }
+        let ended = env.lanewright(&["run", ".", "--run-id", "r1"]).exits(0);
+        if has_bd {
+            let checkout = env.path("repo").canonicalize().expect("the checkout");
+            let call = format!("{}|close p-1 --reason Merged by Lanewright", checkout.display());
+            assert_eq!(env.scratch("bd").trim_end(), call);
+        } else {
+            ended.says(&["bd is not on PATH; to record that the lane is done: bd close p-1"]);
+        }
+        assert!(env.holds("main", "p-1.txt"));
+        assert_eq!(env.file_at("main", ".beads/issues.jsonl"), issue("p-1").trim_end());
+    }
+}
