@@ -101,6 +101,9 @@ impl References {
 
     /// Looks up what tags lead to where no file says it, if libgit2 can.
     pub(super) fn peel(&mut self, repository: &Repository) {
+        if self.unpeeled.is_empty() {
+            return;
+        }
         let named: Vec<String> = self.unpeeled.iter().filter(|name| self.named.contains_key(*name)).cloned().collect();
         let objects = named.iter().map(|name| self.named[name].object.as_str());
         let Some(peeled) = libgit2::peeled(repository, objects) else { return };

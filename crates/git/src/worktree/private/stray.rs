@@ -197,6 +197,13 @@ impl<'a> Stray<'a> {
         Ok(missing)
     }
 
+    /// Whether the user has the branch checked out: that checkout would be left behind.
+    fn is_checked_out_elsewhere(&self, name: &str) -> Result<bool> {
+        let own = registered_place(&self.home.entry);
+        let places = self.home.repository.all_checked_out(name.strip_prefix("refs/heads/").unwrap_or(name))?;
+        Ok(places.iter().any(|place| own.as_ref() != Some(place)))
+    }
+
     /// Copies what branch and head lead to.
     fn keep_branch(&mut self, moves_branch: bool) -> Result<Kept> {
         let git = self.home.git();
@@ -225,7 +232,9 @@ impl<'a> Stray<'a> {
             durable::objects(self.home.repository, commit, self.record.base.iter())?;
         }
         let copied = left.iter().find(|it| Some(&it.name) == branch.as_ref());
-        if let (true, Some(name), Some(tip)) = (moves_branch, &branch, copied) {
+        if let (true, Some(name), Some(tip)) = (moves_branch, &branch, copied)
+            && !self.is_checked_out_elsewhere(name)?
+        {
             self.home.move_branch(&mut self.record, name, &tip.commit)?;
         }
         Ok(Kept { references, head, left, missing })

@@ -22,7 +22,7 @@ use crate::fast::durable;
 use crate::history::identity::{fallback_identity, run_identified};
 use crate::history::move_branch;
 use crate::query::OPERATION_FILES;
-use crate::repo::{commit_id, head_log, registered_place};
+use crate::repo::{commit_id, head_log};
 
 /// How much besides its branch is kept of an attempt at most.
 const MOST_LEFT: usize = 50;
@@ -249,9 +249,7 @@ impl Home<'_> {
     pub(super) fn move_branch(&self, record: &mut Record, name: &str, tip: &CommitId) -> Result<()> {
         let Some(short) = name.strip_prefix("refs/heads/") else { return Ok(()) };
         let Some(now) = self.repository.branch_commit(short)? else { return Ok(()) };
-        // The user's checkout would be left behind.
-        let is_elsewhere = |place: &PathBuf| registered_place(&self.entry).as_ref() != Some(place);
-        if now == *tip || self.repository.all_checked_out(short)?.iter().any(is_elsewhere) {
+        if now == *tip {
             return Ok(());
         }
         if record.base.as_ref() == Some(&now) || self.repository.is_ancestor(&now, tip)? {
