@@ -34,7 +34,7 @@ pub(crate) fn pinned(test: &str, more: &[(&str, &str)], body: fn()) {
     }
     let home = TempDir::new().unwrap();
     let output = command_for(test, home.path(), more).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
