@@ -172,6 +172,7 @@ impl Simulation {
         lost.sort();
         let place = |host: &str| Place { host: host.into(), repository: "/r".into(), worktree_root: "/w".into() };
         let moved = RunMoved { from: place("ci"), to: place("desk"), slots: vec![] };
+        self.world.leave_machine();
         self.world.lose_machine(&uncommitted(&state));
         let ended = self.world.lose_machine(&lost);
         self.write(records, std::iter::once(Event::RunMoved(Box::new(moved))).chain(ended));
@@ -226,7 +227,7 @@ impl Simulation {
             message: String::new(),
             message_for: None,
             lanes: lanes.clone(),
-            retried: if number % 2 == 0 { lanes } else { Vec::new() },
+            retried: if number % 2 == 0 { self.world.may_work_again(lanes) } else { Vec::new() },
             level: None,
         };
         self.absorb([by_hand, vec![resumed]].concat(), vec![])

@@ -187,6 +187,9 @@ impl Simulation {
         }
         if self.sleeps.unnoticed.is_some() {
             self.absorb(vec![], vec![])?;
+            if self.run_loop.state().finished().is_some() {
+                return Ok(());
+            }
         }
         if self.world.dice.roll(self.busy) == 0 {
             let deed = self.world.let_user_act();

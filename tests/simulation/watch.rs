@@ -66,7 +66,7 @@ impl Watch {
             self.stops.see(event),
             self.starts.see(&self.plan, record),
             self.restarts.see(&self.plan, event),
-            self.approvals.see(&self.plan, event),
+            self.approvals.see(&self.plan, record),
             self.finish.see(&self.plan, event),
             self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.see(&self.plan, record)),
         ];

@@ -209,6 +209,12 @@ impl World {
         !self.merges.contains(&lane) && !self.script.is_idle_once(&self.id(lane))
     }
 
+    /// Those of the lanes whose agents come to the same when they work once more.
+    pub fn may_work_again(&self, mut lanes: Vec<LaneId>) -> Vec<LaneId> {
+        lanes.retain(|lane| !self.script.is_idle_once(lane));
+        lanes
+    }
+
     /// A person commits on the lane's branch. Not in place of an agent that is idle or never succeeds: that changes what
     /// the run comes to.
     pub fn commit_by_hand(&mut self, lane: LaneIndex) {

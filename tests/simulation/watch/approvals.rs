@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lanewright_model::event::Event;
+use lanewright_model::event::{Event, Record};
 use lanewright_model::{Approval, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskKind};
 
 /// The gates of each lane that need an approval before it is merged.
 #[derive(Default)]
 pub struct Approvals {
     open: BTreeMap<LaneId, BTreeSet<HumanGate>>,
+    /// The same after each record that changed it.
+    past: BTreeMap<LaneId, BTreeMap<u64, BTreeSet<HumanGate>>>,
     /// Lanes that miss what a person sets up, each with whether that was approved.
     setups: BTreeMap<LaneId, bool>,
     /// Whether some files are protected.
@@ -19,7 +21,20 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    pub fn see(&mut self, plan: &Plan, event: &Event) -> Option<String> {
+    pub fn see(&mut self, plan: &Plan, record: &Record) -> Option<String> {
+        let complaint = self.see_event(plan, &record.event);
+        if let Some(lane) = record.event.lane()
+            && let Some(open) = self.open.get(lane)
+        {
+            let past = self.past.entry(lane.clone()).or_default();
+            if past.values().next_back() != Some(open) {
+                past.insert(record.seq, open.clone());
+            }
+        }
+        complaint
+    }
+
+    fn see_event(&mut self, plan: &Plan, event: &Event) -> Option<String> {
         match event {
             Event::JobPlanned { job } => {
                 let lane = job.lane.clone()?;
@@ -35,8 +50,13 @@ impl Approvals {
             }
             Event::LaneRolledBack { lane, point, .. } => {
                 self.setups.remove(lane);
-                if point.is_none() {
-                    self.looked_at.remove(lane);
+                match point {
+                    None => drop(self.looked_at.remove(lane)),
+                    Some(point) => {
+                        let then = self.past.get(lane).and_then(|past| past.range(..=point.seq).next_back());
+                        let then = then.map(|(_, open)| open.clone()).unwrap_or_default();
+                        self.open.insert(lane.clone(), then);
+                    }
                 }
             }
             Event::ChangesMeasured { lane, protected, .. } => {

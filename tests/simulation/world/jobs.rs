@@ -88,6 +88,11 @@ impl World {
         self.jobs.get_mut(job).unwrap().exit = Some(end);
     }
 
+    /// The run is taken to another machine, which has none of the worktrees and of what is only in them.
+    pub fn leave_machine(&mut self) {
+        self.unkept.clear();
+    }
+
     /// The machine is lost with everything that ran on it, also with ends that nobody wrote down: they count for nothing.
     pub fn lose_machine(&mut self, open: &[JobId]) -> Vec<Event> {
         self.lose_power();
