@@ -64,7 +64,9 @@ pub(super) fn lane(
         let place = prompt::Place { number, count: work.len(), is_only_check: checks_only };
         let text = prompt::task(feature, phase, &open[task], &place, &common);
         let own = std::iter::once(&open[task]).filter(|task| !task.kind.is_human() && !checks_only);
-        let verify = commands(own.chain(behind(&open, task)));
+        // What is behind a person's task judges the lane, for its tests run these commands, too.
+        let behind = if open[task].kind.is_human() { &[] } else { behind(&open, task) };
+        let verify = commands(own.chain(behind));
         let number = open[task].task.number.filter(|_| !feature.doubled.contains(&open[task].task.check_box.line));
         drafts.push(draft(&open[task], number, text, verify, span));
     }

@@ -70,23 +70,37 @@ static NOT_ABOUT_PHASES: LazyLock<Regex> = pattern!(r"(?i)\bwithin\b|\bparallel|
 static HEAD: LazyLock<Regex> = pattern!(r"^(?:\*\*([^*]{1,120})\*\*\s*[:：]?|([^:：`]{1,80})[:：])\s*(.*)$");
 
 static AFTER: LazyLock<Regex> = pattern!(
-    r"(?i)\b(?:depends? (?:up)?on|after|follows?|requires?|needs?|reli(?:es|ant) (?:up)?on|blocked by|builds? (?:up)?on|waits? for|depende de|después de|después|depois de|após)\b|に依存|の後|完了後|依赖|之后|完成后"
+    r"(?i)\b(?:depends? (?:only |solely |directly |just )?(?:up)?on|after|follows?|requires?|needs?|reli(?:es|ant) (?:up)?on|blocked by|builds? (?:up)?on|waits? for|depend(?:e|em|en) d[aeo]s?|después de|después|depois d[aeo]s?|depois|após|dépend(?:ent)? d[eu]s?|après)\b|に依存|の後|完了後|依[赖賴]|之[后後]|完成[后後]|에 의존|완료 후|이후"
 );
-static BEFORE: LazyLock<Regex> =
-    pattern!(r"(?i)\b(?:before|blocks|required (?:for|by)|prerequisite (?:for|of)|needed (?:for|by))\b");
+static BEFORE: LazyLock<Regex> = pattern!(
+    r"(?i)\b(?:before|blocks|required (?:for|by)|prerequisite (?:for|of)|needed (?:for|by))\b|阻[塞挡擋]|的前置[条條]件|の前提"
+);
 /// What follows names lanes that order nothing.
 static CUT: LazyLock<Regex> = pattern!(
-    r"(?i)\b(?:independent(?:ly)? (?:of|from|test)|in parallel|parallel (?:to|with)|without|alongside|no dependenc|rather than)|独立|並行|并行"
+    r"(?i)\b(?:independent(?:ly)? (?:of|from|test)|in parallel|parallel (?:to|with)|without|alongside|no dependenc|rather than)|[独獨]立|[並并平]行"
 );
 static NEGATED: LazyLock<Regex> = pattern!(
-    r"(?i)\b(?:not|never|doesn't|don't|no longer) (?:strictly )?(?:depend|require|need|block|follow|wait)|\bconceptually\b|\boptional(?:ly)?\b|\btest data\b"
+    r"(?i)\b(?:not|never|doesn't|don't|no longer) (?:strictly )?(?:depend|require|need|block|follow|wait)|\b(?:not|never) (?:\w+ ){1,2}before\b|\bconceptually\b|\boptional(?:ly)?\b|\btest data\b"
 );
 /// What says that there is no order.
 static FREE: LazyLock<Regex> = pattern!(
-    r"(?i)\bindependent|\bno (?:other )?dependenc|\bimmediately\b|\bin parallel\b|\bparallel\b|\bcan start\b|\bfirst\b|\bblocks\b|\bblocking\b|なし|独立|没有依赖"
+    r"(?i)\bindependent|\bno (?:\w+ )?dependenc|\bimmediately\b|\bin parallel\b|\bparallel\b|\bcan start\b|\bfirst\b|\bblocks\b|\bblocking\b|なし|[独獨]立|[无無]依[赖賴]|[没沒]有依[赖賴]|[无無]相依|立即|[並并平]行"
+);
+
+/// A line of a phase that names what the phase waits for.
+static PREREQUISITE: LazyLock<Regex> = pattern!(
+    r"(?i)^\*\*(?:depends on|depend(?:ency|encies)|prerequisites?|requires|blocked by|depend[eê]ncias?|dependencias?|前置(?:条件|條件)?|前提(?:条件|條件)?|依[赖賴存](?:関係)?)\s*[:：]?\*\*\s*[:：]?\s*(.+)$"
 );
 
 static BETWEEN_CLAUSES: LazyLock<Regex> = pattern!(r"\s[–—-]\s|→|->|;|\.\s|。|；|(?i:,?\sbut\s)");
+
+/// The verbs of a clause that order phases, each with whether what it names comes first.
+fn verbs(clause: &str) -> Vec<(Range<usize>, bool)> {
+    let after = AFTER.find_iter(clause).map(|verb| (verb.range(), true));
+    let mut found: Vec<_> = after.chain(BEFORE.find_iter(clause).map(|verb| (verb.range(), false))).collect();
+    found.sort_by_key(|(verb, _)| verb.start);
+    found
+}
 
 struct Reader<'r, 'a> {
     document: &'r Document<'a>,
@@ -141,7 +155,26 @@ impl<'r, 'a> Reader<'r, 'a> {
         for statement in &statements {
             self.take(statement, &mut edges);
         }
+        (0..self.phases.len()).for_each(|phase| self.prerequisites(phase, &mut edges));
         edges
+    }
+
+    /// Adds what the lines of a phase above its tasks say that it waits for: `**Prerequisites**: Phase 2`.
+    fn prerequisites(&self, phase: usize, edges: &mut Vec<(usize, usize, Span)>) {
+        let own = &self.phases[phase];
+        let end = own.tasks.first().map_or(own.lines.start, |task| task.check_box.line);
+        for line in (own.lines.start..end).filter(|line| self.document.fence(*line) == Fence::Outside) {
+            let range = self.document.trimmed(line);
+            let Some(named) = PREREQUISITE.captures(&self.document.text[range.clone()]).and_then(|line| line.get(1))
+            else {
+                continue;
+            };
+            let named = without_parentheses(named.as_str());
+            let named = CUT.find(&named).map_or(named.as_str(), |cut| &named[..cut.start()]);
+            let others = references(named).into_iter().flat_map(|reference| self.phases_of(&reference));
+            let place = (self.span)(range);
+            edges.extend(others.filter(|other| *other < phase).map(|other| (phase, other, place)));
+        }
     }
 
     fn statements(&self) -> Vec<Statement<'a>> {
@@ -189,16 +222,22 @@ impl<'r, 'a> Reader<'r, 'a> {
                 understood = true;
                 continue;
             }
-            if let Some(verb) = AFTER.find(clause) {
-                // In Japanese and Chinese the verb may come last.
-                let named = if clause[verb.range()].is_ascii() { &clause[verb.end()..] } else { clause };
-                let on = self.named(named, statement, &about);
-                understood |= !on.is_empty();
-                edges.extend(about.iter().flat_map(|&after| on.iter().map(move |&on| (after, on, place))));
-            } else if let Some(verb) = BEFORE.find(clause) {
-                let later = self.named(&clause[verb.end()..], statement, &about);
-                understood |= !later.is_empty();
-                edges.extend(about.iter().flat_map(|&on| later.iter().map(move |&after| (after, on, place))));
+            // One clause may say both: `depends on Setup, blocks all stories`.
+            let verbs = verbs(clause);
+            for (at, (verb, is_after)) in verbs.iter().enumerate() {
+                // In Japanese and Chinese the verb may come last: `US1 完了後`, `US2 的前置條件`.
+                let is_last = match is_after {
+                    true => !clause[verb.clone()].is_ascii(),
+                    false => clause[verb.clone()].starts_with(['的', 'の']),
+                };
+                let start = if is_last { at.checked_sub(1).map_or(0, |at| verbs[at].0.end) } else { verb.end };
+                let end = verbs.get(at + 1).map_or(clause.len(), |(next, _)| next.start);
+                let others = self.named(clause.get(start..end).unwrap_or(""), statement, &about);
+                understood |= !others.is_empty();
+                let pairs = about.iter().flat_map(|&own| others.iter().map(move |&other| (own, other)));
+                edges.extend(
+                    pairs.map(|(own, other)| if *is_after { (own, other, place) } else { (other, own, place) }),
+                );
             }
         }
         // What all stories wait for, they wait for by their places, too.

@@ -82,7 +82,11 @@ pub(super) fn phases<'a>(document: &Document<'a>) -> (Vec<Phase<'a>>, Vec<CheckB
         });
     }
     let outside = sort_boxes(document, &sections, &mut found);
-    found.retain(|phase| phase.number.is_some() || !phase.tasks.is_empty());
+    // A heading such as `Phase 3 completion` reports about the phase that has the tasks.
+    let with_tasks: HashSet<String> =
+        found.iter().filter(|phase| !phase.tasks.is_empty()).filter_map(|phase| phase.number.clone()).collect();
+    let is_report = |number: &String| with_tasks.contains(number);
+    found.retain(|phase| !phase.tasks.is_empty() || phase.number.as_ref().is_some_and(|number| !is_report(number)));
     classify(&mut found);
     (found, outside)
 }

@@ -21,7 +21,9 @@ pub(super) enum Reference {
 
 static REFERENCE: LazyLock<Regex> = pattern!(concat!(
     r"(?i)(?P<all>\b(?:all|any|every|each)\s+(?:(?:of|the|desired|required|planned|other|previous|prior|preceding|selected|core|needed)\s+)*",
-    r"(?:user\s+stor(?:ies|y)|stor(?:ies|y)|features?|phases?)\b|すべてのユーザーストーリー|全ての?ユーザーストーリー|所有用户故事|todas as hist[oó]rias|todas las historias)",
+    r"(?:user[\s-]+stor(?:ies|y)|stor(?:ies|y)|features?|phases?)\b|\b(?:all|everything)(?:\s+(?:of\s+the\s+)?above)?\s*\.?\s*$",
+    r"|\b(?:selected|desired|targeted|chosen|implemented|whichever)\s+(?:user\s+)?stories\b",
+    r"|すべてのユーザーストーリー|全ての?ユーザーストーリー|所有\s*(?:user\s+stories|用[户戶]故事|使用者故事)|todas as hist[oó]rias|todas las historias)",
     r"|(?P<phase>\bphases?|\bfases?|フェーズ|阶段)(?:\s*#?(?P<number>\d+(?:\.\d+)?)(?P<more>\+)?|\s+(?P<letter>(?-i:[A-Z])\b))",
     r"|(?P<story>\b(?:user\s+)?stor(?:y|ies)|\bus|ユーザーストーリー|用户故事|hist[oó]rias?(?: de usu[aá]rio)?)\s*[-#]?(?P<which>\d+)",
     r"|(?P<setup>\bset-?up\b|セットアップ|\bconfigura(?:ção|ción)\b)",
@@ -46,7 +48,12 @@ pub(super) fn references(text: &str) -> Vec<Reference> {
         at = whole.end().max(at + 1);
         let named = |name: &str| captures.name(name).map(|part| part.as_str());
         if let Some(number) = named("number") {
-            let from = number.parse().ok().filter(|_| named("more").is_some());
+            let mut from = number.parse().ok().filter(|_| named("more").is_some());
+            // `2+3` names two.
+            if from.is_some() && text[at..].starts_with(|c: char| c.is_ascii_digit()) {
+                from = None;
+                at -= 1;
+            }
             found.push(from.map_or_else(|| Reference::Phase(number.to_owned()), Reference::PhasesFrom));
             at = more(text, at, number, &mut found, |number| Reference::Phase(number.to_string()));
         } else if let Some(letter) = named("letter") {
@@ -125,6 +132,12 @@ mod tests {
             ("Phases 3 to 5", vec![phase("3"), phase("4"), phase("5")]),
             ("Phase 1/2", vec![phase("1"), phase("2")]),
             ("Phase 3+", vec![PhasesFrom(3)]),
+            ("Phases 2+3", vec![phase("2"), phase("3")]),
+            ("all user-story phases", vec![AllStories]),
+            ("all.", vec![AllStories]),
+            ("all of it", vec![]),
+            ("whichever user stories are implemented", vec![AllStories]),
+            ("其他所有 User Stories", vec![AllStories]),
             ("Phase N, Phase 3.2", vec![phase("N"), phase("3.2")]),
             ("all desired user stories", vec![AllStories]),
             ("Setup, then Foundational", vec![Setup, Foundation]),

@@ -194,6 +194,60 @@ fn headings_of_other_languages_are_understood() {
 }
 
 #[test]
+fn clause_may_name_what_comes_before_and_behind() {
+    for line in [
+        "Depends on Setup completion, BLOCKS all user stories",
+        "Depends on Setup and blocks US1/US2.",
+        "depends on Phase 1; blocks all user-story phases.",
+        "Must be complete before US2, after Setup",
+        "依賴 Phase 1 完成，阻塞 US1 與 US2",
+    ] {
+        let text = format!("{STORIES}## Dependencies\n- **Foundational (Phase 2)**: {line}\n");
+        assert_eq!(edges(&text)[..4], ["SETUP < ", "FOUND < SETUP", "US1 < FOUND", "US2 < FOUND"], "{line}");
+    }
+    let text = format!("{STORIES}## 依賴\n- **US1**: US2 的前置條件\n");
+    assert_eq!(edges(&text)[3], "US2 < US1");
+    let text =
+        format!("{STORIES}## Dependencies\n- **US2**: depends only on Phases 2+3.\n- **Polish**: depends on all.\n");
+    assert_eq!(edges(&text)[3..], ["US2 < US1", "POLISH < US2"]);
+    let reading = read_with(&text, &[], ReadOptions::default());
+    assert!(!reading.diagnostics.iter().any(|fault| fault.message.contains("order")), "{:#?}", reading.diagnostics);
+}
+
+#[test]
+fn phase_says_what_it_waits_for() {
+    for line in ["**Prerequisites**: Phase 3 complete", "**Depends on:** US1 (its API)", "**前置**：Phase 1–3 完成"]
+    {
+        let text = STORIES
+            .replace("## Phase 4: User Story 2 - Search (Priority: P2)\n", "## Phase 4: User Story 2 - Search\n")
+            .replace("- Search\n", &format!("- Search\n\n{line}\n\n"));
+        assert_eq!(edges(&text)[2..], ["US1 < FOUND", "US2 < US1", "POLISH < US2"], "{line}");
+    }
+    let text = format!("{STORIES}## Dependencies\n- **US2**: after Setup, but should not ship before US1\n");
+    assert_eq!(edges(&text)[2..4], ["US1 < FOUND", "US2 < FOUND"]);
+}
+
+#[test]
+fn heading_that_reports_about_a_phase_is_none() {
+    let text = STORIES.replace("## Phase 1: Setup", "## Phase 3 completion - done\nAll good.\n## Phase 1: Setup");
+    let text = format!("{text}## Dependencies\n- **Phase 3 (US1)**: depends on Phase 2\n");
+    assert_eq!(edges(&text)[..3], ["SETUP < ", "FOUND < SETUP", "US1 < FOUND"]);
+}
+
+#[test]
+fn command_behind_a_persons_task_is_a_test_of_the_lane() {
+    let text = STORIES.replace(
+        "- [ ] T008 Run quickstart.md validation\n",
+        "- [ ] T008 Run quickstart.md validation\n- [ ] T018 Run `npm test`\n- [ ] T019 Update docs/a.md\n",
+    );
+    let plan = plan(&text);
+    let lane = plan.lanes.last().unwrap();
+    let person = &lane.agents[0].tasks[1];
+    assert_eq!((person.kind, person.verify.len()), (TaskKind::HumanVerify, 0));
+    assert_eq!(lane.tests[0], CommandLine::Shell("npm test".to_owned()));
+}
+
+#[test]
 fn phases_without_stories_run_in_turn() {
     let text = "## Phase 3.1: Setup\n- [ ] T001 a\n## Phase 3.2: Tests First\n- [ ] T002 b\n## Phase 3.3: Core\n- [ ] T003 c\n";
     assert_eq!(edges(text), ["SETUP < ", "P3.2 < SETUP", "P3.3 < P3.2"]);
