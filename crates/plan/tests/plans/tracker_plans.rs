@@ -248,6 +248,22 @@ fn beads_epic_or_label_selects_issues() {
 }
 
 #[test]
+fn beads_issue_may_wait_for_its_own_parts() {
+    let text = r#"{"id":"a-1","title":"Both","status":"open","issue_type":"task","dependencies":[{"depends_on_id":"a-1.1","type":"blocks"},{"depends_on_id":"a-1.2","type":"blocks"}]}
+{"id":"a-1.1","title":"One","status":"open","issue_type":"task","dependencies":[{"depends_on_id":"a-1.2","type":"blocks"}]}
+{"id":"a-1.2","title":"Two","status":"open","issue_type":"task"}
+{"id":"a-2","title":"First","status":"open","issue_type":"task"}
+{"id":"a-2.1","title":"Then","status":"open","issue_type":"task","dependencies":[{"depends_on_id":"a-3","type":"blocks"}]}
+{"id":"a-3","title":"Between","status":"open","issue_type":"task","dependencies":[{"depends_on_id":"a-2","type":"blocks"}]}
+{"id":"a-4","title":"Old","status":"done","issue_type":"task"}
+{"id":"a-5","title":"New","status":"open","issue_type":"task","dependencies":[{"depends_on_id":"a-4","type":"blocks"}]}
+"#;
+    let plan = good(read_one(ISSUES_PATH, text));
+    assert_eq!(shape(&plan), ["a-1.2<", "a-1.1<a-1.2", "a-1<a-1.1", "a-2<", "a-3<a-2", "a-2.1<a-3", "a-5<"]);
+    assert_eq!(skipped(&plan), ["a-4: its status is `done`"]);
+}
+
+#[test]
 fn beads_damaged_lines_are_named() {
     let text = "{\"id\":\"a-1\",\"issue_type\":\"task\",\"status\":\"open\"}\n<<<<<<< HEAD\n{\"id\":\"a-2\",\n\n[1]\n{\"id\":\"a-1\",\"status\":\"open\"}\n{\"title\":\"x\"}\n{\"id\":\"a-3\",\"status\":\"open\",\"dependencies\":[{\"type\":\"blocks\"}]}\n";
     let reading = read_one("list.jsonl", text);

@@ -180,11 +180,16 @@ impl<'a> Graph<'a> {
     ) -> Vec<Reference> {
         let ancestors = self.ancestors(at);
         let mut found = Vec::new();
-        for &from in std::iter::once(&at).chain(&ancestors) {
+        for (nesting, &from) in std::iter::once(&at).chain(&ancestors).enumerate() {
             let blocking = |kind: &str| BLOCKING.contains(&kind);
             for dependency in self.issues[from].dependencies.iter().filter(|dependency| blocking(&dependency.kind)) {
                 let on = &dependency.on;
                 let target = self.position(&on.value);
+                // What an issue waits for may be part of it: then it comes last, and its other parts need not wait.
+                let is_part = |target: usize| self.ancestors(target).contains(&from);
+                if nesting > 0 && target.is_some_and(is_part) {
+                    continue;
+                }
                 if target.is_some_and(|target| ancestors.contains(&target)) {
                     let message = format!(
                         "{} waits for {}, which it is below",

@@ -2,7 +2,7 @@
 
 use crate::faults::{Faults, quoted};
 use crate::formats::native::json;
-use crate::formats::shared::items::{MIDDLE, Standing, text_of};
+use crate::formats::shared::items::{MIDDLE, Standing, standing_of, text_of};
 use crate::front_matter::scalar;
 use crate::markdown::lines;
 use crate::source_text::{At, File, Span};
@@ -99,7 +99,11 @@ fn standing(node: &Node, kind: &str, id: &At<String>, faults: &Faults<'_>) -> St
         "tombstone" => return Standing::Gone,
         "closed" => return Standing::Done(reason()),
         "" | "open" | "in_progress" => {}
-        _ => return Standing::Aside(reason()),
+        // Other programs and people write their own words for closed.
+        other => match standing_of(other) {
+            Some(ended @ (Standing::Done(_) | Standing::Dropped(_))) => return ended,
+            _ => return Standing::Aside(reason()),
+        },
     }
     if is("ephemeral") || is("is_template") {
         return Standing::Gone;

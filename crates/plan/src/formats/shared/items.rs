@@ -67,6 +67,11 @@ impl Standing {
         *self == Self::Open
     }
 
+    /// Whether those that wait for it may start.
+    fn is_ended(&self) -> bool {
+        matches!(self, Self::Done(_) | Self::Dropped(_) | Self::Gone)
+    }
+
     /// Open although the list says that it is done, where that is asked for.
     pub(crate) fn unless_redone(self, lane: &str, options: &ReadOptions<'_>) -> Self {
         let again = options.redo || options.unfinished.iter().any(|unfinished| unfinished == lane);
@@ -112,17 +117,39 @@ pub(crate) enum Unknown<'h> {
     Met,
 }
 
-/// Lets each item come after those below it by `parents` that are not done, unless they wait for it.
+/// Lets each item come after those below it by `parents` that are not done, unless they wait for it, directly or not.
 pub(crate) fn come_after_children(items: &mut [Item], parents: &[Option<usize>]) {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (at, item) in items.iter().enumerate() {
+        places.entry(&item.key).or_insert(at);
+    }
+    let place = |reference: &Reference| places.get(reference.key.as_str()).copied();
+    let open = |item: &Item| match item.standing.is_open() {
+        true => item.waits_for.iter().filter_map(place).collect(),
+        false => Vec::new(),
+    };
+    let mut waits: Vec<Vec<usize>> = items.iter().map(open).collect();
     for (child, parent) in parents.iter().enumerate().filter_map(|(child, parent)| Some((child, (*parent)?))) {
-        let key = &items[parent].key;
-        let waits = items[child].waits_for.iter().any(|reference| reference.key == *key);
         let remains = matches!(items[child].standing, Standing::Open | Standing::Aside(_) | Standing::NotAsked);
-        if child != parent && !waits && remains {
+        if child != parent && remains && !leads_to(&waits, child, parent) {
+            waits[parent].push(child);
             let reference = Reference { key: items[child].key.clone(), written: items[child].id.clone() };
             items[parent].waits_for.push(reference);
         }
     }
+}
+
+/// Whether `from` waits for `to`, directly or not.
+fn leads_to(waits: &[Vec<usize>], from: usize, to: usize) -> bool {
+    let mut seen = HashSet::from([from]);
+    let mut next = vec![from];
+    while let Some(at) = next.pop() {
+        if waits[at].contains(&to) {
+            return true;
+        }
+        next.extend(waits[at].iter().filter(|on| seen.insert(**on)));
+    }
+    false
 }
 
 /// The text of a value, a list of texts as a list in Markdown.
@@ -152,14 +179,14 @@ pub(crate) fn add_lanes(
     let standings = set_aside(items, &waits);
     let open = |at: usize| standings[at].is_open();
     waits.iter_mut().enumerate().for_each(|(at, on)| on.retain(|(on, _)| open(at) && open(*on)));
-    for (item, standing) in items.iter().zip(&standings) {
+    // A second task of an id is reported, and no lane.
+    let is_first = |at: usize| known.get(items[at].key.as_str()) == Some(&at);
+    for (at, (item, standing)) in items.iter().zip(&standings).enumerate() {
         let (Standing::Done(reason) | Standing::Dropped(reason) | Standing::Aside(reason)) = standing else { continue };
         let name = Some(headline(&item.name, MAX_NAME)).filter(|name| !name.is_empty());
         let skipped = |lane| Skipped { lane, name, reason: reason.clone() };
-        draft.skipped.extend(LaneId::new(&item.id.value).ok().map(skipped));
+        draft.skipped.extend(LaneId::new(&item.id.value).ok().filter(|_| is_first(at)).map(skipped));
     }
-    // A second task of an id is reported, and no lane.
-    let is_first = |at: usize| known.get(items[at].key.as_str()) == Some(&at);
     let asked: Vec<usize> = (0..items.len()).filter(|&at| open(at) && is_first(at)).collect();
     if let Some(&beyond) = asked.get(MAX_LANES) {
         let help = "name a part of it with --tag, or close what is not to be done";
@@ -193,7 +220,9 @@ fn index<'i>(items: &'i [Item], faults: &Faults<'_>) -> HashMap<&'i str, usize> 
     for (at, item) in items.iter().enumerate() {
         let first = *known.entry(&item.key).or_insert(at);
         let is_listed = |item: &Item| !matches!(item.standing, Standing::Gone | Standing::NotAsked);
-        if first != at && is_listed(item) && is_listed(&items[first]) {
+        // Which one a reference means does not matter where both are done.
+        let are_done = [item, &items[first]].iter().all(|item| item.standing.is_ended());
+        if first != at && is_listed(item) && is_listed(&items[first]) && !are_done {
             let place = faults.source.place(items[first].id.span);
             let message = format!("there are two tasks {}, the first in {place}", quoted(&item.id.value));
             faults.error_with(item.id.span, message, "give one of them another id, or remove it");
@@ -289,7 +318,7 @@ fn without_redundant(asked: &[usize], waits: &[Vec<(usize, Span)>]) -> Vec<Vec<(
 }
 
 fn nothing_to_do(items: &[Item], standings: &[Standing], faults: &Faults<'_>) {
-    let is_done = |standing: &&Standing| matches!(standing, Standing::Done(_) | Standing::Dropped(_));
+    let is_done = |standing: &&Standing| standing.is_ended() && **standing != Standing::Gone;
     let done = standings.iter().filter(is_done).count();
     let aside = items.iter().zip(standings).filter_map(|(item, standing)| match standing {
         Standing::Aside(reason) => Some((item, reason)),
@@ -368,6 +397,29 @@ mod tests {
         let (lanes, skipped, messages) = read(&items, Unknown::Refused("h"));
         assert_eq!(lanes, ["a<", "b<a", "c<b"]);
         assert_eq!((skipped, messages), (vec!["done: d".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn parents_come_after_children_that_do_not_wait_for_them() {
+        let below_first = [None, Some(0), Some(0), Some(0), Some(0)];
+        let mut items = [
+            item("top", Standing::Open, &[]),
+            item("early", Standing::Open, &["top"]),
+            item("late", Standing::Open, &["early"]),
+            item("free", Standing::Open, &[]),
+            item("over", Standing::Done("d".to_owned()), &[]),
+        ];
+        come_after_children(&mut items, &below_first);
+        assert_eq!(read(&items, Unknown::Met).0, ["free<", "top<free", "early<top", "late<early"]);
+    }
+
+    #[test]
+    fn finished_tasks_may_share_an_id() {
+        let done = || Standing::Done("d".to_owned());
+        let mut items = [item("a", done(), &[]), item("a", done(), &[]), item("b", Standing::Open, &["a"])];
+        assert_eq!(read(&items, Unknown::Met), (vec!["b<".to_owned()], vec!["a: d".to_owned()], Vec::new()));
+        items[1].standing = Standing::Open;
+        assert_eq!(read(&items, Unknown::Met).2, ["there are two tasks `a`, the first in list:1"]);
     }
 
     #[test]
