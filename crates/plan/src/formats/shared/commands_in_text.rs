@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use lanewright_agents::shell::is_search;
 use lanewright_model::CommandLine;
 use regex::Regex;
 
@@ -37,8 +38,8 @@ static INSIDE: LazyLock<Regex> =
 pub(crate) struct Run {
     /// The commands that judge work, and those that do not and why.
     pub(crate) commands: Commands,
-    /// Those that set something up, such as `npm ci`: an agent runs them.
-    pub(crate) installs: Vec<String>,
+    /// Those that set something up or change files, such as `npm ci` and `cargo fmt`: an agent runs them.
+    pub(crate) actions: Vec<String>,
 }
 
 /// The commands that a text has one run and succeed; each item of a list is read by itself.
@@ -48,8 +49,8 @@ pub(crate) fn commands_in_text(text: &str) -> Run {
     for item in list_items(text) {
         found.extend(in_item(&item));
     }
-    let (installs, commands) = found.into_iter().partition(|command| installs(command));
-    run.installs = installs;
+    let (actions, commands) = found.into_iter().partition(|command| is_action(command));
+    run.actions = actions;
     run.commands = Commands::judged(commands);
     let mut known: Vec<String> = Vec::new();
     run.commands.gates.retain(|gate| {
@@ -81,11 +82,36 @@ fn in_item(item: &str) -> Vec<String> {
         }
         Some(_) => {}
     }
+    let behind = |command: &str| said.find(command).map_or("", |at| &said[at + command.len()..]);
+    // What a search must find is for a reader to judge, unless the command says so.
+    commands.retain(|command| !(searches(command) && FINDINGS.is_match(behind(command))));
+    commands.retain(|command| judges(command) || is_action(command) || !MAKES.is_match(behind(command)));
     let located = |command: String| match directory(&said, &command) {
         Some(directory) => format!("cd {} && {command}", directory.trim_end_matches('/')),
         None => command,
     };
     commands.into_iter().map(located).collect()
+}
+
+/// What a sentence says about the findings of a search before it.
+static FINDINGS: LazyLock<Regex> = pattern!(
+    r"(?i)\b(?:expect(?:ed|s)?|zero|none|nothing|no|only|capture|record|snapshot|baseline|outputs?|returns?|hits|match(?:es)?)\b"
+);
+
+/// What a sentence says behind a command that makes something, and succeeds once.
+static MAKES: LazyLock<Regex> = pattern!(
+    r"(?i)^`?\s*(?:to|and) (?:generate|create|install|add|scaffold|set ?up|initiali[sz]e|update|migrate|seed|sync|copy|download)\b"
+);
+
+/// Whether a command is a search whose exit code says only whether it found something.
+fn searches(command: &str) -> bool {
+    let program = command.split_whitespace().find(|word| !word.contains('='));
+    program.is_some_and(is_search)
+}
+
+/// Whether a command tests or builds, whatever it leaves behind.
+fn judges(command: &str) -> bool {
+    ["test", "build", "lint", "check", "vet", "compile"].iter().any(|word| command.contains(word))
 }
 
 /// Where a command runs: `in backend/` behind it says so.
@@ -102,6 +128,13 @@ fn directory(said: &str, command: &str) -> Option<String> {
 fn is_sure_without_backticks(command: &str) -> bool {
     match command.split_whitespace().collect::<Vec<_>>().as_slice() {
         [program] => is_in("pytest tox nox ctest rspec phpunit jest", program),
+        // `npm check on the client` is no command, and `npm lint` is none either.
+        [_, _, rest @ ..]
+            if rest.iter().any(|word| is_in("on in for with against across over from the all and", word)) =>
+        {
+            false
+        }
+        ["npm", verb, ..] => is_in("test t run run-script exec", verb),
         [_, verb, ..] => {
             verb.contains(['-', '/', '.', '=', ':'])
                 || is_in("test tests run lint build check clippy fmt format vet typecheck exec unit e2e", verb)
@@ -116,11 +149,40 @@ fn without_verb(text: &str) -> Option<&str> {
     Some(text[verb.end()..].trim_start_matches(|c: char| c == ':' || c.is_whitespace()))
 }
 
-/// Whether a command installs what others need, which an agent does once.
-fn installs(command: &str) -> bool {
+/// Programs that write files as they like them, and how they are asked to look only.
+const FORMATTERS: &str = "black gofmt goimports isort prettier rustfmt shfmt yapf";
+const LOOKS_ONLY: &str = "\
+    --check -check -c -l -d --diff --dry-run --list-different --set-exit-if-changed --check-formatted --check-only \
+    --verify-no-changes";
+
+/// Whether words are a formatter's, which changes files and succeeds: `dart format`, `npx prettier --write .`.
+fn formats(words: &[&str]) -> bool {
+    let words = match words {
+        ["npx" | "bunx", rest @ ..] | ["uv" | "poetry" | "pipenv", "run", rest @ ..] => rest,
+        ["pnpm" | "yarn", "exec" | "dlx", rest @ ..] => rest,
+        _ => words,
+    };
+    let is_formatter = match words {
+        ["cargo" | "go" | "terraform" | "deno" | "forge", "fmt", ..] => true,
+        ["dart" | "ruff" | "mix" | "dotnet" | "biome", "format", ..] => true,
+        [program, ..] => is_in(FORMATTERS, program),
+        [] => false,
+    };
+    is_formatter && !words.iter().any(|word| is_in(LOOKS_ONLY, word))
+}
+
+/// Whether a command sets up what others need or changes files, which an agent does once.
+fn is_action(command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     let last = words.iter().rposition(|word| *word == "&&").map_or(0, |at| at + 1);
     match words.get(last..).unwrap_or_default() {
+        words if formats(words) => true,
+        ["go", "mod", verb, ..] => !is_in("verify", verb),
+        ["go", "generate" | "list", ..] => true,
+        ["npx", "cap", ..] | ["docker" | "docker-compose", "logs" | "ps" | "images" | "pull" | "exec", ..] => true,
+        ["docker", "compose", "logs" | "ps" | "images" | "pull", ..] => true,
+        // `./scripts/docker.sh dev` starts what runs on.
+        [program, "dev" | "start" | "serve" | "up"] if program.contains('/') => true,
         [program, verb, ..]
             if is_in("npm pnpm yarn bun uv poetry pip pip3 pipenv bundle composer apt brew go cargo", program) =>
         {
@@ -175,7 +237,7 @@ pub(crate) fn is_only_commands(text: &str, run: &Run) -> bool {
     only_checks(text)
         && !run.commands.gates.is_empty()
         && run.commands.others.is_empty()
-        && run.installs.is_empty()
+        && run.actions.is_empty()
         && all
 }
 
@@ -198,6 +260,9 @@ mod tests {
             ("Verify npm run lint passes in web/", &["cd web && npm run lint"]),
             ("Run full suite: `make test` - 10 passed", &["make test"]),
             ("- Test with `cargo test`\n- `cargo clippy`", &["cargo test", "cargo clippy"]),
+            ("Run `cargo fmt --check` in app/", &["cd app && cargo fmt --check"]),
+            ("Run `npm run build` to create dist/", &["npm run build"]),
+            ("Run `rg -q 'fn main' src/`", &["rg -q 'fn main' src/"]),
         ];
         for (text, expected) in cases {
             let run = commands_in_text(text);
@@ -217,10 +282,22 @@ mod tests {
             "Run tests to see that they work",
             "Run ruff linter and fix what it finds",
             "Run mypy type checker",
+            "Run npm check on frontend (apps/web) - 0 errors",
+            "Run npm lint",
+            "Run `dart format` on all files",
+            "Run `cargo fmt` and `npx prettier --write .`",
+            "Run `go mod edit -droprequire a/b`, then `go mod tidy`",
+            "Run `npx cap add android` to generate `android/`",
+            "Run `./tools/schema.sh` to generate the types",
+            "Confirm that it starts: run `./scripts/docker.sh dev`",
+            "Verify `docker logs web --tail 20` shows no error",
+            "Run `rg -n '/api/v1/' src/` and capture the result. Expected: zero",
+            "Run `rg -n 'TODO' src/`; output must have the known ones only",
         ] {
             assert_eq!(commands_in_text(text).commands.gates, Vec::<String>::new(), "{text}");
         }
-        assert_eq!(commands_in_text("Run `poetry lock && poetry install` to update").installs.len(), 1);
+        assert_eq!(commands_in_text("Run `poetry lock && poetry install` to update").actions.len(), 1);
+        assert!(!is_action("go mod verify") && !is_action("uv run black --check ."));
     }
 
     #[test]
