@@ -59,6 +59,10 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
         spec.warn(source, faults);
         let lanes = spec.lanes(source, &budget, faults);
         if lanes.is_empty() {
+            if spec.is_without_boxes() && specs.len() > 1 {
+                let message = format!("the specification {} {}", quoted(&spec.id), spec.why_empty());
+                faults.warning(spec.start(), message, "write what is to be done as `- [ ] 1. …`");
+            }
             draft.skipped.extend(skipped(&spec.id, spec.why_empty()));
         }
         draft.skipped.extend(spec.optional().and_then(|(id, reason)| skipped(&id, &reason)));

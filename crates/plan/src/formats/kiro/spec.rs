@@ -75,9 +75,13 @@ impl<'a> Spec<'a> {
         self.lanes.iter().map(|lane| lane.tasks.len()).sum()
     }
 
+    pub(super) fn is_without_boxes(&self) -> bool {
+        self.list.items.is_empty()
+    }
+
     /// Why it has no lane to run.
     pub(super) fn why_empty(&self) -> &'static str {
-        if self.list.items.is_empty() {
+        if self.is_without_boxes() {
             "has no task: its list has no check box"
         } else if self.lanes.is_empty() {
             "has optional tasks only, which are left out"

@@ -64,9 +64,13 @@ impl<'a> Change<'a> {
         Some(At::new(headline(&title, MAX_NAME), self.start()))
     }
 
+    pub(super) fn is_without_boxes(&self) -> bool {
+        self.list.sections.is_empty()
+    }
+
     /// Why the change is not run; `None`: it is.
     pub(super) fn reason_to_skip(&self, source: &Source<'_>) -> Option<&'static str> {
-        if self.list.sections.is_empty() {
+        if self.is_without_boxes() {
             return Some("has no task: its list has no check box");
         }
         if source.options.redo || source.options.unfinished.contains(&self.id) {

@@ -24,6 +24,9 @@ pub(crate) use ticks::ticked;
 /// The phase of a plan of several changes.
 const PHASE: &str = "openspec";
 
+/// What to do about a list that is a table or prose.
+const NO_BOXES: &str = "write what is to be done as `- [ ] …`";
+
 /// How many tasks a plan has at most.
 const MAX_TASKS: usize = 1000;
 
@@ -60,7 +63,12 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
                     "name a change below `openspec/changes`; --redo runs this one",
                 );
             }
-            Some(reason) => draft.skipped.extend(skipped(change, reason)),
+            Some(reason) => {
+                if change.is_without_boxes() && changes.len() > 1 {
+                    faults.warning(change.start(), format!("the change {} {reason}", quoted(&change.id)), NO_BOXES);
+                }
+                draft.skipped.extend(skipped(change, reason));
+            }
         }
     }
     if open.is_empty() {
@@ -69,11 +77,12 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
             [only] => format!("the change {} {}", quoted(only.lane.as_str()), only.reason),
             all => format!("none of the {} changes has anything to do", all.len()),
         };
-        faults.error_with(
-            first.start(),
-            message,
-            "archive what is done: `openspec archive NAME`; --redo runs it again",
-        );
+        let help = if changes.iter().any(Change::is_without_boxes) {
+            NO_BOXES
+        } else {
+            "archive what is done: `openspec archive NAME`; --redo runs it again"
+        };
+        faults.error_with(first.start(), message, help);
         return None;
     }
     let id = if files.len() == 1 { first.id.clone() } else { PHASE.to_owned() };

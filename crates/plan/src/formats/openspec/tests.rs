@@ -111,6 +111,11 @@ fn finished_and_archived_changes_are_not_run() {
         "the change `a` has no task: its list has no check box"
     );
     let open = ("/r/openspec/changes/b/tasks.md", "- [ ] b\n");
+    let table = ("/r/openspec/changes/c/tasks.md", "| T1 | a | open |\n");
+    let with_table = reading(&[open, table], ReadOptions::default());
+    let messages: Vec<&str> = with_table.diagnostics.iter().map(|fault| fault.message.as_str()).collect();
+    assert!(messages.contains(&"the change `c` has no task: its list has no check box"), "{messages:?}");
+    assert_eq!(with_table.plan.expect("a plan").lanes.len(), 1);
     let both = plan(&[done, open]);
     assert_eq!((both.lanes.len(), both.skipped.len()), (1, 1));
     let unfinished = ["a".to_owned()];

@@ -45,6 +45,8 @@ const METHODS: &str = "map lock sum snap in env go r d m h c ex";
 
 static LINK: LazyLock<Regex> = pattern!(r"\[([^\[\]]*)\]\(([^()\s]*)\)");
 
+static HOST: LazyLock<Regex> = pattern!(r"^(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|ai)/");
+
 /// With how many paths of a text each of its short names is compared.
 const MAX_COMPARED: usize = 64;
 
@@ -128,6 +130,10 @@ fn path_of(word: &str, is_marked: bool) -> Option<String> {
     let path = in_prose(word)?;
     let lower = path.to_ascii_lowercase();
     if is_in(LIBRARIES, &lower) || path.contains(['<', '>', '\u{2026}']) || path.starts_with('#') {
+        return None;
+    }
+    // `github.com/owner/module` is an address.
+    if HOST.is_match(&lower) {
         return None;
     }
     // `*.py` and `**` name no file of a task.
@@ -268,6 +274,7 @@ mod tests {
             "frontend/backend split, input/output",
             "Call `User.name()` and `ok(data)` at https://a.b/c.md",
             "T001/T002, US1/US2, 24/7",
+            "Rename the module to `github.com/owner/module`",
             "C:\\a\\b.txt ../x/y.rs ~/z.md",
             "all *.py files",
             "",
