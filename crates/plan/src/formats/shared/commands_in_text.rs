@@ -179,7 +179,7 @@ fn is_action(command: &str) -> bool {
         words if formats(words) => true,
         ["go", "mod", verb, ..] => !is_in("verify", verb),
         ["go", "generate" | "list", ..] => true,
-        ["npx", "cap", ..] | ["docker" | "docker-compose", "logs" | "ps" | "images" | "pull" | "exec", ..] => true,
+        ["npx", "cap", ..] | ["docker" | "docker-compose", "logs" | "ps" | "images" | "pull", ..] => true,
         ["docker", "compose", "logs" | "ps" | "images" | "pull", ..] => true,
         // `./scripts/docker.sh dev` starts what runs on.
         [program, "dev" | "start" | "serve" | "up"] if program.contains('/') => true,
@@ -260,6 +260,7 @@ mod tests {
             ("Verify npm run lint passes in web/", &["cd web && npm run lint"]),
             ("Run full suite: `make test` - 10 passed", &["make test"]),
             ("- Test with `cargo test`\n- `cargo clippy`", &["cargo test", "cargo clippy"]),
+            ("Run `docker exec web npm test`", &["docker exec web npm test"]),
             ("Run `cargo fmt --check` in app/", &["cd app && cargo fmt --check"]),
             ("Run `npm run build` to create dist/", &["npm run build"]),
             ("Run `rg -q 'fn main' src/`", &["rg -q 'fn main' src/"]),
