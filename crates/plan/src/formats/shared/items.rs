@@ -38,6 +38,13 @@ pub(crate) struct Item {
     pub(crate) rank: u32,
 }
 
+impl Item {
+    /// Whether the list says that it is done.
+    fn was_done(&self) -> bool {
+        self.is_again || self.standing.is_ended()
+    }
+}
+
 /// What a task waits for.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
@@ -179,6 +186,7 @@ pub(crate) fn add_lanes(
     let standings = set_aside(items, &waits);
     let open = |at: usize| standings[at].is_open();
     waits.iter_mut().enumerate().for_each(|(at, on)| on.retain(|(on, _)| open(at) && open(*on)));
+    forget_finished_circles(items, &mut waits, faults);
     // A second task of an id is reported, and no lane.
     let is_first = |at: usize| known.get(items[at].key.as_str()) == Some(&at);
     for (at, (item, standing)) in items.iter().zip(&standings).enumerate() {
@@ -220,12 +228,15 @@ fn index<'i>(items: &'i [Item], faults: &Faults<'_>) -> HashMap<&'i str, usize> 
     for (at, item) in items.iter().enumerate() {
         let first = *known.entry(&item.key).or_insert(at);
         let is_listed = |item: &Item| !matches!(item.standing, Standing::Gone | Standing::NotAsked);
-        // Which one a reference means does not matter where both are done.
-        let are_done = [item, &items[first]].iter().all(|item| item.standing.is_ended());
-        if first != at && is_listed(item) && is_listed(&items[first]) && !are_done {
+        if first != at && is_listed(item) && is_listed(&items[first]) {
             let place = faults.source.place(items[first].id.span);
             let message = format!("there are two tasks {}, the first in {place}", quoted(&item.id.value));
-            faults.error_with(item.id.span, message, "give one of them another id, or remove it");
+            let help = "give one of them another id, or remove it";
+            // Which one a reference means does not matter where both are done.
+            match item.was_done() && items[first].was_done() {
+                true => faults.warning(item.id.span, message, help),
+                false => faults.error_with(item.id.span, message, help),
+            }
         }
     }
     known
@@ -299,6 +310,26 @@ fn set_aside(items: &[Item], waits: &[Vec<(usize, Span)>]) -> Vec<Standing> {
     standings
 }
 
+/// Removes the edges between done tasks that wait for each other: they keep nothing from being done.
+fn forget_finished_circles(items: &[Item], waits: &mut [Vec<(usize, Span)>], faults: &Faults<'_>) {
+    let plain: Vec<Vec<usize>> = waits.iter().map(|waits| waits.iter().map(|(on, _)| *on).collect()).collect();
+    let behind: HashSet<usize> = topological_order(&plain, |at| at).1.into_iter().collect();
+    let mut reversed = vec![Vec::new(); plain.len()];
+    plain.iter().enumerate().for_each(|(at, on)| on.iter().for_each(|&on| reversed[on].push(at)));
+    let circle: Vec<usize> = topological_order(&reversed, |at| at).1;
+    let circle: HashSet<usize> = circle.into_iter().filter(|at| behind.contains(at) && items[*at].is_again).collect();
+    let mut first: Option<usize> = None;
+    for (at, own) in waits.iter_mut().enumerate().filter(|(at, _)| circle.contains(at)) {
+        let count = own.len();
+        own.retain(|(on, _)| !circle.contains(on));
+        first = first.or((own.len() < count).then_some(at));
+    }
+    if let Some(first) = first {
+        let message = format!("{} and other tasks that are done wait for each other", quoted(&items[first].id.value));
+        faults.warning(items[first].id.span, message, "this order does not count; remove one of the dependencies");
+    }
+}
+
 /// The edges between the lanes of `asked`, by their places in it, without those that follow from others.
 fn without_redundant(asked: &[usize], waits: &[Vec<(usize, Span)>]) -> Vec<Vec<(usize, Span)>> {
     let lane: HashMap<usize, usize> = asked.iter().enumerate().map(|(lane, at)| (*at, lane)).collect();
@@ -353,137 +384,4 @@ impl Repeated {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::source_text::SourceText;
-
-    fn item(id: &str, standing: Standing, waits_for: &[&str]) -> Item {
-        let reference = |on: &&str| Reference { key: (*on).to_owned(), written: At::new((*on).to_owned(), 0..0) };
-        Item {
-            id: At::new(id.to_owned(), 0..0),
-            name: String::new(),
-            key: id.to_owned(),
-            standing,
-            waits_for: waits_for.iter().map(reference).collect(),
-            is_again: false,
-            rank: MIDDLE,
-        }
-    }
-
-    fn read(items: &[Item], unknown: Unknown<'_>) -> (Vec<String>, Vec<String>, Vec<String>) {
-        let faults = Faults::new(SourceText::new("list", "x"));
-        let mut draft = PlanDraft::default();
-        add_lanes(items, unknown, &mut draft, &faults, |_| LaneDraft::default());
-        let lane = |lane: &LaneDraft| {
-            let on: Vec<&str> = lane.depends_on.iter().map(|on| on.value.as_str()).collect();
-            format!("{}<{}", lane.id.as_ref().unwrap().value, on.join(","))
-        };
-        let skipped = draft.skipped.iter().map(|skipped| format!("{}: {}", skipped.lane, skipped.reason)).collect();
-        let messages = faults.into_diagnostics().into_iter().map(|fault| fault.message).collect();
-        (draft.lanes.iter().map(lane).collect(), skipped, messages)
-    }
-
-    #[test]
-    fn edges_lead_to_open_tasks_only() {
-        let done = Standing::Done("d".to_owned());
-        let open = Standing::Open;
-        let items = [
-            item("a", open.clone(), &["gone", "done"]),
-            item("b", open.clone(), &["a"]),
-            item("c", open.clone(), &["a", "b", "a"]),
-            item("done", done, &["nowhere"]),
-            item("gone", Standing::Gone, &[]),
-        ];
-        let (lanes, skipped, messages) = read(&items, Unknown::Refused("h"));
-        assert_eq!(lanes, ["a<", "b<a", "c<b"]);
-        assert_eq!((skipped, messages), (vec!["done: d".to_owned()], Vec::new()));
-    }
-
-    #[test]
-    fn parents_come_after_children_that_do_not_wait_for_them() {
-        let below_first = [None, Some(0), Some(0), Some(0), Some(0)];
-        let mut items = [
-            item("top", Standing::Open, &[]),
-            item("early", Standing::Open, &["top"]),
-            item("late", Standing::Open, &["early"]),
-            item("free", Standing::Open, &[]),
-            item("over", Standing::Done("d".to_owned()), &[]),
-        ];
-        come_after_children(&mut items, &below_first);
-        assert_eq!(read(&items, Unknown::Met).0, ["free<", "top<free", "early<top", "late<early"]);
-    }
-
-    #[test]
-    fn finished_tasks_may_share_an_id() {
-        let done = || Standing::Done("d".to_owned());
-        let mut items = [item("a", done(), &[]), item("a", done(), &[]), item("b", Standing::Open, &["a"])];
-        assert_eq!(read(&items, Unknown::Met), (vec!["b<".to_owned()], vec!["a: d".to_owned()], Vec::new()));
-        items[1].standing = Standing::Open;
-        assert_eq!(read(&items, Unknown::Met).2, ["there are two tasks `a`, the first in list:1"]);
-    }
-
-    #[test]
-    fn tasks_waiting_for_one_aside_are_left_out() {
-        let items = [
-            item("c", Standing::Open, &["b"]),
-            item("b", Standing::Open, &["a"]),
-            item("a", Standing::Aside("on ice".to_owned()), &[]),
-            item("d", Standing::Open, &["x"]),
-            item("x", Standing::NotAsked, &[]),
-        ];
-        let (lanes, skipped, messages) = read(&items, Unknown::Met);
-        assert_eq!(lanes, Vec::<String>::new());
-        assert_eq!(
-            skipped[..3],
-            ["c: it waits for b, which is left out", "b: it waits for a, which is left out", "a: on ice"]
-        );
-        assert_eq!(skipped[3..], ["d: it waits for x, which is not part of this plan and not done"]);
-        assert_eq!(messages, ["no task of this list can start: 0 are done, 4 are left out"]);
-    }
-
-    #[test]
-    fn unknown_doubled_and_own_ids_are_faults() {
-        let items = [
-            item("aa", Standing::Open, &["ab", "bb"]),
-            item("bb", Standing::Open, &[]),
-            item("bb", Standing::Open, &[]),
-        ];
-        let (_, _, messages) = read(&items, Unknown::Refused("h"));
-        assert_eq!(
-            messages[..2],
-            ["task `aa` depends on `ab`, but there is no such task", "there are two tasks `bb`, the first in list:1"]
-        );
-        let (_, _, messages) = read(&[item("a", Standing::Open, &["a"])], Unknown::Met);
-        assert_eq!(messages, ["task `a` depends on itself"]);
-    }
-
-    #[test]
-    fn lanes_follow_edges_then_rank() {
-        let mut items = [
-            item("slow", Standing::Open, &[]),
-            item("last", Standing::Open, &["slow"]),
-            item("fast", Standing::Open, &[]),
-        ];
-        items[2].rank = 0;
-        assert_eq!(read(&items, Unknown::Met).0, ["fast<", "slow<", "last<slow"]);
-    }
-
-    #[test]
-    fn cycles_keep_their_edges() {
-        let items = [
-            item("a", Standing::Open, &["b", "c"]),
-            item("b", Standing::Open, &["c"]),
-            item("c", Standing::Open, &["b"]),
-        ];
-        assert_eq!(read(&items, Unknown::Met).0, ["a<b,c", "b<c", "c<b"]);
-    }
-
-    #[test]
-    fn words_for_statuses_and_priorities() {
-        assert_eq!(standing_of("In Progress"), Some(Standing::Open));
-        assert_eq!(standing_of("Cancelled"), Some(Standing::Dropped("its status is `Cancelled`".to_owned())));
-        assert!(matches!(standing_of("deferred"), Some(Standing::Aside(_))));
-        assert_eq!(standing_of("Awaiting Merge"), None);
-        assert_eq!(["P0", "High", "2", "low", "?"].map(rank_of), [Some(0), Some(1), Some(2), Some(3), None]);
-    }
-}
+mod tests;
