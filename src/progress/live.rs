@@ -102,7 +102,7 @@ impl<'a, W: Write> Live<'a, W> {
 
 impl<W: Write> Reporter for Live<'_, W> {
     fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()> {
-        let line = narrate(record, history).filter(|line| line.lasting);
+        let line = narrate(record, history, self.offset).filter(|line| line.lasting);
         if line.is_some() || matches!(record.event, Event::JobPlanned { .. }) {
             self.release_failures(&record.event);
         }

@@ -160,10 +160,11 @@ fn an_agent_whose_result_says_blocked_blocks_its_lane() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_fails_its_lane() {
+fn an_agent_that_cannot_be_started_blocks_its_lane() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = [\"no-such-program-here\"]\n");
-    env.execute(&[]).exits(1).says(&["no-such-program-here"]);
+    env.execute(&[]).exits(3).says(&["no-such-program-here", "then resume"]);
+    assert_eq!(env.events("job_planned").len(), 1, "no other attempt finds it");
 }
 
 /// Runs a lane whose agent leads its worktree into the user's checkout, where there is uncommitted work.

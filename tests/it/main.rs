@@ -58,6 +58,7 @@ mod output;
 #[cfg(target_os = "linux")]
 mod output_limit;
 mod outside_changes;
+mod pauses;
 mod placement;
 mod placement_checks;
 mod plan_new;

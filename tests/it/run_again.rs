@@ -77,7 +77,7 @@ fn programs_of_agents_are_not_needed() {
     env.execute(&[]).exits(0);
     fs::remove_file(env.path("bin/my-agent")).expect("the program");
     nothing_to_do(&env, &[]);
-    again(&env, &["--redo"]).exits(1).says(&["my-agent"]);
+    again(&env, &["--redo"]).exits(3).says(&["A: blocked: could not be started: cannot start `my-agent`"]);
 }
 
 #[test]

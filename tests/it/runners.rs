@@ -207,8 +207,8 @@ fn a_quota_that_is_out_uses_up_no_retry() {
 #[test]
 fn exit_0_with_a_failed_stream_is_a_failure() {
     let broken = format!("{WRITE}head -n 2 '{}'\nexit 0\n", stream("claude", "write"));
-    let failed = format!("{WRITE}cat '{}'\nexit 0\n", stream("claude", "fail"));
-    for (script, says) in [(broken, "its output broke off before the end"), (failed, "Invalid API key")] {
+    let failed = format!("{WRITE}cat '{}'\nexit 0\n", stream("claude", "refuse"));
+    for (script, says) in [(broken, "its output broke off before the end"), (failed, "The scripted model refuses")] {
         let env = TestEnv::new();
         program(&env, "claude", &script);
         env.plan(&format!("[defaults]\nretries = 0\n{ONE_LANE}"));
@@ -216,6 +216,24 @@ fn exit_0_with_a_failed_stream_is_a_failure() {
         let failure = env.events("lane_failed")[0]["failure"]["message"].as_str().unwrap().to_owned();
         assert!(failure.contains(says), "{failure}");
     }
+}
+
+#[test]
+fn a_refused_key_blocks_every_lane_before_another_attempt() {
+    let env = TestEnv::new();
+    let script = format!(
+        "echo >> \"$SCRATCH/starts\"\n[ -e \"$SCRATCH/paid\" ] || {{ cat '{}'; exit 1; }}\n{WRITE}cat '{}'\n",
+        stream("claude", "fail"),
+        stream("claude", "write")
+    );
+    program(&env, "claude", &script);
+    env.plan(TWO_LANES);
+    started_with_key(&env, &["--max-parallel", "1"]).exits(3).says(&["Invalid API key", "then resume"]);
+    assert_eq!(env.scratch("starts").lines().count(), 1);
+    assert_eq!(env.events("lane_blocked").len(), 2);
+    env.write("scratch/paid", "");
+    resumed_with_key(&env, &[]).exits(0);
+    assert_eq!(env.scratch("starts").lines().count(), 3);
 }
 
 #[test]

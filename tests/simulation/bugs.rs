@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lanewright_model::event::{Event, Idle, LaneStage, Record, Worktree};
-use lanewright_model::{CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
+use lanewright_model::{CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -91,6 +91,10 @@ pub enum Bug {
     PlumbingNotSeen,
     /// Limits count time asleep.
     SleepCounts,
+    /// Each agent finds out by itself whether its service is available again.
+    ProbesTogether,
+    /// A runner whose service is out is not paused.
+    PauseForgotten,
     /// A resumed run does not take over what agents committed in git directories of their own.
     TakeOverForgotten,
 }
@@ -139,6 +143,8 @@ impl Bug {
         Self::MoveNotSeen,
         Self::PlumbingNotSeen,
         Self::SleepCounts,
+        Self::ProbesTogether,
+        Self::PauseForgotten,
         Self::TakeOverForgotten,
     ];
 }
@@ -152,6 +158,14 @@ pub fn plan_as_seen(plan: &Arc<Plan>, bug: Option<Bug>) -> Arc<Plan> {
         Bug::PoolIgnored => parts.lanes.iter_mut().for_each(|lane| lane.uses.clear()),
         Bug::ExclusionIgnored => parts.exclusions.clear(),
         Bug::SequenceIgnored => parts.sequences.clear(),
+        Bug::ProbesTogether => {
+            for lane in &mut parts.lanes {
+                for agent in &mut lane.agents {
+                    let account = format!("{} of {} in {}", agent.command, agent.name, lane.id);
+                    agent.command = CommandLine::Shell(account);
+                }
+            }
+        }
         _ => return plan.clone(),
     }
     Arc::new(Plan::new(parts).unwrap())
@@ -239,6 +253,9 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
         (Event::BranchMoved { lane, agent, head }, Some(Bug::HandsNotJudged)) => {
             let worktree = Worktree { slot: 0, path: "/w".into(), branch: "b".into(), head };
             Event::WorktreeOpened { lane, agent, worktree }
+        }
+        (Event::RunnerPaused { account, outage, since, .. }, Some(Bug::PauseForgotten)) => {
+            Event::RunnerPaused { account, outage, since, until: Some(since) }
         }
         (Event::Slept { .. }, Some(Bug::SleepCounts)) => Event::Noted { lane: None, message: String::new() },
         (Event::LaneSkipped { lane, .. }, Some(Bug::SkipForgotten))

@@ -12,8 +12,7 @@ use super::run::{Memory, Simulation};
 use super::run_started::owner;
 
 /// Why a lane is blocked until the user has done something.
-const USERS_TURN: &[&str] =
-    &["cannot be kept", "the user is in the way", "git operation in progress", "it runs again before an agent works"];
+const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress", "then resume"];
 
 /// Far more than a run that ends needs.
 const MOST_RESUMES: u32 = 100;

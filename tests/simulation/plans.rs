@@ -108,7 +108,9 @@ fn must_haves() -> MustHaves {
 
 fn agent(name: &str, round: Round, tasks: u32) -> Agent {
     let tasks = (1..=tasks).map(|number| plan_task(&format!("{name}-{number}"))).collect();
-    Agent { round, command: shell("agent"), ..plan_agent(name, tasks) }
+    // Of two services, each with an account of its own.
+    let command = shell(if name == "a1" { "other agent" } else { "agent" });
+    Agent { round, command, ..plan_agent(name, tasks) }
 }
 
 fn shell(line: &str) -> CommandLine {
@@ -159,6 +161,16 @@ impl Script {
     pub fn outages(&self, key: &str, job: &JobId) -> u32 {
         let out = job.is_attempt() && self.of(&format!("{key} out")).is_multiple_of(12);
         if out { 4 } else { 0 }
+    }
+
+    /// How often a service refuses jobs of that kind before a person has changed something.
+    pub fn refusals(&self, key: &str, job: &JobId) -> u32 {
+        u32::from(job.is_attempt() && self.of(&format!("{key} refused")).is_multiple_of(40))
+    }
+
+    /// In how many milliseconds an outage ends, where the program says so.
+    pub fn outage_end(&self, key: &str) -> Option<i64> {
+        [None, Some(-50), Some(70), Some(400)][self.of(&format!("{key} end")) as usize % 4]
     }
 
     /// How often gates of that kind lose their supervisor before they pass or fail: less often than ends them, or always.

@@ -3,6 +3,7 @@
 mod approvals;
 pub mod checkpoints;
 mod finish;
+mod pauses;
 mod restarts;
 mod starts;
 mod stops;
@@ -32,6 +33,7 @@ pub struct Watch {
     pub stops: stops::Stops,
     starts: starts::Starts,
     restarts: restarts::Restarts,
+    pauses: pauses::Pauses,
     pub approvals: approvals::Approvals,
     /// Only of some runs: that takes twice as long as the run itself.
     pub checkpoints: Option<checkpoints::Checkpoints>,
@@ -53,6 +55,7 @@ impl Watch {
             stops: Default::default(),
             starts: Default::default(),
             restarts: Default::default(),
+            pauses: Default::default(),
             approvals: Default::default(),
             finish: Default::default(),
         }
@@ -66,6 +69,7 @@ impl Watch {
             self.stops.see(event),
             self.starts.see(&self.plan, record),
             self.restarts.see(&self.plan, event),
+            self.pauses.see(&self.plan, record),
             self.approvals.see(&self.plan, record),
             self.finish.see(&self.plan, event),
             self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.see(&self.plan, record)),

@@ -97,6 +97,19 @@ pub enum Event {
         #[cfg_attr(feature = "schema", schemars(with = "u64", range(min = 1)))]
         duration: Duration,
     },
+    /// No attempt of the runners with this account begins: their service is out, takes no more requests or refuses them.
+    RunnerPaused {
+        /// The runners' account: `account` of their settings, else their name; the command where an agent has its own.
+        account: String,
+        outage: Outage,
+        /// Since when attempts have failed for it.
+        since: Timestamp,
+        /// When one attempt finds out whether it is over; absent: a person has to change something first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// Attempts of the runners with this account begin again.
+    RunnerContinued { account: String },
     /// A stop of the run, or of one lane, was requested.
     StopRequested {
         #[serde(default, skip_serializing_if = "Option::is_none")]

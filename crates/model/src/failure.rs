@@ -126,15 +126,22 @@ word_enum! {
         Network = "network",
         /// A service accepted no more requests; not the agent's doing.
         Quota = "quota",
+        /// A service refused the agent's program, or the program cannot work, until a person changes something.
+        Refused = "refused",
         /// Git, the disk or a permission; not the agent's doing.
         State = "state",
     }
 }
 
 impl FailureKind {
-    /// Whether it is expected to pass by itself and is not the agent's failure.
+    /// Whether a person has to change something that is neither the agent's work nor its doing.
+    pub fn needs_user(self) -> bool {
+        matches!(self, Self::Environment | Self::Refused)
+    }
+
+    /// Whether something outside is the reason, and not the agent.
     pub fn is_outage(self) -> bool {
-        matches!(self, Self::Network | Self::Quota)
+        matches!(self, Self::Network | Self::Quota | Self::Refused)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The one model that every plan format is read into.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -171,6 +172,15 @@ impl Plan {
     /// The runner that `agent` does `task` with, where one is described; a task with a command of its own has none.
     pub fn runner_for(&self, agent: &Agent, task: &Task) -> Option<&Runner> {
         self.runner(agent).filter(|_| task.command.is_none())
+    }
+
+    /// The account of the service that `agent` does `task` with: outages and limits are an account's. That of its runner;
+    /// where it has a command of its own, that command.
+    pub fn account(&self, agent: &Agent, task: &Task) -> Cow<'_, str> {
+        match (&task.command, self.runner(agent)) {
+            (None, Some(runner)) => runner.account.clone().unwrap_or_else(|| agent.runner.clone()).into(),
+            (command, _) => command.as_ref().unwrap_or(&agent.command).to_string().into(),
+        }
     }
 
     /// The runner of the attempt `job`, where one is described.

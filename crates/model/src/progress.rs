@@ -24,6 +24,8 @@ word_enum! {
         NeedsYou = "needs_you",
         /// A lane or the run failed.
         Failed = "failed",
+        /// Lanes wait for a runner whose service takes no more requests for a while.
+        Paused = "paused",
         /// The run is done.
         Done = "done",
     }

@@ -21,8 +21,8 @@ word_enum! {
 /// The longest delay between two attempts.
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
 
-/// How long a network or a quota may be out before the lane fails, unless a setting says otherwise.
-pub const OUTAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// How long a network or a quota may be out before the lanes that wait for it fail, unless a setting says otherwise.
+pub const OUTAGE_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Exponential backoff with jitter that is derived from `key` and `attempt`, so that a replay gives the same delays.
 ///

@@ -21,6 +21,8 @@ pub struct RunnerText {
     pub like: Option<String>,
     /// What people call the program.
     pub title: Option<String>,
+    /// What its service knows its user by: runners with the same account share its limits; absent: the runner's name.
+    pub account: Option<String>,
     /// The program that must be there before anything begins.
     pub program: Option<String>,
     /// What to type to install it.
@@ -75,11 +77,13 @@ impl RunnerText {
     pub fn or(self, mut other: Self) -> Self {
         if self.command.is_some() {
             (other.program, other.install, other.key, other.options) = (None, None, None, None);
+            other.account = None;
             (other.arguments, other.continuation, other.continue_command) = (None, None, None);
         }
         Self {
             like: self.like,
             title: self.title.or(other.title),
+            account: self.account.or(other.account),
             program: self.program.or(other.program),
             install: self.install.or(other.install),
             command: self.command.or(other.command),
@@ -111,6 +115,7 @@ impl RunnerText {
         };
         Some(Runner {
             title: self.title,
+            account: self.account,
             program: self.program,
             install: self.install,
             continuation: self.continuation,
@@ -139,6 +144,8 @@ impl RunnerText {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Runner {
     pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// The program that must be there before anything begins; absent: that of its command.
     pub program: Option<String>,
     pub install: Option<String>,
@@ -389,6 +396,11 @@ pub struct OutagePatterns {
     pub quota: Vec<String>,
     /// The service cannot be reached.
     pub network: Vec<String>,
+    /// No attempt comes through until a person changes something: a key, a model, an empty account.
+    pub refused: Vec<String>,
+    /// How long to wait, in a group `wait` (`20`: seconds, `3 days 2 hours`), or until when, in a group `until`: a time of day, with
+    /// or without a date and a time zone, RFC 3339, or seconds since 1970.
+    pub ends: Vec<String>,
 }
 
 #[cfg(test)]

@@ -372,7 +372,7 @@ pub fn run_options() -> RunOptions {
         protect: Vec::new(),
         checkpoint_tags: false,
         backoff: Duration::from_secs(1),
-        outage_limit: Duration::from_secs(3600),
+        outage_limit: crate::retry::OUTAGE_LIMIT,
         specialist_timeout: Duration::from_secs(300),
         on_orphan: OnOrphan::Continue,
         timeout: None,

@@ -48,7 +48,7 @@ impl From<FailureKind> for ErrorType {
             | FailureKind::Rejected => Self::Validation,
             FailureKind::Conflict => Self::Merge,
             FailureKind::Network | FailureKind::Quota => Self::Network,
-            FailureKind::State | FailureKind::Environment => Self::State,
+            FailureKind::State | FailureKind::Environment | FailureKind::Refused => Self::State,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use lanewright_model::event::{AgentReport, Event, Reading};
 use lanewright_model::{
     CommitId, Diagnosis, ExitCause, FailureClass, Finding, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage,
+    Timestamp,
 };
 use lanewright_schedule::RunState;
 
@@ -142,11 +143,14 @@ impl World {
             return (exit(ExitCause::Lost, -1), None, None);
         }
         let out = lost + self.script.outages(&key, job);
-        if *tries <= out {
-            let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
+        let refused = out + self.script.refusals(&key, job);
+        if *tries <= refused {
+            let kind = if *tries <= out { OutageKind::Quota } else { OutageKind::Refused };
+            let until = self.script.outage_end(&key).map(|wait| Timestamp::from_unix_millis(self.now + wait));
+            let outage = Outage { until, ..Outage::new(kind, "429") };
             return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
         }
-        let missing = out + self.script.missing_programs(&key, job);
+        let missing = refused + self.script.missing_programs(&key, job);
         if *tries <= missing {
             return (exit(ExitCause::Exited, 126 + (*tries % 2) as i32), None, None);
         }

@@ -155,7 +155,7 @@ impl World {
         let out = self.script.forge_outages(&key);
         let tries = self.tries.entry(key).or_default();
         *tries += 1;
-        let outage = Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None };
+        let outage = Outage::new(OutageKind::Network, "connection refused");
         (*tries <= out).then(|| Event::ForgeUnavailable { lane: self.id(lane), outage })
     }
 

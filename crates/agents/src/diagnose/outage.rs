@@ -1,12 +1,14 @@
 //! Detects from the last lines of an attempt's output that it failed because an external service was unavailable.
 
 use std::sync::LazyLock;
-use std::time::Duration;
 
+use chrono::TimeZone;
 use lanewright_model::runner::OutagePatterns;
 use lanewright_model::text::headline;
-use lanewright_model::{ExitCause, JobExit, Outage, OutageKind, Transcript};
-use regex::{Captures, Regex, RegexSet};
+use lanewright_model::{ExitCause, JobExit, Outage, OutageKind, Timestamp, Transcript};
+use regex::{Regex, RegexSet};
+
+use ends::End;
 
 /// What programs print when a host cannot be reached: the words of the resolver, of sockets, of curl, of Node.js and of
 /// Python's and Rust's HTTP clients.
@@ -32,25 +34,39 @@ const QUOTA: &[&str] = &[
     r"\brate_limit_(error|exceeded)\b",
     r"\b(exceeded|reached|hit)\b.{0,40}\b(rate limit|quota|usage limit)\b",
     r"\b(quota|usage limit|session limit)\b.{0,40}\b(exceeded|exhausted|reached)\b",
-    r"\b(insufficient_quota|resource_exhausted|overloaded_error)\b",
+    r"\b(resource_exhausted|overloaded_error)\b",
 ];
 
-static OUTAGES: LazyLock<[(OutageKind, RegexSet); 2]> =
-    LazyLock::new(|| [(OutageKind::Quota, patterns(QUOTA)), (OutageKind::Network, patterns(NETWORK))]);
+/// What programs print when they cannot work until a person changes something: a key, a model, an empty account, a program.
+const REFUSED: &[&str] = &[
+    r"\b(http|status|error|code)\D{0,12}\b(401|402)\b",
+    r"\b401 unauthorized\b",
+    r"\b(authentication_error|permission_error|invalid_api_key|model_not_found|insufficient_quota|billing_error)\b",
+    r"\b(invalid|incorrect|expired|missing) (x-)?api[ _-]?key\b",
+    r"\bapi key (is |was )?(not valid|invalid|expired|missing)\b",
+    r"\b(credit balance is too low|insufficient (credits?|balance|funds))\b",
+    r"\bcertificate (verify failed|has expired|is not yet valid)\b",
+    r"\b(self[- ]signed certificate|unable to (get local issuer|verify the first) certificate)\b",
+];
 
-/// `Retry-After: 20`, `try again in 1.5s`, `retry after 2 minutes`.
-static WAIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = r"(?i)(?:retry[ _-]?after|(?:try again|retry) (?:in|after))\D{0,5}(?<number>\d+(?:\.\d+)?)\s*(?<unit>ms|s|sec|m|min|h|hour)?";
-    Regex::new(words).ok()
+static OUTAGES: LazyLock<[(OutageKind, RegexSet); 3]> = LazyLock::new(|| {
+    [
+        (OutageKind::Refused, patterns(REFUSED)),
+        (OutageKind::Quota, patterns(QUOTA)),
+        (OutageKind::Network, patterns(NETWORK)),
+    ]
 });
 
+static ENDS: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::ENDS));
+
 /// What was out, if that is why an attempt ended without success. `tail` are the last lines that the program said, without
-/// the words of the agent in it; `more` is what it prints besides what all programs do.
+/// the words of the agent in it; `more` is what it prints besides what all programs do; `zone`: that of its times of day.
 pub fn outage(
     exit: &JobExit,
     tail: &[String],
     transcript: Option<&Transcript>,
     more: Option<&OutagePatterns>,
+    zone: &impl TimeZone,
 ) -> Option<Outage> {
     let reported = transcript.cloned().unwrap_or_default();
     let lines = match exit.cause {
@@ -58,11 +74,43 @@ pub fn outage(
         ExitCause::Exited => closing_lines(tail, &reported),
         // It says so only with the trouble that it was dealing with to the last.
         ExitCause::TimedOut => reported.warning.lines().map(str::to_owned).collect(),
-        ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => return None,
+        ExitCause::NotStarted => return Some(Outage::new(OutageKind::Refused, headline(&exit.notes, 200))),
+        ExitCause::Stopped | ExitCause::Lost => return None,
     };
+    if let Some(line) = missing_program(exit, tail) {
+        return Some(Outage::new(OutageKind::Refused, headline(line, 200)));
+    }
     let kind = reported.outage.filter(|_| exit.cause == ExitCause::Exited);
-    let said = || kind.map(|kind| Outage { kind, line: headline(&reported.error, 200), retry_after: None });
-    find_outage(&lines, more).or_else(said)
+    let said = || kind.map(|kind| Outage::new(kind, headline(&reported.error, 200)));
+    // Without rules for its output a program has no words of its own: a test that it ran may have said that.
+    let known = if transcript.is_some() { &OUTAGES[..] } else { &OUTAGES[1..] };
+    let found = find_outage(&lines, known, more).or_else(said)?;
+    Some(with_end(found, &lines, more, exit.finished_at, zone))
+}
+
+/// Where a shell says that it did not find the agent's program, or may not run it.
+fn missing_program<'t>(exit: &JobExit, tail: &'t [String]) -> Option<&'t str> {
+    static SAID: LazyLock<RegexSet> =
+        LazyLock::new(|| patterns(&[r"\bnot found\b", r"\bno such file or directory\b", r"\bpermission denied\b"]));
+    let is_shells = matches!((exit.cause, exit.exit_code), (ExitCause::Exited, 126 | 127));
+    tail.iter().rev().find(|line| is_shells && SAID.is_match(line)).map(|line| line.trim())
+}
+
+/// The outage with the end that the last line of those which name one does.
+fn with_end(
+    outage: Outage,
+    lines: &[String],
+    more: Option<&OutagePatterns>,
+    now: Timestamp,
+    zone: &impl TimeZone,
+) -> Outage {
+    let own = more.map(|more| all(&more.ends)).unwrap_or_default();
+    let end_in = |line: &String| ends::end(line, &own, now, zone).or_else(|| ends::end(line, &ENDS, now, zone));
+    match lines.iter().rev().find_map(end_in) {
+        Some(End::After(wait)) => Outage { retry_after: Some(wait), ..outage },
+        Some(End::At(moment)) => Outage { until: Some(moment), ..outage },
+        None => outage,
+    }
 }
 
 /// The lines in which it may stand: from its error on, where the stream tells one, for what came before is over; else
@@ -79,30 +127,22 @@ fn closing_lines(tail: &[String], reported: &Transcript) -> Vec<String> {
 
 /// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
 pub fn outage_in(lines: &[String]) -> Option<Outage> {
-    find_outage(lines, None)
+    find_outage(lines, &OUTAGES[1..], None)
 }
 
 /// What was out, if one of `lines` says so. The last that does counts.
-fn find_outage(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
+fn find_outage(lines: &[String], known: &[(OutageKind, RegexSet)], more: Option<&OutagePatterns>) -> Option<Outage> {
     let none = OutagePatterns::default();
     let more = more.unwrap_or(&none);
-    let own = [(OutageKind::Quota, patterns(&more.quota)), (OutageKind::Network, patterns(&more.network))];
-    let known = || own.iter().chain(OUTAGES.iter());
+    let own = [
+        (OutageKind::Refused, patterns(&more.refused)),
+        (OutageKind::Quota, patterns(&more.quota)),
+        (OutageKind::Network, patterns(&more.network)),
+    ];
+    let known = || own.iter().chain(known);
     let kind_of = |line: &str| known().find(|(_, patterns)| patterns.is_match(line)).map(|(kind, _)| *kind);
     let (line, kind) = lines.iter().rev().find_map(|line| Some((line, kind_of(line)?)))?;
-    let retry_after = lines.iter().rev().find_map(|line| WAIT.as_ref()?.captures(line).as_ref().and_then(duration));
-    Some(Outage { kind, line: headline(line.trim(), 200), retry_after })
-}
-
-fn duration(captures: &Captures<'_>) -> Option<Duration> {
-    let number: f64 = captures.name("number")?.as_str().parse().ok()?;
-    let seconds = match captures.name("unit").map_or("s", |unit| unit.as_str()) {
-        "ms" => 0.001,
-        "m" | "min" => 60.0,
-        "h" | "hour" => 3600.0,
-        _ => 1.0,
-    };
-    Duration::try_from_secs_f64(number * seconds).ok()
+    Some(Outage::new(kind, headline(line.trim(), 200)))
 }
 
 /// None of the patterns is wrong: tests compile ours, and those of descriptions are checked when they are read.
@@ -110,39 +150,21 @@ fn patterns<S: AsRef<str>>(patterns: &[S]) -> RegexSet {
     regex::RegexSetBuilder::new(patterns.iter().map(AsRef::as_ref)).case_insensitive(true).build().unwrap_or_default()
 }
 
+/// The same, to find out what they match.
+fn all<S: AsRef<str>>(patterns: &[S]) -> Vec<Regex> {
+    let pattern = |text: &S| regex::RegexBuilder::new(text.as_ref()).case_insensitive(true).build().ok();
+    patterns.iter().filter_map(pattern).collect()
+}
+
+mod ends;
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use chrono::Utc;
+
     use super::*;
-
-    fn of(text: &str) -> Option<(OutageKind, Option<u64>)> {
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        find_outage(&lines, None).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
-    }
-
-    #[test]
-    fn outage_patterns_compile() {
-        assert_eq!(patterns(NETWORK).len() + patterns(QUOTA).len(), NETWORK.len() + QUOTA.len());
-        assert!(WAIT.is_some());
-    }
-
-    #[test]
-    fn known_outage_messages_are_recognized() {
-        let network = |wait| Some((OutageKind::Network, wait));
-        let quota = |wait| Some((OutageKind::Quota, wait));
-        for (text, expected) in [
-            ("curl: (6) Could not resolve host: api.example.com", network(None)),
-            ("fatal: unable to access 'https://example.com/': Failed to connect: Connection refused", network(None)),
-            ("Error: getaddrinfo EAI_AGAIN api.example.com", network(None)),
-            ("HTTP/1.1 429 Too Many Requests\nRetry-After: 20", quota(Some(20))),
-            ("API Error: 429 {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}", quota(None)),
-            ("Rate limit reached for requests. Please try again in 2m", quota(Some(120))),
-            ("You exceeded your current quota, please check your plan", quota(None)),
-            ("Usage limit reached, try again in 5 hours", quota(Some(5 * 3600))),
-            ("{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}", quota(None)),
-        ] {
-            assert_eq!(of(text), expected, "{text}");
-        }
-    }
 
     fn exit(cause: ExitCause, exit_code: i32, tail: &[&str]) -> JobExit {
         let at = lanewright_model::Timestamp::from_unix_millis(0);
@@ -150,12 +172,72 @@ mod tests {
         JobExit { cause, exit_code, command: "x".into(), started_at: at, finished_at: at, tail, notes: String::new() }
     }
 
+    fn of(text: &str) -> Option<OutageKind> {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        find_outage(&lines, &OUTAGES[..], None).map(|outage| outage.kind)
+    }
+
+    #[test]
+    fn outage_patterns_compile() {
+        let known = [NETWORK, QUOTA, REFUSED];
+        assert_eq!(known.map(|texts| patterns(texts).len()), known.map(<[_]>::len));
+        assert_eq!(ENDS.len(), ends::ENDS.len());
+    }
+
+    #[test]
+    fn known_outage_messages_are_recognized() {
+        use OutageKind::{Network, Quota, Refused};
+        for (text, expected) in [
+            ("curl: (6) Could not resolve host: api.example.com", Network),
+            ("fatal: unable to access 'https://example.com/': Failed to connect: Connection refused", Network),
+            ("Error: getaddrinfo EAI_AGAIN api.example.com", Network),
+            ("HTTP/1.1 429 Too Many Requests\nRetry-After: 20", Quota),
+            ("API Error: 429 {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}", Quota),
+            ("Rate limit reached for requests. Please try again in 2m", Quota),
+            ("You exceeded your current quota, please check your plan", Quota),
+            ("Usage limit reached, try again in 5 hours", Quota),
+            ("{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}", Quota),
+            ("API Error: 401 {\"type\":\"error\",\"error\":{\"type\":\"authentication_error\"}}", Refused),
+            ("Invalid API key · Please run /login", Refused),
+            ("Your credit balance is too low to access the API", Refused),
+            ("Error: unable to verify the first certificate", Refused),
+        ] {
+            assert_eq!(of(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_no_failure_of_the_agent() {
+        let kind = |exit: &JobExit| outage(exit, &exit.tail, None, None, &Utc).map(|outage| (outage.kind, outage.line));
+        let missing = exit(ExitCause::Exited, 127, &["sh: 1: codex: not found", ""]);
+        assert_eq!(kind(&missing), Some((OutageKind::Refused, "sh: 1: codex: not found".to_owned())));
+        assert_eq!(
+            kind(&exit(ExitCause::Exited, 1, &["sh: 1: npm: not found"])),
+            None,
+            "of a tool that the agent called"
+        );
+        assert_eq!(kind(&exit(ExitCause::Exited, 127, &["my own code"])), None);
+        let not_started = JobExit { notes: "no /bin/x".into(), ..exit(ExitCause::NotStarted, -1, &[]) };
+        assert_eq!(kind(&not_started), Some((OutageKind::Refused, "no /bin/x".to_owned())));
+    }
+
+    #[test]
+    fn the_last_line_that_names_an_end_counts() {
+        let failed = exit(ExitCause::Exited, 1, &["HTTP 429", "retry-after: 7", "retry-after: 9", "gave up"]);
+        let outage = outage(&failed, &failed.tail, None, None, &Utc).unwrap();
+        assert_eq!((outage.line.as_str(), outage.retry_after), ("HTTP 429", Some(Duration::from_secs(9))));
+        let own = OutagePatterns { ends: vec!["pause of (?<wait>[0-9]+)".into()], ..OutagePatterns::default() };
+        let failed = exit(ExitCause::Exited, 1, &["HTTP 429", "pause of 20"]);
+        let outage = super::outage(&failed, &failed.tail, None, Some(&own), &Utc).unwrap();
+        assert_eq!(outage.retry_after, Some(Duration::from_secs(20)));
+    }
+
     #[test]
     fn outage_before_reported_error_is_ignored() {
         let tail = ["connection refused", "trying again", "error: invalid key", "see the manual"];
         let reported = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
         let kind = |exit: &JobExit, reported: &Transcript| {
-            outage(exit, &exit.tail, Some(reported), None).map(|outage| outage.kind)
+            outage(exit, &exit.tail, Some(reported), None, &Utc).map(|outage| outage.kind)
         };
         let failed = exit(ExitCause::Exited, 1, &tail);
         assert_eq!(kind(&failed, &reported("invalid key")), None);
@@ -172,18 +254,22 @@ mod tests {
         let waiting = Transcript { warning: "waiting: connection refused".into(), ..Transcript::default() };
         let late = exit(ExitCause::TimedOut, 124, &["connection refused"]);
         assert_eq!(
-            outage(&late, &late.tail, Some(&waiting), None).map(|outage| outage.kind),
+            outage(&late, &late.tail, Some(&waiting), None, &Utc).map(|outage| outage.kind),
             Some(OutageKind::Network)
         );
-        assert_eq!(outage(&late, &late.tail, None, None), None);
+        assert_eq!(outage(&late, &late.tail, None, None, &Utc), None);
         let stopped = exit(ExitCause::Stopped, 143, &["connection refused"]);
-        assert_eq!(outage(&stopped, &stopped.tail, Some(&waiting), None), None);
+        assert_eq!(outage(&stopped, &stopped.tail, Some(&waiting), None, &Utc), None);
     }
 
     #[test]
     fn runner_outage_patterns_take_precedence() {
-        let more = OutagePatterns { quota: vec!["come back tomorrow".into()], network: vec!["429".into()] };
-        let kind = |line: &str| find_outage(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
+        let more = OutagePatterns {
+            quota: vec!["come back tomorrow".into()],
+            network: vec!["429".into()],
+            ..OutagePatterns::default()
+        };
+        let kind = |line: &str| find_outage(&[line.to_owned()], &OUTAGES[..], Some(&more)).map(|outage| outage.kind);
         assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
         assert_eq!(kind("HTTP 429"), Some(OutageKind::Network));
         assert_eq!(kind("connection refused"), Some(OutageKind::Network));

@@ -61,7 +61,11 @@ impl Catalogue {
         let known = KNOWN.get(name).cloned();
         let Some(described) = self.described.get(name).cloned() else { return known };
         let base = match described.like.as_deref() {
-            Some(other) if other != name => self.text(other, steps.checked_sub(1)?),
+            // With the same program it has the other's account.
+            Some(other) if other != name => self.text(other, steps.checked_sub(1)?).map(|mut base| {
+                base.account.get_or_insert_with(|| other.to_owned());
+                base
+            }),
             _ => known,
         };
         Some(described.or(base.unwrap_or_default()))
@@ -82,7 +86,10 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("`{place}` is no JSON pointer: it begins with `/`")),
     })?;
-    let outages = text.outages.iter().flat_map(|outages| outages.quota.iter().chain(&outages.network));
+    let outages = text
+        .outages
+        .iter()
+        .flat_map(|outages| [&outages.quota, &outages.network, &outages.refused, &outages.ends].into_iter().flatten());
     let patterns = text.text.iter().flatten().map(|rule| &rule.pattern).chain(outages);
     patterns.into_iter().try_for_each(|pattern| {
         let compiled = regex::Regex::new(pattern);

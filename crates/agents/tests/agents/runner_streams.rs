@@ -24,7 +24,7 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
         let shown: Vec<String> = own.flat_map(StreamItem::lines).collect();
         let cause = if *exit == 124 { ExitCause::TimedOut } else { ExitCause::Exited };
         let exit = ended(cause, *exit, shown[shown.len().saturating_sub(TAIL_LINES)..].to_vec());
-        let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner.outages));
+        let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner.outages), &chrono::Utc);
         let outage = outage.map(|outage| outage.kind.to_string());
         let error = transcript.error.replace('\n', " / ");
         let usage = transcript.usage;
@@ -70,12 +70,12 @@ fn claude() {
     write: session true, 1 calls, 200+80 in, 40 out, $0.0032 | The file is written. | - | -
     continue: session true, 1 calls, 200+80 in, 40 out, $0.0022 | The file is written. | - | -
     quota: session true, 1 calls, 200+80 in, 40 out, $0.0022 | The file is written. | - | -
-    fail: session true, 0 calls, 0+0 in, 0 out, - | Invalid API key · Fix external API key | Invalid API key · Fix external API key | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | Invalid API key · Fix external API key | Invalid API key · Fix external API key | refused
     refuse: session true, 0 calls, 0+0 in, 0 out, - | API Error: 400 The scripted model refuses this request. | API Error: 400 The scripted model refuses this request. | -
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | API Error: Request rejected (429) · This request would exceed your rate limit. | API Error: Request rejected (429) · This request would exceed your rate limit. | quota
     network: session true, 0 calls, 0+0 in, 0 out, - | API Error: Unable to connect to API (ConnectionRefused) | API Error: Unable to connect to API (ConnectionRefused) | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | No conversation found with session ID: 00000000-0000-4000-8000-000000000000 | -
-    no-key: session true, 0 calls, 0+0 in, 0 out, - | Not logged in · Please run /login | Not logged in · Please run /login | -
+    no-key: session true, 0 calls, 0+0 in, 0 out, - | Not logged in · Please run /login | Not logged in · Please run /login | refused
     "#);
 }
 
@@ -95,7 +95,7 @@ fn codex() {
     write: session true, 1 calls, 220+80 in, 40 out, - | The file is written. | - | -
     continue: session true, 1 calls, 660+240 in, 120 out, - | The file is written. | - | -
     quota: session true, 1 calls, 220+80 in, 40 out, - | The file is written. | - | -
-    fail: session true, 0 calls, 0+0 in, 0 out, - | - | unexpected status 401 Unauthorized: invalid x-api-key, url: http://127.0.0.1:4000/fail/v1/responses | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | - | unexpected status 401 Unauthorized: invalid x-api-key, url: http://127.0.0.1:4000/fail/v1/responses | refused
     refuse: session true, 0 calls, 0+0 in, 0 out, - | - | {"error": {"type": "invalid_request_error", "code": "invalid_request_error", "message": "The scripted model refuses this request.", "param": null}} | -
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | exceeded retry limit, last status: 429 Too Many Requests | quota
     network: session true, 0 calls, 0+0 in, 0 out, - | - | - | network
@@ -120,12 +120,12 @@ fn gemini() {
     write: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
     continue: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
     quota: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
-    fail: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: {"error":{"code":401,"message":"invalid x-api-key","status":"UNAUTHENTICATED"}}] | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: {"error":{"code":401,"message":"invalid x-api-key","status":"UNAUTHENTICATED"}}] | refused
     refuse: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: {"error":{"code":400,"message":"The scripted model refuses this request.","status":"INVALID_ARGUMENT"}}] | -
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: This request would exceed your rate limit.] / Please wait and try again later. To increase your limits, request a quota increase through AI Studio, or switch to another /auth method | quota
     network: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: exception TypeError: fetch failed sending request] | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
-    no-key: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    no-key: session false, 0 calls, 0+0 in, 0 out, - | - | - | refused
     "#);
 }
 
@@ -145,7 +145,7 @@ fn opencode() {
     write: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
     continue: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
     quota: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
-    fail: session true, 0 calls, 0+0 in, 0 out, - | - | invalid x-api-key | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | - | invalid x-api-key | refused
     refuse: session true, 0 calls, 0+0 in, 0 out, - | - | The scripted model refuses this request. | -
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | This request would exceed your rate limit. | quota
     network: session true, 0 calls, 0+0 in, 0 out, - | - | Cannot connect to API: Unable to connect. Is the computer able to access the url? | network
@@ -159,7 +159,7 @@ fn aider() {
     insta::assert_snapshot!(told("aider", &exits), @r#"
     write: session false, 0 calls, 150+0 in, 20 out, $0.0005 | - | - | -
     quota: session false, 0 calls, 150+0 in, 20 out, $0.0005 | - | - | -
-    fail: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.AuthenticationError: AuthenticationError: OpenAIException - invalid | -
+    fail: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.AuthenticationError: AuthenticationError: OpenAIException - invalid | refused
     refuse: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.BadRequestError: OpenAIException - The scripted model refuses this | -
     quota-stays: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.RateLimitError: RateLimitError: OpenAIException - This request would | quota
     network: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.InternalServerError: InternalServerError: OpenAIException - Connection | network

@@ -101,6 +101,8 @@ impl Event {
         match self {
             Self::RunStarted(_) | Self::RunMoved(_) | Self::Slept { .. } | Self::FinalOpened { .. } => Facts::OF_RUN,
             Self::PoolEmptied { .. } | Self::WorktreeMadeAhead { .. } => Facts::OF_RUN,
+            Self::RunnerPaused { outage, .. } => Facts::OF_RUN.with(Blocked, &outage.line),
+            Self::RunnerContinued { .. } => Facts::OF_RUN,
             Self::RunResumed { message, .. } => {
                 Facts { notes: message, run_outcome: Some(None), ..Facts::OF_RUN }.milestone()
             }

@@ -14,7 +14,7 @@ impl Event {
             Self::EventLogged { data, .. } => data.iter_mut().for_each(|data| change_texts(data, change)),
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
             Self::WorktreeMadeAhead { error, .. } => change(error),
-            Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
+            Self::ForgeUnavailable { outage, .. } | Self::RunnerPaused { outage, .. } => change(&mut outage.line),
             Self::PlacementEnded { reason, .. }
             | Self::LaneBlocked { reason, .. }
             | Self::LaneSkipped { reason, .. }
@@ -38,6 +38,7 @@ impl Event {
             Self::LaneCleaned { kept, .. } | Self::PoolEmptied { kept } => kept.iter_mut().for_each(change),
             Self::RunStarted(_) | Self::RunMoved(_) | Self::RunFinished { .. } | Self::StopRequested { .. } => {}
             Self::FinalOpened { .. } | Self::GitWorked { .. } | Self::Slept { .. } => {}
+            Self::RunnerContinued { .. } => {}
             Self::LaneMoved { .. } | Self::LaneBased { .. } | Self::LaneReset { .. } | Self::PersonAsked { .. } => {}
             Self::LaneOffered { .. } | Self::LanePlaced { .. } | Self::LaneClaimed { .. } => {}
             Self::LaneReturned { .. } | Self::RollbackBegun { .. } | Self::LaneRolledBack { .. } => {}

@@ -59,6 +59,8 @@ fn any_beginning() -> impl Strategy<Value = Vec<Event>> {
         moved(LaneStage::Synthesis),
         moved(LaneStage::AwaitingUserApproval),
         opened().exited(&attempt("SL-1", "engineer", 1), 0).then(rejected),
+        opened().then(paused(None)),
+        opened().then(paused(Some(90))),
         Story::default().reached("SL-1", queued()).reached("SL-2", queued()).then(merged),
     ];
     let retried = (select(RetryLevel::ALL), any_checkpoint()).prop_map(move |(level, checkpoint)| {
@@ -163,7 +165,19 @@ fn any_diagnosis() -> impl Strategy<Value = Diagnosis> {
 
 fn any_outage() -> impl Strategy<Value = Outage> {
     let wait = option::of((0u64..9).prop_map(Duration::from_secs));
-    (select(OutageKind::ALL), any_text(), wait).prop_map(|(kind, line, retry_after)| Outage { kind, line, retry_after })
+    let until = option::of((0i64..9).prop_map(at));
+    (select(OutageKind::ALL), any_text(), wait, until).prop_map(|(kind, line, retry_after, until)| Outage {
+        kind,
+        line,
+        retry_after,
+        until,
+    })
+}
+
+/// The account of the agents of plans for tests, which is their command.
+fn paused(until: Option<i64>) -> Event {
+    let outage = Outage::new(OutageKind::Quota, "429");
+    Event::RunnerPaused { account: "true".to_owned(), outage, since: at(1), until: until.map(at) }
 }
 
 fn any_reading() -> impl Strategy<Value = Option<Box<Reading>>> {
@@ -275,6 +289,8 @@ fn any_run_event() -> impl Strategy<Value = Event> {
             None if ms % 2 == 0 => Event::Slept { duration: Duration::from_millis(ms) },
             lane => Event::GitWorked { lane, took_ms: ms },
         }),
+        1 => option::of(0i64..99).prop_map(paused),
+        1 => Just(Event::RunnerContinued { account: "true".to_owned() }),
         1 => option::of(Just("SL-1".to_owned()))
             .prop_map(|culprit| Event::MergesBisected { lane: None, culprit, commit: None }),
     ]

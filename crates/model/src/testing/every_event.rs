@@ -351,10 +351,7 @@ fn forges_and_clusters() -> Vec<Event> {
             head: commit('b'),
             updated: true,
         },
-        Event::ForgeUnavailable {
-            lane: lane(),
-            outage: Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None },
-        },
+        Event::ForgeUnavailable { lane: lane(), outage: Outage::new(OutageKind::Network, "connection refused") },
         Event::GitWorked { lane: Some(lane()), took_ms: 120 },
         Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
         Event::PhaseBlocked { reason: "the integration branch is gone".into() },
@@ -425,5 +422,12 @@ fn latest() -> Vec<Event> {
             changes: ChangeSize { files: 1, added: 2, removed: 0 },
             protected: vec![".github/workflows/ci.yml".into()],
         },
+        Event::RunnerPaused {
+            account: "claude".into(),
+            outage: Outage { until: Some(at(9)), ..Outage::new(OutageKind::Quota, "You've hit your limit") },
+            since: at(1),
+            until: Some(at(9)),
+        },
+        Event::RunnerContinued { account: "claude".into() },
     ]
 }

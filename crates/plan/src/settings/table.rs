@@ -197,7 +197,7 @@ settings! {
     /// How long the first retry waits; the wait doubles with each further one.
     backoff: Duration { value::duration, default "1s" = |_| Duration::from_secs(1) }
     /// How long a network or a service's quota may be out before the lane fails; meanwhile it is tried again and again.
-    outage_limit: Duration { value::duration, default "1h" = |_| OUTAGE_LIMIT }
+    outage_limit: Duration { value::duration, default "1day" = |_| OUTAGE_LIMIT }
     /// How long one attempt at a task may take where the plan does not say, in the implementation round.
     task_timeout: Duration { value::positive_duration, default "30m" = |_| TASK_TIME_LIMIT }
     /// How long an agent of the requirements or the review round may take where the plan does not say.

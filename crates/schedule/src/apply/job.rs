@@ -1,14 +1,15 @@
 //! Folding the start and the end of jobs.
 
 use lanewright_model::event::Reading;
-use lanewright_model::retry::OUTAGE_LIMIT;
-use lanewright_model::{AgentPhase, ExitCause, JobExit, JobId, JobRole, LaneIndex, Runner, Timestamp};
+use lanewright_model::{
+    AgentPhase, ExitCause, JobExit, JobId, JobRole, LaneIndex, Outage, OutageKind, Runner, Timestamp,
+};
 
 use crate::apply::Fault;
 use crate::apply::agent::Worker;
 use crate::apply::judge::{Words, judge, last_words};
 use crate::state::RunState;
-use crate::state::agent::AgentStep;
+use crate::state::agent::{AgentStep, OutageWait};
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
@@ -18,8 +19,13 @@ impl RunState {
         *number = (*number).max(job.number);
     }
 
-    pub(super) fn job_planned(&mut self, lane: LaneIndex, job: &JobId) -> Result<(), Fault> {
+    pub(super) fn job_planned(&mut self, lane: LaneIndex, job: &JobId, at: Timestamp) -> Result<(), Fault> {
         self.count_job(job);
+        if !self.pauses.is_empty()
+            && let Some(account) = self.account_of(job)
+        {
+            self.pauses.probe(&account, job, at);
+        }
         let state = &mut self.lanes[lane.at()];
         let before = state.attempts_here();
         state.attempts.start_job(job);
@@ -54,12 +60,69 @@ impl RunState {
         }
         self.running_attempts -= usize::from(!self.lane(lane).is_elsewhere());
         self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
-        let limit = self.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
+        let outage = match words.reading {
+            Some(Reading::Outage(outage)) if exit.cause != ExitCause::Stopped => Some(outage),
+            _ => None,
+        };
+        if !self.lane(lane).is_elsewhere()
+            && let Some(account) = self.account_of(job)
+        {
+            match outage {
+                Some(outage) => self.pauses.failed(&account, job, outage, at),
+                None => self.pauses.passed(&account, job, matches!(exit.cause, ExitCause::Stopped | ExitCause::Lost)),
+            }
+        }
         let mut worker = self.worker(lane, agent)?;
         if exit.cause != ExitCause::Stopped {
-            worker.agent().note_outage(words.reading, at, limit);
+            worker.agent().outage = outage.map(|outage| match outage.kind {
+                OutageKind::Refused => OutageWait::GivenUp,
+                _ => OutageWait::Waits,
+            });
         }
         worker.attempt_exited(exit, words)
+    }
+
+    /// The account of the service that the attempt is made with.
+    fn account_of(&self, job: &JobId) -> Option<String> {
+        let JobRole::Attempt { agent, task } = &job.role else { return None };
+        let lane = self.plan.lane(self.find(job.lane.as_ref()?)?);
+        let agent = lane.agents.iter().find(|known| known.name == *agent)?;
+        let task = agent.tasks.iter().find(|known| known.id == *task)?;
+        Some(self.plan.account(agent, task).into_owned())
+    }
+
+    pub(super) fn runner_paused(
+        &mut self,
+        account: &str,
+        outage: &Outage,
+        (since, until): (Timestamp, Option<Timestamp>),
+        at: Timestamp,
+    ) {
+        self.pauses.paused(account, outage, since, until);
+        // What a runner is refused ends only the attempts that were: see `unavailable` for the others.
+        if until.is_none() && outage.kind != OutageKind::Refused {
+            let plan = self.plan.clone();
+            for lane in plan.indices() {
+                for (agent, worker) in plan.lane(lane).agents.iter().zip(self.lanes[lane.at()].attempts.agents_mut()) {
+                    if *plan.account(agent, &agent.tasks[worker.task]) == *account {
+                        worker.give_up_waiting();
+                    }
+                }
+                self.refresh(lane);
+            }
+        }
+        self.park_lanes(at);
+    }
+
+    pub(super) fn runner_continued(&mut self, account: &str, at: Timestamp) {
+        self.pauses.continued(account);
+        self.park_lanes(at);
+    }
+
+    fn park_lanes(&mut self, at: Timestamp) {
+        for lane in self.plan.indices() {
+            self.park(lane, at);
+        }
     }
 }
 

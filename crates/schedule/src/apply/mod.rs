@@ -68,11 +68,16 @@ impl RunState {
         for agent in 0..self.lane(lane).agents().len() {
             self.worker_at(lane, agent).pass_answered_task()?;
         }
-        let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
-        state.attempts.agents_mut().iter_mut().for_each(|agent| agent.note_keeping(at));
-        state.clock.park(state.is_parked(plan), at);
+        self.lanes[lane.at()].attempts.agents_mut().iter_mut().for_each(|agent| agent.note_keeping(at));
+        self.park(lane, at);
         self.refresh(lane);
         Ok(())
+    }
+
+    /// Stops the clock of a lane that waits for a person or for its runners.
+    fn park(&mut self, lane: LaneIndex, at: Timestamp) {
+        let is_parked = self.lane(lane).is_parked(self.plan.lane(lane)) || self.is_paused(lane);
+        self.lanes[lane.at()].clock.park(is_parked, at);
     }
 
     /// The state after all of `records`.
@@ -148,6 +153,10 @@ impl RunState {
             }
             Event::RunMoved(_) => self.run_moved(),
             Event::Slept { duration } => self.sleep(*duration),
+            Event::RunnerPaused { account, outage, since, until } => {
+                self.runner_paused(account, outage, (*since, *until), at);
+            }
+            Event::RunnerContinued { account } => self.runner_continued(account, at),
             _ => {}
         }
     }
@@ -205,6 +214,7 @@ impl RunState {
         self.alive_since = Some(at);
         self.stop = None;
         let crashed = self.finished().is_none();
+        self.pauses.resume(!crashed, at);
         self.unfinish();
         self.final_gate.retry();
         self.final_no_progress.forget_all();

@@ -8,6 +8,7 @@ impl RunState {
     /// It slept until now. All times of the state are from before.
     pub(super) fn sleep(&mut self, duration: Duration) {
         self.alive_since = self.alive_since.map(|since| since.plus(duration));
+        self.pauses.sleep(duration);
         for lane in &mut self.lanes {
             lane.clock.sleep(duration);
             lane.placement.sleep(duration);
@@ -23,23 +24,28 @@ mod tests {
 
     use super::*;
     use crate::sample_plans::{lane, moment, plan};
-    use crate::state::agent::{AgentStep, OutageState};
+    use crate::state::agent::AgentStep;
     use lanewright_model::event::{Event, Record};
-    use lanewright_model::{LaneId, LaneIndex, Outage, OutageKind};
+    use lanewright_model::{JobId, JobRole, LaneId, LaneIndex, Outage, OutageKind};
+
+    fn job(state: &RunState) -> JobId {
+        let agent = &state.plan().lanes[0].agents[0];
+        let role = JobRole::Attempt { agent: agent.name.clone(), task: agent.tasks[0].id.clone() };
+        state.next_job(Some(&state.plan().lanes[0].id), role)
+    }
 
     #[test]
     fn limits_and_delays_move_by_the_time_asleep() {
         let mut state = RunState::new(Arc::new(plan(vec![lane("A", &[], 1, &[])], &[])));
         let limit = Duration::from_secs(1);
-        let outage = Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
+        let outage = Outage::new(OutageKind::Network, "refused");
         state.alive_since = Some(moment(10));
         let worked = &mut state.lanes[0];
         worked.clock.move_on(moment(20));
         worked.placement.lost = Some((moment(30), "why".into()));
         worked.proposal.apply(&Event::ForgeUnavailable { lane: LaneId::new("A").unwrap(), outage }, moment(40));
         worked.attempts.agents_mut()[0].step = AgentStep::Retrying(moment(500));
-        worked.attempts.agents_mut()[0].outage =
-            Some(OutageState { since: moment(50), waits: 1, retry_after: None, given_up: false });
+        state.pauses.failed("x", &job(&state), &Outage::new(OutageKind::Network, "refused"), moment(50));
 
         let event = Event::Slept { duration: Duration::from_millis(1_000_000) };
         state.apply(&Record { seq: 1, at: moment(1_000_100), event, origin: None }).unwrap();
@@ -51,6 +57,6 @@ mod tests {
         assert_eq!(slept.placement.lost.as_ref().unwrap().0, moment(1_000_030));
         assert_eq!(slept.proposal.out.as_ref().unwrap().at, moment(1_000_040));
         assert_eq!(slept.agents()[0].step, AgentStep::Retrying(moment(1_000_500)));
-        assert_eq!(slept.agents()[0].outage.unwrap().since, moment(1_000_050));
+        assert_eq!(state.pauses.of("x").unwrap().since, moment(1_000_050));
     }
 }

@@ -1,16 +1,22 @@
 //! What follows from the state of one agent.
 
+use std::time::Duration;
+
 use lanewright_model::event::{Event, SnapshotReason};
-use lanewright_model::retry::{LONGEST_BACKOFF, backoff};
+use lanewright_model::retry::backoff;
+use lanewright_model::text::headline;
 use lanewright_model::{
-    Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, Lane, LaneIndex, RetryLevel, Stage, TaskId,
+    Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, Lane, LaneIndex, OutageKind, RetryLevel,
+    Stage, TaskId,
 };
 
 use crate::action::Action;
 use crate::decide::deciding::{Deciding, run_gate, set_up, wait_for_jobs};
 use crate::decide::failure_routing::checkpoint_failed;
+use crate::state::RunState;
 use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::gate::Gate;
+use crate::state::lane::attempts::REFUSED_REMEDY;
 
 pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let (lane_state, plan) = deciding.lane(lane);
@@ -19,7 +25,8 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         AgentStep::Ready => begin_task(deciding, lane, agent),
         AgentStep::Asking => answered_no(deciding, lane, agent),
         AgentStep::Retrying(not_before) => {
-            if deciding.due(*not_before) {
+            // After an outage its runner's pause decides.
+            if worker.outage.is_some() || deciding.due(*not_before) {
                 begin_task(deciding, lane, agent);
             }
         }
@@ -78,12 +85,36 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     if let Some(exhausted) = deciding.state.budget_exhausted() {
         return out_of_budget(deciding, lane, exhausted);
     }
-    if !is_set_up(deciding, lane, agent) || deciding.places == 0 {
+    if !is_set_up(deciding, lane, agent) || deciding.places == 0 || !passes_pause(deciding, lane, agent) {
         return;
     }
     deciding.places -= 1;
     let role = JobRole::Attempt { agent: name.clone(), task: current_task(plan, worker, agent).clone() };
     deciding.note(Event::JobPlanned { job: deciding.state.next_job(Some(&plan.id), role) });
+}
+
+/// Whether the agent's runner is not paused, or it is the agent whose attempt finds out whether that is over.
+fn passes_pause(deciding: &mut Deciding, lane: LaneIndex, agent: usize) -> bool {
+    let state = deciding.state;
+    let Some(pause) = state.pause_of(lane, agent) else { return true };
+    let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
+    let account = state.plan.account(plan, &plan.tasks[worker.task]);
+    let is_due = pause.until.is_some_and(|until| deciding.due(until));
+    is_due && !pause.is_probed(|job| state.runs(job)) && deciding.probed.insert(account.into_owned())
+}
+
+/// Why the agent's next attempt does not begin before a person has done something.
+pub(crate) fn unavailable(state: &RunState, lane: LaneIndex, agent: usize) -> Option<String> {
+    let pause = state.pause_of(lane, agent).filter(|pause| pause.needs_user())?;
+    let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
+    let begins = matches!(worker.step, AgentStep::Ready | AgentStep::Retrying(_));
+    let task = Some(&plan.tasks[worker.task]).filter(|task| begins && !task.kind.is_human())?;
+    let account = state.plan.account(plan, task);
+    let (account, said) = (headline(&account, 60), &pause.outage.line);
+    Some(match pause.outage.kind {
+        OutageKind::Refused => format!("{account} cannot work: {said}; {REFUSED_REMEDY}"),
+        _ => format!("{account} is still unavailable: {said}; resume when it is available again"),
+    })
 }
 
 /// Whether the set-up commands ran in the agent's own worktree; has them run.
@@ -177,11 +208,9 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
         ..Checkpoint::new(Stage::RetryAttempt, CheckpointStatus::Retrying)
     };
     let delay = match worker.outage {
-        Some(outage) if level == RetryLevel::Wait => {
-            let asked = outage.retry_after.unwrap_or_default().min(LONGEST_BACKOFF);
-            backoff(first, &format!("{key}/wait"), outage.waits + 1).max(asked)
-        }
-        _ => backoff(first, &key, used + u32::from(level != RetryLevel::Wait)),
+        // As soon as its runner continues.
+        Some(_) => Duration::ZERO,
+        None => backoff(first, &key, used + u32::from(level != RetryLevel::Wait)),
     };
     let not_before = deciding.now.plus(delay);
     deciding.note(Event::RetryPlanned { lane: plan.id.clone(), agent: name.clone(), level, not_before, checkpoint });
@@ -206,15 +235,12 @@ pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use lanewright_model::testing::run_started;
 
     use super::*;
-    use crate::decide::Decisions;
     use crate::sample_plans::{lane, moment, plan};
-    use crate::state::RunState;
-    use crate::state::agent::{OutageState, PastFailure};
+    use crate::state::agent::{OutageWait, PastFailure};
 
     /// The level and the delay of the retry after the agent failed `failures` times in the same way.
     fn planned_after(failures: u32, retries: u32) -> (RetryLevel, Duration) {
@@ -227,7 +253,7 @@ mod tests {
             .map(|attempt| PastFailure { task: task.clone(), attempt, failure: failure.clone(), signature: "x".into() })
             .collect();
         worker.retries = failures - 1;
-        let mut deciding = Deciding { state: &state, now: moment(0), out: Decisions::default(), places: 1 };
+        let mut deciding = Deciding::new(&state, moment(0), 1);
         retry(&mut deciding, LaneIndex(0), 0, &failure);
         match &deciding.out.events[..] {
             [Event::RetryPlanned { level, not_before, .. }] => (*level, not_before.since(moment(0))),
@@ -240,10 +266,9 @@ mod tests {
         let number = |retries| {
             let mut state = RunState::new(Arc::new(plan(vec![Lane { retries, ..lane("A", &[], 1, &[]) }], &[])));
             state.started = Some(Box::new(run_started()));
-            let worker = &mut state.lanes[0].attempts.agents_mut()[0];
-            worker.outage = Some(OutageState { since: moment(0), waits: 0, retry_after: None, given_up: false });
+            state.lanes[0].attempts.agents_mut()[0].outage = Some(OutageWait::Waits);
             let failure = Failure::new(FailureKind::Network, "no network");
-            let mut deciding = Deciding { state: &state, now: moment(0), out: Decisions::default(), places: 1 };
+            let mut deciding = Deciding::new(&state, moment(0), 1);
             retry(&mut deciding, LaneIndex(0), 0, &failure);
             match &deciding.out.events[..] {
                 [Event::RetryPlanned { level: RetryLevel::Wait, checkpoint, .. }] => checkpoint.retry_attempt,

@@ -1,5 +1,6 @@
 //! Decisions in the making, and what those about lanes, agents and merges have in common.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, RunOutcome};
@@ -39,9 +40,15 @@ pub(crate) struct Deciding<'a> {
     pub(crate) out: Decisions,
     /// Attempts that may still begin.
     pub(crate) places: usize,
+    /// Paused accounts whose probe is among the decisions.
+    pub(crate) probed: BTreeSet<String>,
 }
 
 impl<'a> Deciding<'a> {
+    pub(crate) fn new(state: &'a RunState, now: Timestamp, places: usize) -> Self {
+        Self { state, now, out: Decisions::default(), places, probed: BTreeSet::new() }
+    }
+
     pub(crate) fn lane(&self, lane: LaneIndex) -> (&'a LaneState, &'a Lane) {
         (self.state.lane(lane), self.state.plan.lane(lane))
     }

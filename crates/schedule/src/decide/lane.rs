@@ -1,5 +1,7 @@
 //! What follows from the state of one lane (SPEC §6, steps 1 to 8).
 
+use std::collections::BTreeMap;
+
 use lanewright_model::event::{Event, LaneStage};
 use lanewright_model::{
     Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, Round, Stage,
@@ -7,7 +9,7 @@ use lanewright_model::{
 
 use crate::action::Action;
 use crate::completion::Completion;
-use crate::decide::agent::decide_agent;
+use crate::decide::agent::{decide_agent, unavailable};
 use crate::decide::deciding::{Deciding, lane_deadline, move_on, reach, run_gate, set_up, stop_jobs, wait_for_jobs};
 use crate::decide::failure_routing::{must_haves_missing, search_first, send_back, tests_failed};
 use crate::decide::merge::decide_merge;
@@ -33,8 +35,8 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         return fail_when_quiet(deciding, lane, failure.clone());
     }
     let executor = state.executor(lane).filter(|_| lane_state.stage < LaneStage::AwaitingUserApproval);
-    if let Some((deadline, limit)) =
-        lane_deadline(state, lane).filter(|_| executor.is_none() && lane_state.merged().is_none())
+    if let Some((deadline, limit)) = lane_deadline(state, lane)
+        .filter(|_| executor.is_none() && lane_state.merged().is_none() && !state.is_paused(lane))
         && deciding.due(deadline)
     {
         let message = format!("the lane took longer than its timeout of {}", lanewright_model::time::exact(limit));
@@ -132,16 +134,24 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     if lane_state.rebuild().is_some() && !plan.round(round).any(|agent| attempts.end_of(plan, agent).is_some()) {
         return deciding.want(Action::ResetLane(lane));
     }
+    // Those whose runner a person has to see to, each with the reason.
+    let mut stuck: BTreeMap<usize, String> = BTreeMap::new();
     for agent in attempts.in_turn(plan, round).filter(|&agent| !attempts.waits_for_its_turn(agent)) {
-        decide_agent(deciding, lane, agent);
+        match unavailable(deciding.state, lane, agent) {
+            Some(reason) => drop(stuck.insert(agent, reason)),
+            None => decide_agent(deciding, lane, agent),
+        }
     }
     if plan.round(round).all(|agent| lane_state.agents()[agent].is_over(plan.shares_worktree(agent))) {
         return round_over(deciding, lane, round);
     }
     // The others' work is not cut off: the lane ends when they have come to rest, too.
-    let at_rest = |agent: usize| plan.shares_worktree(agent) || attempts.is_final(plan, agent);
+    let at_rest =
+        |agent: usize| plan.shares_worktree(agent) || attempts.is_final(plan, agent) || stuck.contains_key(&agent);
+    let blocked = |reason: &String| Event::LaneBlocked { lane: plan.id.clone(), reason: reason.clone() };
+    let mut ends = plan.round(round).filter_map(|agent| attempts.end_of(plan, agent));
     if plan.round(round).all(at_rest)
-        && let Some(end) = plan.round(round).find_map(|agent| attempts.end_of(plan, agent))
+        && let Some(end) = ends.next().or_else(|| stuck.values().next().map(blocked))
     {
         if !lane_state.is_quiet() {
             // An agent of another round may have left something, too: a reviewer whose machine died.

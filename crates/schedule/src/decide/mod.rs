@@ -24,6 +24,7 @@ use crate::state::RunState;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneEnd;
 use lanewright_model::event::{Event, LaneStage, RunOutcome, StopReason};
+use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::{JobRole, LaneIndex, Timestamp};
 
 /// What follows from `state` at `now`. Pure: the same arguments give the same decisions.
@@ -34,10 +35,15 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
     }
     let limit = started.options.max_parallel as usize;
     let places = limit.saturating_sub(state.running_attempts);
-    let mut deciding = Deciding { state, now, out: Decisions::default(), places };
+    let mut deciding = Deciding::new(state, now, places);
     watch_limits(&mut deciding);
     if !deciding.out.events.is_empty() {
         // A stop comes first: nothing may begin beside it.
+        return deciding.out;
+    }
+    watch_pauses(&mut deciding);
+    if !deciding.out.events.is_empty() {
+        // What begins depends upon them.
         return deciding.out;
     }
     deciding.out.events.extend(state.unrecorded_moves());
@@ -92,20 +98,40 @@ fn watch_limits(deciding: &mut Deciding) {
     }
 }
 
+/// Pauses of runners that began, and those that are over.
+fn watch_pauses(deciding: &mut Deciding) {
+    let state = deciding.state;
+    if state.pauses.is_empty() {
+        return;
+    }
+    let limit = state.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
+    deciding.out.events.extend(state.pauses.unrecorded(state.first_backoff(), limit));
+    for (account, came_through) in state.pauses.probes(|job| state.runs(job)) {
+        if deciding.due(came_through) {
+            deciding.note(Event::RunnerContinued { account });
+        }
+    }
+}
+
 /// Lets waiting lanes begin, the longest remaining path first, as long as there are places that no lane that has begun
 /// is going to take.
 fn admit(deciding: &mut Deciding, limit: usize) {
     let state = deciding.state;
-    let moving = state.indexes.active().iter().filter(|lane| !state.indexes.is_held_back(**lane));
+    let held_back = |lane: LaneIndex| state.indexes.is_held_back(lane) || state.is_paused(lane);
+    let moving = state.indexes.active().iter().filter(|lane| !held_back(**lane));
+    // A run of which nothing moves would come to its end.
+    let is_idle = state.indexes.active().iter().all(|lane| state.indexes.is_held_back(*lane));
+    let may_begin = |lane: LaneIndex| is_idle || !state.begins_paused(lane);
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + state.leaving());
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
-    let here = state.indexes.active().iter().filter(|lane| state.executor(**lane).is_none()).count();
+    let here = state.indexes.active().iter().filter(|lane| state.executor(**lane).is_none());
+    let here = here.filter(|lane| !state.is_paused(**lane)).count();
     let mut open = (2 * limit).max(limit + 2).saturating_sub(here);
     let upcoming = if free > 0 { state.upcoming() } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
     while open > 0
-        && let Some(lane) = state.indexes.next(&begun, |lane| state.executor(lane).is_none())
+        && let Some(lane) = state.indexes.next(&begun, |lane| state.executor(lane).is_none() && may_begin(lane))
         && free > upcoming.range(..(Reverse(state.indexes.path(lane)), lane)).count()
     {
         begun.push(lane);
@@ -138,7 +164,9 @@ fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
         return 0;
     }
     let round = crate::state::lane::current_round(plan, lane_state.stage);
-    let wants = |agent: &usize| lane_state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
+    let wants = |agent: &usize| {
+        lane_state.agents()[*agent].wants_a_place(&plan.agents[*agent]) && state.pause_of(lane, *agent).is_none()
+    };
     round.map_or(0, |round| plan.round(round).filter(wants).count())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::event::{Decision, LanePoint, OpenedWorktree, Reading, SnapshotReason, Worktree};
+use lanewright_model::event::{Decision, LanePoint, OpenedWorktree, SnapshotReason, Worktree};
 use lanewright_model::{Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
 
 use crate::state::gate::Gate;
@@ -42,8 +42,8 @@ pub struct AgentState {
     pub rolled_back: bool,
     /// Its next failure costs no retry: a gate was run again before the agent, or its session was gone.
     pub excused: bool,
-    /// The network or a quota is out.
-    pub outage: Option<OutageState>,
+    /// Its last attempt failed because something outside was out.
+    pub outage: Option<OutageWait>,
     /// Snapshots of work that was put aside, newest last.
     pub salvaged: Vec<String>,
     /// Where its next attempt starts from.
@@ -76,17 +76,13 @@ pub struct PastFailure {
     pub signature: String,
 }
 
-/// Something outside that is out, and how long one has waited for it.
+/// What an agent does after an attempt that failed because something outside was out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OutageState {
-    /// Since when attempts have failed for it, one after another.
-    pub since: Timestamp,
-    /// How often one has waited.
-    pub waits: u32,
-    /// How long the service asks to wait.
-    pub retry_after: Option<Duration>,
-    /// It has been out for longer than one waits.
-    pub given_up: bool,
+pub enum OutageWait {
+    /// Its next attempt begins when its runner continues.
+    Waits,
+    /// It is not waited for any longer.
+    GivenUp,
 }
 
 /// What comes next for an agent.
@@ -290,24 +286,21 @@ impl AgentState {
         self.past.push(PastFailure { task: task.cloned(), attempt: self.attempt, failure, signature });
     }
 
-    /// Counts how long something outside has been out, at most `limit`.
-    pub(crate) fn note_outage(&mut self, reading: Option<&Reading>, at: Timestamp, limit: Duration) {
-        let Some(Reading::Outage(outage)) = reading else {
-            self.outage = None;
+    /// Its runner is not waited for any longer.
+    pub(crate) fn give_up_waiting(&mut self) {
+        if self.outage.is_none() {
             return;
-        };
-        let (since, waits) = self.outage.map_or((at, 0), |known| (known.since, known.waits));
-        let given_up = at.since(since) >= limit;
-        self.outage = Some(OutageState { since, waits, retry_after: outage.retry_after, given_up });
+        }
+        self.outage = Some(OutageWait::GivenUp);
+        if let (AgentStep::Retrying(_), Some(past)) = (&self.step, self.past.last()) {
+            self.step = AgentStep::Failed(past.failure.clone());
+        }
     }
 
     /// What it waits for is waited for while one is awake.
     pub(crate) fn sleep(&mut self, duration: Duration) {
         if let AgentStep::Retrying(not_before) = &mut self.step {
             *not_before = not_before.plus(duration);
-        }
-        if let Some(outage) = &mut self.outage {
-            outage.since = outage.since.plus(duration);
         }
     }
 
@@ -449,16 +442,13 @@ impl AgentState {
     }
 
     /// Another life of the run: what was given up is tried again with a fresh count.
-    pub(crate) fn revive(&mut self, at: Timestamp) {
+    pub(crate) fn revive(&mut self) {
         self.setup.retry();
         self.unkept = None;
-        // Nobody waited for what is out while no Lanewright worked on the run.
-        if let Some(outage) = &mut self.outage {
-            outage.since = at;
-        }
+        self.outage = self.outage.map(|_| OutageWait::Waits);
         match &self.step {
             AgentStep::PermanentlyFailed(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
-            step if step.needs_environment() => self.restart_work(self.task),
+            AgentStep::Failed(failure) if failure.kind.needs_user() => self.restart_work(self.task),
             _ => {}
         }
         if let AgentStep::Gating(gate) = &mut self.step {

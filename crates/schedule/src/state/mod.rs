@@ -5,6 +5,7 @@ pub(crate) mod gate;
 pub(crate) mod indexes;
 pub(crate) mod lane;
 pub(crate) mod no_progress;
+pub mod pauses;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::state::gate::Gate;
 use crate::state::indexes::LaneIndexes;
 use crate::state::lane::{LaneEnd, LaneState, approval_at, current_round};
 use crate::state::no_progress::NoProgress;
+use crate::state::pauses::{Pause, Pauses};
 
 /// A run, folded from its events.
 #[derive(Debug, Clone)]
@@ -36,6 +38,8 @@ pub struct RunState {
     /// Lanes that want to be merged, first come first served.
     pub(crate) merge_queue: VecDeque<LaneIndex>,
     pub(crate) running_attempts: usize,
+    /// Accounts of runners whose attempts wait.
+    pub(crate) pauses: Pauses,
     pub(crate) integration: Option<CommitId>,
     pub(crate) final_worktree: Option<Worktree>,
     pub(crate) final_gate: Gate,
@@ -84,6 +88,7 @@ impl RunState {
             indexes: LaneIndexes::new(&plan, plan.dag().remaining(weight)),
             merge_queue: VecDeque::new(),
             running_attempts: 0,
+            pauses: Pauses::default(),
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,
@@ -299,6 +304,43 @@ impl RunState {
 
     pub fn running_attempts(&self) -> usize {
         self.running_attempts
+    }
+
+    /// The pause that keeps the agent's next attempt from beginning.
+    pub fn pause_of(&self, lane: LaneIndex, agent: usize) -> Option<&Pause> {
+        if self.pauses.is_empty() {
+            return None;
+        }
+        let (plan, worker) = (&self.plan.lane(lane).agents[agent], &self.lane(lane).agents()[agent]);
+        self.pauses.of(&self.plan.account(plan, &plan.tasks[worker.task]))
+    }
+
+    /// Whether all that is left to do in the lane now are attempts whose runners are paused.
+    pub(crate) fn is_paused(&self, lane: LaneIndex) -> bool {
+        if self.pauses.is_empty() {
+            return false;
+        }
+        let (state, plan) = (self.lane(lane), self.plan.lane(lane));
+        let Some(round) = self.round_at_work(lane).filter(|_| state.end.is_none() && state.is_quiet()) else {
+            return false;
+        };
+        let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
+        let mut waiting = state.attempts.in_turn(plan, round).filter(wants).peekable();
+        waiting.peek().is_some() && waiting.all(|agent| self.pause_of(lane, agent).is_some())
+    }
+
+    /// Whether the first attempts of a lane that has not begun would have to wait for their runners.
+    pub(crate) fn begins_paused(&self, lane: LaneIndex) -> bool {
+        let plan = self.plan.lane(lane);
+        let first = plan.agents.iter().map(|agent| agent.round).min();
+        let mut agents = (0..plan.agents.len()).filter(|&agent| Some(plan.agents[agent].round) == first).peekable();
+        !self.pauses.is_empty() && agents.peek().is_some() && agents.all(|agent| self.pause_of(lane, agent).is_some())
+    }
+
+    /// Whether that attempt runs.
+    pub(crate) fn runs(&self, job: &JobId) -> bool {
+        let lane = job.lane.as_ref().and_then(|lane| self.find(lane));
+        lane.is_some_and(|lane| self.lane(lane).running().contains(job))
     }
 
     /// Every job of this machine that was started or planned and has not ended.

@@ -11,7 +11,8 @@ use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{
     Agent, AgentName, AgentPhase, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole,
-    Lane, LaneId, Plan, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict, user_setup,
+    Lane, LaneId, Plan, PullRequest, RetryLevel, Round, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict,
+    user_setup,
 };
 use serde::Serialize;
 
@@ -49,6 +50,8 @@ pub struct LaneFacts {
     pub human_tasks: Vec<(TaskId, String)>,
     /// The tasks of each agent, where the plan is known.
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
+    /// The accounts that its agents work with, by round, where the plan is known.
+    pub(super) accounts: Vec<(Round, String)>,
 
     /// Follows from the rest and from the run.
     pub state: LaneState,
@@ -321,6 +324,8 @@ impl LaneHistory {
         let mut human_tasks: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
         human_tasks.dedup();
         let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
+        let account =
+            |agent: &Agent| (agent.round, plan.account(agent, &agent.tasks[agent.first_own_task()]).into_owned());
         let facts = LaneFacts {
             name: lane.name.clone(),
             depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),
@@ -330,6 +335,7 @@ impl LaneHistory {
             user_setup: lane.user_setup.clone(),
             human_tasks,
             tasks: lane.agents.iter().map(of_agent).collect(),
+            accounts: lane.agents.iter().map(account).collect(),
             ..LaneFacts::default()
         };
         Self { id: lane.id.clone(), facts }

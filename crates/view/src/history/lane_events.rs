@@ -146,6 +146,7 @@ impl LaneFacts {
             Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunMoved(_) | Event::RunFinished { .. } => {}
             Event::FinalOpened { .. } | Event::PhaseBlocked { .. } | Event::PoolEmptied { .. } => {}
             Event::Slept { .. } | Event::EventLogged { .. } => {}
+            Event::RunnerPaused { .. } | Event::RunnerContinued { .. } => {}
         }
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod clock;
 mod job;
 mod lane;
 mod lane_events;
+mod pauses;
 mod run;
 pub mod snapshots;
 mod state;
@@ -24,6 +25,7 @@ pub use lane::{
     AgentMove, AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView,
     SnapshotView, Span,
 };
+pub use pauses::PauseView;
 pub(crate) use run::event_logged;
 pub use run::{InterfaceView, NoteView, RunFacts};
 pub use state::{LaneState, StateGroup, WaitingFor};
@@ -87,14 +89,24 @@ impl RunHistory {
     /// What `lane` waits for; `None` when it works or has ended.
     pub(crate) fn waiting_for(&self, lane: &LaneHistory) -> Option<WaitingFor> {
         match lane.state {
-            LaneState::Waiting => Some(self.missing_dependencies(lane)),
+            LaneState::Waiting => Some(match self.missing_dependencies(lane) {
+                WaitingFor::Place => self.paused_runner(lane).unwrap_or(WaitingFor::Place),
+                lanes => lanes,
+            }),
             LaneState::NeedsApproval(gate) => Some(WaitingFor::Approval(gate)),
             LaneState::NeedsPerson => {
                 Some(WaitingFor::Person(lane.asking.iter().map(|(_, task)| task.clone()).collect()))
             }
-            state if state.is_active() && lane.jobs.running.is_empty() => lane.delayed_until.map(WaitingFor::Until),
+            state if state.is_active() && lane.jobs.running.is_empty() => {
+                self.paused_runner(lane).or(lane.delayed_until.map(WaitingFor::Until))
+            }
             _ => None,
         }
+    }
+
+    fn paused_runner(&self, lane: &LaneHistory) -> Option<WaitingFor> {
+        let pause = self.pause_of(lane)?;
+        Some(WaitingFor::Runner { account: pause.account.clone(), until: pause.until })
     }
 
     /// Whether all lanes that it depends on are merged or left out.

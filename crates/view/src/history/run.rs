@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::job::Jobs;
 use super::lane::Span;
 use super::lane_events::span_before;
+use super::pauses::Pauses;
 use super::waits::{MergeQueue, Wait};
 use super::workplace::{Workplace, worktree_link};
 
@@ -65,6 +66,7 @@ pub struct RunFacts {
     pub git: Vec<Span>,
     pub waits: Vec<Wait>,
     pub(super) merge_queue: MergeQueue,
+    pub pauses: Pauses,
 }
 
 /// An interface freeze gate.
@@ -149,6 +151,7 @@ impl RunFacts {
     /// Applies a record that is about no lane.
     pub(super) fn apply(&mut self, record: &Record) {
         let at = record.at;
+        self.pauses.apply(record, self.finished.is_some());
         match &record.event {
             Event::RunStarted(started) => {
                 self.start = Some(started.clone());

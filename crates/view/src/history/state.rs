@@ -157,4 +157,11 @@ pub enum WaitingFor {
     Person(Vec<TaskId>),
     /// A moment, after a failure.
     Until(Timestamp),
+    /// Runners that are paused.
+    Runner {
+        /// Their account.
+        account: String,
+        /// When one attempt finds out whether that is over; null: a person has to change something first.
+        until: Option<Timestamp>,
+    },
 }

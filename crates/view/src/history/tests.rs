@@ -1,3 +1,4 @@
+use chrono::FixedOffset;
 use lanewright_model::event::{LaneStage, RunOutcome, StopReason};
 use lanewright_model::testing::*;
 use lanewright_model::{Approval, CheckpointStatus, JobId, Stage};
@@ -183,7 +184,7 @@ proptest! {
             for written in fold.apply(record) {
                 prop_assert!(Stage::ALL.contains(&written.stage) && CheckpointStatus::ALL.contains(&written.status));
             }
-            let line = narrate(record, &fold.history);
+            let line = narrate(record, &fold.history, FixedOffset::east_opt(0).unwrap());
             prop_assert!(line.is_none_or(|line| !line.text.chars().any(char::is_control)));
         }
         let seen = fold.history;

@@ -8,11 +8,11 @@ use lanewright_model::event::{
     AgentReport, Event, Idle, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted, StopReason,
 };
 use lanewright_model::must_haves::tally;
-use lanewright_model::text::{counted, listed, shell_line};
+use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::time::short;
 use lanewright_model::{
     AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId,
-    RetryLevel, Timestamp, Transcript, Verdict,
+    Outage, OutageKind, RetryLevel, Timestamp, Transcript, Verdict,
 };
 
 use crate::answers::approvals::{answer_word, commit_of, subject_of};
@@ -41,7 +41,7 @@ const FILES: usize = 3;
 /// The line of `--progress plain`: `12:03:04 SL-1 engineer: attempt 1 started (task 1)`, with the time at `offset`.
 /// `history` includes the record already. `None` where the event is of no interest to a user.
 pub fn line(record: &Record, history: &RunHistory, offset: FixedOffset, styles: Styles) -> Option<String> {
-    let line = narrate(record, history).filter(|_| !repeats_an_exit(record))?;
+    let line = narrate(record, history, offset).filter(|_| !repeats_an_exit(record))?;
     let time = styles.paint(Tone::Faint, &clock(record.at, offset));
     Some(format!("{time} {}", styles.paint(line.tone, &line.text)))
 }
@@ -58,9 +58,10 @@ pub fn clock(at: Timestamp, offset: FixedOffset) -> String {
     at.0.with_timezone(&offset).format("%H:%M:%S").to_string()
 }
 
-/// What happened, as a sentence; `None` where it is of no interest to a user. `history` includes the record already.
-pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
-    let line = sentence(record, history)?;
+/// What happened, as a sentence; `None` where it is of no interest to a user. `history` includes the record already;
+/// times of day are at `offset`.
+pub fn narrate(record: &Record, history: &RunHistory, offset: FixedOffset) -> Option<Line> {
+    let line = sentence(record, history, offset)?;
     let text = subject(&record.event).map_or_else(|| line.text.clone(), |subject| format!("{subject}: {}", line.text));
     Some(Line { text: cut(&clean(&text), LONGEST), ..line })
 }
@@ -81,7 +82,7 @@ fn subject(event: &Event) -> Option<String> {
 
 /// The sentence without its subject.
 #[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names these sentences where an event is added")]
-fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
+fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Option<Line> {
     use Tone::{Bad, Faint, Good, Plain, Warn};
     let base_branch = history.run.base_branch();
     match &record.event {
@@ -96,6 +97,10 @@ fn sentence(record: &Record, history: &RunHistory) -> Option<Line> {
             lasting(Warn, format!("blocked: {reason}"))
         }
         Event::Slept { duration } => slept(*duration),
+        Event::RunnerPaused { account, outage, until, .. } => {
+            runner_paused(history, account, outage, until.map(|until| (until, until.since(record.at))), offset)
+        }
+        Event::RunnerContinued { account } => lasting(Good, format!("{} is available again", headline(account, 40))),
         Event::Noted { lane: Some(_), message } if counts_agents(message) => passing(Plain, message.clone()),
         Event::Noted { message, .. } => lasting(Plain, message.clone()),
         Event::EventLogged { name, data, .. } => lasting(Plain, event_logged(name, data.as_ref())),
@@ -379,6 +384,33 @@ fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint, was
     };
     lasting(Tone::Warn, if was_sent_back { format!("sent back to the agent: {what}") } else { what })
 }
+
+fn runner_paused(
+    history: &RunHistory,
+    account: &str,
+    outage: &Outage,
+    until: Option<(Timestamp, Duration)>,
+    offset: FixedOffset,
+) -> Option<Line> {
+    let name = headline(account, 40);
+    let lanes = match history.waiting_for_runner(account) {
+        0 => String::new(),
+        lanes => format!(", {}", counted(lanes, "lane")),
+    };
+    let text = match until {
+        Some((until, wait)) => {
+            let day = if wait < DAY { "" } else { "%Y-%m-%d " };
+            let moment = until.0.with_timezone(&offset).format(&format!("{day}%H:%M")).to_string();
+            format!("waiting for {name} until {moment} ({}){lanes}: {}", short(wait), outage.line)
+        }
+        None if outage.kind == OutageKind::Refused => format!("{name} cannot work: {}", outage.line),
+        None => format!("{name} is not waited for any longer: {}", outage.line),
+    };
+    lasting(Tone::Warn, text)
+}
+
+/// How long a time of day alone says which day it is of.
+const DAY: Duration = Duration::from_secs(20 * 3600);
 
 fn must_haves_checked(verdicts: &[Verdict]) -> Option<Line> {
     let text = format!("must-haves: {}", tally(verdicts));

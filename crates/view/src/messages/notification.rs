@@ -1,14 +1,17 @@
 //! Notifications for people who do not watch a run: it needs them, something failed, or it is done.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Record, RunOutcome};
+use lanewright_model::text::{counted, headline};
 use lanewright_model::{LaneId, NotifyOn, PhaseId, RunId};
 use serde::Serialize;
 
 use crate::answers::next_steps::{NextStep, next_steps};
 use crate::history::RunHistory;
+use crate::status::lane_row::time_to;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notification {
@@ -79,6 +82,12 @@ impl Notifications {
                 let commands = steps.iter().flat_map(NextStep::shell_lines).collect();
                 vec![notification(event, None, what, &first(steps), commands)]
             }
+            // A short wait is no news.
+            Event::RunnerPaused { account, outage, until: Some(until), .. } if until.since(record.at) >= LONG_WAIT => {
+                let lanes = counted(history.waiting_for_runner(account), "lane");
+                let what = format!("waits for {}{}, {lanes}", headline(account, 40), time_to(*until, record.at));
+                vec![notification(NotifyOn::Paused, None, &what, &outage.line, Vec::new())]
+            }
             event if event.lane().is_some() => {
                 let open = questions(history, &self.program);
                 let known = std::mem::replace(&mut self.asked, open.iter().map(|step| step.reason.clone()).collect());
@@ -93,6 +102,9 @@ impl Notifications {
         }
     }
 }
+
+/// The least pause of a runner that is a notification.
+const LONG_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// What lanes wait for that people must answer.
 fn questions(history: &RunHistory, program: &[String]) -> Vec<NextStep> {

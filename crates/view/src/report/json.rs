@@ -17,7 +17,7 @@ use crate::answers::escalation::Escalation;
 use crate::answers::next_steps::NextStep;
 use crate::history::{
     AgentMove, AnswerView, CheckpointView, Elsewhere, FailureView, InterfaceView, LaneState, MergeView, NoteView,
-    PlacementView, Retry, SnapshotView, WaitingFor,
+    PauseView, PlacementView, Retry, SnapshotView, WaitingFor,
 };
 use crate::status::interfaces::interfaces;
 use crate::status::run_state::RunState;
@@ -65,6 +65,8 @@ pub struct RunReport<'a> {
     lanes: Vec<ReportedLane<'a>>,
     final_gate: Vec<ReportedJob<'a>>,
     interfaces: Vec<InterfaceView>,
+    /// Accounts of runners whose attempts wait.
+    pauses: Vec<&'a PauseView>,
     /// What the agents of all lanes used.
     usage: Usage,
     timeline: &'a Timeline,
@@ -276,6 +278,7 @@ pub(super) fn report<'a>(report: &'a ExecutionReport<'_>) -> RunReport<'a> {
         lanes: report.lanes.iter().map(lane).collect(),
         final_gate: jobs(&report.final_gate),
         interfaces: interfaces(report.history),
+        pauses: report.history.run.pauses.iter().collect(),
         usage: report.summary.usage(),
         timeline: &report.timeline,
         left: report.lanes.iter().filter_map(unfinished).collect(),

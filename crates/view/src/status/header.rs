@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use lanewright_model::cells::{clean, cut, width};
+use lanewright_model::text::counted;
 use lanewright_model::time::short;
 use lanewright_model::{PhaseId, Timestamp};
 
 use crate::history::{LaneHistory, LaneState, RunHistory, StateGroup};
 use crate::status::eta::time_left;
-use crate::status::lane_row::shown;
+use crate::status::lane_row::{shown, time_to};
 use crate::status::styles::{Styles, Tone};
 
 /// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
@@ -32,8 +33,23 @@ pub(crate) fn subject(history: &RunHistory, others: &[String], cells: usize) -> 
 pub(crate) fn progress(history: &RunHistory, until: Timestamp) -> Vec<String> {
     let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let mut words = vec![format!("{}/{all} lanes", history.done())];
+    words.extend(paused(history, until));
     words.extend(history.elapsed(until).map(short));
     words.extend(history.run.used.spent());
+    words
+}
+
+/// `waiting for claude (2h 10m), 4 lanes` of each runner for which a lane waits.
+fn paused(history: &RunHistory, now: Timestamp) -> Vec<String> {
+    let mut words = Vec::new();
+    for pause in history.run.pauses.iter() {
+        let lanes = history.waiting_for_runner(&pause.account);
+        if lanes > 0
+            && let Some(until) = pause.until
+        {
+            words.push(format!("waiting for {}{}, {}", pause.name(), time_to(until, now), counted(lanes, "lane")));
+        }
+    }
     words
 }
 

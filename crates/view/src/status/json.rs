@@ -12,7 +12,8 @@ use serde::Serialize;
 use crate::answers::escalation::Escalation;
 use crate::answers::next_steps::NextStep;
 use crate::history::{
-    Elsewhere, FailureView, InterfaceView, JobHistory, LaneState, PlacementView, Retry, SnapshotView, WaitingFor,
+    Elsewhere, FailureView, InterfaceView, JobHistory, LaneState, PauseView, PlacementView, Retry, SnapshotView,
+    WaitingFor,
 };
 use crate::status::interfaces::interfaces;
 use crate::status::lane_page::LanePage;
@@ -54,6 +55,8 @@ pub struct RunStatus<'a> {
     /// What the agents of these lanes used.
     pub usage: Usage,
     pub interfaces: Vec<InterfaceView>,
+    /// Accounts of runners whose attempts wait.
+    pub pauses: Vec<&'a PauseView>,
     /// What the user can do.
     pub next_steps: &'a [NextStep],
     /// What the user has to decide; empty while a process works on the run.
@@ -174,6 +177,7 @@ impl Summary<'_> {
             lanes: self.lanes.iter().map(LaneStatus::of).collect(),
             usage: self.usage(),
             interfaces: interfaces(self.history),
+            pauses: self.history.run.pauses.iter().collect(),
             next_steps: &self.next_steps,
             escalations: &self.escalations,
             lane: None,

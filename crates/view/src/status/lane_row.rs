@@ -5,6 +5,7 @@ use std::time::Duration;
 use lanewright_model::cells::clean;
 use lanewright_model::event::stage_in_words;
 use lanewright_model::must_haves::{any_broken, tally};
+use lanewright_model::text::headline;
 use lanewright_model::time::short;
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
@@ -172,6 +173,10 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) if *moment <= until => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again in {}", short(moment.since(until))),
+        (_, Some(WaitingFor::Runner { account, until: end })) => match end {
+            Some(end) => format!("waits for {}{}", headline(account, 40), time_to(*end, until)),
+            None => format!("{} cannot work", headline(account, 40)),
+        },
         (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", subject_of(lane, *gate)),
         (_, Some(WaitingFor::Person(tasks))) => {
             format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
@@ -196,6 +201,11 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         },
         _ => String::new(),
     }
+}
+
+/// ` (2h 10m)`: how long it is until `moment`.
+pub(crate) fn time_to(moment: Timestamp, now: Timestamp) -> String {
+    if moment <= now { String::new() } else { format!(" ({})", short(moment.since(now))) }
 }
 
 fn waits_for_lanes(history: &RunHistory, lanes: &[LaneId]) -> String {

@@ -307,7 +307,7 @@ mod tests {
             protect: vec![".github/**".to_owned(), "lanewright.toml".to_owned()],
             checkpoint_tags: true,
             backoff: Duration::from_secs(2),
-            outage_limit: Duration::from_secs(3600),
+            outage_limit: Duration::from_secs(24 * 3600),
             specialist_timeout: Duration::from_secs(3),
             on_orphan: OnOrphan::Stop,
             timeout: Some(Duration::from_secs(4)),

@@ -202,7 +202,7 @@ impl Executor {
     ) -> Option<Reading> {
         if job.is_attempt() {
             let own = self.plan.runner_of(job).map(|runner| &runner.outages);
-            return diagnose::outage(exit, said, transcript, own).map(Reading::Outage);
+            return diagnose::outage(exit, said, transcript, own, &chrono::Local).map(Reading::Outage);
         }
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;

@@ -27,7 +27,7 @@ fn heard(session: Option<&str>, exit: &JobExit, words: Words<'_>) -> AgentState 
 fn lost_session_costs_no_retry() {
     let named = Transcript { session: Some("s".into()), ..Transcript::default() };
     let unnamed = Transcript::default();
-    let outage = Reading::Outage(Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None });
+    let outage = Reading::Outage(Outage::new(OutageKind::Quota, "429"));
     let excused = |session, exit: &JobExit, transcript, reading| {
         heard(session, exit, Words { report: None, reading, transcript: Some(transcript) }).excused
     };

@@ -84,7 +84,7 @@ fn failed_attempt_message_quotes_agent() {
 
 #[test]
 fn an_outage_is_named_once() {
-    let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
+    let outage = Outage::new(OutageKind::Quota, "429");
     let reading = Reading::Outage(outage);
     let blamed = |error: &str| {
         let transcript = complaint(error);

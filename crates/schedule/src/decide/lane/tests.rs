@@ -1,4 +1,7 @@
-use lanewright_model::{Agent, AgentName};
+use std::time::Duration;
+
+use lanewright_model::event::Record;
+use lanewright_model::{Agent, AgentName, Lane, Outage, OutageKind};
 
 use super::*;
 use crate::decide::deciding::Decisions;
@@ -21,7 +24,7 @@ fn decided(reviewer_kept: bool) -> Decisions {
     if !reviewer_kept {
         agents[1].step = AgentStep::Salvaging(SnapshotReason::Stop, None);
     }
-    let mut deciding = Deciding { state: &state, now: moment(0), out: Decisions::default(), places: 1 };
+    let mut deciding = Deciding::new(&state, moment(0), 1);
     round(&mut deciding, LANE, Round::Implementation);
     deciding.out
 }
@@ -33,4 +36,26 @@ fn what_a_reviewer_left_is_kept_before_the_lane_ends() {
     let unkept = decided(false);
     assert_eq!(unkept.events, []);
     assert_eq!(unkept.actions, [Action::Snapshot { lane: LANE, agent: 1, reason: SnapshotReason::Stop }]);
+}
+
+#[test]
+fn the_pause_of_a_runner_does_not_count_towards_the_time_limit() {
+    let limited = Lane { timeout: Some(Duration::from_secs(1)), ..lane("A", &[], 1, &[]) };
+    let account = limited.agents[0].command.to_string();
+    let mut state = RunState::new(plan(vec![limited], &[]).into());
+    state.lanes[0].stage = LaneStage::Implementation;
+    state.lanes[0].clock.move_on(moment(0));
+    let outage = || Outage::new(OutageKind::Quota, "429");
+    let mut record = |seq, at, event| {
+        state.apply(&Record { seq, at: moment(at), event, origin: None }).unwrap();
+        let mut deciding = Deciding::new(&state, moment(at + 9_000), 0);
+        decide_lane(&mut deciding, LANE);
+        deciding.out.events.iter().any(|event| matches!(event, Event::LaneFailed { .. }))
+    };
+    let since = moment(500);
+    let paused = Event::RunnerPaused { account: account.clone(), outage: outage(), since, until: Some(moment(60_000)) };
+    assert!(!record(1, 500, paused), "while it waits");
+    let continued = Event::RunnerContinued { account };
+    assert!(record(2, 60_000, continued), "it counts again");
+    assert_eq!(state.lanes[0].clock.deadline(Duration::from_secs(1)), Some(moment(60_500)));
 }

@@ -1,4 +1,4 @@
-use lanewright_model::{Outage, OutageKind, Task};
+use lanewright_model::Task;
 
 use super::*;
 use crate::sample_plans::{commit, lane, moment};
@@ -159,11 +159,11 @@ fn agent_out_of_retries_restarts_at_resume() {
         (&AgentStep::PermanentlyFailed(failure(FailureKind::Crash)), AgentPhase::Abandoned)
     );
     agent.retries = 2;
-    agent.revive(moment(0));
+    agent.revive();
     assert_eq!((agent.step, agent.retries, agent.task), (AgentStep::Ready, 0, 3));
     let revived = |step| {
         let mut agent = AgentState { step, past: vec![past(Some(task("1")), "x")], ..far() };
-        agent.revive(moment(0));
+        agent.revive();
         agent.step
     };
     assert_eq!(revived(AgentStep::Blocked("why".into())), AgentStep::Ready);
@@ -186,23 +186,6 @@ fn snapshot_name_is_stable_until_taken() {
     agent.step = AgentStep::Ready;
     agent.note_keeping(moment(3));
     assert_eq!(agent.keep_since, None);
-}
-
-#[test]
-fn outage_time_excludes_inactive_run() {
-    let reading = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
-    let limit = Duration::from_secs(1);
-    let out_at = |agent: &mut AgentState, at: i64| {
-        agent.note_outage(Some(&Reading::Outage(reading())), moment(at), limit);
-        agent.outage.unwrap().given_up
-    };
-    let mut agent = AgentState::default();
-    assert!(!out_at(&mut agent, 0) && !out_at(&mut agent, 999));
-    agent.sleep(Duration::from_secs(3600));
-    assert!(!out_at(&mut agent, 3_600_999));
-    agent.revive(moment(9_000_000));
-    assert!(!out_at(&mut agent, 9_000_999));
-    assert!(out_at(&mut agent, 9_001_000));
 }
 
 #[test]

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use lanewright_model::event::{Event, LanePoint};
 use lanewright_model::{
     Agent, AgentName, AgentPhase, CommitId, Failure, FailureKind, JobId, Lane, LaneId, RetryLevel, Round, TaskId,
-    Timestamp,
 };
 
 use crate::state::agent::phase_tracker::PhaseTracker;
-use crate::state::agent::{AgentState, AgentStep, RestartFrom};
+use crate::state::agent::{AgentState, AgentStep, OutageWait, RestartFrom};
 use crate::state::gate::{Gate, is_unknown};
 use crate::state::lane::integration::Integration;
 use crate::state::lane::recovery::Recovery;
@@ -184,8 +183,8 @@ impl Attempts {
             return None;
         }
         match worker.outage {
-            Some(outage) if outage.given_up => None,
-            Some(_) => Some(RetryLevel::Wait),
+            Some(OutageWait::GivenUp) => None,
+            Some(OutageWait::Waits) => Some(RetryLevel::Wait),
             None if worker.excused => Some(RetryLevel::Wait),
             None if worker.rolled_back => None,
             None if self.retries_used(agent) < plan.retries && !worker.fails_alike() => Some(RetryLevel::Retry),
@@ -208,7 +207,7 @@ impl Attempts {
                 worker.rolled_back = true;
                 worker.session = None;
             }
-            RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
+            RetryLevel::Wait => {}
             RetryLevel::Retry if in_task => worker.retries += 1,
             RetryLevel::Retry => self.rework.rounds += 1,
         }
@@ -379,10 +378,10 @@ impl Attempts {
     }
 
     /// Another life of the run. `agent_first`: also where a gate failed, which a resume runs again before an agent works.
-    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, agent_first: bool, at: Timestamp) {
+    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, agent_first: bool) {
         for (agent, worker) in self.agents.iter_mut().enumerate() {
             let failed_gate = worker.ended_at_gate();
-            worker.revive(at);
+            worker.revive();
             if failed_gate && !agent_first {
                 worker.judge_again(has_checkpoint_gate, self.integration.has(agent));
             }
@@ -396,6 +395,9 @@ impl Attempts {
 
 /// How a failure that no agent is to fix ends its lane: one that is not the lane's doing blocks it.
 pub(crate) fn end_with(lane: LaneId, failure: &Failure) -> Event {
+    if failure.kind == FailureKind::Refused {
+        return Event::LaneBlocked { lane, reason: format!("{}; {REFUSED_REMEDY}", failure.message) };
+    }
     if failure.kind != FailureKind::Environment && !failure.is_of_base() {
         return Event::LaneFailed { lane, failure: failure.clone() };
     }
@@ -406,6 +408,9 @@ pub(crate) fn end_with(lane: LaneId, failure: &Failure) -> Event {
     let reason = format!("{}; {remedy}, then resume: it runs again before an agent works", failure.message);
     Event::LaneBlocked { lane, reason }
 }
+
+/// What to do when a runner's program cannot work.
+pub(crate) const REFUSED_REMEDY: &str = "correct that, then resume";
 
 /// Why the lane is blocked, in the words of its agent, which is named where there are others.
 fn blocked_reason(agents: &[Agent], name: &AgentName, reason: &str) -> String {

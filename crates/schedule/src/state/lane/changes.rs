@@ -197,7 +197,7 @@ impl LaneState {
         if self.merged().is_none() {
             self.checkpoints.remove(&Stage::PrePr);
         }
-        self.attempts.revive(has_checkpoint_gate, agent_first, at);
+        self.attempts.revive(has_checkpoint_gate, agent_first);
     }
 
     /// The same for a lane that ended, whose agent is reset to its last state that passed, for one attempt.

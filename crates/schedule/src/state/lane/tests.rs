@@ -4,8 +4,8 @@ use lanewright_model::{CommandLine, FailureKind, LaneIndex};
 
 use super::*;
 use crate::RunState;
-use crate::sample_plans::{self, commit, lane, moment};
-use crate::state::agent::{AgentStep, OutageState, PastFailure};
+use crate::sample_plans::{self, commit, lane};
+use crate::state::agent::{AgentStep, OutageWait, PastFailure};
 use lanewright_model::RetryLevel;
 use lanewright_model::event::Event;
 
@@ -30,19 +30,18 @@ fn level(change: fn(&mut AgentState)) -> Option<RetryLevel> {
 
 #[test]
 fn a_task_is_retried_then_put_back_once() {
-    let outage = |given_up| Some(OutageState { since: moment(0), waits: 9, retry_after: None, given_up });
     assert_eq!(level(|_| {}), Some(RetryLevel::Retry));
     assert_eq!(level(|agent| agent.retries = 1), Some(RetryLevel::Retry));
     assert_eq!(level(|agent| agent.retries = 2), Some(RetryLevel::Rollback));
     assert_eq!(level(|agent| agent.rolled_back = true), None);
     assert_eq!(level(|agent| agent.excused = true), Some(RetryLevel::Wait));
-    let out = |given_up: bool| {
+    let out = |wait: OutageWait| {
         let plan = lane("A", &[], 1, &[]);
         let mut state = LaneState::new(&plan, 0);
-        state.attempts.agents_mut()[0].outage = outage(given_up);
+        state.attempts.agents_mut()[0].outage = Some(wait);
         state.attempts.next_level(&plan, 0)
     };
-    assert_eq!((out(false), out(true)), (Some(RetryLevel::Wait), None));
+    assert_eq!((out(OutageWait::Waits), out(OutageWait::GivenUp)), (Some(RetryLevel::Wait), None));
     let never = Lane { retries: 0, ..lane("A", &[], 1, &[]) };
     assert_eq!(LaneState::new(&never, 0).attempts.next_level(&never, 0), None);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lanewright_model::event::{LaneStage, stage_in_words};
-use lanewright_model::text::shell_line;
+use lanewright_model::text::{headline, shell_line};
 use lanewright_model::{
     AgentName, Checkpoint, CheckpointRecord, CheckpointStatus, Failure, FailureKind, GitState, HumanGate, Stage, TaskId,
 };
@@ -178,6 +178,10 @@ fn status_and_notes(
     }
     match (lane.state, history.waiting_for(lane)) {
         (LaneState::Waiting, _) if history.run.finished.is_some() => (Some(Ready), "a resume starts it".to_owned()),
+        (_, Some(WaitingFor::Runner { account, until })) => {
+            let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+            (Some(Blocked), format!("waits for {}{until}", headline(&account, 40)))
+        }
         (LaneState::Waiting, _) => (Some(Ready), "waits for a place".to_owned()),
         (LaneState::NeedsApproval(gate), _) => {
             (Some(Blocked), ask(format!("approval of its {gate}{}", subject_of(lane, gate)), gate.into()))

@@ -8,9 +8,13 @@ fn two_lanes() -> Plan {
     plan(&[("SL-1", &[], &[Approval::Changes]), ("SL-2", &["SL-1"], &[])])
 }
 
+fn offset() -> FixedOffset {
+    FixedOffset::east_opt(2 * 3600).unwrap()
+}
+
 fn told(story: &Story) -> String {
     let mut view = RunHistory::for_plan(&two_lanes());
-    let offset = FixedOffset::east_opt(2 * 3600).unwrap();
+    let offset = offset();
     let lines = story.records.iter().filter_map(|record| {
         view.apply(record);
         line(record, &view, offset, Styles::plain())
@@ -165,7 +169,7 @@ fn an_attempt_that_runs_out_of_time_says_so_once() {
     insta::assert_snapshot!(told(&story), @"12:00:00 SL-1 engineer: attempt 1 (task 1) ran out of time after 1s: sleep 30 (processes [7] do not die)");
     let mut view = RunHistory::for_plan(&two_lanes());
     view.apply(&story.records[1]);
-    let live = narrate(&story.records[1], &view).map(|line| line.text);
+    let live = narrate(&story.records[1], &view, offset()).map(|line| line.text);
     assert_eq!(live.as_deref(), Some("SL-1 engineer: ran out of time (exit code 124)"), "a live run shows no exits");
 }
 

@@ -6,7 +6,7 @@ use crate::sample_plans::{commit, moment};
 #[test]
 fn rollback_keeps_pull_request() {
     let lane = || LaneId::new("A").unwrap();
-    let outage = || Outage { kind: OutageKind::Network, line: "refused".into(), retry_after: None };
+    let outage = || Outage::new(OutageKind::Network, "refused");
     let out = || Event::ForgeUnavailable { lane: lane(), outage: outage() };
     let pull_request = PullRequest { url: "https://f/1".into(), number: Some(1), base: "main".into() };
     let mut state = ProposalState { announced: vec![commit(1)], ..ProposalState::default() };

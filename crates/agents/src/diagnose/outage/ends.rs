@@ -1,0 +1,242 @@
+//! When an outage ends, in the words of the program that reports it.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike, Days, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
+use chrono_tz::Tz;
+use lanewright_model::Timestamp;
+use regex::{Captures, Regex};
+
+/// How long to wait, or until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    After(Duration),
+    At(Timestamp),
+}
+
+/// What programs of all kinds say: `Retry-After: 20`, `try again in 3 days 2 hours`, `resets 3pm (Europe/Berlin)`,
+/// `limit reached|1735689600`, `"retryDelay": "32s"`.
+pub(super) const ENDS: &[&str] = &[
+    r#"\bretry[ _-]?(?:after|delay)(?P<ms>[_-]ms)?\W{1,6}(?P<wait>\d[\w.: ]*)"#,
+    r"\b(?:try again|retry|resets?|available again|come back|wait)(?: in| after|) (?:about )?(?P<wait>\d[\w.,: ]*)",
+    r"\b(?:try again|retry|resets?|reset (?:time|at)|available again|come back|until|at)\W{0,4}(?:(?:at|on|is)\W{1,4})?(?P<until>[\w:+.,/() -]+)",
+    r"\blimit reached\|(?P<until>\d{9,13})",
+];
+
+/// A time that is over for less than this is not the next day's: clocks differ, and a line is read late.
+const JUST_OVER: Duration = Duration::from_secs(15 * 60);
+
+/// The end that `line` names by one of `patterns`, if it was said `now` by a program whose times of day are of `zone` where it
+/// names none.
+pub(super) fn end<Z: TimeZone>(line: &str, patterns: &[Regex], now: Timestamp, zone: &Z) -> Option<End> {
+    let of = |captures: Captures<'_>| {
+        let wait = captures.name("wait").and_then(|text| wait(text.as_str(), captures.name("ms").is_some()));
+        let until = || captures.name("until").and_then(|text| until(text.as_str(), now.0, zone));
+        wait.map(End::After).or_else(|| until().map(|moment| End::At(Timestamp(moment))))
+    };
+    patterns.iter().flat_map(|pattern| pattern.captures_iter(line)).find_map(of)
+}
+
+/// The units of a duration, by how they begin, in milliseconds.
+const UNITS: &[(&str, f64)] = &[
+    ("ms", 1.0),
+    ("milli", 1.0),
+    ("w", 604_800e3),
+    ("d", 86_400e3),
+    ("h", 3_600e3),
+    ("mo", 0.0),
+    ("m", 60e3),
+    ("s", 1e3),
+];
+
+static PART: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)^(?:,|and|\s)*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*)").ok());
+
+/// `20`, `1.5s`, `3 days 2 hours 5 minutes`, `1h2m`; a number alone counts seconds, or milliseconds where the text says so.
+fn wait(text: &str, in_millis: bool) -> Option<Duration> {
+    let (mut rest, mut millis, mut parts) = (text, 0.0, 0);
+    while let Some(part) = PART.as_ref()?.captures(rest) {
+        let number: f64 = part["number"].parse().ok()?;
+        let unit = part["unit"].to_ascii_lowercase();
+        let known = UNITS.iter().find(|(begin, _)| unit.starts_with(begin)).map(|(_, millis)| *millis);
+        // A time of day is none of these, nor is a month.
+        let after = &rest[part[0].len()..];
+        let of_unit = match known {
+            Some(of_unit) if of_unit > 0.0 => of_unit,
+            None if parts == 0 && in_millis => 1.0,
+            None if parts == 0 && !matches!(unit.as_str(), "am" | "pm") && !after.starts_with([':', '/', '-']) => 1e3,
+            _ => break,
+        };
+        millis += number * of_unit;
+        parts += 1;
+        rest = after;
+        if unit.is_empty() {
+            break;
+        }
+    }
+    (parts > 0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
+}
+
+static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let date = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?";
+    let week = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*";
+    let time = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?::(?P<second>\d{2}))?\s*(?P<half>[ap]\.?m\b\.?)?";
+    let zone = r"(?P<zone>[a-z]+(?:/[a-z_+-]+)*|[+-]\d{2}:?\d{2})";
+    let whole = format!(r"(?i)^(?:(?:{date}|{week})(?:,| at)?(?:,| )\s*)?(?:at )?{time}(?:\s*\(?{zone}\)?)?");
+    Regex::new(&whole).ok()
+});
+
+/// The moment that `text` begins with: RFC 3339, seconds or milliseconds since 1970, or a time of day, which is the next one.
+fn until<Z: TimeZone>(text: &str, now: DateTime<Utc>, local: &Z) -> Option<DateTime<Utc>> {
+    let text = text.trim_start();
+    let word = text.split_whitespace().next()?.trim_end_matches(['.', ',', ')']);
+    if let Ok(moment) = DateTime::parse_from_rfc3339(word) {
+        return Some(moment.to_utc());
+    }
+    if let (9..=13, Ok(number)) = (word.len(), word.parse::<i64>()) {
+        return DateTime::from_timestamp_millis(if word.len() > 11 { number } else { number * 1000 });
+    }
+    let clock = CLOCK.as_ref()?.captures(text)?;
+    let named = clock.name("zone").map(|zone| zone.as_str());
+    match named.and_then(offset_or_zone) {
+        Some(Zone::Offset(offset)) => moment(&clock, now, &offset),
+        Some(Zone::Name(zone)) => moment(&clock, now, &zone),
+        None => moment(&clock, now, local),
+    }
+}
+
+enum Zone {
+    Offset(chrono::FixedOffset),
+    Name(Tz),
+}
+
+fn offset_or_zone(text: &str) -> Option<Zone> {
+    let offset = text.parse().map(Zone::Offset).ok();
+    offset.or_else(|| Tz::from_str_insensitive(text).map(Zone::Name).ok())
+}
+
+fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Option<DateTime<Utc>> {
+    let number = |name: &str| clock.name(name).and_then(|text| text.as_str().parse::<u32>().ok());
+    let (hour, minute) = (number("hour")?, number("minute"));
+    let half = clock.name("half").map(|half| half.as_str().to_ascii_lowercase());
+    let hour = match half {
+        // A number alone is no time.
+        None => minute.map(|_| hour)?,
+        Some(half) => hour % 12 + if half.starts_with('p') { 12 } else { 0 },
+    };
+    let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), number("second").unwrap_or(0))?;
+    let today = now.with_timezone(zone).date_naive();
+    let on = |date: NaiveDate| in_zone(date.and_time(time), zone);
+    let is_over = |moment: DateTime<Utc>| moment + JUST_OVER < now;
+    if let (Some(month), Some(day)) = (clock.name("month"), number("day")) {
+        let month = chrono::Month::try_from(
+            MONTHS.iter().position(|name| month.as_str().eq_ignore_ascii_case(name))? as u8 + 1,
+        );
+        let date = |year| NaiveDate::from_ymd_opt(year, month.ok()?.number_from_month(), day);
+        return match clock.name("year") {
+            Some(year) => on(date(year.as_str().parse().ok()?)?),
+            // What is over for more than half a year is next year's.
+            None => {
+                let this = on(date(today.year())?)?;
+                if this + Days::new(183) < now { on(date(today.year() + 1)?) } else { Some(this) }
+            }
+        };
+    }
+    let mut days = today.iter_days().take(9);
+    match clock.name("weekday").map(|day| day.as_str().parse::<chrono::Weekday>()) {
+        Some(Ok(weekday)) => {
+            days.filter(|day| day.weekday() == weekday).filter_map(on).find(|moment| !is_over(*moment))
+        }
+        _ => days.find_map(|day| on(day).filter(|moment| !is_over(*moment))),
+    }
+}
+
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// A time that clocks skip when summer begins is as long after the hour before; of one that they show twice, the later.
+fn in_zone<Z: TimeZone>(time: NaiveDateTime, zone: &Z) -> Option<DateTime<Utc>> {
+    match zone.from_local_datetime(&time) {
+        LocalResult::Single(moment) | LocalResult::Ambiguous(_, moment) => Some(moment.to_utc()),
+        LocalResult::None => {
+            let before = zone.from_local_datetime(&(time - chrono::Duration::hours(1))).latest()?;
+            Some(before.to_utc() + chrono::Duration::hours(1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::FixedOffset;
+
+    fn patterns() -> Vec<Regex> {
+        ENDS.iter().map(|pattern| Regex::new(&format!("(?i){pattern}")).unwrap()).collect()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp(DateTime::parse_from_rfc3339(text).unwrap().to_utc())
+    }
+
+    /// The end in seconds, or the moment, said at `now` by a program in Kolkata.
+    fn ends(line: &str, now: &str) -> Option<String> {
+        let kolkata = FixedOffset::east_opt(19_800).unwrap();
+        Some(match end(line, &patterns(), at(now), &kolkata)? {
+            End::After(wait) => wait.as_secs_f64().to_string(),
+            End::At(moment) => moment.to_string().replace(":00.000Z", ""),
+        })
+    }
+
+    #[test]
+    fn ends_are_read_as_programs_say_them() {
+        for (line, expected) in [
+            ("Retry-After: 20", "20"),
+            ("retry-after-ms: 1500", "1.5"),
+            ("\"retryDelay\": \"32.5s\"", "32.5"),
+            ("Please retry in 1h2m3.5s.", "3723.5"),
+            ("Rate limit reached. Please try again in 2m", "120"),
+            ("or try again in 3 days 2 hours 5 minutes.", "266700"),
+            ("Your quota will reset after 21h0m9s.", "75609"),
+            ("You've hit your usage limit. Try again at 3:00 AM.", "2026-03-01T21:30"),
+            ("You've hit your limit · resets 3pm (Europe/Berlin)", "2026-03-01T14:00"),
+            ("You've hit your weekly limit · resets Mar 4, 3pm (UTC)", "2026-03-04T15:00"),
+            ("limit will reset at 2026-03-04T15:00:00+01:00.", "2026-03-04T14:00"),
+            ("Claude AI usage limit reached|1772373600", "2026-03-01T14:00"),
+            ("try again at Mar 5th, 2027 3:07 PM", "2027-03-05T09:37"),
+            ("resets Jan 2, 3:30am (America/New_York)", "2026-01-02T08:30"),
+            ("resets Monday 9:00 am (UTC)", "2026-03-02T09:00"),
+            ("try again at 17:05 (+02:00)", "2026-03-01T15:05"),
+        ] {
+            assert_eq!(ends(line, "2026-03-01T13:10:00Z").as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_words_name_no_end() {
+        for line in [
+            "try again later",
+            "try again at once",
+            "You have reached your limit of 5 requests",
+            "retry the request at another time",
+            "resets your session",
+            "at 12 of 30 files",
+        ] {
+            assert_eq!(ends(line, "2026-03-01T13:10:00Z"), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_is_the_next_one_unless_it_was_just_now() {
+        let line = "resets 3pm (UTC)";
+        assert_eq!(ends(line, "2026-03-01T14:59:00Z").as_deref(), Some("2026-03-01T15:00"));
+        assert_eq!(ends(line, "2026-03-01T15:10:00Z").as_deref(), Some("2026-03-01T15:00"));
+        assert_eq!(ends(line, "2026-03-01T15:20:00Z").as_deref(), Some("2026-03-02T15:00"));
+    }
+
+    #[test]
+    fn clocks_that_change_give_a_time_all_the_same() {
+        let skipped = "resets 2:30am (Europe/Berlin)";
+        assert_eq!(ends(skipped, "2026-03-29T00:10:00Z").as_deref(), Some("2026-03-29T01:30"));
+        assert_eq!(ends(skipped, "2026-10-24T22:10:00Z").as_deref(), Some("2026-10-25T01:30"), "the later of two");
+    }
+}

@@ -1,0 +1,181 @@
+//! Pauses of runners: an outage is of the account that attempts share, not of the lane that meets it first.
+//!
+//! While an account is paused no attempt of it begins. At the end of the pause one attempt, the probe, finds out whether it is
+//! over; the others wait for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lanewright_model::event::Event;
+use lanewright_model::retry::backoff;
+use lanewright_model::{JobId, Outage, OutageKind, Timestamp};
+
+/// The accounts whose attempts wait, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Pauses(BTreeMap<String, Pause>);
+
+/// Why and until when the attempts of an account wait.
+#[derive(Debug, Clone)]
+pub struct Pause {
+    /// Of the last attempt that failed for it.
+    pub outage: Outage,
+    /// Since when attempts have failed for it, one after another.
+    pub since: Timestamp,
+    /// When the probe begins; `None`: after a person changed something.
+    pub until: Option<Timestamp>,
+    /// How many probes have failed.
+    failures: u32,
+    probe: Option<Probe>,
+    /// What the log does not have yet.
+    unrecorded: Option<Change>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Probe {
+    pub(crate) job: JobId,
+    since: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// It begins, or goes on for longer.
+    Pause {
+        at: Timestamp,
+    },
+    Continue,
+}
+
+/// How long an attempt runs that came through: longer than programs try again by themselves before they give up.
+const CAME_THROUGH: Duration = Duration::from_secs(5 * 60);
+
+/// By how much ends differ that are the same, told by attempts that failed one after another.
+const LATER: Duration = Duration::from_secs(60);
+
+impl Pauses {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn of(&self, account: &str) -> Option<&Pause> {
+        self.0.get(account)
+    }
+
+    /// An attempt of the account failed because of `outage`.
+    pub(crate) fn failed(&mut self, account: &str, job: &JobId, outage: &Outage, at: Timestamp) {
+        let unrecorded = Some(Change::Pause { at });
+        let Some(pause) = self.0.get_mut(account) else {
+            let (outage, until, failures, probe) = (outage.clone(), Some(at), 0, None);
+            self.0.insert(account.to_owned(), Pause { outage, since: at, until, failures, probe, unrecorded });
+            return;
+        };
+        let was_probe = pause.probe.take_if(|probe| probe.job == *job).is_some();
+        // What began before the pause says nothing new, unless it names a later end than the time between the two.
+        let is_later = pause.until.is_some_and(|until| outage.end(at) > Some(until.plus(LATER)));
+        if was_probe || is_later || outage.kind == OutageKind::Refused {
+            pause.failures += u32::from(was_probe);
+            pause.outage = outage.clone();
+            pause.unrecorded = unrecorded;
+        }
+    }
+
+    /// An attempt of the account ended otherwise; `was_stopped`: it says nothing about the service.
+    pub(crate) fn passed(&mut self, account: &str, job: &JobId, was_stopped: bool) {
+        if let Some(pause) = self.0.get_mut(account)
+            && pause.probe.take_if(|probe| probe.job == *job).is_some()
+            && !was_stopped
+        {
+            pause.unrecorded = Some(Change::Continue);
+        }
+    }
+
+    /// An attempt of the account begins.
+    pub(crate) fn probe(&mut self, account: &str, job: &JobId, at: Timestamp) {
+        if let Some(pause) = self.0.get_mut(account) {
+            pause.probe = Some(Probe { job: job.clone(), since: at });
+        }
+    }
+
+    pub(crate) fn paused(&mut self, account: &str, outage: &Outage, since: Timestamp, until: Option<Timestamp>) {
+        let known = self.0.remove(account);
+        let (failures, probe) = known.map_or((0, None), |known| (known.failures, known.probe));
+        let pause = Pause { outage: outage.clone(), since, until, failures, probe, unrecorded: None };
+        self.0.insert(account.to_owned(), pause);
+    }
+
+    pub(crate) fn continued(&mut self, account: &str) {
+        self.0.remove(account);
+    }
+
+    /// Another life of the run. A user who resumes one that had ended has changed something perhaps: the probe begins at once.
+    pub(crate) fn resume(&mut self, had_ended: bool, at: Timestamp) {
+        for pause in self.0.values_mut() {
+            pause.since = at;
+            if had_ended || pause.until.is_none() {
+                pause.until = Some(at);
+                pause.failures = 0;
+            }
+        }
+    }
+
+    /// It slept until now. An end that a program named is a time of day, asleep or not.
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        for pause in self.0.values_mut() {
+            pause.since = pause.since.plus(duration);
+            if let Some(probe) = &mut pause.probe {
+                probe.since = probe.since.plus(duration);
+            }
+        }
+    }
+
+    /// What the log does not have yet. `first`: the delay before a first probe whose time no program named; `limit`: how long an
+    /// account is waited for.
+    pub(crate) fn unrecorded(&self, first: Duration, limit: Duration) -> Vec<Event> {
+        let event = |(account, pause): (&String, &Pause)| {
+            let account = account.clone();
+            Some(match pause.unrecorded? {
+                Change::Continue => Event::RunnerContinued { account },
+                Change::Pause { at } => {
+                    let until = pause.end(&account, at, first, limit);
+                    Event::RunnerPaused { account, outage: pause.outage.clone(), since: pause.since, until }
+                }
+            })
+        };
+        self.0.iter().filter_map(event).collect()
+    }
+
+    /// The accounts with a probe that `runs`, each with the moment from which it has come through.
+    pub(crate) fn probes(&self, runs: impl Fn(&JobId) -> bool) -> Vec<(String, Timestamp)> {
+        let probe = |(account, pause): (&String, &Pause)| {
+            let probe = pause.probe.as_ref().filter(|probe| runs(&probe.job))?;
+            Some((account.clone(), probe.since.plus(CAME_THROUGH)))
+        };
+        self.0.iter().filter_map(probe).collect()
+    }
+}
+
+impl Pause {
+    /// Whether it was waited for long enough, or waiting helps nothing.
+    pub fn needs_user(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// Whether `runs` of its probe.
+    pub(crate) fn is_probed(&self, runs: impl Fn(&JobId) -> bool) -> bool {
+        self.probe.as_ref().is_some_and(|probe| runs(&probe.job))
+    }
+
+    /// The end that the program named, if that is still to come, else one after the failures so far; the last probe begins when
+    /// the limit is over.
+    fn end(&self, account: &str, at: Timestamp, first: Duration, limit: Duration) -> Option<Timestamp> {
+        let last = self.since.plus(limit);
+        if self.outage.kind == OutageKind::Refused || at >= last {
+            return None;
+        }
+        let tried = at.plus(backoff(first, account, self.failures + 1));
+        let named = self.outage.end(at).unwrap_or(tried);
+        Some(named.max(tried).min(last))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use std::time::Duration;
+
+use lanewright_model::{AgentName, JobRole, TaskId};
+
+use super::*;
+use crate::sample_plans::moment;
+
+const FIRST: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(24 * 3600);
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+
+fn attempt(number: u32) -> JobId {
+    let role = JobRole::Attempt { agent: AgentName::new("a").unwrap(), task: TaskId::new("t").unwrap() };
+    JobId { lane: None, role, number }
+}
+
+fn quota(until: Option<i64>) -> Outage {
+    Outage { until: until.map(moment), ..Outage::new(OutageKind::Quota, "429") }
+}
+
+/// Has what is unrecorded recorded, and says when the probe begins.
+fn record(pauses: &mut Pauses) -> Option<Option<i64>> {
+    let events = pauses.unrecorded(FIRST, LIMIT);
+    match events.as_slice() {
+        [Event::RunnerPaused { account, outage, since, until }] => {
+            pauses.paused(account, outage, *since, *until);
+            Some(until.map(Timestamp::unix_millis))
+        }
+        [Event::RunnerContinued { account }] => {
+            pauses.continued(account);
+            None
+        }
+        events => panic!("{events:?}"),
+    }
+}
+
+#[test]
+fn a_pause_lasts_as_long_as_the_program_says() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(Some(3 * HOUR)), moment(0));
+    assert_eq!(record(&mut pauses), Some(Some(3 * HOUR)));
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty() && pauses.of("codex").is_none());
+
+    pauses.failed("claude", &attempt(2), &quota(Some(2 * HOUR)), moment(MINUTE));
+    pauses.failed("claude", &attempt(3), &quota(None), moment(MINUTE));
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "attempts that began before say nothing new");
+    pauses.failed("claude", &attempt(4), &quota(Some(4 * HOUR)), moment(MINUTE));
+    assert_eq!(record(&mut pauses), Some(Some(4 * HOUR)), "a later end counts");
+}
+
+#[test]
+fn the_end_of_a_probe_ends_the_pause_or_makes_it_longer() {
+    let mut pauses = Pauses::default();
+    let runs = |_: &JobId| true;
+    pauses.failed("claude", &attempt(1), &quota(None), moment(0));
+    let first = record(&mut pauses).unwrap().unwrap();
+    assert!((5_000..=10_000).contains(&first), "{first}");
+
+    pauses.probe("claude", &attempt(2), moment(first));
+    assert!(pauses.of("claude").unwrap().is_probed(runs) && !pauses.of("claude").unwrap().is_probed(|_| false));
+    pauses.failed("claude", &attempt(2), &quota(None), moment(first));
+    let second = record(&mut pauses).unwrap().unwrap() - first;
+    assert!((10_000..=20_000).contains(&second), "{second}");
+
+    pauses.probe("claude", &attempt(3), moment(HOUR));
+    pauses.passed("claude", &attempt(3), true);
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "a probe that was stopped says nothing");
+    pauses.probe("claude", &attempt(4), moment(HOUR));
+    pauses.passed("claude", &attempt(9), false);
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "another attempt says nothing");
+    assert_eq!(pauses.probes(runs), [("claude".to_owned(), moment(HOUR + 5 * MINUTE))]);
+    pauses.passed("claude", &attempt(4), false);
+    assert_eq!(record(&mut pauses), None);
+    assert!(pauses.is_empty());
+}
+
+#[test]
+fn an_account_is_waited_for_until_the_limit() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(Some(400 * 24 * HOUR)), moment(0));
+    assert_eq!(record(&mut pauses), Some(Some(24 * HOUR)), "the last probe begins when the limit is over");
+    pauses.probe("claude", &attempt(2), moment(24 * HOUR));
+    pauses.failed("claude", &attempt(2), &quota(Some(400 * 24 * HOUR)), moment(24 * HOUR));
+    assert_eq!(record(&mut pauses), Some(None));
+    assert!(pauses.of("claude").unwrap().needs_user());
+
+    pauses.resume(true, moment(25 * HOUR));
+    let pause = pauses.of("claude").unwrap();
+    assert_eq!((pause.since, pause.until), (moment(25 * HOUR), Some(moment(25 * HOUR))));
+}
+
+#[test]
+fn a_time_that_is_over_gives_no_pause_without_a_delay() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(Some(0)), moment(HOUR));
+    let until = record(&mut pauses).unwrap().unwrap() - HOUR;
+    assert!((5_000..=10_000).contains(&until), "{until}");
+}
+
+#[test]
+fn a_refusal_waits_for_the_user() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &Outage::new(OutageKind::Refused, "401"), moment(0));
+    assert_eq!(record(&mut pauses), Some(None));
+    pauses.failed("claude", &attempt(2), &quota(Some(HOUR)), moment(1));
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty());
+}
+
+#[test]
+fn a_crash_changes_no_pause_and_sleep_no_time_of_day() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(Some(3 * HOUR)), moment(0));
+    record(&mut pauses);
+    pauses.sleep(Duration::from_secs(3600));
+    pauses.resume(false, moment(2 * HOUR));
+    let pause = pauses.of("claude").unwrap();
+    assert_eq!((pause.since, pause.until), (moment(2 * HOUR), Some(moment(3 * HOUR))));
+}

@@ -1,0 +1,88 @@
+//! Runners whose attempts wait, and the lanes that wait for them.
+
+use std::collections::BTreeMap;
+
+use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::text::headline;
+use lanewright_model::{OutageKind, Round, Timestamp};
+use serde::Serialize;
+
+use super::RunHistory;
+use super::lane::LaneHistory;
+
+/// Why and until when no attempt with an account begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PauseView {
+    /// The account of its runners, else their name, else the command.
+    pub account: String,
+    pub kind: OutageKind,
+    /// The line of output that reports it.
+    pub line: String,
+    /// Since when attempts have failed for it.
+    pub since: Timestamp,
+    /// When one attempt finds out whether it is over; null: a person has to change something first.
+    pub until: Option<Timestamp>,
+}
+
+impl PauseView {
+    /// The account on one line, for people.
+    pub fn name(&self) -> String {
+        headline(&self.account, 40)
+    }
+}
+
+/// The pauses of a run, by account.
+#[derive(Debug, Clone, Default)]
+pub struct Pauses(BTreeMap<String, PauseView>);
+
+impl Pauses {
+    pub fn iter(&self) -> impl Iterator<Item = &PauseView> {
+        self.0.values()
+    }
+
+    pub(super) fn apply(&mut self, record: &Record, run_had_ended: bool) {
+        match &record.event {
+            Event::RunnerPaused { account, outage, since, until } => {
+                let (kind, line) = (outage.kind, outage.line.clone());
+                let pause = PauseView { account: account.clone(), kind, line, since: *since, until: *until };
+                self.0.insert(account.clone(), pause);
+            }
+            Event::RunnerContinued { account } => drop(self.0.remove(account)),
+            // See the state of a run.
+            Event::RunResumed { .. } => {
+                for pause in self.0.values_mut().filter(|pause| run_had_ended || pause.until.is_none()) {
+                    pause.until = Some(record.at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl RunHistory {
+    /// The pause for which all attempts of the lane wait that could begin now.
+    pub(crate) fn pause_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
+        if self.run.pauses.0.is_empty() || !lane.jobs.running.is_empty() {
+            return None;
+        }
+        let first = lane.accounts.iter().map(|(round, _)| *round).min();
+        let round = match lane.stage {
+            LaneStage::Waiting | LaneStage::Init | LaneStage::Classified => first?,
+            LaneStage::Requirements => Round::Requirements,
+            LaneStage::Implementation => Round::Implementation,
+            LaneStage::Review => Round::Review,
+            _ => return None,
+        };
+        let mut pauses = lane.accounts.iter().filter(|(of, _)| *of == round).map(|(_, it)| self.run.pauses.0.get(it));
+        let latest = |a: &'_ PauseView, b: &'_ PauseView| (a.until.is_none(), a.until) > (b.until.is_none(), b.until);
+        let first = pauses.next()??;
+        pauses.try_fold(first, |known, pause| pause.map(|pause| if latest(pause, known) { pause } else { known }))
+    }
+
+    /// How many lanes wait for the account.
+    pub fn waiting_for_runner(&self, account: &str) -> usize {
+        let waits = |lane: &&LaneHistory| matches!(self.waiting_for(lane), Some(super::WaitingFor::Runner { account: of, .. }) if of == account);
+        self.lanes().iter().filter(waits).count()
+    }
+}

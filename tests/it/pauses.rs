@@ -1,0 +1,97 @@
+//! Runners whose service takes no more requests: all their lanes wait, and one attempt finds out when that is over.
+
+use serde_json::Value;
+
+use crate::support::{TestEnv, wait_until};
+
+/// Lanes of one program, which `script` is of.
+fn lanes(env: &TestEnv, names: &[&str], script: &str) {
+    env.write("config/lanewright/config.toml", "backoff = \"10ms\"\n[runners.x]\ncommand = \"sh $SCRATCH/x.sh\"\n");
+    env.write("scratch/x.sh", script);
+    let lane = |name: &&str| format!("[[lane]]\nid = \"{name}\"\nprompt = \"do\"\n");
+    env.plan(&format!("[defaults]\nrunner = \"x\"\n{}", names.iter().map(lane).collect::<String>()));
+}
+
+const WORK: &str = "echo done > $LANEWRIGHT_LANE.txt\n";
+
+/// The attempts that began while the runner was paused.
+fn probes(env: &TestEnv) -> usize {
+    let mut paused = false;
+    let mut is_probe = |event: &Value| {
+        match event["event"].as_str() {
+            Some("runner_paused") => paused = true,
+            Some("runner_continued") => paused = false,
+            _ => {}
+        }
+        paused && event["event"] == "job_planned" && event["job"]["role"]["attempt"].is_object()
+    };
+    env.log().iter().filter(|event| is_probe(event)).count()
+}
+
+#[test]
+fn one_attempt_finds_out_for_all_lanes_that_a_service_is_available_again() {
+    let env = TestEnv::new();
+    // The first six and two of those that find out are refused.
+    let closed = "mkdir $SCRATCH/start.$LANEWRIGHT_LANE.$LANEWRIGHT_ATTEMPT\n\
+                  [ $(ls -d $SCRATCH/start.* | wc -l) -le 8 ] && { echo 'HTTP 429, retry after 1 ms'; exit 1; }\n";
+    lanes(&env, &["A", "B", "C", "D", "E", "F"], &format!("{closed}{WORK}"));
+    env.execute(&["--max-parallel", "6"]).exits(0).says(&["waiting for x until", "x is available again"]);
+    assert_eq!(probes(&env), 3);
+    assert_eq!(env.events("retry_planned").len(), 8, "none of them counts as a retry");
+    assert!(env.events("lane_failed").is_empty());
+}
+
+#[test]
+fn a_pause_outlives_the_process_and_is_shown() {
+    let env = TestEnv::new();
+    lanes(
+        &env,
+        &["A", "B"],
+        &format!(
+            "[ -e $SCRATCH/open ] || {{ echo \"You've hit your usage limit. Try again in 5 hours.\"; exit 1; }}\n{WORK}"
+        ),
+    );
+    let mut run = env.start(&["--max-parallel", "2"]);
+    wait_until("both lanes wait", || env.log_file().exists() && env.events("retry_planned").len() == 2);
+    run.kill();
+    let until = env.events("runner_paused")[0]["until"].clone();
+
+    let run = env.start_with(&["resume"], |command| command);
+    wait_until("the run is resumed", || env.events("run_resumed").len() == 1);
+    let status = env.lanewright(&["status", "--format", "json"]).exits(0).json();
+    assert_eq!(status["pauses"][0]["account"], "x");
+    assert_eq!(status["pauses"][0]["until"], until);
+    assert_eq!(status["lanes"][1]["waiting_for"]["runner"]["until"], until);
+    let shown = env.lanewright(&["status"]).exits(0).stdout;
+    assert!(shown.contains("waiting for x (4h 59m), 2 lanes") && shown.contains("waits for x (4h 59m)"), "{shown}");
+    wait_until("the record says it", || env.checkpoint("A", "retry_attempt")["status"] == "blocked");
+    env.lanewright(&["stop"]).exits(0);
+    run.wait().exits(143);
+    assert_eq!(env.events("job_planned").len(), 2, "none began in the pause");
+
+    env.write("scratch/open", "");
+    env.resume(&[]).exits(0).says(&["x is available again"]);
+}
+
+#[test]
+fn lanes_of_other_runners_go_on() {
+    let env = TestEnv::new();
+    lanes(&env, &["A", "B"], "echo 'HTTP 429, retry after 3600'; exit 1\n");
+    let more = "[[lane]]\nid = \"OTHER\"\ncommand = \"echo done > other.txt\"\n";
+    env.plan(&format!("{}{more}", env.read("plan.toml").replace("phase = \"P1\"\n", "")));
+    let run = env.start(&["--max-parallel", "1"]);
+    wait_until("the other lane is merged", || env.log_file().exists() && env.events("lane_merged").len() == 1);
+    env.lanewright(&["stop"]).exits(0);
+    run.wait().exits(143);
+    assert_eq!(env.events("job_planned").iter().filter(|event| event["job"]["lane"] != "OTHER").count(), 1);
+}
+
+#[test]
+fn a_runner_is_waited_for_until_the_limit() {
+    let env = TestEnv::new();
+    lanes(&env, &["A", "B"], "echo 'HTTP 429, retry after 1 ms'; exit 1\n");
+    let config = env.read("config/lanewright/config.toml");
+    env.write("config/lanewright/config.toml", format!("outage_limit = \"1s\"\n{config}"));
+    env.execute(&["--max-parallel", "1"]).exits(1).says(&["x is not waited for any longer", "lanewright resume r1"]);
+    assert_eq!(env.events("lane_failed").len() + env.events("lane_blocked").len(), 2);
+}
