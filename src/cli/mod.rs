@@ -18,6 +18,7 @@ mod plan;
 mod printer;
 mod repair;
 mod repository_context;
+mod repository_gates;
 mod run;
 mod run_id;
 mod runs;

@@ -74,6 +74,7 @@ mod recovery;
 mod regenerate;
 mod removed_worktrees;
 mod report;
+mod repository_gates;
 mod resume;
 mod resume_lanes;
 mod retry;

@@ -115,7 +115,7 @@ fn nothing_is_shown_without_terminal_or_beside_json() {
     for (check, mut pipe) in checks {
         std::io::Write::write_all(
             &mut pipe,
-            format!("phase = 'P1'\n{LANE}command = 'true'\nmax_time = '5m'\n").as_bytes(),
+            format!("phase = 'P1'\n{LANE}command = 'true'\nmax_time = '5m'\ntests = './test.sh'\n").as_bytes(),
         )
         .expect("it is read");
         drop(pipe);
@@ -157,7 +157,7 @@ fn bar_counts_plans_below_their_results() {
     let rows: Vec<String> = terminal.rows().into_iter().map(|(row, _)| row).filter(|row| !row.is_empty()).collect();
     let (bar, results) = rows.split_last().expect("rows");
     assert!(bar.contains("Reading plans [====") && !results.iter().any(|row| row.contains("/3")), "{rows:#?}");
-    assert_eq!(results.iter().filter(|row| row.contains("- SL-1 - One; Depends on")).count(), 2, "{rows:#?}");
+    assert_eq!(results.iter().filter(|row| row.contains("did you mean `SL-1`?")).count(), 2, "{rows:#?}");
     std::fs::write(last, plan(3)).expect("it is read");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
     let text = terminal.text();

@@ -49,7 +49,7 @@ const OF_TASK: [&str; 2] = ["max_time", "allow_empty"];
 impl Plan {
     /// The digest of what the lane at `index` is to do, and of what the lanes that it depends on are to do: 16 hexadecimal
     /// digits. It leaves out how that is carried out (runners, limits, retries, pools, worktrees, approvals), the gates of the
-    /// whole phase, and the values of secrets.
+    /// whole phase, tests of the settings, and the values of secrets.
     pub fn lane_digest(&self, index: LaneIndex) -> &str {
         &self.digests.0.get_or_init(|| self.lane_digests())[index.at()]
     }
@@ -75,6 +75,10 @@ impl Plan {
 impl Plan {
     fn work_of(&self, lane: &Lane) -> Value {
         let mut work = object(lane, &OF_LANE);
+        // A repository that gets a setting for all lanes has not changed what each of them is to do.
+        if lane.has_usual_tests {
+            work.retain(|key, _| !["tests", "has_usual_tests"].contains(&key.as_str()));
+        }
         hide_secrets(&mut work);
         let agents = lane.agents.iter().map(|agent| {
             let mut own = object(agent, &OF_AGENT);

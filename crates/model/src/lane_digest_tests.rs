@@ -43,6 +43,11 @@ fn changed_work_changes_the_lane_and_its_dependants() {
 fn how_a_lane_is_carried_out_changes_no_digest() {
     let none: [&str; 0] = [];
     assert_eq!(changed(|plan| plan.lanes[0].retries = 7), none);
+    let usual = |plan: &mut PlanParts| {
+        plan.lanes[0].has_usual_tests = true;
+        plan.lanes[0].tests.push(CommandLine::Shell("make".to_owned()));
+    };
+    assert_eq!(changed(usual), none);
     assert_eq!(changed(|plan| plan.lanes[0].timeout = Some(std::time::Duration::from_secs(1))), none);
     assert_eq!(changed(|plan| plan.lanes[0].approval.push(crate::Approval::Changes)), none);
     assert_eq!(changed(|plan| plan.lanes[0].agents[0].allow_empty = true), none);

@@ -288,6 +288,9 @@ pub struct Lane {
     pub criteria: Option<String>,
     /// Commands that must pass on the lane branch before it is merged.
     pub tests: Vec<CommandLine>,
+    /// Whether these are the settings', because the plan has none for the lane.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_usual_tests: bool,
     pub approval: Vec<Approval>,
     /// From start to merge, waiting for people not counted.
     #[serde(with = "optional_millis", default)]

@@ -122,6 +122,7 @@ pub fn plan_lane(id: &str, depends_on: Vec<LaneIndex>) -> Lane {
         user_setup: Default::default(),
         criteria: None,
         tests: Vec::new(),
+        has_usual_tests: false,
         approval: Vec::new(),
         timeout: None,
         retries: 3,

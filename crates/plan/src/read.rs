@@ -80,6 +80,8 @@ pub struct Fallbacks<'a> {
     pub copy: &'a [String],
     /// The shell lines that set up worktrees.
     pub setup: &'a [String],
+    /// The shell lines that judge lanes before they are merged.
+    pub tests: &'a [String],
     /// What becomes of lanes that share files.
     pub shared_files: Option<SharedFiles>,
     /// Whether that also takes the place of what the plan says.

@@ -34,6 +34,11 @@ pub(crate) struct Init {
     /// Installed dependencies of lock files, and files such as .env that are not in git.
     #[arg(long)]
     pub(crate) worktrees: bool,
+    /// Write the tests of the repository into lanewright.toml
+    ///
+    /// What package.json, Makefile, justfile, Cargo.toml, pyproject.toml or go.mod in the root say.
+    #[arg(long)]
+    pub(crate) gates: bool,
     /// Write the slash commands execute-phase and execute-lane
     #[arg(long)]
     pub(crate) commands: bool,

@@ -5,10 +5,10 @@ mod new;
 use std::path::Path;
 
 use lanewright_agents::prompt::{self, Prompt};
-use lanewright_model::text::counted;
-use lanewright_model::{CommandLine, Plan, UNSET_RUNNER};
+use lanewright_model::text::{counted, headline};
+use lanewright_model::{CommandLine, Lane, Plan, UNSET_RUNNER};
 use lanewright_plan::settings::Settings;
-use lanewright_plan::{Diagnostic, Reading, explain, native_toml};
+use lanewright_plan::{Diagnostic, Origin, Reading, explain, native_toml};
 use lanewright_store::lock::is_held;
 use lanewright_view::graph::{Graph, SvgStyle, TextForm};
 use lanewright_view::report::ExecutionReport;
@@ -16,6 +16,7 @@ use lanewright_view::status::lane_graph::lane_graph;
 use lanewright_view::status::summary::SummaryContext;
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
+use super::repository_gates::{proposed_gates, remedy};
 use super::run::{PlanText, invalid, phase_sequence, report};
 use super::runs::{beginning, read_begun_log, state};
 use super::select::Selector;
@@ -65,20 +66,35 @@ pub(crate) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
 }
 
 fn show(context: &Context, settings: &Settings, path: &Path, asked: &PlanShow) -> Result<ExitStatus> {
-    let (plan, reading) = valid(context, settings, path, &asked.file.reading)?;
+    let (text, plan, reading) = valid(context, settings, path, &asked.file.reading)?;
+    report(context, &ungated(context, settings, &text, Some(&plan)));
     let explanation = explain::explain(&plan).with_sharing(reading.sharing);
     let mut json = serde_json::json!(explanation);
     let mut text = explanation.to_string();
     if asked.explain {
-        json["origins"] = serde_json::json!(reading.origins);
+        let origins: Vec<Origin> = reading.origins.into_iter().chain(origins_of_tests(settings, &plan)).collect();
+        json["origins"] = serde_json::json!(origins);
         text.push('\n');
-        reading.origins.iter().for_each(|origin| text.push_str(&format!("{origin}\n")));
+        origins.iter().for_each(|origin| text.push_str(&format!("{origin}\n")));
     }
     context.printer.print(&text, &json)
 }
 
+/// Where the settings say the tests of lanes for which the plan has none.
+fn origins_of_tests(settings: &Settings, plan: &Plan) -> Vec<Origin> {
+    let tested = plan.lanes.iter().filter(|lane| lane.has_usual_tests);
+    let tests = tested.flat_map(|lane| lane.tests.iter().map(move |test| (lane, test)));
+    let origin = |(lane, test): (&Lane, &CommandLine)| Origin {
+        lane: lane.id.to_string(),
+        what: format!("gate `{}`", headline(&test.to_string(), 120)),
+        place: settings.tests.origin.to_string(),
+        text: "`tests` of all lanes without their own".to_owned(),
+    };
+    tests.map(origin).collect()
+}
+
 fn prompts(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let (plan, _) = valid(context, settings, path, how)?;
+    let (_, plan, _) = valid(context, settings, path, how)?;
     let prompts = prompt::preview(&plan)?;
     let title = |it: &Prompt<'_>| format!("==> {} · {} · task {} <==", it.lane, it.agent, it.task);
     let text: Vec<String> = prompts.iter().map(|it| format!("{}\n\n{}", title(it), it.text)).collect();
@@ -86,7 +102,7 @@ fn prompts(context: &Context, settings: &Settings, path: &Path, how: &ReadingArg
 }
 
 fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
-    let (plan, _) = valid(context, settings, path, &arguments.file.reading)?;
+    let (_, plan, _) = valid(context, settings, path, &arguments.file.reading)?;
     let mut graph = Graph::of_plan(&plan, &explain::critical_path(&plan));
     if let Some(run) = &arguments.run {
         let (state, _) = state(context)?;
@@ -114,7 +130,7 @@ fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGra
 }
 
 fn convert(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
-    let (plan, _) = valid(context, settings, path, how)?;
+    let (_, plan, _) = valid(context, settings, path, how)?;
     if plan
         .lanes
         .iter()
@@ -133,6 +149,7 @@ fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
     let long = reading.plan.as_ref().map(|plan| text.long_tasks(plan, settings, how.strict)).unwrap_or_default();
     reading.plan = reading.plan.filter(|_| !long.iter().any(Diagnostic::is_error));
     reading.diagnostics.extend(long);
+    reading.diagnostics.extend(ungated(context, settings, &text, reading.plan.as_ref()));
     Diagnostic::sort(&mut reading.diagnostics);
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
@@ -161,15 +178,24 @@ fn check(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs)
     }
 }
 
+/// Lanes without a gate, with what the repository is tested by, and what of that cannot be read.
+fn ungated(context: &Context, settings: &Settings, text: &PlanText, plan: Option<&Plan>) -> Vec<Diagnostic> {
+    let without = plan.map(explain::without_gate).unwrap_or_default();
+    let Some(plan) = plan.filter(|_| !without.is_empty()) else { return Vec::new() };
+    let found = proposed_gates(context, settings);
+    let fault = text.without_gates(plan, &without, &remedy(&found));
+    found.faults.into_iter().chain(fault).collect()
+}
+
 /// A valid plan; every fault is reported.
-fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<(Plan, Reading)> {
-    let (_, mut reading, done) = read_here(context, settings, path, how)?;
+fn valid(context: &Context, settings: &Settings, path: &Path, how: &ReadingArgs) -> Result<(PlanText, Plan, Reading)> {
+    let (text, mut reading, done) = read_here(context, settings, path, how)?;
     report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
     if done {
         context.printer.note(format!("Everything in {} is done; this is what --redo would do.", path.display()));
     }
-    Ok((plan, reading))
+    Ok((text, plan, reading))
 }
 
 /// Reads a plan. `true`: nothing is left to do, and the plan is the whole one.

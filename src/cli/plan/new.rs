@@ -12,6 +12,7 @@ use lanewright_plan::{Diagnostic, ReadOptions, starter_prompt};
 
 use crate::cli::args::NewPlan;
 use crate::cli::confirm::can_ask;
+use crate::cli::repository_gates::{proposed_gates, sources};
 use crate::cli::run::PlanText;
 use crate::cli::{Context, ExitStatus, Hint, Result};
 
@@ -22,7 +23,39 @@ struct Answers {
     /// The id of each lane, and what it is called.
     lanes: Vec<(String, String)>,
     runner: String,
-    test: Option<String>,
+    tests: Tests,
+}
+
+/// Shell lines that must pass before a lane is merged.
+#[derive(Clone, Default)]
+struct Tests {
+    lines: Vec<String>,
+    /// The files that name them, where the user did not.
+    source: Option<String>,
+}
+
+impl Tests {
+    /// Those of the repository, unless the plan need not name them.
+    fn proposed(context: &Context, settings: &Settings) -> Self {
+        let found = proposed_gates(context, settings);
+        found.faults.iter().for_each(|fault| context.printer.note(fault));
+        let source = Some(sources(&found)).filter(|sources| !sources.is_empty());
+        Self { lines: found.gates.into_iter().map(|gate| gate.command).collect(), source }
+    }
+
+    /// All of them in one.
+    fn line(&self) -> String {
+        self.lines.join(" && ")
+    }
+
+    /// What the user wrote, which may be what was proposed.
+    fn of(line: &str, proposed: &Self) -> Self {
+        match line {
+            "" => Self::default(),
+            line if line == proposed.line() => proposed.clone(),
+            line => Self { lines: vec![line.to_owned()], source: None },
+        }
+    }
 }
 
 pub(crate) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> {
@@ -30,14 +63,15 @@ pub(crate) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
     refuse_target(&path, arguments)?;
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
     let runner = settings.runner.value.clone().unwrap_or_else(|| "claude".to_owned());
+    let proposed = Tests::proposed(context, &settings);
     let answers = if arguments.says_nothing() && can_ask(context) {
-        asked(context, &settings, &runner)?
+        asked(context, &settings, &runner, &proposed)?
     } else {
         Answers {
             phase: arguments.phase.as_ref().map_or_else(|| "P1".to_owned(), PhaseId::to_string),
             lanes: lanes(&arguments.lanes)?,
             runner: arguments.runner.clone().unwrap_or(runner),
-            test: arguments.test.clone(),
+            tests: Tests::of(arguments.test.as_deref().unwrap_or(&proposed.line()), &proposed),
         }
     };
     for warning in check(&settings, &answers)? {
@@ -100,8 +134,11 @@ fn refuse_target(path: &Path, arguments: &NewPlan) -> Result<()> {
     Ok(())
 }
 
+/// The answer that takes nothing although something is proposed.
+const NONE: &str = "none";
+
 /// Asks for each value; an empty answer takes what is proposed.
-fn asked(context: &Context, settings: &Settings, runner: &str) -> Result<Answers> {
+fn asked(context: &Context, settings: &Settings, runner: &str, proposed: &Tests) -> Result<Answers> {
     let phase = ask(context, "Id of the phase", "P1", |text| {
         PhaseId::new(text).map(|_| text.to_owned()).map_err(|error| ExitStatus::Usage.error(error.to_string()))
     })?;
@@ -117,13 +154,15 @@ fn asked(context: &Context, settings: &Settings, runner: &str) -> Result<Answers
         }
         names.push(name);
     }
-    let mut answers = Answers { phase, lanes: lanes(&names)?, runner: runner.to_owned(), test: None };
+    let mut answers = Answers { phase, lanes: lanes(&names)?, runner: runner.to_owned(), tests: Tests::default() };
     answers.runner = ask(context, "Runner of the agents", runner, |name| {
         check(settings, &Answers { runner: name.to_owned(), ..answers.clone() }).map(|_| name.to_owned())
     })?;
-    answers.test = ask(context, "Command that must pass before a lane is merged, or nothing", "", |line| {
-        let test = Some(line.to_owned()).filter(|line| !line.is_empty());
-        check(settings, &Answers { test: test.clone(), ..answers.clone() }).map(|_| test)
+    let nothing = if proposed.lines.is_empty() { "nothing" } else { NONE };
+    let question = format!("Command that must pass before a lane is merged, or {nothing}");
+    answers.tests = ask(context, &question, &proposed.line(), |line| {
+        let tests = Tests::of(if line == NONE { "" } else { line }, proposed);
+        check(settings, &Answers { tests: tests.clone(), ..answers.clone() }).map(|_| tests)
     })?;
     Ok(answers)
 }
@@ -188,9 +227,13 @@ fn quoted(text: &str) -> String {
 
 /// `prompt`: of a lane with that name.
 fn plan_text(answers: &Answers, prompt: impl Fn(&str) -> String) -> String {
-    let test = match &answers.test {
-        Some(test) => format!("tests = [{}]    # must pass before a lane is merged\n", quoted(test)),
-        None => "# tests = [\"make test\"]    # must pass before a lane is merged\n".to_owned(),
+    let test = match (answers.tests.lines.as_slice(), &answers.tests.source) {
+        (lines @ [_, ..], source) => {
+            let lines = lines.iter().map(|line| quoted(line)).collect::<Vec<_>>().join(", ");
+            let source = source.as_ref().map_or_else(String::new, |source| format!("; from {source}"));
+            format!("tests = [{lines}]    # must pass before a lane is merged{source}\n")
+        }
+        ([], _) => "# tests = [\"make test\"]    # must pass before a lane is merged\n".to_owned(),
     };
     let head = format!(
         "# A plan for `lanewright run`. Every key: `lanewright plan schema`, also for editors, and\n\

@@ -10,7 +10,7 @@ use super::vocabulary::{RUNNERS, SERVERS, WATCHERS, is_assignment, is_in};
 const MAX_WORDS: usize = 40;
 
 /// Whether any command of a script, other than those in the background, never ends.
-pub(super) fn never_exits(script: &str) -> bool {
+pub(crate) fn never_exits(script: &str) -> bool {
     let script = parse(script).unwrap_or_default();
     script.commands().into_iter().any(|(command, in_background)| !in_background && runs_on(command))
 }

@@ -141,6 +141,8 @@ settings! {
     copy_limit: Option<Size> { value::file_size_limit, default "10GiB" = |_| Some(Size(10 << 30)) }
     /// Shell lines that run in each new worktree before anything else, in lanes that say nothing of it.
     setup: Option<Vec<String>> { some(value::shell_lines), default "none" = |_| None }
+    /// Shell lines that must pass on a lane's branch before it is merged, in lanes for which the plan has no tests.
+    tests: Option<Vec<String>> { some(value::shell_lines), default "none" = |_| None }
     /// Globs of files that no lane changes without your approval of its changes.
     protect: Option<Vec<String>> { some(value::globs), default "none" = |_| None }
     /// Whether new worktrees get the files of submodules, from the copies that the checkout has.

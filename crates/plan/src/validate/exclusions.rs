@@ -78,7 +78,7 @@ pub(super) fn check_ownership(
         return (Vec::new(), Vec::new());
     };
     let rank = declared_order(draft, &waits);
-    let decision = shared_files::Decision::new(draft, &order, rule);
+    let decision = shared_files::Decision::new(draft, &order, rule, fallbacks);
     let pairs = found.iter().map(|overlap| {
         let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);
         let lanes = if rank[one.at()] < rank[other.at()] { (one, other) } else { (other, one) };
@@ -158,7 +158,9 @@ fn report_sequences(draft: &PlanDraft, pairs: &[Pair], rule: SharedFiles, faults
             format!("lanes {} and {last} {all} {share}, so they run one after the other{why}", others.join(", "));
         let help = match (treatment, rule) {
             (Treatment::Created(_), _) => "let one of them wait for the other, or name a file of its own",
-            (_, SharedFiles::Auto) => "give them `tests`, or merge what they change with `--shared-files merge`",
+            (_, SharedFiles::Auto) => {
+                "set `tests` for them in the plan or in lanewright.toml, or merge what they change with `--shared-files merge`"
+            }
             _ => "give them different files, or an order, if that is not meant",
         };
         faults.warning(place, message, help);

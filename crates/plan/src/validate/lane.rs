@@ -10,6 +10,7 @@ use super::agents::{Context, agents};
 use super::exclusions::glob_fault;
 use super::names::unknown;
 use super::order::called;
+use crate::Fallbacks;
 use crate::draft::{LaneDraft, PlanDraft};
 use crate::faults::{Faults, quoted};
 use crate::source_text::{At, value};
@@ -34,8 +35,8 @@ pub(super) fn lane(
     lane.uses.iter().flatten().for_each(|pool| check_pool(pool, lane, plan, faults));
     let executor = executor(lane, context);
     check_image(lane, executor.as_deref(), context);
-    let has_tests = lane.tests.as_ref().is_some_and(|tests| !tests.is_empty());
-    let is_judged = has_tests || !plan.gates.checkpoint.is_empty();
+    let tests = tests(lane, &context.fallbacks);
+    let is_judged = !tests.is_empty() || !plan.gates.checkpoint.is_empty();
     Some(Lane {
         id: id?,
         name: value(&lane.name),
@@ -45,12 +46,13 @@ pub(super) fn lane(
         must_haves: lane.must_haves.clone(),
         user_setup: lane.user_setup.clone(),
         criteria: lane.criteria.clone(),
-        tests: lane.tests.clone().unwrap_or_default(),
+        has_usual_tests: lane.tests.is_none() && !tests.is_empty(),
+        tests,
         approval: values(&lane.approval),
         timeout: value(&lane.timeout),
         retries: value(&lane.retries).or(context.fallbacks.retries).unwrap_or(RETRIES),
         uses: values(&lane.uses),
-        setup: lane.setup.clone().unwrap_or_else(|| setup(context.fallbacks.setup)),
+        setup: lane.setup.clone().unwrap_or_else(|| shell_lines(context.fallbacks.setup)),
         copy: match &lane.copy {
             None if executor.is_none() => context.fallbacks.copy.to_vec(),
             own => globs(own, "copy"),
@@ -72,7 +74,12 @@ pub(super) fn lane(
     })
 }
 
-fn setup(lines: &[String]) -> Vec<CommandLine> {
+/// What judges the lane alone before it is merged; an empty list of its own is one.
+pub(super) fn tests(lane: &LaneDraft, fallbacks: &Fallbacks<'_>) -> Vec<CommandLine> {
+    lane.tests.clone().unwrap_or_else(|| shell_lines(fallbacks.tests))
+}
+
+fn shell_lines(lines: &[String]) -> Vec<CommandLine> {
     lines.iter().cloned().map(CommandLine::Shell).collect()
 }
 

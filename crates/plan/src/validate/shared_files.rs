@@ -6,6 +6,7 @@ use lanewright_agents::shell::cannot_fail;
 use lanewright_model::CommandLine;
 use lanewright_model::plan::SharedFiles;
 
+use super::lane::tests;
 use crate::Fallbacks;
 use crate::dependencies::Dependencies;
 use crate::draft::{LaneDraft, Overlaps, PlanDraft};
@@ -37,7 +38,12 @@ pub(super) struct Decision<'a> {
 }
 
 impl<'a> Decision<'a> {
-    pub(super) fn new(draft: &'a PlanDraft, order: &'a Dependencies, rule: SharedFiles) -> Self {
+    pub(super) fn new(
+        draft: &'a PlanDraft,
+        order: &'a Dependencies,
+        rule: SharedFiles,
+        fallbacks: &Fallbacks<'_>,
+    ) -> Self {
         let created: HashSet<&str> = draft.lanes.iter().flat_map(|lane| &lane.creates).map(String::as_str).collect();
         let globs = |lane: &'a LaneDraft| lane.owns.iter().flatten().map(|glob| glob.value.as_str());
         let mut owners: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -48,7 +54,7 @@ impl<'a> Decision<'a> {
         }
         let owned =
             draft.lanes.iter().map(|lane| globs(lane).filter(|glob| created.contains(glob)).collect()).collect();
-        let is_judged = draft.lanes.iter().map(is_judged).collect();
+        let is_judged = draft.lanes.iter().map(|lane| is_judged(lane, fallbacks)).collect();
         Self { rule, draft, order, is_judged, owned, owners }
     }
 
@@ -75,8 +81,8 @@ impl<'a> Decision<'a> {
     }
 }
 
-fn is_judged(lane: &LaneDraft) -> bool {
-    lane.tests.iter().flatten().any(|command| match command {
+fn is_judged(lane: &LaneDraft, fallbacks: &Fallbacks<'_>) -> bool {
+    tests(lane, fallbacks).iter().any(|command| match command {
         CommandLine::Shell(line) => cannot_fail(line).is_none(),
         CommandLine::Arguments(_) => true,
     })

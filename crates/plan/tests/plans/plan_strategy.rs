@@ -213,6 +213,7 @@ fn lane() -> impl Strategy<Value = Lane> {
                 user_setup,
                 criteria,
                 tests,
+                has_usual_tests: false,
                 approval,
                 timeout,
                 retries,

@@ -4,9 +4,11 @@
 mod claude;
 mod commands;
 mod files;
+mod gates;
 mod json_text;
 mod programs;
 mod server;
+mod setting;
 mod worktrees;
 
 use std::path::Path;
@@ -26,7 +28,7 @@ use crate::cli::{Context, ExitStatus, Hint, Result};
 pub(crate) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {
     let root = context.main_worktree()?;
     let programs = programs::chosen(&root, &arguments.programs);
-    let all = changes(&root, arguments, &programs)?;
+    let all = changes(context, &root, arguments, &programs)?;
     let needed: Vec<&Change> = all.iter().filter(|change| change.is_needed()).collect();
     if context.printer.format() == Format::Text {
         let announced = programs::announced(&arguments.programs, &programs);
@@ -52,16 +54,20 @@ fn check_left(all: &[Change]) -> Result<ExitStatus> {
 }
 
 /// Every file that was asked for, whether or not it has to change.
-fn changes(root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Change>> {
-    let Init { config, worktrees, commands, hooks, mcp, ci, .. } = arguments;
-    let usual = !(*config || *worktrees || *commands || *hooks || *mcp) && ci.is_empty();
+fn changes(context: &Context, root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Change>> {
+    let Init { config, worktrees, gates, commands, hooks, mcp, ci, .. } = arguments;
+    let usual = !(*config || *worktrees || *gates || *commands || *hooks || *mcp) && ci.is_empty();
     let mut all = Vec::new();
     // Settings and workflows that are there are the user's own.
-    if usual || *config || *worktrees {
-        let lines = if *worktrees { worktrees::lines(root)? } else { Vec::new() };
+    if usual || *config || *worktrees || *gates {
+        let mut lines = if *worktrees { worktrees::lines(root)? } else { Vec::new() };
+        let is_new = !root.join(REPOSITORY_CONFIG).exists();
+        if *gates || is_new && (usual || *config) {
+            lines.extend(gates::line(context, root, *gates));
+        }
         let kept = |old: Option<&str>| {
             let template = || if usual || *config { settings::template() } else { String::new() };
-            worktrees::entered(&lines, &old.map_or_else(template, str::to_owned))
+            setting::entered(&lines, &old.map_or_else(template, str::to_owned))
         };
         all.push(Change::of(root, REPOSITORY_CONFIG, kept)?);
     }

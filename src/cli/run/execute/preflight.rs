@@ -11,14 +11,15 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::{
-    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, SandboxChoice, Submodules, UNSET_RUNNER,
-    WallBuilder, user_setup,
+    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, SandboxChoice, Submodules,
+    UNSET_RUNNER, WallBuilder, user_setup,
 };
 use lanewright_plan::explain;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
 use lanewright_programs::wall;
 
+use crate::cli::repository_gates::{lanes_without_gate, proposed_gates, remedy};
 use crate::cli::worktree_needs::{CopiedPaths, Need, files_naming_checkout, has_submodules, needs};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
@@ -216,15 +217,13 @@ pub(super) fn note_surroundings(within: &RepositoryContext) -> Result<()> {
 }
 
 /// Shows which lanes are merged without a gate, and that pipelines are judged by their last program without bash.
-pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
-    let without: Vec<String> =
-        explain::without_gate(plan).iter().filter(|lane| runs(lane)).map(ToString::to_string).collect();
-    if let [first, ..] = without.as_slice() {
-        let lanes = if without.len() == 1 { "lane has" } else { "lanes have" };
-        let (count, names) = (without.len(), listed(&without, NAMED));
-        let message = format!("{count} {lanes} no gate, so only the agent says that the work is done: {names}");
-        let hint = format!("add `tests` to {first}, or `[gates]` to the plan; `lanewright plan show` lists every gate");
-        context.printer.warning(message, &[hint]);
+pub(super) fn note_gates(within: &RepositoryContext, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
+    let (context, settings) = (&within.context, &within.settings);
+    let without = explain::without_gate(plan).into_iter().filter(|lane| runs(lane)).collect::<Vec<_>>();
+    if !without.is_empty() {
+        let found = proposed_gates(context, settings);
+        found.faults.iter().for_each(|fault| context.printer.note(fault));
+        context.printer.warning(lanes_without_gate(&without), &[remedy(&found)]);
     }
     let all = plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| lane.own_gates());
     let gates = all.chain(plan.gates.all());

@@ -8,6 +8,7 @@ mod plan_file;
 mod prompts;
 pub(super) mod replaced_parts;
 mod request;
+mod required_gates;
 
 pub(crate) use phase_sequence::{phase_sequence, single_plan};
 pub(super) use pinned_plan::{Pinned, Pinning, plan_text};

@@ -128,6 +128,7 @@ impl PlanText {
             retries: settings.retries.value,
             copy: settings.copy.value.as_deref().unwrap_or_default(),
             setup: settings.setup.value.as_deref().unwrap_or_default(),
+            tests: settings.tests.value.as_deref().unwrap_or_default(),
             shared_files: settings.shared_files.value,
             shared_files_outranks_plan: settings.shared_files.origin.outranks_plan(),
         };
@@ -262,7 +263,7 @@ impl PlanText {
 
     /// A fault of `lane`, at the line below its id that is the one with the number of those that hold the text; else at the
     /// line with its id.
-    fn at_lane(
+    pub(super) fn at_lane(
         &self,
         severity: Severity,
         lane: &Lane,
@@ -280,27 +281,6 @@ impl PlanText {
         });
         let (path, text, line) = found.map_or(("", "", 1), |(path, text, line)| (path.as_str(), text.as_str(), line));
         Diagnostic::at_line(severity, path, text, line, message, help)
-    }
-
-    /// With `require_gates`, refuses lanes that no command judges.
-    fn requiring_gates(&self, mut reading: lanewright_plan::Reading, settings: &Settings) -> Reading {
-        let Some(plan) = &reading.plan else { return reading };
-        let setting = &settings.require_gates;
-        let is_required = plan.require_gates.filter(|_| !setting.origin.outranks_plan()).unwrap_or(setting.value);
-        let refuse = |lane: &Lane| {
-            let message = format!("lane {} has no gate that can fail, and gates are required", lane.id);
-            let help =
-                "add `tests` to the lane, `verify` to its tasks or `atomic` to `[gates]`; or unset `require_gates`";
-            self.at_lane(Severity::Error, lane, ("", 0), &message, help)
-        };
-        let ungated = plan.lanes.iter().filter(|lane| is_required && !shell::has_gate(plan, lane));
-        let faults: Vec<Diagnostic> = ungated.map(refuse).collect();
-        if !faults.is_empty() {
-            reading.plan = None;
-            reading.diagnostics.extend(faults);
-            Diagnostic::sort(&mut reading.diagnostics);
-        }
-        reading
     }
 
     /// Tasks that may take longer than seed 000 allows: each that has a limit of its own, and once those that have none

@@ -269,6 +269,16 @@ fn file_that_one_story_creates_is_not_merged() {
         [with(&changed, None), with(&changed, Some(Exclude)), with(&changed, Some(Merge))].map(|all| all.side_by_side),
         [1, 1, 2]
     );
+    let tested = |rule| {
+        let files = [SourceFile { path: "tasks.md", text: &changed }];
+        let tests = ["make test".to_owned()];
+        let fallbacks = Fallbacks { runner: Some("agent"), tests: &tests, shared_files: rule, ..Fallbacks::default() };
+        read(&Source { files: &files, fallbacks, ..Source::default() }, &|_| Err(String::new()), &runner)
+    };
+    let reading = tested(None);
+    assert_eq!(reading.sharing.side_by_side, 2, "the tests of the settings judge what is merged");
+    assert!(reading.plan.unwrap().lanes.iter().all(|lane| !lane.tests.is_empty()));
+    assert_eq!(tested(Some(Exclude)).sharing.side_by_side, 1);
     let created = text("Create the routes in app/routes.py", "Extend app/routes.py");
     let sharing = with(&created, Some(Merge));
     assert_eq!((sharing.side_by_side, sharing.by_order), (1, 2), "{sharing:?}");
