@@ -196,3 +196,99 @@ fn bd_records_what_is_merged_of_beads() {
         assert_eq!(env.file_at("main", ".beads/issues.jsonl"), issue("p-1").trim_end());
     }
 }
+
+const TASK_MASTER: &str = ".taskmaster/tasks/tasks.json";
+
+/// Two tasks, one of them in progress and with subtasks of which one is done.
+const JSON_LIST: &str = r#"{
+  "master": {
+    "tasks": [
+      {
+        "id": 1,
+        "title": "Write in.txt",
+        "status": "in-progress",
+        "subtasks": [
+          {"id": 1, "title": "Prepare", "status": "done"},
+          {"id": 2, "title": "Write", "status": "pending"}
+        ]
+      },
+      {
+        "id": 2,
+        "title": "Write out.txt",
+        "status": "pending"
+      },
+      {
+        "id": 3,
+        "title": "Think",
+        "status": "deferred"
+      }
+    ]
+  }
+}
+"#;
+
+/// The list in a repository whose lanes are merged.
+fn merged_task_master(list: &str) -> TestEnv {
+    let env = env();
+    env.write(&format!("repo/{TASK_MASTER}"), list);
+    env.commit("the list");
+    env.lanewright(&["run", ".", "--run-id", "r1"]).exits(0);
+    env
+}
+
+#[test]
+fn a_rollback_restores_a_json_list_byte_for_byte() {
+    let minified = "{\"master\":{\"tasks\":[{\"id\":1,\"title\":\"Write in.txt\",\"status\":\"pending\"},\
+                    {\"id\":2,\"title\":\"Write out.txt\",\"status\":\"pending\"}]}}";
+    for list in [JSON_LIST, minified] {
+        let env = merged_task_master(list);
+        let file = || env.read(&format!("repo/{TASK_MASTER}"));
+        assert!(!file().contains("pending") && !file().contains("in-progress"), "{}", file());
+        env.lanewright(&["rollback", "r1", "--lane", "T1", "--yes"]).exits(0);
+        let second = list.rfind("\"pending\"").expect("the second task");
+        assert_eq!(file(), format!("{}\"done\"{}", &list[..second], &list[second + "\"pending\"".len()..]));
+        env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+        assert_eq!(file(), list);
+        assert_eq!(env.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+    }
+}
+
+#[test]
+fn a_rollback_leaves_ticks_that_the_user_changed_since_and_names_the_list() {
+    let env = merged_task_master(JSON_LIST);
+    let list = format!("repo/{TASK_MASTER}");
+    let done = env.read(&list);
+    // The user takes back one of the two statuses that the merge of T1 wrote.
+    let edited = done.replacen(
+        "\"status\": \"done\",\n        \"subtasks\"",
+        "\"status\": \"review\",\n        \"subtasks\"",
+        1,
+    );
+    assert_ne!(edited, done);
+    env.write(&list, &edited);
+    env.commit("the user's status");
+    let ended = env.lanewright(&["rollback", "r1", "--lane", "T1", "--yes"]).exits(0);
+    assert!(ended.stdout.contains("what it did stays ticked in .taskmaster/tasks/tasks.json"), "{}", ended.stdout);
+    assert_eq!(env.read(&list), edited, "all of a lane's ticks are opened, or none");
+    assert!(!env.holds("main", "T1.txt"));
+    assert!(env.events("noted").iter().any(|note| note.to_string().contains("stays ticked in")));
+    // Other parts of the list are no reason.
+    let more = edited.replace("Think", "Think again");
+    env.write(&list, &more);
+    env.commit("another title");
+    let ended = env.lanewright(&["rollback", "r1", "--lane", "T2", "--yes"]).exits(0);
+    assert!(!ended.stdout.contains("stays ticked"), "{}", ended.stdout);
+    assert_eq!(env.read(&list).matches("\"pending\"").count(), 1);
+    assert!(env.read(&list).contains("Think again"));
+}
+
+#[test]
+fn a_rollback_does_not_touch_a_list_with_uncommitted_changes() {
+    let env = merged_task_master(JSON_LIST);
+    let list = format!("repo/{TASK_MASTER}");
+    let edited = env.read(&list).replace("Think", "Think again");
+    env.write(&list, &edited);
+    let ended = env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+    assert!(ended.stdout.contains("what it did stays ticked in"), "{}", ended.stdout);
+    assert_eq!(env.read(&list), edited);
+}

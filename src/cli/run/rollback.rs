@@ -2,7 +2,7 @@
 
 use lanewright_engine::rollback::{
     Asked, LaneToRollBack, MergedWork, RollbackError, RollbackPlan, RolledBackBefore, RolledBackLane, carry_out,
-    merged_work, plan,
+    left_ticked, merged_work, plan,
 };
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted, SnapshotReason, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
@@ -292,6 +292,7 @@ fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str, commands: &
         lines.push(format!("  its branch stays on {remote}: {branch}"));
         lines.push(format!("    to delete it there: {}", shell_line(["git", "push", remote, "--delete", branch])));
     }
+    lines.extend(done.left_ticked.iter().map(|path| format!("  {}", left_ticked(path))));
     lines.extend(done.aside.iter().map(|path| {
         format!("  what was in the place of a worktree is now {}; look at it, and delete it", path.display())
     }));
@@ -337,6 +338,7 @@ fn as_json(lane: &LaneToRollBack, done: &RolledBackLane) -> Value {
         "pushed": lane.pushed.as_ref().map(|(remote, branch)| json!({"remote": remote, "branch": branch})),
         "kept": kept.collect::<Vec<_>>(),
         "aside": done.aside,
+        "left_ticked": done.left_ticked,
     })
 }
 

@@ -14,6 +14,7 @@ mod held_worktrees;
 mod job;
 mod lane;
 mod left_out;
+mod lists;
 mod merge;
 mod must_haves;
 pub mod placements;

@@ -1,16 +1,12 @@
 //! The files in which GSD keeps how far a project is: only Lanewright writes them, when a lane is merged (SPEC §3.2).
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use lanewright_files::time_limit::output_of_group_within;
 use lanewright_files::{atomic, directory, regular_file};
 use lanewright_git::{self as git, Reserved};
 use lanewright_model::event::{Event, PLANNING};
-use lanewright_model::text::{headline, shell_line};
-use lanewright_model::{CommitId, LaneId, LaneIndex, MergedPlan, PlanFormat, Tick};
+use lanewright_model::text::headline;
+use lanewright_model::{CommitId, LaneId, LaneIndex, MergedPlan, PlanFormat};
 use lanewright_schedule::RunState;
 
 use similar::{DiffTag, TextDiff};
@@ -33,114 +29,6 @@ impl Executor {
         };
         let summary = after.summary.filter(|_| !after.ignored);
         Ok(after.tracked.into_iter().chain(summary).collect())
-    }
-
-    /// The lists of the plan with the lane's tasks done, on top of what `commit` has of them.
-    fn ticked_lists(&self, lane: LaneIndex, commit: &CommitId) -> Result<Vec<Reserved>> {
-        let (texts, edited) = (self.texts_at(&self.plan.lists, commit)?, self.edited_lists()?);
-        let companions = self.texts_at(&self.plan.companions, commit)?;
-        let ticked = |(path, text): (String, String)| {
-            let text = self.tick(lane, (&path, &text), &companions, true).filter(|_| !edited.contains(&path));
-            Reserved { path, text: text.map(String::into_bytes) }
-        };
-        Ok(texts.into_iter().map(ticked).collect())
-    }
-
-    /// The lists of the plan at `tip` with what the lane's `merge` ticked on top of `onto` open again.
-    fn unticked_lists(&self, lane: LaneIndex, [onto, merge, tip]: [&CommitId; 3]) -> Result<Vec<Reserved>> {
-        let companions = self.texts_at(&self.plan.companions, tip)?;
-        let unticked = |(path, now): (String, String)| -> Result<Reserved> {
-            let [before, after] = [onto, merge].map(|commit| self.texts_at(std::slice::from_ref(&path), commit));
-            let text = match (before?.pop(), after?.pop()) {
-                (Some((_, before)), Some((_, after))) if before != after => {
-                    Some(match without_change(&before, &after, &now) {
-                        // Lines that say no more than the status are at several places.
-                        same if same == now => self.tick(lane, (&path, &now), &companions, false).unwrap_or(same),
-                        open => open,
-                    })
-                }
-                _ => None,
-            };
-            Ok(Reserved { path, text: text.map(String::into_bytes) })
-        };
-        self.texts_at(&self.plan.lists, tip)?.into_iter().map(unticked).collect()
-    }
-
-    /// The text of a list once the lane's tasks are done, or open; `None`: as it is.
-    fn tick(
-        &self,
-        lane: LaneIndex,
-        (path, text): (&str, &str),
-        companions: &[(String, String)],
-        done: bool,
-    ) -> Option<String> {
-        let plan = self.plan.lane(lane);
-        let agents = plan.agents.iter().flat_map(|agent| &agent.tasks);
-        let tasks: Vec<&str> = agents.map(|task| task.id.as_str()).collect();
-        let (format, phase, lane) = (self.facts.options.plan_format?, self.plan.phase.as_str(), plan.id.as_str());
-        (self.ticked)(&Tick { format, path, text, companions, phase, lane, tasks: &tasks, done })
-    }
-
-    /// Those of `paths` that `commit` has, each with its text.
-    fn texts_at(&self, paths: &[String], commit: &CommitId) -> Result<Vec<(String, String)>> {
-        let text_of = |path: &String| -> Result<Option<(String, String)>> {
-            let text = self.repository.file_in(commit, path)?.and_then(|bytes| String::from_utf8(bytes).ok());
-            Ok(text.map(|text| (path.clone(), text)))
-        };
-        paths.iter().filter_map(|path| text_of(path).transpose()).collect()
-    }
-
-    /// The lists that have changes in the user's checkout which are not committed: a merge that changed them could not be checked
-    /// out there.
-    fn edited_lists(&self) -> Result<Vec<String>> {
-        if self.plan.lists.is_empty() {
-            return Ok(Vec::new());
-        }
-        let changed = git::tracked_changes_where_checked_out(&self.repository, &self.facts.base_branch)?;
-        let changed = changed.map(|(_, paths)| paths).unwrap_or_default();
-        Ok(changed.into_iter().filter(|path| self.plan.lists.contains(path)).collect())
-    }
-
-    /// A note if what the lane did is not ticked in a list of the plan. `reserved`: those that git has.
-    pub(super) fn unticked(&self, lane: LaneIndex, reserved: &[Reserved]) -> Result<Option<Event>> {
-        if self.plan.lists.is_empty() || self.facts.options.plan_format == Some(PlanFormat::Beads) {
-            return Ok(None);
-        }
-        let is_known = |path: &&String| reserved.iter().any(|file| file.path == **path);
-        let unknown: Vec<&str> = self.plan.lists.iter().filter(|path| !is_known(path)).map(String::as_str).collect();
-        let edited = self.edited_lists()?;
-        let message = match (edited.as_slice(), unknown.as_slice()) {
-            ([], []) => return Ok(None),
-            ([], unknown) => format!("not ticked in {}, which is not committed", unknown.join(" and ")),
-            (edited, _) => format!("not ticked in {}, which you changed and have not committed", edited.join(" and ")),
-        };
-        Ok(Some(self.note(lane, message)))
-    }
-
-    /// Has the program that keeps the plan record that the lane is done, where the plan is only an export of its store. It may
-    /// do so again after a death.
-    pub(super) fn record_in_store(&self, lane: LaneIndex) -> Option<Event> {
-        let words = (self.recording_command)(self.facts.options.plan_format?, self.id_of(lane).as_str())?;
-        let (program, arguments) = words.split_first()?;
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.repository.main_worktree()).stdin(Stdio::null());
-        let line = shell_line(&words);
-        let message = match output_of_group_within(command, STORE_LIMIT) {
-            Ok(Some(output)) if output.status.success() => format!("`{line}` recorded that it is done"),
-            Ok(Some(output)) => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                format!("`{line}` failed ({}): {}; type it once that is mended", output.status, headline(&said, 200))
-            }
-            Ok(None) => format!(
-                "`{line}` took longer than {} s; type it to record that the lane is done",
-                STORE_LIMIT.as_secs()
-            ),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                format!("{program} is not on PATH; to record that the lane is done: {line}")
-            }
-            Err(error) => format!("`{line}` cannot be run: {error}"),
-        };
-        Some(self.note(lane, self.redactor.redact(&message).into_owned()))
     }
 
     /// What is written when the lane is merged; `None`: nothing, its plan is not one of GSD.
@@ -205,7 +93,7 @@ impl Executor {
         Ok(Some(AfterMerge { tracked, summary, ignored }))
     }
 
-    fn id_of(&self, lane: LaneIndex) -> &LaneId {
+    pub(super) fn id_of(&self, lane: LaneIndex) -> &LaneId {
         &self.plan.lane(lane).id
     }
 
@@ -279,16 +167,8 @@ impl Executor {
         Ok(events)
     }
 
-    /// The tracking files at `tip` without what the lane's `merge` brought onto `onto`: lines that later merges wrote again stay.
-    /// The lane's tasks are open again in the lists of its plan.
-    pub(crate) fn tracking_without(
-        &self,
-        lane: LaneIndex,
-        [onto, merge, tip]: [&CommitId; 3],
-    ) -> Result<Vec<Reserved>> {
-        if !self.plan.lists.is_empty() {
-            return self.unticked_lists(lane, [onto, merge, tip]);
-        }
+    /// GSD's tracking files at `tip` without what a lane's `merge` brought onto `onto`: lines that later merges wrote again stay.
+    pub(crate) fn tracking_without(&self, [onto, merge, tip]: [&CommitId; 3]) -> Result<Vec<Reserved>> {
         if self.facts.options.plan_format != Some(PlanFormat::Gsd) || !self.facts.options.gsd_tracking {
             return Ok(Vec::new());
         }
@@ -370,9 +250,6 @@ fn names_of(place: &Path) -> impl Iterator<Item = String> + use<> {
     let paths = directory::entries(place).unwrap_or_default();
     paths.into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
 }
-
-/// How long the program of a plan may take to record that a lane is done.
-const STORE_LIMIT: Duration = Duration::from_secs(60);
 
 /// How the name of a summary ends.
 const SUMMARY: &str = "SUMMARY.md";

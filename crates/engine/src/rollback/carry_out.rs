@@ -24,8 +24,15 @@ pub struct RolledBackLane {
     pub kept: Vec<SnapshotView>,
     /// New paths of files that were found where its worktrees should be.
     pub aside: Vec<PathBuf>,
+    /// Lists of the plan in which what it did stays ticked, because they changed there since.
+    pub left_ticked: Vec<String>,
     /// The commit that undid its merge, if it was merged.
     pub undone_by: Option<CommitId>,
+}
+
+/// What is said of a list in which the ticks of a lane stay.
+pub fn left_ticked(list: &str) -> String {
+    format!("what it did stays ticked in {list}, which changed there since or has uncommitted changes; open it by hand")
 }
 
 struct Rollback<'a> {
@@ -238,11 +245,15 @@ impl Rollback<'_> {
         let moved = then.as_ref().filter(|then| !then.again.is_empty() && then.stage > LaneStage::Implementation);
         let head = moved.and_then(|then| then.worktrees.iter().find(|opened| opened.agent.is_none()));
         let head = head.map(|opened| opened.worktree.head.clone());
-        let mut events = vec![Event::LaneRolledBack { lane: id.clone(), integration, kept: references, point: then }];
+        let left = undone.left_ticked.iter().filter(|(it, _)| *it == lane.lane).map(|(_, path)| left_ticked(path));
+        let left = left.map(|message| Event::Noted { lane: Some(id.clone()), message });
+        let mut events: Vec<Event> = left.collect();
+        events.push(Event::LaneRolledBack { lane: id.clone(), integration, kept: references, point: then });
         events.extend(files);
         events.extend(head.map(|head| Event::BranchMoved { lane: id.clone(), agent: None, head }));
         self.record(events)?;
-        Ok(RolledBackLane { lane: id, kept, aside, undone_by })
+        let left_ticked = undone.left_ticked.iter().filter(|(it, _)| *it == lane.lane).map(|(_, path)| path.clone());
+        Ok(RolledBackLane { lane: id, kept, aside, left_ticked: left_ticked.collect(), undone_by })
     }
 
     /// Opens the worktrees that the lane had at the point, with what they held then. Returns what is to be recorded of it:

@@ -14,6 +14,8 @@ pub(super) struct Reverted {
     pub(super) by: Vec<(LaneIndex, CommitId)>,
     /// Those whose merges were not undone before.
     new: Vec<LaneIndex>,
+    /// The lists in which what a lane did stays ticked, because they changed there since.
+    pub(super) left_ticked: Vec<(LaneIndex, String)>,
 }
 
 /// The work of a lane that a rollback takes out of the integration branch.
@@ -85,11 +87,14 @@ fn integration(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Option<C
 fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Result<Reverted> {
     let mut merges: Vec<_> = lanes.iter().filter_map(|lane| Some((lane.lane, lane.merge.as_ref()?))).collect();
     merges.sort_by_key(|(_, merge)| std::cmp::Reverse(merge.seq));
-    let (mut tip, mut by, mut new) = (onto.clone(), Vec::new(), Vec::new());
+    let (mut tip, mut by, mut new, mut left_ticked) = (onto.clone(), Vec::new(), Vec::new(), Vec::new());
     for (lane, merge) in merges {
         let id = &executor.plan.lane(lane).id;
         let trailers = executor.trailers(id);
-        let reserved = executor.tracking_without(lane, [&merge.onto, &merge.commit, &tip])?;
+        let commits = [&merge.onto, &merge.commit, &tip];
+        let lists = executor.reopened_lists(lane, commits)?;
+        left_ticked.extend(lists.left.into_iter().map(|path| (lane, path)));
+        let reserved = executor.tracking_without(commits)?.into_iter().chain(lists.files).collect::<Vec<_>>();
         match git::revert(&executor.repository, &tip, &merge.commit, &merge.onto, &trailers, &reserved)? {
             Revert::NothingToUndo(commit) => by.extend(commit.map(|commit| (lane, commit))),
             Revert::Done(commit) => {
@@ -103,7 +108,7 @@ fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Resu
             }
         }
     }
-    Ok(Reverted { tip: Some(tip), by, new })
+    Ok(Reverted { tip: Some(tip), by, new, left_ticked })
 }
 
 fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {

@@ -23,7 +23,7 @@ use lanewright_store::LogError;
 use crate::at_resume::names;
 use crate::executor::ExecutorError;
 
-pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
+pub use carry_out::{RolledBackLane, carry_out, check_worktrees, left_ticked};
 pub use merges::{MergedWork, merged_work};
 pub use plan::{Asked, LaneToRollBack, RollbackPlan, RolledBackBefore, plan};
 pub use points::Point;
