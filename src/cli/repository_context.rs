@@ -14,7 +14,7 @@ use lanewright_model::event::{Record, RunStarted};
 use lanewright_model::ownership::{Ownership, RUN_LOG_DIRECTORY};
 use lanewright_model::{Plan, Redactor, RunId, Submodules};
 use lanewright_plan::settings::{Layer, Settings};
-use lanewright_plan::{planning_files, recording_command, ticked};
+use lanewright_plan::{places, planning_files, recording_command, ticked};
 use lanewright_programs::process;
 use lanewright_store::{Holder, StateDirectory};
 use lanewright_view::messages::pull_request::pull_request;
@@ -198,6 +198,7 @@ impl RepositoryContext {
             pull_request_text: pull_request,
             planning_files,
             ticked,
+            is_list: places::is_list,
             recording_command,
             clock: RunClock::set(now(), None),
             outside_changes: self.settings.outside_changes.value,

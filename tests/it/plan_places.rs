@@ -292,3 +292,23 @@ fn a_rollback_does_not_touch_a_list_with_uncommitted_changes() {
     assert!(ended.stdout.contains("what it did stays ticked in"), "{}", ended.stdout);
     assert_eq!(env.read(&list), edited);
 }
+
+#[test]
+fn edits_of_other_features_lists_are_left_out() {
+    let env = env();
+    let other = "specs/002-other/tasks.md";
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\necho x > \"$LANEWRIGHT_LANE.txt\"\nsed -i 's/- \\[ \\]/- [x]/' specs/002-other/tasks.md\n\
+         mkdir -p specs/003-new && echo new > specs/003-new/tasks.md\n",
+    );
+    env.write(&format!("repo/{SPEC_KIT}"), TASKS);
+    env.write(&format!("repo/{other}"), TASKS);
+    env.commit("the lists");
+    let ended = env.lanewright(&["run", "specs/001-login", "--run-id", "r1"]).exits(0);
+    ended.says(&["what the lane says in specs/002-other/tasks.md is left out"]);
+    assert_eq!(env.file_at("main", other), TASKS.trim_end());
+    assert_eq!(env.file_at("main", "specs/003-new/tasks.md"), "new", "a list that did not exist is work");
+    let notes: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();
+    assert!(!notes.iter().any(|note| note.contains("summary")), "{notes:?}");
+}

@@ -265,6 +265,22 @@ pub fn plan_at(files: &dyn Files, path: &Path) -> Option<PlanFiles> {
     Some(PlanFiles { format: (!is_file).then_some(format), files: list, companions, project })
 }
 
+/// Whether the file at `path`, relative to the repository's root, has the place of a list of the format: of this plan or of
+/// another one.
+pub fn is_list(format: PlanFormat, path: &str) -> bool {
+    let path = Path::new(path);
+    let (name, home) = (name_of(path), path.parent().unwrap_or(path));
+    let is = |extension: &str| path.extension().is_some_and(|found| found == extension);
+    match (format, shape(home)) {
+        (PlanFormat::SpecKit, None) => name == TASKS && home.parent().is_some_and(|above| name_of(above) == "specs"),
+        (PlanFormat::OpenSpec, Some(Shape::Change)) | (PlanFormat::Kiro, Some(Shape::KiroSpec)) => name == TASKS,
+        (PlanFormat::TaskMaster, Some(Shape::TaskMasterTasks)) => is("json"),
+        (PlanFormat::Backlog, Some(Shape::BacklogTasks)) => is("md"),
+        (PlanFormat::Beads, Some(Shape::Beads)) => is("jsonl"),
+        _ => false,
+    }
+}
+
 fn project_above(path: &Path, name: &str) -> PathBuf {
     let home = path.ancestors().find(|place| name_of(place) == name).and_then(Path::parent);
     home.unwrap_or(path).to_owned()
@@ -497,5 +513,28 @@ mod tests {
         }
         assert_eq!(recorded_feature(r#"{"feature_directory": "specs/003-x"}"#).as_deref(), Some("specs/003-x"));
         assert_eq!(recorded_feature("no"), None);
+    }
+
+    #[test]
+    fn lists_of_other_plans_are_known_by_their_place() {
+        let lists = [
+            (PlanFormat::SpecKit, "specs/002-x/tasks.md"),
+            (PlanFormat::SpecKit, "app/specs/002-x/tasks.md"),
+            (PlanFormat::OpenSpec, "openspec/changes/b/tasks.md"),
+            (PlanFormat::Kiro, ".kiro/specs/b/tasks.md"),
+            (PlanFormat::TaskMaster, ".taskmaster/tasks/tasks.json"),
+            (PlanFormat::Backlog, "backlog/tasks/task-2 - B.md"),
+            (PlanFormat::Beads, ".beads/issues.jsonl"),
+        ];
+        for (format, path) in lists {
+            assert!(is_list(format, path), "{format} {path}");
+            let others = lists.iter().filter(|(other, _)| *other != format);
+            assert!(others.clone().all(|(_, other)| !is_list(format, other)), "{format}");
+        }
+        for path in
+            ["specs/002-x/spec.md", "tasks.md", "docs/tasks.md", "src/tasks/a.json", "openspec/changes/b/proposal.md"]
+        {
+            assert!(lists.iter().all(|(format, _)| !is_list(*format, path)), "{path}");
+        }
     }
 }

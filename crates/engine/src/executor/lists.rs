@@ -27,15 +27,43 @@ pub(crate) struct ReopenedLists {
 }
 
 impl Executor {
-    /// The lists of the plan with the lane's tasks done, on top of what `commit` has of them.
-    pub(super) fn ticked_lists(&self, lane: LaneIndex, commit: &CommitId) -> Result<Vec<Reserved>> {
+    /// The lists of the plan with the lane's tasks done, on top of what `commit` has of them; and those of other plans that
+    /// `head` has otherwise, as they are.
+    pub(super) fn ticked_lists(
+        &self,
+        lane: LaneIndex,
+        (commit, head): (&CommitId, &CommitId),
+    ) -> Result<Vec<Reserved>> {
         let (texts, edited) = (self.texts_at(&self.plan.lists, commit)?, self.edited_lists()?);
         let companions = self.texts_at(&self.plan.companions, commit)?;
         let ticked = |(path, text): (String, String)| {
             let text = self.tick(lane, (&path, &text), &companions, true).filter(|_| !edited.contains(&path));
             Reserved { path, text: text.map(String::into_bytes) }
         };
-        Ok(texts.into_iter().map(ticked).collect())
+        let mut lists: Vec<Reserved> = texts.into_iter().map(ticked).collect();
+        lists.extend(self.other_lists((commit, head))?.into_iter().map(|path| Reserved { path, text: None }));
+        Ok(lists)
+    }
+
+    /// The lists of other plans of the format that `commit` has and that differ in `head`.
+    fn other_lists(&self, (commit, head): (&CommitId, &CommitId)) -> Result<Vec<String>> {
+        if !self.facts.options.plan_format.is_some_and(PlanFormat::has_lists) {
+            return Ok(Vec::new());
+        }
+        let mut others = Vec::new();
+        for path in self.repository.changed_paths(commit, head)? {
+            let is_other = self.is_list(&path) && !self.plan.lists.contains(&path);
+            if is_other && self.repository.file_in(commit, &path)?.is_some() {
+                others.push(path);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Whether `path` is a list of the plan, or has the place of one of another plan of its format.
+    pub(super) fn is_list(&self, path: &str) -> bool {
+        let has_place = |format| (self.is_list)(format, path);
+        self.plan.lists.iter().any(|list| list == path) || self.facts.options.plan_format.is_some_and(has_place)
     }
 
     /// The lists of the plan at `tip` with what the lane's `merge` ticked on top of `onto` open again: all of it, or nothing.
@@ -189,17 +217,15 @@ fn without_ticks([before, after, now]: [&str; 3], tick: &dyn Fn(&str, bool) -> O
 /// `now` with the lines that differ between `before` and `after`, of which there are as many, as `before` has them. `None`
 /// unless `now` has all of them as `after` has them.
 fn with_lines_of([before, after, now]: [&str; 3]) -> Option<String> {
-    let [old, mut lines] = [before, now].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let [old, new, mut lines] = [before, after, now].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    if old.len() != new.len() {
+        return None;
+    }
     let still = TextDiff::from_lines(after, now);
     let still = still.ops().iter().filter(|op| op.tag() == DiffTag::Equal);
     let place: HashMap<usize, usize> = still.flat_map(|op| op.new_range().map(|new| (old_of(op, new), new))).collect();
-    for op in TextDiff::from_lines(before, after).ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
-        if op.old_range().len() != op.new_range().len() {
-            return None;
-        }
-        for (from, ticked) in op.old_range().zip(op.new_range()) {
-            *lines.get_mut(*place.get(&ticked)?)? = old[from];
-        }
+    for at in (0..old.len()).filter(|&at| old[at] != new[at]) {
+        *lines.get_mut(*place.get(&at)?)? = old[at];
     }
     Some(lines.concat())
 }

@@ -101,6 +101,8 @@ pub struct Executor {
     pub planning_files: fn(&MergedPlan<'_>) -> PlanningFiles,
     /// What a list of the plan says once a lane is done, or open again; `None`: as before.
     pub ticked: fn(&Tick<'_>) -> Option<String>,
+    /// Whether a path is that of a list of the format, of whichever plan.
+    pub is_list: fn(PlanFormat, &str) -> bool,
     /// The program and its arguments that record that a lane is done, where the plan is an export of that program's store.
     pub recording_command: fn(PlanFormat, &str) -> Option<Vec<String>>,
     pub clock: RunClock,

@@ -25,7 +25,7 @@ impl Executor {
         commits: (&CommitId, &CommitId),
     ) -> Result<Vec<Reserved>> {
         let Some(after) = self.after_merge(lane, base, errors, commits)? else {
-            return self.ticked_lists(lane, commits.0);
+            return self.ticked_lists(lane, commits);
         };
         let summary = after.summary.filter(|_| !after.ignored);
         Ok(after.tracked.into_iter().chain(summary).collect())
@@ -222,12 +222,12 @@ impl Executor {
         Some(self.note(lane, format!("the agent left no summary; Lanewright adds {path}")))
     }
 
-    /// Whether `path` is a list of the plan or one of GSD's tracking files, which are not merged from lanes.
+    /// Whether `path` is a list or one of GSD's tracking files, which are not merged from lanes.
     pub(super) fn is_tracking(&self, path: &str) -> bool {
         let planning = self.planning();
         let is = |name: &&str| planning.join(name) == Path::new(path);
         let is_of_gsd = || self.facts.options.plan_format == Some(PlanFormat::Gsd) && TRACKING.iter().any(is);
-        self.plan.lists.iter().any(|list| list == path) || is_of_gsd()
+        self.is_list(path) || is_of_gsd()
     }
 
     fn planning(&self) -> PathBuf {
