@@ -312,3 +312,27 @@ fn edits_of_other_features_lists_are_left_out() {
     let notes: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();
     assert!(!notes.iter().any(|note| note.contains("summary")), "{notes:?}");
 }
+
+#[test]
+fn the_start_names_lists_that_will_not_be_ticked() {
+    let env = env();
+    env.write(&format!("repo/{SPEC_KIT}"), TASKS);
+    let shown = |env: &TestEnv, reason: &str, hint: &str| {
+        let ended = env.lanewright(&["run", "specs/001-login", "--redo"]).exits(0);
+        let stderr = &ended.stderr;
+        let warning = stderr.find(&format!("what lanes do will not be ticked in {SPEC_KIT}: {reason}"));
+        // Before the first agent is paid.
+        assert!(warning.is_some_and(|at| stderr.find("US1: starts").is_none_or(|first| at < first)), "{stderr}");
+        ended.hints(hint);
+    };
+    shown(
+        &env,
+        "not committed on main",
+        "git add -- specs/001-login/tasks.md && git commit -m Plan -- specs/001-login",
+    );
+    env.commit("the list");
+    let ended = env.lanewright(&["run", "specs/001-login", "--redo"]).exits(0);
+    assert!(!ended.stderr.contains("will not be ticked"), "{}", ended.stderr);
+    env.write(&format!("repo/{SPEC_KIT}"), format!("{TASKS}\nA note.\n"));
+    shown(&env, "uncommitted changes", "git commit -m Plan -- specs/001-login/tasks.md");
+}

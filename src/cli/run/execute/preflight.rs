@@ -1,6 +1,6 @@
 //! Before anything begins: whether the programs and credentials that the agents need exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use lanewright_agents::shell::{Shell, shell_of};
@@ -11,7 +11,7 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::{
-    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, Runner, SandboxChoice, Submodules,
+    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanFormat, Runner, SandboxChoice, Submodules,
     UNSET_RUNNER, WallBuilder, user_setup,
 };
 use lanewright_plan::explain;
@@ -148,6 +148,52 @@ pub(super) fn report_obstacles(
         let message = format!("files with uncommitted changes in {place}: {files}");
         let hint = "a lane that changes one of them is not merged before they are committed or stashed";
         context.printer.warning(message, &[hint.to_owned()]);
+    }
+    Ok(())
+}
+
+/// Reports lists of the plan in which merges will not tick what lanes did. Beads records that itself.
+pub(super) fn note_lists(
+    within: &RepositoryContext,
+    branch: &str,
+    plan: &Plan,
+    format: Option<PlanFormat>,
+) -> Result<()> {
+    let (context, repository) = (&within.context, &within.repository);
+    let Some(tip) = repository.branch_commit(branch)?.filter(|_| format != Some(PlanFormat::Beads)) else {
+        return Ok(());
+    };
+    let directories: BTreeSet<&Path> = plan.lists.iter().filter_map(|list| Path::new(list).parent()).collect();
+    let mut committed = BTreeSet::new();
+    for directory in directories {
+        let names = repository.names_in(&tip, &directory.to_string_lossy())?;
+        committed.extend(names.into_iter().map(|name| directory.join(name).to_string_lossy().into_owned()));
+    }
+    let edited =
+        git::tracked_changes_where_checked_out(repository, branch)?.map(|(_, paths)| paths).unwrap_or_default();
+    let (known, unknown): (Vec<String>, Vec<String>) =
+        plan.lists.iter().cloned().partition(|it| committed.contains(it));
+    let edited: Vec<String> = known.into_iter().filter(|list| edited.contains(list)).collect();
+    let (mut ignored, mut new) = (Vec::new(), Vec::new());
+    for list in unknown {
+        if git::is_ignored(repository.main_worktree(), &list)? { ignored.push(list) } else { new.push(list) }
+    }
+    let line =
+        |words: &[&str], lists: &[String]| shell_line(words.iter().copied().chain(lists.iter().map(String::as_str)));
+    let commit = |lists: &[String]| line(&["git", "commit", "-m", "Plan", "--"], lists);
+    for (lists, why, remedy) in [
+        (&edited, "uncommitted changes".to_owned(), format!("commit them first: {}", commit(&edited))),
+        (
+            &new,
+            format!("not committed on {branch}"),
+            format!("{} && {}", line(&["git", "add", "--"], &new), commit(&new)),
+        ),
+        (&ignored, "ignored by git".to_owned(), "mark there by hand what was merged".to_owned()),
+    ] {
+        if !lists.is_empty() {
+            let message = format!("what lanes do will not be ticked in {}: {why}", listed(lists, NAMED));
+            context.printer.warning(message, &[remedy]);
+        }
     }
     Ok(())
 }

@@ -252,7 +252,9 @@ fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<
     if locked.started.options.merge != MergeMode::Local {
         return Ok(());
     }
-    preflight::report_obstacles(within, &locked.started.base_branch, &locked.plan, lanes_left(locked))
+    let (base, format) = (&locked.started.base_branch, locked.started.options.plan_format);
+    preflight::report_obstacles(within, base, &locked.plan, lanes_left(locked))?;
+    preflight::note_lists(within, base, &locked.plan, format)
 }
 
 fn resumed(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption, lanes: Vec<LaneId>) -> Event {

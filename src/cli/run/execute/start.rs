@@ -191,6 +191,7 @@ pub(crate) fn start(
             share.lanes.contains(id) || share.lanes.is_empty() && !share.done.contains(id)
         };
         preflight::report_obstacles(within, &base, &plan.plan, plan.plan.indices().filter(all))?;
+        preflight::note_lists(within, &base, &plan.plan, plan.format)?;
     }
     let locked = selection.begin(share)?;
     let first = vec![Event::RunStarted(Box::new(locked.started.clone()))];
