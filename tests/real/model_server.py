@@ -17,6 +17,8 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     refuse    answers every request with 400
     quotaN    answers the first N requests of each lane with 429 (N: 1 if left out), and goes on as `write`
     stays     answers every request with 429
+    insist    as `write`, and asks for the same file a second time, whatever came of the first
+    failing   runs a command that ends with 3, and goes on as `write`
     idle      says that it is done, and has written nothing
     ask       answers with a question
     decline   says that it will not do it
@@ -107,19 +109,26 @@ def lane_of(value):
 
 
 def awaited_file(turns, is_result):
-    """The file that the last prompt asks for, unless the result of a tool came after that prompt."""
-    wanted = None
+    """The file that the last prompt asks for, and how many results of tools came after that prompt."""
+    wanted, results = None, 0
     for turn in turns:
         if is_result(turn):
-            wanted = None
-        else:
-            wanted = lane_of(turn) or wanted
-    return wanted
+            results += 1
+        elif path := lane_of(turn):
+            wanted, results = path, 0
+    return wanted, results
+
+
+# The calls of scenarios that make more than one.
+CALLS = {"insist": 2, "failing": 2}
 
 
 def wanted_in(scenario, turns, is_result):
-    """The same where the scenario has files written."""
-    return None if scenario in SPOKEN else awaited_file(turns, is_result)
+    """The file to be written now, if any, and whether a command that fails comes first."""
+    path, results = awaited_file(turns, is_result)
+    if scenario in SPOKEN or results >= CALLS.get(scenario, 1):
+        return None, False
+    return path, scenario == "failing" and results == 0
 
 
 def said_in(scenario):
@@ -145,12 +154,14 @@ def verdict_script(request):
     return f"git diff --stat {shown[-1]} | grep '|' && printf '%s' '{approval}' > \"$LANEWRIGHT_STATUS_FILE\""
 
 
-def uses_shell(scenario, request):
-    return scenario == "shell" or verdict_script(request) is not None
+def uses_shell(scenario, request, fails):
+    return fails or scenario == "shell" or verdict_script(request) is not None
 
 
-def script_for(path, request):
+def script_for(path, request, fails):
     """A shell line without substitutions of commands, which Gemini CLI refuses."""
+    if fails:
+        return "echo no tests found && exit 3"
     if verdict := verdict_script(request):
         return verdict
     directory = path.rpartition("/")[0] or "."
@@ -275,11 +286,11 @@ class Anthropic:
         tools = [entry.get("name") for entry in request.get("tools", [])]
         if scenario == "caller" and "Bash" in tools:
             return Caller(request["messages"]).next()
-        path = wanted_in(scenario, request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
+        path, fails = wanted_in(scenario, request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
         if path and tools:
             own = {"name": "Write", "input": {"file_path": path, "content": content_of(path)}}
-            shell = {"name": "Bash", "input": {"command": script_for(path, request), "description": "Writes the file"}}
-            return {"type": "tool_use", "id": new_id("toolu"), **(shell if uses_shell(scenario, request) else own)}
+            shell = {"name": "Bash", "input": {"command": script_for(path, request, fails), "description": "Writes the file"}}
+            return {"type": "tool_use", "id": new_id("toolu"), **(shell if uses_shell(scenario, request, fails) else own)}
         return {"type": "text", "text": said_in(scenario)}
 
     @classmethod
@@ -331,10 +342,10 @@ class Responses:
     def item(request, scenario):
         tools = [entry.get("name") for entry in request.get("tools", [])]
         turns = request["input"] if isinstance(request["input"], list) else [request["input"]]
-        path = wanted_in(scenario, turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
+        path, fails = wanted_in(scenario, turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
         name = tool(tools, ["exec_command", "shell_command", "shell"])
         if path and name:
-            script = script_for(path, request)
+            script = script_for(path, request, fails)
             arguments = {
                 "exec_command": {"cmd": script},
                 "shell_command": {"command": script},
@@ -383,11 +394,11 @@ class Gemini:
     def part(request, scenario):
         declared = [entry for group in request.get("tools", []) for entry in group.get("functionDeclarations", [])]
         turns = request["contents"]
-        path = wanted_in(scenario, turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
+        path, fails = wanted_in(scenario, turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
         if path and declared:
             own = {"name": "write_file", "args": {"file_path": path, "content": content_of(path)}}
-            shell = {"name": "run_shell_command", "args": {"command": script_for(path, request)}}
-            return {"functionCall": shell if uses_shell(scenario, request) else own}
+            shell = {"name": "run_shell_command", "args": {"command": script_for(path, request, fails)}}
+            return {"functionCall": shell if uses_shell(scenario, request, fails) else own}
         if "complexity_score" in json.dumps(request):
             return {"text": json.dumps({"complexity_reasoning": "One small file.", "complexity_score": 10})}
         return {"text": said_in(scenario)}
@@ -413,12 +424,12 @@ class Chat:
     @staticmethod
     def message(request, scenario):
         tools = [entry["function"]["name"] for entry in request.get("tools") or []]
-        path = wanted_in(scenario, request["messages"], lambda turn: turn["role"] == "tool")
+        path, fails = wanted_in(scenario, request["messages"], lambda turn: turn["role"] == "tool")
         if path and tools:
             own = {"name": "write", "arguments": json.dumps({"filePath": path, "content": content_of(path)})}
-            shell = {"name": "bash", "arguments": json.dumps({"command": script_for(path, request), "description": "Writes"})}
+            shell = {"name": "bash", "arguments": json.dumps({"command": script_for(path, request, fails), "description": "Writes"})}
             call = {"index": 0, "id": new_id("call"), "type": "function"}
-            call["function"] = shell if uses_shell(scenario, request) else own
+            call["function"] = shell if uses_shell(scenario, request, fails) else own
             return {"role": "assistant", "content": None, "tool_calls": [call]}
         if path and not tools and "SEARCH/REPLACE" in json.dumps(request["messages"]):
             block = f"{path}\n```\n<<<<<<< SEARCH\n=======\n{content_of(path)}>>>>>>> REPLACE\n```\n"

@@ -90,7 +90,7 @@ pub use runner::Runner;
 pub use snapshot_rules::SnapshotRules;
 pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transition};
 pub use time::Timestamp;
-pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
+pub use transcript::{Budget, Dollars, Refusal, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
 pub use user_setup::{SetupStep, SetupVariable, UserSetup};
 pub use wall::{OutsideChanges, SandboxChoice, Wall, WallBuilder};

@@ -63,6 +63,10 @@ pub struct RunnerText {
     pub outages: Option<OutagePatterns>,
     /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
     pub ignore: Option<Vec<String>>,
+    /// The tools that write files.
+    pub write_tools: Option<Vec<String>>,
+    /// What the result of a tool call says that was refused and did not just fail: regular expressions, in capitals or not.
+    pub refusals: Option<Vec<String>>,
 }
 
 impl RunnerText {
@@ -102,6 +106,8 @@ impl RunnerText {
             text: self.text.or(other.text),
             outages: self.outages.or(other.outages),
             ignore: self.ignore.or(other.ignore),
+            write_tools: self.write_tools.or(other.write_tools),
+            refusals: self.refusals.or(other.refusals),
         }
     }
 
@@ -136,6 +142,8 @@ impl RunnerText {
             text: self.text.unwrap_or_default(),
             outages: self.outages.unwrap_or_default(),
             ignore: self.ignore.unwrap_or_default(),
+            write_tools: self.write_tools.unwrap_or_default(),
+            refusals: self.refusals.unwrap_or_default(),
         })
     }
 }
@@ -170,6 +178,10 @@ pub struct Runner {
     pub text: Vec<TextRule>,
     pub outages: OutagePatterns,
     pub ignore: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_tools: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
 }
 
 impl Runner {
@@ -282,6 +294,10 @@ pub struct EventRule {
     pub session: Option<String>,
     /// A tool is called.
     pub tool_call: Option<ToolCallPlaces>,
+    /// What came of a tool call.
+    pub tool_result: Option<ToolResultPlaces>,
+    /// The id of a tool call whose result failed, which was in fact refused.
+    pub tool_refused: Option<String>,
     /// Something that the agent says.
     pub message: Option<String>,
     /// Such lines follow each other and hold one text together.
@@ -352,6 +368,21 @@ impl From<Totals> for Value {
 pub struct ToolCallPlaces {
     pub name: String,
     pub input: Option<String>,
+    /// What its result names it by.
+    pub id: Option<String>,
+}
+
+/// Where to find what came of a tool call: it failed where all of `failed_when` holds or its exit code is not 0, and was
+/// refused where its text then matches one of the runner's `refusals`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolResultPlaces {
+    /// The call; without it, the call of the same event.
+    pub id: Option<String>,
+    /// What the tool, or the program in its place, answered: a text, or a list of blocks with a `text` each.
+    pub text: Option<String>,
+    pub exit_code: Option<String>,
+    pub failed_when: BTreeMap<String, Expected>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

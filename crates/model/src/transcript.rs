@@ -36,9 +36,38 @@ pub struct Transcript {
     /// Why the work failed according to the stream, or what is missing in it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
+    /// The tool calls that were refused since it wrote a file for the last time; at most three, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+}
+
+/// A tool call that was not allowed: by the permissions of the program, by a hook of the user, or by a sandbox.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Refusal {
+    /// The tool and what it was called with, paths relative to the worktree: `[Write] src/a.rs`; empty where that is not
+    /// reported.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub call: String,
+    /// The reason in the words of the program or of the hook.
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    /// `[Write] src/a.rs: Policy: no writing`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.call.is_empty() { f.write_str(&self.reason) } else { write!(f, "{}: {}", self.call, self.reason) }
+    }
 }
 
 impl Transcript {
+    /// `refused: [Write] src/a.rs: Policy: no writing; …`; empty where nothing was refused after the last written file.
+    pub fn refused(&self) -> String {
+        let refusals: Vec<String> = self.refusals.iter().map(ToString::to_string).collect();
+        if refusals.is_empty() { String::new() } else { format!("refused: {}", refusals.join("; ")) }
+    }
+
     /// The session of a program in `worktree` that the next attempt can continue. One that continued `before` and broke off without reporting
     /// what it used has used at least as much as that had.
     pub fn continuable(&self, before: Option<&Session>, worktree: &Path) -> Option<Session> {
@@ -65,6 +94,12 @@ pub struct Session {
 pub struct Usage {
     /// How often they used tools.
     pub tool_calls: u64,
+    /// How many of these calls were refused; absent: none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused_calls: u64,
+    /// How many of these calls failed, without those that were refused; absent: none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed_calls: u64,
     /// Tokens that the model read, without those from its cache.
     pub input_tokens: u64,
     /// Tokens that the model wrote.
@@ -78,10 +113,18 @@ pub struct Usage {
     pub cost: Option<Dollars>,
 }
 
+// What serde asks gets a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Usage {
     fn counted_with(self, other: Self, count: fn(u64, u64) -> u64) -> Self {
         Self {
             tool_calls: count(self.tool_calls, other.tool_calls),
+            refused_calls: count(self.refused_calls, other.refused_calls),
+            failed_calls: count(self.failed_calls, other.failed_calls),
             input_tokens: count(self.input_tokens, other.input_tokens),
             output_tokens: count(self.output_tokens, other.output_tokens),
             cache_read_tokens: count(self.cache_read_tokens, other.cache_read_tokens),
@@ -101,6 +144,16 @@ impl Usage {
         let tokens = (self.tokens() > 0).then(|| format!("{} tokens", short_count(self.tokens())));
         let cost = self.cost.filter(|cost| *cost > Dollars::default());
         tokens.into_iter().chain(cost.map(|cost| cost.to_string())).collect()
+    }
+
+    /// `12 tool calls (2 refused, 1 failed)`
+    fn calls(&self) -> Option<String> {
+        let calls = usize::try_from(self.tool_calls).unwrap_or(usize::MAX);
+        let in_vain = [(self.refused_calls, "refused"), (self.failed_calls, "failed")];
+        let in_vain = in_vain.into_iter().filter(|(count, _)| *count > 0);
+        let in_vain = in_vain.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ");
+        let in_vain = if in_vain.is_empty() { in_vain } else { format!(" ({in_vain})") };
+        (calls > 0).then(|| format!("{}{in_vain}", super::text::counted(calls, "tool call")))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -143,13 +196,9 @@ impl Sum for Usage {
 }
 
 impl fmt::Display for Usage {
-    /// `12 tool calls, 34.5k tokens, $0.12`, without what is zero or unknown.
+    /// `12 tool calls (2 refused, 1 failed), 34.5k tokens, $0.12`, without what is zero or unknown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = (self.tool_calls > 0).then(|| {
-            let calls = usize::try_from(self.tool_calls).unwrap_or(usize::MAX);
-            super::text::counted(calls, "tool call")
-        });
-        f.write_str(&calls.into_iter().chain(self.spent()).collect::<Vec<_>>().join(", "))
+        f.write_str(&self.calls().into_iter().chain(self.spent()).collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lanewright_agents::runner::readable_lines;
 use lanewright_model::runner::Runner;
 use lanewright_model::{JobId, Plan};
-use lanewright_programs::process::{lines_since, output_log, tail};
+use lanewright_programs::process::{lines_since, output_log, tail, worked_in};
 use lanewright_store::RunDirectory;
 
 /// Reads only what was added since it was asked last.
@@ -25,6 +25,8 @@ pub(crate) struct LastOutput {
 struct Read {
     next: u64,
     said: Option<String>,
+    /// Where the job works, once it is known.
+    worktree: Option<PathBuf>,
 }
 
 /// How much of the end of the output of a job is read.
@@ -48,7 +50,8 @@ impl LastOutput {
         read.next = read.next.max(length.saturating_sub(MOST_BYTES));
         let new = lines_since(&output, read.next, false).ok()?;
         read.next = new.next;
-        read.said = readable_lines(runner, &new.lines).pop().or(read.said.take());
+        read.worktree = read.worktree.take().or_else(|| self.worktree(job));
+        read.said = readable_lines(runner, read.worktree.as_deref(), &new.lines).pop().or(read.said.take());
         read.said.clone()
     }
 
@@ -57,10 +60,16 @@ impl LastOutput {
         let output = output_log(&self.directory.job(job));
         // Most events of a stream say nothing.
         let lines = |count| tail(&output, count).unwrap_or_default();
-        let mut lines =
-            self.stream_of(job).map_or_else(|| lines(count), |runner| readable_lines(runner, &lines(20 * count)));
+        let mut lines = self.stream_of(job).map_or_else(
+            || lines(count),
+            |runner| readable_lines(runner, self.worktree(job).as_deref(), &lines(20 * count)),
+        );
         let end = lines.split_off(lines.len().saturating_sub(count));
         (output, end)
+    }
+
+    fn worktree(&self, job: &JobId) -> Option<PathBuf> {
+        worked_in(&self.directory.job(job)).ok().flatten()
     }
 
     /// Whether the output of a job is an event stream.

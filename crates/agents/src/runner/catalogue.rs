@@ -91,6 +91,7 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
         .iter()
         .flat_map(|outages| [&outages.quota, &outages.network, &outages.refused, &outages.ends].into_iter().flatten());
     let patterns = text.text.iter().flatten().map(|rule| &rule.pattern).chain(outages);
+    let patterns = patterns.chain(text.refusals.iter().flatten());
     patterns.into_iter().try_for_each(|pattern| {
         let compiled = regex::Regex::new(pattern);
         compiled.map(drop).map_err(|_| format!("`{pattern}` is no regular expression"))
@@ -99,10 +100,25 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
 
 fn places(rule: &EventRule) -> Vec<&String> {
     let conditions = rule.when.keys().chain(rule.only.keys()).chain(rule.error_when.keys());
-    let call = rule.tool_call.iter().flat_map(|call| [Some(&call.name), call.input.as_ref()]);
+    let call = rule.tool_call.iter().flat_map(|call| [Some(&call.name), call.input.as_ref(), call.id.as_ref()]);
+    let result = rule.tool_result.iter().flat_map(|result| {
+        let places = [&result.id, &result.text, &result.exit_code].map(Option::as_ref);
+        places.into_iter().chain(result.failed_when.keys().map(Some))
+    });
     let numbers = [&rule.input_tokens, &rule.output_tokens, &rule.cache_read_tokens, &rule.cache_write_tokens];
-    let others = [&rule.each, &rule.session, &rule.message, &rule.warning, &rule.once_per, &rule.cost, &rule.error];
-    conditions.chain(call.chain(numbers.into_iter().chain(others).map(Option::as_ref)).flatten()).collect()
+    let others = [
+        &rule.tool_refused,
+        &rule.each,
+        &rule.session,
+        &rule.message,
+        &rule.warning,
+        &rule.once_per,
+        &rule.cost,
+        &rule.error,
+    ];
+    conditions
+        .chain(call.chain(result).chain(numbers.into_iter().chain(others).map(Option::as_ref)).flatten())
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reading an agent's event stream: line after line, folded into a [`Transcript`].
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use lanewright_model::runner::{EventRule, Expected, Runner, TextRule, Totals};
 use lanewright_model::snapshot_rules::ToolCall;
@@ -9,13 +10,15 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::stream_item::StreamItem;
+use calls::Calls;
 
 /// How much of a message is kept, in characters.
 const MAX_MESSAGE: usize = 2_000;
 
 /// What these lines from anywhere in a stream say, in lines for people that are not blank.
-pub fn readable_lines(runner: &Runner, lines: &[String]) -> Vec<String> {
+pub fn readable_lines(runner: &Runner, worktree: Option<&Path>, lines: &[String]) -> Vec<String> {
     let mut stream = Stream::new(runner);
+    stream.set_worktree(worktree);
     let mut said: Vec<StreamItem> = lines.iter().flat_map(|line| stream.read(line)).collect();
     said.extend(stream.flush());
     // Part of an event is nothing to read.
@@ -31,6 +34,9 @@ pub struct Stream<'r> {
     runner: &'r Runner,
     patterns: Vec<(Regex, &'r TextRule)>,
     transcript: Transcript,
+    calls: Calls<'r>,
+    /// The worktree, as the program may write it: paths in it are shown without.
+    worktree: Vec<String>,
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
     whole: Option<(Usage, Totals)>,
@@ -54,6 +60,8 @@ impl<'r> Stream<'r> {
             runner,
             patterns: patterns.collect(),
             transcript: Transcript::default(),
+            calls: Calls::new(runner),
+            worktree: Vec::new(),
             parts: Usage::default(),
             whole: None,
             in_pieces: false,
@@ -63,6 +71,20 @@ impl<'r> Stream<'r> {
             counted: HashSet::new(),
             ended: false,
         }
+    }
+
+    /// Shows paths within `worktree`, where it is known, relative to it.
+    pub fn set_worktree(&mut self, worktree: Option<&Path>) {
+        let text = worktree.map(Path::to_string_lossy).unwrap_or_default();
+        let text = text.trim_end_matches('/');
+        if !text.is_empty() {
+            // macOS links /tmp and /var to /private, and programs write either.
+            self.worktree = vec![format!("/private{text}"), text.to_owned()];
+        }
+    }
+
+    pub fn knows_worktree(&self) -> bool {
+        !self.worktree.is_empty()
     }
 
     /// Reads one line, and returns what it says.
@@ -87,7 +109,6 @@ impl<'r> Stream<'r> {
     /// The transcript of the whole stream. `passed`: the program ended successfully; `before` is the session
     /// that it was to continue.
     pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
-        let calls = self.transcript.usage.tool_calls;
         let (reported, totals) = self.whole.unwrap_or((self.parts, Totals::Part));
         if totals == Totals::Session {
             self.transcript.session_usage = Some(reported);
@@ -95,10 +116,11 @@ impl<'r> Stream<'r> {
         let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
         let counted = before.map(|before| before.usage).unwrap_or_default();
         let used = if totals == Totals::Session { reported - counted } else { reported };
-        self.transcript.usage = Usage { tool_calls: calls, ..used };
+        self.transcript.usage = self.calls.counted(used);
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
         }
+        self.transcript.refusals = self.calls.into_refusals();
         self.transcript
     }
 
@@ -122,9 +144,17 @@ impl<'r> Stream<'r> {
         if let Some(places) = &rule.tool_call {
             let tool = text_at(part, Some(&places.name)).unwrap_or_default();
             let input = places.input.as_ref().and_then(|place| part.pointer(place)).cloned().unwrap_or_default();
-            self.transcript.usage.tool_calls += 1;
+            let call = ToolCall { tool, input: self.relative_in(input) };
+            self.calls.begin(text_at(part, places.id.as_ref()), &call);
             self.transcript.warning.clear();
-            said.push(StreamItem::Call(ToolCall { tool, input }));
+            said.push(StreamItem::Call(call));
+        }
+        if let Some(places) = &rule.tool_result {
+            let worktree = &self.worktree;
+            said.extend(self.calls.end(places, part, |text| relative(text, worktree)));
+        }
+        if let Some(id) = text_at(part, rule.tool_refused.as_ref()) {
+            said.extend(self.calls.refuse(&id));
         }
         match text_at(part, rule.message.as_ref()) {
             Some(text) if rule.pieces => self.take_piece(&text, said),
@@ -188,7 +218,7 @@ impl<'r> Stream<'r> {
     }
 
     fn read_text(&mut self, line: &str, said: &mut Vec<StreamItem>) {
-        let mut found = Vec::new();
+        let (mut found, mut failed) = (Vec::new(), None);
         for (pattern, rule) in &self.patterns {
             let Some(groups) = pattern.captures(line) else { continue };
             let group = |name: &str| groups.name(name).map(|group| group.as_str());
@@ -206,6 +236,7 @@ impl<'r> Stream<'r> {
             if let Some(warning) = group("warning") {
                 self.transcript.warning = shortened(warning);
             }
+            failed = group("failed").map(str::to_owned).or(failed);
             if let Some(error) = group("error") {
                 self.transcript.error = shortened(error);
             }
@@ -217,7 +248,25 @@ impl<'r> Stream<'r> {
             self.count(usage, rule.totals);
             self.note_end(rule.ends);
         }
-        said.push(StreamItem::Line(line.to_owned()));
+        said.push(match failed {
+            Some(text) => self.calls.fail_unseen(&relative(&text, &self.worktree)),
+            None => StreamItem::Line(line.to_owned()),
+        });
+    }
+
+    fn relative_in(&self, mut input: Value) -> Value {
+        fn each(value: &mut Value, worktree: &[String]) {
+            match value {
+                Value::String(text) => *text = relative(text, worktree),
+                Value::Array(values) => values.iter_mut().for_each(|value| each(value, worktree)),
+                Value::Object(fields) => fields.values_mut().for_each(|value| each(value, worktree)),
+                _ => {}
+            }
+        }
+        if !self.worktree.is_empty() {
+            each(&mut input, &self.worktree);
+        }
+        input
     }
 
     fn count(&mut self, usage: Usage, totals: Totals) {
@@ -227,6 +276,11 @@ impl<'r> Stream<'r> {
             Totals::Stream | Totals::Session => self.whole = Some((usage, totals)),
         }
     }
+}
+
+/// `text` with paths relative to `worktree`.
+fn relative(text: &str, worktree: &[String]) -> String {
+    worktree.iter().fold(text.to_owned(), |text, place| text.replace(&format!("{place}/"), ""))
 }
 
 /// The elements that a rule looks at, or the event itself.
@@ -255,12 +309,12 @@ fn usage_in(rule: &EventRule, part: &Value) -> Usage {
     let cached = number(&rule.cache_read_tokens).unwrap_or_default();
     let input = number(&rule.input_tokens).unwrap_or_default();
     Usage {
-        tool_calls: 0,
         input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
         output_tokens: number(&rule.output_tokens).unwrap_or_default(),
         cache_read_tokens: cached,
         cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
         cost: rule.cost.as_ref().and_then(|place| part.pointer(place)?.as_f64()).and_then(Dollars::new),
+        ..Usage::default()
     }
 }
 
@@ -290,5 +344,6 @@ fn shortened(text: &str) -> String {
     }
 }
 
+mod calls;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use lanewright_agents::runner::{Catalogue, Stream, StreamItem};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::{ExitCause, JobExit, Timestamp};
 
-/// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed.
+/// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed. Below it
+/// the calls that were refused or failed, as they are shown, and a star at each refusal that concerns the next attempt.
 fn told(name: &str, exits: &[(&str, i32)]) -> String {
     let runner = Catalogue::default().get(name).expect("a runner");
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams").join(name);
@@ -18,6 +19,7 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
     for (scenario, exit) in exits {
         let text = fs::read_to_string(directory.join(format!("{scenario}.log"))).expect(scenario);
         let mut stream = Stream::new(&runner);
+        stream.set_worktree(Some(Path::new("/repo")));
         let said: Vec<StreamItem> = text.lines().flat_map(|line| stream.read(line)).collect();
         let transcript = stream.finish(*exit == 0, None);
         let own = said.iter().filter(|said| said.is_from_program());
@@ -29,9 +31,13 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
         let error = transcript.error.replace('\n', " / ");
         let usage = transcript.usage;
         lines.push(format!(
-            "{scenario}: session {}, {} calls, {}+{} in, {} out, {} | {} | {} | {}",
+            "{scenario}: session {}, {} calls{}, {}+{} in, {} out, {} | {} | {} | {}",
             transcript.session.is_some(),
             usage.tool_calls,
+            match (usage.refused_calls, usage.failed_calls) {
+                (0, 0) => String::new(),
+                (refused, failed) => format!(" ({refused} refused, {failed} failed)"),
+            },
             usage.input_tokens,
             usage.cache_read_tokens,
             usage.output_tokens,
@@ -40,6 +46,17 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
             or_none(&error),
             outage.as_deref().unwrap_or("-"),
         ));
+        for said in &said {
+            match said {
+                StreamItem::Refused(refusal) if transcript.refusals.contains(refusal) => {
+                    lines.push(format!("    * {}", said.lines().concat()));
+                }
+                StreamItem::Refused(_) | StreamItem::Failed { .. } => {
+                    lines.push(format!("    {}", said.lines().concat()))
+                }
+                _ => {}
+            }
+        }
     }
     lines.join("\n")
 }
@@ -65,6 +82,12 @@ fn claude() {
         ("network", 1),
         ("no-session", 1),
         ("no-key", 1),
+        ("denied", 0),
+        ("hook", 0),
+        ("hook-json", 0),
+        ("failing", 0),
+        ("denied-path", 0),
+        ("hidden", 0),
     ];
     insta::assert_snapshot!(told("claude", &exits), @r#"
     write: session true, 1 calls, 200+80 in, 40 out, $0.0032 | The file is written. | - | -
@@ -90,6 +113,9 @@ fn codex() {
         ("quota-stays", 1),
         ("network", 124),
         ("no-session", 1),
+        ("hook", 0),
+        ("failing", 0),
+        ("sandbox", 0),
     ];
     insta::assert_snapshot!(told("codex", &exits), @r#"
     write: session true, 1 calls, 220+80 in, 40 out, - | The file is written. | - | -
@@ -115,6 +141,9 @@ fn gemini() {
         ("network", 1),
         ("no-session", 42),
         ("no-key", 41),
+        ("hook", 0),
+        ("denied", 0),
+        ("failing", 0),
     ];
     insta::assert_snapshot!(told("gemini", &exits), @r#"
     write: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
@@ -140,6 +169,10 @@ fn opencode() {
         ("quota-stays", 1),
         ("network", 1),
         ("no-session", 1),
+        ("denied", 0),
+        ("hidden", 0),
+        ("asks", 0),
+        ("failing", 0),
     ];
     insta::assert_snapshot!(told("opencode", &exits), @r#"
     write: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
@@ -155,7 +188,8 @@ fn opencode() {
 
 #[test]
 fn aider() {
-    let exits = [("write", 0), ("quota", 0), ("fail", 0), ("refuse", 0), ("quota-stays", 0), ("network", 0)];
+    let exits =
+        [("write", 0), ("quota", 0), ("fail", 0), ("refuse", 0), ("quota-stays", 0), ("network", 0), ("ignored", 0)];
     insta::assert_snapshot!(told("aider", &exits), @r#"
     write: session false, 0 calls, 150+0 in, 20 out, $0.0005 | - | - | -
     quota: session false, 0 calls, 150+0 in, 20 out, $0.0005 | - | - | -

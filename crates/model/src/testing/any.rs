@@ -189,6 +189,8 @@ fn any_usage() -> impl Strategy<Value = Usage> {
     let count = || prop_oneof![Just(0u64), 1u64..2_000_000];
     (count(), count(), count(), option::of(0f64..9.0)).prop_map(|(tool_calls, input_tokens, cached, dollars)| Usage {
         tool_calls,
+        refused_calls: tool_calls / 5,
+        failed_calls: tool_calls / 7,
         input_tokens,
         output_tokens: input_tokens / 7,
         cache_read_tokens: cached,
@@ -200,10 +202,12 @@ fn any_usage() -> impl Strategy<Value = Usage> {
 fn any_transcript() -> impl Strategy<Value = Option<Box<Transcript>>> {
     let text = || prop_oneof![Just(String::new()), any_text()];
     let session = (option::of(any_text()), option::of(any_usage()), option::of(select(OutageKind::ALL)));
-    let transcript = |((session, session_usage, outage), usage, message, warning, error)| {
-        Box::new(Transcript { session, session_usage, usage, message, outage, warning, error })
+    let refusal = (text(), any_text()).prop_map(|(call, reason)| Refusal { call, reason });
+    let words = (text(), text(), text(), collection::vec(refusal, 0..2));
+    let transcript = |((session, session_usage, outage), usage, (message, warning, error, refusals))| {
+        Box::new(Transcript { session, session_usage, usage, message, outage, warning, error, refusals })
     };
-    option::of((session, any_usage(), text(), text(), text()).prop_map(transcript))
+    option::of((session, any_usage(), words).prop_map(transcript))
 }
 
 fn any_report() -> impl Strategy<Value = Option<AgentReport>> {

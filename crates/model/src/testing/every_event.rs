@@ -85,12 +85,22 @@ fn transcript() -> Transcript {
             cache_read_tokens: 70_000,
             cache_write_tokens: 800,
             cost: Dollars::new(0.1234),
+            ..Usage::default()
         },
         session_usage: Some(Usage { input_tokens: 9000, ..Usage::default() }),
         message: "Done.".into(),
         outage: Some(OutageKind::Quota),
         warning: "429".into(),
         error: "the model is overloaded".into(),
+        refusals: vec![],
+    }
+}
+
+fn refused() -> Transcript {
+    Transcript {
+        usage: Usage { tool_calls: 3, refused_calls: 2, failed_calls: 1, ..Usage::default() },
+        refusals: vec![Refusal { call: "[Write] a.txt".into(), reason: "no writing".into() }],
+        ..Transcript::default()
     }
 }
 
@@ -429,5 +439,6 @@ fn latest() -> Vec<Event> {
             until: Some(at(9)),
         },
         Event::RunnerContinued { account: "claude".into() },
+        exited(attempt(), sample_exit("agent.sh", 1), None, Some(Box::new(refused()))),
     ]
 }

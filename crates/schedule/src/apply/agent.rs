@@ -112,30 +112,35 @@ impl<'a> Worker<'a> {
             self.state.work.set_head(head);
         }
         self.agent().head = Some(head.clone());
-        let failure = self.objection(prohibited, idle);
+        let objection = self.objection(prohibited, idle);
         let task = &self.agent_plan().tasks[self.agent().task];
-        self.agent().step = match failure {
-            Some(failure) => AgentStep::Judging(failure),
+        self.agent().step = match objection {
+            Some(objection) => objection,
             None if self.plan.is_gated(task) => AgentStep::Verifying(Gate::Due),
             None => return self.start_snapshot(),
         };
         Ok(())
     }
 
-    /// Why the work fails before any gate runs.
-    fn objection(&self, prohibited: &[String], idle: Idle) -> Option<Failure> {
+    /// What comes next where the work fails before any gate runs.
+    fn objection(&self, prohibited: &[String], idle: Idle) -> Option<AgentStep> {
         let (worker, plan) = (&self.state.agents()[self.at], self.agent_plan());
         if !prohibited.is_empty() {
-            return Some(prohibited_failure(prohibited));
+            return Some(AgentStep::Judging(prohibited_failure(prohibited)));
         }
         let writes = self.lane.ownership != OwnershipRule::Nothing;
-        if writes && worker.claims_missing_work(plan.tasks.len()) {
-            return Some(Failure::new(FailureKind::Report, "says COMPLETE, but changed and committed nothing"));
-        }
         let is_last = worker.task == plan.last_own_task();
         // Gates, reviewers and people judge work again that is in the lane already: it may rightly stay as it is.
         let is_idle = idle == Idle::Agent && is_last && !self.state.attempts.integration().has(self.at);
-        is_idle.then(|| idle_failure(plan, &worker.said))
+        let unchanged = if writes && worker.claims_missing_work(plan.tasks.len()) {
+            Failure::new(FailureKind::Report, "says COMPLETE, but changed and committed nothing")
+        } else if is_idle {
+            idle_failure(plan, &worker.refusals, &worker.said)
+        } else {
+            return None;
+        };
+        // Another attempt would cost as much, and be refused as well.
+        Some(worker.refusals.several().map_or(AgentStep::Judging(unchanged), AgentStep::Blocked))
     }
 
     pub(super) fn start_snapshot(&mut self) -> Result<(), Fault> {

@@ -1,9 +1,10 @@
 use lanewright_model::AgentName;
 use lanewright_model::event::Event;
-use lanewright_model::{Diagnosis, FailureClass, Finding, LaneId, Session, Task, TaskKind, Usage};
+use lanewright_model::{Diagnosis, FailureClass, Finding, LaneId, Refusal, Session, Task, TaskKind, Transcript, Usage};
 
 use super::*;
 use crate::sample_plans::{commit, lane, plan};
+use crate::state::agent::Refusals;
 
 fn taken(reason: SnapshotReason, reference: &str) -> Event {
     let agent = Some(AgentName::new("engineer").unwrap());
@@ -102,6 +103,32 @@ fn work_outside_owns_is_refused() {
     assert_eq!(failure.kind, FailureKind::Report);
     let reads_only = Lane { ownership: OwnershipRule::Nothing, ..plain() };
     assert_eq!(committed(&[], reads_only), AgentStep::Snapshotting);
+}
+
+#[test]
+fn several_refusals_without_a_change_block_the_agent() {
+    let step = |refused_calls: u64, refusals: &[&str], idle: Idle| {
+        let (agent, changed, prohibited) = (AgentName::new("engineer").unwrap(), Vec::new(), Vec::new());
+        let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle };
+        let refusal = |reason: &&str| Refusal { call: "[Write] a.txt".into(), reason: (*reason).to_owned() };
+        let usage = Usage { refused_calls, ..Usage::default() };
+        let refusals = refusals.iter().map(refusal).collect();
+        let transcript = Transcript { usage, refusals, ..Transcript::default() };
+        let prepare = |state: &mut LaneState| {
+            state.attempts.agents_mut()[0].phase.begin_again(AgentPhase::Executing);
+            state.attempts.agents_mut()[0].refusals = Refusals::of(&transcript);
+        };
+        after(&event, plain(), prepare).agents()[0].step.clone()
+    };
+    let AgentStep::Blocked(reason) = step(2, &["no writing"], Idle::Agent) else { panic!("not blocked") };
+    let refused = "2 tool calls were refused and no file was changed: [Write] a.txt: no writing; ";
+    assert!(reason.starts_with(refused), "{reason}");
+    // One may have been a slip.
+    let AgentStep::Judging(failure) = step(1, &["no writing"], Idle::Agent) else { panic!("not judged") };
+    assert_eq!(failure.message, "changed no file; refused: [Write] a.txt: no writing, and said nothing");
+    // A file was written after them.
+    assert!(matches!(step(2, &[], Idle::Agent), AgentStep::Judging(_)));
+    assert_eq!(step(2, &["no writing"], Idle::No), AgentStep::Snapshotting);
 }
 
 #[test]

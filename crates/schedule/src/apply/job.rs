@@ -9,7 +9,7 @@ use crate::apply::Fault;
 use crate::apply::agent::Worker;
 use crate::apply::judge::{Words, judge, last_words};
 use crate::state::RunState;
-use crate::state::agent::{AgentStep, OutageWait};
+use crate::state::agent::{AgentStep, OutageWait, Refusals};
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
 
@@ -203,6 +203,7 @@ impl Worker<'_> {
         let out = matches!(reading, Some(Reading::Outage(_)));
         let failed = exit.cause == ExitCause::Exited && exit.exit_code != 0;
         agent.excused |= continued.is_some() && failed && !names_session && !out;
+        agent.refusals = transcript.map(Refusals::of).unwrap_or_default();
         agent.session = transcript.and_then(|transcript| transcript.continuable(continued.as_ref(), &place));
     }
 }

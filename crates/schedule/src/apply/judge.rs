@@ -4,7 +4,7 @@ use lanewright_model::event::{AgentReport, Reading, SnapshotReason};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::{Agent, ExitCause, Failure, FailureKind, JobExit, Round, Transcript};
 
-use crate::state::agent::AgentStep;
+use crate::state::agent::{AgentStep, Refusals};
 
 /// What is known of a job's end besides its exit.
 #[derive(Debug, Clone, Copy)]
@@ -99,10 +99,11 @@ pub(crate) fn last_words(exit: &JobExit, words: Words<'_>, streams: bool) -> Vec
 /// How much of the end of an agent's words the message of a failure has, in characters; its log has all of them.
 const QUOTED: usize = 300;
 
-/// That the tasks of `agent` changed no file, with what it said.
-pub(crate) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
+/// That the tasks of `agent` changed no file, with what it was refused and what it said.
+pub(crate) fn idle_failure(agent: &Agent, refusals: &Refusals, said: &[String]) -> Failure {
     let what =
         if agent.first_own_task() == agent.last_own_task() { "changed no file" } else { "no task changed a file" };
+    let what = refusals.lines().iter().fold(what.to_owned(), |what, line| format!("{what}; refused: {line}"));
     let words = said.join(" ");
     // A question comes last.
     let cut = words.char_indices().rev().nth(QUOTED - 1).map_or(0, |(at, _)| at);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lanewright_model::event::{Decision, LanePoint, OpenedWorktree, SnapshotReason, Worktree};
-use lanewright_model::{Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
+use lanewright_model::{
+    Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Refusal, Session, TaskId, Timestamp, Transcript,
+};
 
 use crate::state::gate::Gate;
 
@@ -58,6 +60,8 @@ pub struct AgentState {
     pub claims_completion: bool,
     /// What its last attempt said that ended well.
     pub said: Vec<String>,
+    /// What its last attempt was refused.
+    pub refusals: Refusals,
     /// Since when its state is to be kept: the name of the snapshot, also when it is asked for again.
     pub keep_since: Option<Timestamp>,
     /// Why what it left could not be kept, although the next attempt is to start from somewhere else.
@@ -74,6 +78,33 @@ pub struct PastFailure {
     pub failure: Failure,
     /// What it has in common with the same failure.
     pub signature: String,
+}
+
+/// What an attempt was refused since it wrote a file for the last time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// How many calls were refused in the whole attempt.
+    count: u64,
+    newest: Vec<Refusal>,
+}
+
+impl Refusals {
+    pub(crate) fn of(transcript: &Transcript) -> Self {
+        Self { count: transcript.usage.refused_calls, newest: transcript.refusals.clone() }
+    }
+
+    /// The newest ones, each as a line.
+    pub fn lines(&self) -> Vec<String> {
+        self.newest.iter().map(ToString::to_string).collect()
+    }
+
+    /// That several calls were refused, each different one with its reason; `None`: at most one was.
+    pub(crate) fn several(&self) -> Option<String> {
+        let named = self.lines().join("; ");
+        let remedy = "allow this in the settings of the program, or use another runner";
+        (self.count > 1 && !self.newest.is_empty())
+            .then(|| format!("{} tool calls were refused and no file was changed: {named}; {remedy}", self.count))
+    }
 }
 
 /// What an agent does after an attempt that failed because something outside was out.
@@ -279,6 +310,7 @@ impl AgentState {
         self.retries = 0;
         self.rolled_back = false;
         self.excused = false;
+        self.refusals = Refusals::default();
     }
 
     pub(crate) fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) {

@@ -172,6 +172,11 @@ impl JobHistory {
         (self.passed() == Some(true)).then_some(report.message.as_str())
     }
 
+    /// What it was refused since it wrote a file for the last time.
+    pub fn refused(&self) -> Option<String> {
+        self.transcript.as_deref().map(Transcript::refused).filter(|text| !text.is_empty())
+    }
+
     /// The end of the output of a job that did not pass, oldest line first.
     pub fn failed_tail(&self) -> &[String] {
         self.exit.as_ref().filter(|exit| !exit.passed()).map(|exit| exit.tail.as_slice()).unwrap_or_default()

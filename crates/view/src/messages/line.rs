@@ -311,7 +311,10 @@ fn job_exited(
     let more = notes(exit);
     let used = transcript.map(|transcript| transcript.usage).filter(|usage| !usage.is_empty());
     let used = used.map(|usage| format!(", {usage}")).unwrap_or_default();
-    passing(tone, format!("{} {end}{used}{more}{}", job_in_words(job), reported(exit, report)))
+    let refused = transcript.map(Transcript::refused).filter(|text| !text.is_empty());
+    let tone = if refused.is_some() { Tone::Warn } else { tone };
+    let refused = refused.map(|text| format!("; {text}")).unwrap_or_default();
+    passing(tone, format!("{} {end}{used}{more}{refused}{}", job_in_words(job), reported(exit, report)))
 }
 
 /// The notes of the exit in parentheses; how long it took says which time limit passed.

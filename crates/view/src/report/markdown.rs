@@ -242,13 +242,14 @@ fn attempts(page: &mut Page, report: &ExecutionReport<'_>) {
     let row = |lane: &LaneReport<'_>, attempt: &JobReport| {
         let job = attempt.job;
         let because = job.retry.as_ref().map(|retry| format!("{} after: {}", retry.level, retry.reason));
+        let why: Vec<String> = because.into_iter().chain(job.refused()).collect();
         vec![
             inline(lane.lane.id.as_str()),
             inline(&job.label()),
             job.ending(),
             rounded(attempt.elapsed_ms),
             job.transcript.as_ref().map(|it| inline(&it.usage.to_string())).unwrap_or_default(),
-            inline(&because.unwrap_or_default()),
+            inline(&why.join("; ")),
         ]
     };
     let rows = report.lanes.iter().flat_map(|lane| lane.attempts.iter().map(move |attempt| row(lane, attempt)));

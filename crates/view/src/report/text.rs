@@ -10,7 +10,7 @@ use super::lanes::{LaneReport, PlacementReport};
 use super::{ExecutionReport, drawing};
 use crate::answers::escalation::Escalation;
 use crate::history::snapshots::decisions;
-use crate::history::{FailureView, LaneHistory, SnapshotView};
+use crate::history::{FailureView, JobHistory, LaneHistory, SnapshotView};
 use crate::status::styles::{Styles, Tone};
 
 /// The summary, the timeline, the times, and what those leave out.
@@ -32,6 +32,7 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("Lanes without a gate", without_gate(report));
     section("Files beyond the plans", beyond_plans(report));
     section("Protected files", protected(report));
+    section("Refused tool calls", refused(report));
     section("Jobs on clusters", placements(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
@@ -62,6 +63,15 @@ pub(super) fn beyond_plans(report: &ExecutionReport<'_>) -> Vec<String> {
 pub(super) fn protected(report: &ExecutionReport<'_>) -> Vec<String> {
     let lanes = report.lanes.iter().map(|lane| lane.lane).filter(|lane| !lane.protected.is_empty());
     lanes.map(|lane| format!("{} changes protected files: {}.", lane.id, clean(&lane.protected.join(", ")))).collect()
+}
+
+/// What attempts were refused since they wrote a file for the last time, a line for each attempt.
+fn refused(report: &ExecutionReport<'_>) -> Vec<String> {
+    let line = |lane: &LaneReport<'_>, job: &JobHistory| {
+        Some(clean(&format!("{} {}: {}", lane.lane.id, job.label(), job.refused()?)))
+    };
+    let attempts = report.lanes.iter().flat_map(|lane| lane.attempts.iter().map(move |attempt| (lane, attempt.job)));
+    attempts.filter_map(|(lane, job)| line(lane, job)).collect()
 }
 
 /// Where the time went, each on a line.

@@ -124,9 +124,13 @@ impl LanePage<'_, '_> {
         };
         let command = job.exit.as_ref().filter(|_| !job.job.is_attempt()).map(|exit| clean(&exit.command));
         let retry = job.retry.as_deref().map(|retry| format!("{} after: {}", retry.describe(), clean(&retry.reason)));
+        let refused = job.refused().map(|text| clean(&text));
         let used = job.transcript.as_ref().map(|transcript| transcript.usage.to_string());
-        let note =
-            [wrong, retry, command, used].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        let note = [wrong, refused, retry, command, used]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>();
         vec![(job.label(), Tone::Plain), result, (short(to.since(from)), Tone::Plain), (note.join(", "), Tone::Plain)]
     }
 

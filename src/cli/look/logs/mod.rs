@@ -280,6 +280,10 @@ impl<'a> Printed<'a> {
         let path = output.path.clone();
         let unreadable = || format!("cannot read {}", path.display());
         output.offset = output.find_place().with_context(unreadable)?;
+        // A job that was only planned when it was learned of has none.
+        if let Some(stream) = output.stream.as_mut().filter(|stream| !stream.knows_worktree()) {
+            stream.set_worktree(process::worked_in(&self.directory.job(&output.job.id)).ok().flatten().as_deref());
+        }
         loop {
             let NewLines { lines, next } =
                 process::lines_since(&path, output.offset, ended).with_context(unreadable)?;

@@ -57,9 +57,9 @@ fn partial_events_are_left_out_of_readable_lines() {
     let runner = runner(RULES);
     let lines: Vec<String> = STEPS.iter().map(|line| (*line).to_owned()).collect();
     let part = r#""name":"Write","input":{"path":"cut off"}}]}"#.to_owned();
-    let said = readable_lines(&runner, &[&[part], &lines[2..], &[r#"{"type":"step","mess"#.to_owned()]].concat());
+    let said = readable_lines(&runner, None, &[&[part], &lines[2..], &[r#"{"type":"step","mess"#.to_owned()]].concat());
     assert_eq!(said, ["[Write] a.txt", "I write.", "Now.", "[Bash] rm -rf x"]);
-    assert_eq!(readable_lines(&runner, &lines[..1]), [""; 0], "nothing that a person would want to know");
+    assert_eq!(readable_lines(&runner, None, &lines[..1]), [""; 0], "nothing that a person would want to know");
 }
 
 #[test]
@@ -71,6 +71,100 @@ fn stream_rules_extract_messages_and_calls() {
     assert_eq!((transcript.message.as_str(), transcript.error.as_str()), ("I write.\nNow.", ""));
     let usage = transcript.usage;
     assert_eq!((usage.tool_calls, usage.input_tokens, usage.cache_read_tokens), (2, 6, 4), "one message counts once");
+}
+
+const CALLS: &str = r#"
+write_tools = ["Write"]
+refusals = ['^Denied: (?<reason>.*)']
+[[event]]
+when = { "/t" = "call" }
+tool_call = { name = "/tool", input = "/input", id = "/id" }
+[[event]]
+when = { "/t" = "result" }
+tool_result = { id = "/id", text = "/text", exit_code = "/code", failed_when = { "/failed" = true } }
+[[event]]
+when = { "/t" = "end" }
+each = "/denied"
+tool_refused = "/id"
+[[text]]
+pattern = 'router: (?<failed>.*)'
+"#;
+
+fn call(id: u32, tool: &str, input: &str) -> String {
+    serde_json::json!({"t": "call", "id": id, "tool": tool, "input": {"path": input}}).to_string()
+}
+
+fn result(id: u32, failed: bool, text: &str) -> String {
+    serde_json::json!({"t": "result", "id": id, "failed": failed, "text": text}).to_string()
+}
+
+fn read_calls(lines: &[String]) -> (Vec<String>, Transcript) {
+    let runner = runner(CALLS);
+    let mut stream = Stream::new(&runner);
+    stream.set_worktree(Some(Path::new("/w/code")));
+    let said = lines.iter().flat_map(|line| stream.read(line)).filter(|said| !matches!(said, StreamItem::Call(_)));
+    let said = said.inspect(|said| assert!(!said.is_from_program(), "a tool's output: {said:?}"));
+    let said = said.flat_map(|said| said.lines()).collect();
+    (said, stream.finish(false, None))
+}
+
+fn refused(transcript: &Transcript) -> Vec<String> {
+    transcript.refusals.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn refused_and_failed_calls_are_counted_and_shown() {
+    let exit = serde_json::json!({"t": "result", "id": 2, "code": 101, "text": ["x"]}).to_string();
+    let lines = [
+        call(1, "Write", "/w/code/a.txt"),
+        call(2, "Run", "ls"),
+        result(1, true, "Denied: not in\n /w/code/a.txt"),
+        exit,
+        call(3, "Run", "ls"),
+        result(3, true, "the quota is exhausted"),
+        "router: Denied: by a hook".to_owned(),
+        call(4, "Run", "ls"),
+        result(4, false, "Denied: in a file that it read"),
+    ];
+    let (said, transcript) = read_calls(&lines);
+    let usage = transcript.usage;
+    assert_eq!((usage.tool_calls, usage.refused_calls, usage.failed_calls), (5, 2, 2));
+    assert_eq!(
+        said,
+        [
+            "refused: [Write] a.txt: not in",
+            "failed: [Run] ls: exit code 101",
+            "failed: [Run] ls: the quota is exhausted",
+            "refused: by a hook",
+        ]
+    );
+    assert_eq!(refused(&transcript), ["[Write] a.txt: not in", "by a hook"]);
+}
+
+#[test]
+fn refusals_before_a_written_file_are_no_concern_of_the_next_attempt() {
+    let denied = |id| [call(id, "Write", "a"), result(id, true, "Denied: a")];
+    let written = [call(9, "Write", "b"), result(9, false, "ok")];
+    let read = [call(8, "Read", "b"), result(8, false, "ok")];
+    assert_eq!(refused(&read_calls(&[denied(1), denied(2), written.clone()].concat()).1), [""; 0]);
+    assert_eq!(refused(&read_calls(&[written.clone(), denied(1), read, denied(2)].concat()).1), ["[Write] a: a"]);
+    let many: Vec<String> =
+        (1..6).flat_map(|id| [call(id, "Write", &id.to_string()), result(id, true, "Denied: x")]).collect();
+    assert_eq!(refused(&read_calls(&many).1), ["[Write] 3: x", "[Write] 4: x", "[Write] 5: x"]);
+    // What the end of the stream names was refused, but before a file was written.
+    let end = |id: u32| vec![serde_json::json!({"t": "end", "denied": [{"id": id}]}).to_string()];
+    let failed = [call(1, "Write", "a"), result(1, true, "because")];
+    let late = read_calls(&[failed.to_vec(), end(1)].concat()).1;
+    assert_eq!((late.usage.refused_calls, late.usage.failed_calls, refused(&late).len()), (1, 0, 1));
+    let early = read_calls(&[failed.to_vec(), written.to_vec(), end(1)].concat()).1;
+    assert_eq!((early.usage.refused_calls, early.usage.failed_calls, refused(&early).len()), (1, 0, 0));
+}
+
+#[test]
+fn result_of_an_unknown_call_is_shown_without_it() {
+    let runner = runner(CALLS);
+    let lines = [result(7, true, "Denied: x"), result(8, true, "y")];
+    assert_eq!(readable_lines(&runner, None, &lines), ["refused: x", "failed: y"]);
 }
 
 #[test]

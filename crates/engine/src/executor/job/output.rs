@@ -24,7 +24,7 @@ impl Executor {
     ) -> (Option<Transcript>, Vec<String>) {
         let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty());
         let Some(runner) = runner else { return (None, exit.tail.clone()) };
-        let Output { stream, tail, of_the_program } = read_all(runner, &process::output_log(&self.run.job(job)));
+        let Output { stream, tail, of_the_program } = read_all(runner, &self.run.job(job));
         let transcript = stream.finish(exit.passed(), before);
         if runner.has_stream() {
             exit.tail = tail.into();
@@ -33,20 +33,20 @@ impl Executor {
     }
 
     pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
-        let output = process::output_log(&self.run.job(job));
+        let directory = self.run.job(job);
         match self.plan.runner_of(job).filter(|runner| runner.has_stream()) {
             Some(runner) => {
-                let mut tail = read_all(runner, &output).tail;
+                let mut tail = read_all(runner, &directory).tail;
                 tail.split_off(tail.len().saturating_sub(count)).into()
             }
-            None => process::tail(&output, count).unwrap_or_default(),
+            None => process::tail(&process::output_log(&directory), count).unwrap_or_default(),
         }
     }
 
     pub(super) fn last_message(&self, job: &JobId) -> Option<String> {
         let streams = self.plan.runner_of(job).filter(|runner| runner.has_stream());
-        let output = process::output_log(&self.run.job(job));
-        let said = streams.map(|runner| read_all(runner, &output).stream.finish(false, None).message);
+        let directory = self.run.job(job);
+        let said = streams.map(|runner| read_all(runner, &directory).stream.finish(false, None).message);
         said.filter(|message| !message.is_empty())
             .or_else(|| Some(self.last_words(job, TAIL_LINES).join("\n")).filter(|text| !text.is_empty()))
     }
@@ -59,9 +59,13 @@ struct Output<'r> {
     of_the_program: VecDeque<String>,
 }
 
-fn read_all<'r>(runner: &'r Runner, output: &Path) -> Output<'r> {
-    let mut all = Output { stream: Stream::new(runner), tail: VecDeque::new(), of_the_program: VecDeque::new() };
-    let read = process::each_line(output, |line| {
+fn read_all<'r>(runner: &'r Runner, job_directory: &Path) -> Output<'r> {
+    let output = process::output_log(job_directory);
+    let worktree = process::worked_in(job_directory).ok().flatten();
+    let mut stream = Stream::new(runner);
+    stream.set_worktree(worktree.as_deref());
+    let mut all = Output { stream, tail: VecDeque::new(), of_the_program: VecDeque::new() };
+    let read = process::each_line(&output, |line| {
         for said in all.stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
             keep_last(&mut all.tail, &said);
             if said.is_from_program() {

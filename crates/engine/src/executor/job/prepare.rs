@@ -320,6 +320,7 @@ impl Executor {
             changed: &worker.changed,
             decisions: &worker.decisions,
             last_words: &past.last_words,
+            refusals: &worker.refusals.lines(),
             complaints: &past.complaints,
             attempt: job.number,
             failures: &past.failures,

@@ -38,6 +38,10 @@ fn lost_session_costs_no_retry() {
     assert!(!excused(Some("s"), &failed, &unnamed, Some(&outage)), "something was out");
     assert!(!excused(Some("s"), &exit(ExitCause::Exited, 0), &unnamed, None), "it ended well");
     assert!(!excused(Some("s"), &exit(ExitCause::TimedOut, 124), &unnamed, None), "it ran out of time");
+    let refusals = vec![lanewright_model::Refusal { call: String::new(), reason: "no writing".into() }];
+    let refused = Transcript { refusals, ..Transcript::default() };
+    let words = Words { report: None, reading: None, transcript: Some(&refused) };
+    assert_eq!(heard(None, &failed, words).refusals.lines(), ["no writing"]);
     let session = heard(Some("s"), &failed, Words { report: None, reading: None, transcript: Some(&named) }).session;
     assert_eq!(session.map(|session| session.id).as_deref(), Some("s"));
 }

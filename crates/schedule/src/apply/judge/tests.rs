@@ -117,7 +117,7 @@ fn report_message_precedes_output() {
 fn an_idle_agent_is_quoted_from_the_end() {
     let mut agent = lane("A", &[], 1, &[]).agents.remove(0);
     let told = |agent: &Agent, said: &[&str]| {
-        idle_failure(agent, &said.iter().map(|line| line.to_string()).collect::<Vec<_>>())
+        idle_failure(agent, &Refusals::default(), &said.iter().map(|line| line.to_string()).collect::<Vec<_>>())
     };
     assert_eq!(told(&agent, &[]).message, "changed no file, and said nothing");
     assert_eq!(told(&agent, &["Which", "one?"]).message, "changed no file; it said: Which one?");

@@ -147,6 +147,7 @@ fn add_to_job(value: &mut Value, of: &JobReport<'_>, held: bool) {
     value["wrong"] = json!(job.rejected.as_deref().or(job.blocked()));
     value["because"] = json!(job.retry.as_deref().map(|retry| format!("{} after: {}", retry.describe(), retry.reason)));
     value["used"] = job.transcript.as_ref().map(|it| it.usage.to_string()).unwrap_or_default().into();
+    value["refused"] = json!(job.refused());
     value["found"] = json!(job.diagnosis().map(class));
 }
 
