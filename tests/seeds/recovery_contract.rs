@@ -67,6 +67,21 @@ fn r34_a_resume_names_what_comes_next() {
 }
 
 #[test]
+fn r42_a_lasting_network_failure_is_recorded_with_what_to_type() {
+    let env = TestEnv::new();
+    env.write("config/lanewright/config.toml", "outage_limit = \"0s\"\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo \"curl: (6) Could not resolve host: x\" >&2; exit 1'\n");
+    let offered = ["lanewright resume r1\n", "lanewright rollback r1 --lane A\n"];
+    env.execute(&[]).exits(1).says(&offered);
+    let record = env.checkpoint("A", "after_lane_start");
+    let command = record["command"].as_str().expect("a command");
+    assert_eq!((&record["status"], command.contains("echo \"curl: (6)")), (&json!("failed"), true), "{record}");
+    for (hint, flag) in [("resume_hint", "--resume"), ("rollback_hint", "--rollback")] {
+        assert!(record[hint].as_str().is_some_and(|line| line.ends_with(flag)), "{record}");
+    }
+}
+
+#[test]
 fn r43_failed_tests_are_recorded_retried_and_reported() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\nretries = 1\ntests = 'exit 9'\ncommand = 'echo x >> x.txt'\n");
