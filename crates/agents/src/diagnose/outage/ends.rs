@@ -18,8 +18,8 @@ pub(super) enum End {
 /// What programs of all kinds say: `Retry-After: 20`, `try again in 3 days 2 hours`, `resets 3pm (Europe/Berlin)`,
 /// `limit reached|1735689600`, `"retryDelay": "32s"`.
 pub(super) const ENDS: &[&str] = &[
-    r#"\bretry[ _-]?(?:after|delay)(?P<ms>[_-]ms)?\W{1,6}(?P<wait>\d[\w.: ]*)"#,
-    r"\b(?:try again|retry|resets?|available again|come back|wait)(?: in| after|) (?:about )?(?P<wait>\d[\w.,: ]*)",
+    r#"\bretry[ _-]?(?:after|delay)(?P<ms>[_-]ms)?\W{1,6}(?P<wait>\d[\w.:/ -]*)"#,
+    r"\b(?:try again|retry|resets?|available again|come back|wait)(?: in| after|) (?:about )?(?P<wait>\d[\w.,:/ -]*)",
     r"\b(?:try again|retry|resets?|reset (?:time|at)|available again|come back|until|at)\W{0,4}(?:(?:at|on|is)\W{1,4})?(?P<until>[\w:+.,/() -]+)",
     r"\blimit reached\|(?P<until>\d{9,13})",
 ];
@@ -60,12 +60,13 @@ fn wait(text: &str, in_millis: bool) -> Option<Duration> {
         let number: f64 = part["number"].parse().ok()?;
         let unit = part["unit"].to_ascii_lowercase();
         let known = UNITS.iter().find(|(begin, _)| unit.starts_with(begin)).map(|(_, millis)| *millis);
-        // A time of day is none of these, nor is a month.
+        // A time of day is none of these, nor is a date or a month.
         let after = &rest[part[0].len()..];
+        let is_clock = rest[part.name("number")?.end()..].starts_with([':', '/', '-']);
         let of_unit = match known {
             Some(of_unit) if of_unit > 0.0 => of_unit,
             None if parts == 0 && in_millis => 1.0,
-            None if parts == 0 && !matches!(unit.as_str(), "am" | "pm") && !after.starts_with([':', '/', '-']) => 1e3,
+            None if parts == 0 && !matches!(unit.as_str(), "am" | "pm") && !is_clock => 1e3,
             _ => break,
         };
         millis += number * of_unit;
@@ -201,6 +202,8 @@ mod tests {
             ("You've hit your limit · resets 3pm (Europe/Berlin)", "2026-03-01T14:00"),
             ("You've hit your weekly limit · resets Mar 4, 3pm (UTC)", "2026-03-04T15:00"),
             ("limit will reset at 2026-03-04T15:00:00+01:00.", "2026-03-04T14:00"),
+            ("usage limit reached, resets 2026-03-04T15:00:00Z", "2026-03-04T15:00"),
+            ("try again in 20 - or later", "20"),
             ("Claude AI usage limit reached|1772373600", "2026-03-01T14:00"),
             ("try again at Mar 5th, 2027 3:07 PM", "2027-03-05T09:37"),
             ("resets Jan 2, 3:30am (America/New_York)", "2026-01-02T08:30"),
