@@ -99,6 +99,25 @@ fn claude() {
     network: session true, 0 calls, 0+0 in, 0 out, - | API Error: Unable to connect to API (ConnectionRefused) | API Error: Unable to connect to API (ConnectionRefused) | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | No conversation found with session ID: 00000000-0000-4000-8000-000000000000 | -
     no-key: session true, 0 calls, 0+0 in, 0 out, - | Not logged in · Please run /login | Not logged in · Please run /login | refused
+    denied: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+        * refused: [Write] src/one.txt: Permission to use Write has been denied because Claude Code is running in don't ask mode
+        * refused: [Write] src/one.txt: Permission to use Write has been denied because Claude Code is running in don't ask mode
+    hook: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+        * refused: [Write] src/one.txt: Policy: writing files is not allowed on this machine
+        * refused: [Write] src/one.txt: Policy: writing files is not allowed on this machine
+    hook-json: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+        failed: [Write] src/one.txt: Policy: no writing here
+        failed: [Write] src/one.txt: Policy: no writing here
+        * refused: [Write] src/one.txt: Policy: no writing here
+        * refused: [Write] src/one.txt: Policy: no writing here
+    failing: session true, 2 calls (0 refused, 1 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+        failed: [Bash] echo no tests found && exit 3: Exit code 3 no tests found
+    denied-path: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+        * refused: [Write] src/one.txt: File is in a directory that is denied by your permission settings
+        * refused: [Write] src/one.txt: File is in a directory that is denied by your permission settings
+    hidden: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+        * refused: [Write] src/one.txt: No such tool available: Write. Write exists but is not enabled in this context. Use one of the available tools instead.
+        * refused: [Write] src/one.txt: No such tool available: Write. Write exists but is not enabled in this context. Use one of the available tools instead.
     "#);
 }
 
@@ -126,6 +145,13 @@ fn codex() {
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | exceeded retry limit, last status: 429 Too Many Requests | quota
     network: session true, 0 calls, 0+0 in, 0 out, - | - | - | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    hook: session true, 2 calls (2 refused, 0 failed), 330+120 in, 60 out, - | The file is written. | - | -
+        * refused: Policy: writing files is not allowed on this machine
+        * refused: Policy: writing files is not allowed on this machine
+    failing: session true, 2 calls (0 refused, 1 failed), 330+120 in, 60 out, - | The file is written. | - | -
+        failed: [command_execution] /bin/bash -lc 'echo no tests found && exit 3': exit code 3: no tests found
+    sandbox: session true, 1 calls (1 refused, 0 failed), 220+80 in, 40 out, - | The file is written. | - | -
+        * refused: [command_execution] /bin/bash -lc "mkdir -p \"src\" && printf \"%s\\n\" \"src/one.txt is written\" > \"src/one.txt\"": mkdir: cannot create directory ‘src’: Read-only file system
     "#);
 }
 
@@ -155,6 +181,13 @@ fn gemini() {
     network: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: exception TypeError: fetch failed sending request] | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
     no-key: session false, 0 calls, 0+0 in, 0 out, - | - | - | refused
+    hook: session true, 2 calls (2 refused, 0 failed), 440+160 in, 80 out, - | The file is written. | - | -
+        * refused: [write_file] src/one.txt: Policy: writing files is not allowed on this machine
+        * refused: [write_file] src/one.txt: Policy: writing files is not allowed on this machine
+    denied: session true, 2 calls (2 refused, 0 failed), 440+160 in, 80 out, - | The file is written. | - | -
+        * refused: [write_file] src/one.txt: Tool "write_file" not found
+        * refused: [write_file] src/one.txt: Tool "write_file" not found
+    failing: session true, 2 calls, 440+160 in, 80 out, - | The file is written. | - | -
     "#);
 }
 
@@ -183,6 +216,16 @@ fn opencode() {
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | This request would exceed your rate limit. | quota
     network: session true, 0 calls, 0+0 in, 0 out, - | - | Cannot connect to API: Unable to connect. Is the computer able to access the url? | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    denied: session true, 2 calls (2 refused, 0 failed), 330+120 in, 60 out, $0.0004 | The file is written. | - | -
+        * refused: [write] src/one.txt: The user has specified a rule which prevents you from using this specific tool call
+        * refused: [write] src/one.txt: The user has specified a rule which prevents you from using this specific tool call
+    hidden: session true, 2 calls (2 refused, 0 failed), 330+120 in, 60 out, $0.0004 | The file is written. | - | -
+        * refused: [invalid] {"tool":"write","error":"Model tried to call unavailable tool 'write'. Available tools: bash, glob, grep, invalid, read…: Model tried to call unavailable tool 'write'
+        * refused: [invalid] {"tool":"write","error":"Model tried to call unavailable tool 'write'. Available tools: bash, glob, grep, invalid, read…: Model tried to call unavailable tool 'write'
+    asks: session true, 1 calls (1 refused, 0 failed), 110+40 in, 20 out, $0.0001 | - | its output broke off before the end | -
+        * refused: [write] src/one.txt: The user rejected permission to use this specific tool call.
+    failing: session true, 2 calls (0 refused, 1 failed), 330+120 in, 60 out, $0.0004 | The file is written. | - | -
+        failed: [bash] echo no tests found && exit 3: exit code 3: no tests found
     "#);
 }
 
@@ -197,5 +240,7 @@ fn aider() {
     refuse: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.BadRequestError: OpenAIException - The scripted model refuses this | -
     quota-stays: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.RateLimitError: RateLimitError: OpenAIException - This request would | quota
     network: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.InternalServerError: InternalServerError: OpenAIException - Connection | network
+    ignored: session false, 1 calls (1 refused, 0 failed), 150+0 in, 20 out, $0.0005 | - | - | -
+        * refused: Skipping edits to src/one.txt that matches gitignore spec.
     "#);
 }
