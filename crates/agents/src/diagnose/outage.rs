@@ -1,5 +1,6 @@
 //! Detects from the last lines of an attempt's output that it failed because an external service was unavailable.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use chrono::TimeZone;
@@ -57,7 +58,8 @@ static OUTAGES: LazyLock<[(OutageKind, RegexSet); 3]> = LazyLock::new(|| {
     ]
 });
 
-static ENDS: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::ENDS));
+static FIELDS: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::FIELDS));
+static SENTENCES: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::SENTENCES));
 
 /// What was out, if that is why an attempt ended without success. `tail` are the last lines that the program said, without
 /// the words of the agent in it; `more` is what it prints besides what all programs do; `zone`: that of its times of day.
@@ -84,29 +86,53 @@ pub fn outage(
     let said = || kind.map(|kind| Outage::new(kind, headline(&reported.error, 200)));
     // Without rules for its output a program has no words of its own: a test that it ran may have said that.
     let known = if transcript.is_some() { &OUTAGES[..] } else { &OUTAGES[1..] };
-    let found = find_outage(&lines, known, more).or_else(said)?;
-    Some(with_end(found, &lines, more, exit.finished_at, zone))
+    let of_its_error = 0..reported.warning.lines().count() + reported.error.lines().count();
+    let (found, own_lines) = match find_outage(&lines, known, more) {
+        Some((found, at)) if of_its_error.contains(&at) => (found, of_its_error),
+        Some((found, at)) => (found, at.saturating_sub(NEAR)..at + NEAR + 1),
+        None => (said()?, of_its_error),
+    };
+    Some(with_end(found, &lines, own_lines, more, exit.finished_at, zone))
 }
 
-/// Where a shell says that it did not find the agent's program, or may not run it.
+/// How many lines before and after the one that reports an outage belong to it.
+const NEAR: usize = 2;
+
+/// Where a shell says that it did not find the agent's program, or may not run it; what the program could not run itself is
+/// not meant.
 fn missing_program<'t>(exit: &JobExit, tail: &'t [String]) -> Option<&'t str> {
-    static SAID: LazyLock<RegexSet> =
-        LazyLock::new(|| patterns(&[r"\bnot found\b", r"\bno such file or directory\b", r"\bpermission denied\b"]));
-    let is_shells = matches!((exit.cause, exit.exit_code), (ExitCause::Exited, 126 | 127));
-    tail.iter().rev().find(|line| is_shells && SAID.is_match(line)).map(|line| line.trim())
+    static SAID: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+        let why = "not found|no such file or directory|permission denied";
+        all(&[
+            format!(r#"(?P<program>[^\s:'"‘’`]+)['"’`]?: (?:command )?(?:{why})"#),
+            format!(r"(?:{why}): (?P<program>\S+)"),
+        ])
+    });
+    if !matches!((exit.cause, exit.exit_code), (ExitCause::Exited, 126 | 127)) {
+        return None;
+    }
+    let is_word =
+        |program: &str| exit.command.split([' ', '\t', '\n', '\'', '"', ';', '(', '&']).any(|word| word == program);
+    let is_shells =
+        |line: &&String| SAID.iter().filter_map(|said| said.captures(line)).any(|said| is_word(&said["program"]));
+    tail.iter().rev().find(is_shells).map(|line| line.trim())
 }
 
-/// The outage with the end that the last line of those which name one does.
+/// The outage with the end that the last line of those which name one does: in a sentence only one of `own_lines`.
 fn with_end(
     outage: Outage,
     lines: &[String],
+    own_lines: Range<usize>,
     more: Option<&OutagePatterns>,
     now: Timestamp,
     zone: &impl TimeZone,
 ) -> Outage {
     let own = more.map(|more| all(&more.ends)).unwrap_or_default();
-    let end_in = |line: &String| ends::end(line, &own, now, zone).or_else(|| ends::end(line, &ENDS, now, zone));
-    match lines.iter().rev().find_map(end_in) {
+    let end_in = |(at, line): (usize, &String)| {
+        let sentences = if own_lines.contains(&at) { &SENTENCES[..] } else { &[] };
+        [&own, &FIELDS[..], sentences].into_iter().find_map(|patterns| ends::end(line, patterns, now, zone))
+    };
+    match lines.iter().enumerate().rev().find_map(end_in) {
         Some(End::After(wait)) => Outage { retry_after: Some(wait), ..outage },
         Some(End::At(moment)) => Outage { until: Some(moment), ..outage },
         None => outage,
@@ -127,11 +153,15 @@ fn closing_lines(tail: &[String], reported: &Transcript) -> Vec<String> {
 
 /// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
 pub fn outage_in(lines: &[String]) -> Option<Outage> {
-    find_outage(lines, &OUTAGES[1..], None)
+    find_outage(lines, &OUTAGES[1..], None).map(|(outage, _)| outage)
 }
 
-/// What was out, if one of `lines` says so. The last that does counts.
-fn find_outage(lines: &[String], known: &[(OutageKind, RegexSet)], more: Option<&OutagePatterns>) -> Option<Outage> {
+/// What was out, if one of `lines` says so, and which: the last that does.
+fn find_outage(
+    lines: &[String],
+    known: &[(OutageKind, RegexSet)],
+    more: Option<&OutagePatterns>,
+) -> Option<(Outage, usize)> {
     let none = OutagePatterns::default();
     let more = more.unwrap_or(&none);
     let own = [
@@ -141,8 +171,8 @@ fn find_outage(lines: &[String], known: &[(OutageKind, RegexSet)], more: Option<
     ];
     let known = || own.iter().chain(known);
     let kind_of = |line: &str| known().find(|(_, patterns)| patterns.is_match(line)).map(|(kind, _)| *kind);
-    let (line, kind) = lines.iter().rev().find_map(|line| Some((line, kind_of(line)?)))?;
-    Some(Outage::new(kind, headline(line.trim(), 200)))
+    let (at, kind) = (0..lines.len()).rev().find_map(|at| Some((at, kind_of(&lines[at])?)))?;
+    Some((Outage::new(kind, headline(lines[at].trim(), 200)), at))
 }
 
 /// None of the patterns is wrong: tests compile ours, and those of descriptions are checked when they are read.
@@ -174,14 +204,14 @@ mod tests {
 
     fn of(text: &str) -> Option<OutageKind> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        find_outage(&lines, &OUTAGES[..], None).map(|outage| outage.kind)
+        find_outage(&lines, &OUTAGES[..], None).map(|(outage, _)| outage.kind)
     }
 
     #[test]
     fn outage_patterns_compile() {
         let known = [NETWORK, QUOTA, REFUSED];
         assert_eq!(known.map(|texts| patterns(texts).len()), known.map(<[_]>::len));
-        assert_eq!(ENDS.len(), ends::ENDS.len());
+        assert_eq!((FIELDS.len(), SENTENCES.len()), (ends::FIELDS.len(), ends::SENTENCES.len()));
     }
 
     #[test]
@@ -209,14 +239,23 @@ mod tests {
     #[test]
     fn a_missing_program_is_no_failure_of_the_agent() {
         let kind = |exit: &JobExit| outage(exit, &exit.tail, None, None, &Utc).map(|outage| (outage.kind, outage.line));
-        let missing = exit(ExitCause::Exited, 127, &["sh: 1: codex: not found", ""]);
-        assert_eq!(kind(&missing), Some((OutageKind::Refused, "sh: 1: codex: not found".to_owned())));
-        assert_eq!(
-            kind(&exit(ExitCause::Exited, 1, &["sh: 1: npm: not found"])),
-            None,
-            "of a tool that the agent called"
-        );
-        assert_eq!(kind(&exit(ExitCause::Exited, 127, &["my own code"])), None);
+        let of = |command: &str, exit_code: i32, line: &str| {
+            let exit = JobExit { command: command.into(), ..exit(ExitCause::Exited, exit_code, &[line, ""]) };
+            kind(&exit).map(|(kind, said)| (kind, said == line))
+        };
+        let missing = Some((OutageKind::Refused, true));
+        assert_eq!(of("codex exec 'do it'", 127, "sh: 1: codex: not found"), missing);
+        assert_eq!(of("codex exec", 127, "bash: line 1: codex: command not found"), missing);
+        assert_eq!(of("codex exec", 127, "zsh:1: command not found: codex"), missing);
+        assert_eq!(of("env A=1 ./agent.sh", 126, "env: './agent.sh': Permission denied"), missing);
+        for (command, exit_code, line) in [
+            ("npm test", 1, "sh: 1: npm: not found"),
+            ("sh agent.sh", 127, "agent.sh: 1: npm: not found"),
+            ("sh agent.sh", 127, "sh: 1: npm: not found"),
+            ("codex exec", 127, "my own code"),
+        ] {
+            assert_eq!(of(command, exit_code, line), None, "{command}: {line}");
+        }
         let not_started = JobExit { notes: "no /bin/x".into(), ..exit(ExitCause::NotStarted, -1, &[]) };
         assert_eq!(kind(&not_started), Some((OutageKind::Refused, "no /bin/x".to_owned())));
     }
@@ -226,6 +265,14 @@ mod tests {
         let failed = exit(ExitCause::Exited, 1, &["HTTP 429", "retry-after: 7", "retry-after: 9", "gave up"]);
         let outage = outage(&failed, &failed.tail, None, None, &Utc).unwrap();
         assert_eq!((outage.line.as_str(), outage.retry_after), ("HTTP 429", Some(Duration::from_secs(9))));
+        let failed =
+            exit(ExitCause::Exited, 1, &["retry-after: 7", "", "", "HTTP 429", "", "", "try again in 5 hours"]);
+        let outage = super::outage(&failed, &failed.tail, None, None, &Utc).unwrap();
+        assert_eq!(
+            outage.retry_after,
+            Some(Duration::from_secs(7)),
+            "a sentence that is far away is of something else"
+        );
         let own = OutagePatterns { ends: vec!["pause of (?<wait>[0-9]+)".into()], ..OutagePatterns::default() };
         let failed = exit(ExitCause::Exited, 1, &["HTTP 429", "pause of 20"]);
         let outage = super::outage(&failed, &failed.tail, None, Some(&own), &Utc).unwrap();
@@ -269,7 +316,8 @@ mod tests {
             network: vec!["429".into()],
             ..OutagePatterns::default()
         };
-        let kind = |line: &str| find_outage(&[line.to_owned()], &OUTAGES[..], Some(&more)).map(|outage| outage.kind);
+        let kind =
+            |line: &str| find_outage(&[line.to_owned()], &OUTAGES[..], Some(&more)).map(|(outage, _)| outage.kind);
         assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
         assert_eq!(kind("HTTP 429"), Some(OutageKind::Network));
         assert_eq!(kind("connection refused"), Some(OutageKind::Network));

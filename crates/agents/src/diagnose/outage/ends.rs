@@ -15,14 +15,23 @@ pub(super) enum End {
     At(Timestamp),
 }
 
-/// What programs of all kinds say: `Retry-After: 20`, `try again in 3 days 2 hours`, `resets 3pm (Europe/Berlin)`,
-/// `limit reached|1735689600`, `"retryDelay": "32s"`.
-pub(super) const ENDS: &[&str] = &[
+/// The fields of answers and of logs: `Retry-After: 20`, `"retryDelay": "32s"`, `"resets_at": 1735689600`.
+pub(super) const FIELDS: &[&str] = &[
     r#"\bretry[ _-]?(?:after|delay)(?P<ms>[_-]ms)?\W{1,6}(?P<wait>\d[\w.:/ -]*)"#,
-    r"\b(?:try again|retry|resets?|available again|come back|wait)(?: in| after|) (?:about )?(?P<wait>\d[\w.,:/ -]*)",
-    r"\b(?:try again|retry|resets?|reset (?:time|at)|available again|come back|until|at)\W{0,4}(?:(?:at|on|is)\W{1,4})?(?P<until>[\w:+.,/() -]+)",
+    r#"\bretry-after: (?P<until>[a-z]{3}, \d[\w: ]+GMT)"#,
+    r#"\bresets?_in(?:_seconds)?\W{1,6}(?P<wait>\d[\w.:/ -]*)"#,
+    r#"\bresets?_at\W{1,6}(?P<until>\d[\w.:+-]*)"#,
     r"\blimit reached\|(?P<until>\d{9,13})",
 ];
+
+/// What programs of all kinds say: `try again in 3 days 2 hours`, `resets 3pm (Europe/Berlin)`.
+pub(super) const SENTENCES: &[&str] = &[
+    r"\b(?:(?:try again|retry(?:ing)?|resets?|available again|come back) (?:in|after)|wait(?: for)?) (?:about )?(?P<wait>(?:\d|an? )[\w.,:/ -]*)",
+    r"\b(?:try again|retry|resets?|reset (?:time|at)|available again|come back|until)\W{0,4}(?:(?:at|on|is)\W{1,4})?(?P<until>[\w:+.,/() -]+)",
+];
+
+/// The longest wait that is believed: 400 days.
+const LONGEST: Duration = Duration::from_secs(400 * 86_400);
 
 /// A time that is over for less than this is not the next day's: clocks differ, and a line is read late.
 const JUST_OVER: Duration = Duration::from_secs(15 * 60);
@@ -38,53 +47,53 @@ pub(super) fn end<Z: TimeZone>(line: &str, patterns: &[Regex], now: Timestamp, z
     patterns.iter().flat_map(|pattern| pattern.captures_iter(line)).find_map(of)
 }
 
-/// The units of a duration, by how they begin, in milliseconds.
-const UNITS: &[(&str, f64)] = &[
-    ("ms", 1.0),
-    ("milli", 1.0),
-    ("w", 604_800e3),
-    ("d", 86_400e3),
-    ("h", 3_600e3),
-    ("mo", 0.0),
-    ("m", 60e3),
-    ("s", 1e3),
+/// The words for a unit of time, each with its length in milliseconds.
+const UNITS: &[(&[&str], f64)] = &[
+    (&["ms", "msec", "msecs", "millisecond", "milliseconds", "millis"], 1.0),
+    (&["s", "sec", "secs", "second", "seconds"], 1e3),
+    (&["m", "min", "mins", "minute", "minutes"], 60e3),
+    (&["h", "hr", "hrs", "hour", "hours"], 3_600e3),
+    (&["d", "day", "days"], 86_400e3),
+    (&["w", "week", "weeks"], 604_800e3),
 ];
 
 static PART: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)^(?:,|and|\s)*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*)").ok());
+    LazyLock::new(|| Regex::new(r"(?i)^(?:,|and|\s)*(?P<number>\d+(?:\.\d+)?|an?\b)\s*(?P<unit>[a-z]*)").ok());
 
-/// `20`, `1.5s`, `3 days 2 hours 5 minutes`, `1h2m`; a number alone counts seconds, or milliseconds where the text says so.
+/// `20`, `1.5s`, `3 days 2 hours 5 minutes`, `1h2m`, `an hour`; a number alone counts seconds, or milliseconds where the
+/// text says so.
 fn wait(text: &str, in_millis: bool) -> Option<Duration> {
     let (mut rest, mut millis, mut parts) = (text, 0.0, 0);
     while let Some(part) = PART.as_ref()?.captures(rest) {
-        let number: f64 = part["number"].parse().ok()?;
+        let number = part["number"].parse().unwrap_or(1.0);
         let unit = part["unit"].to_ascii_lowercase();
-        let known = UNITS.iter().find(|(begin, _)| unit.starts_with(begin)).map(|(_, millis)| *millis);
-        // A time of day is none of these, nor is a date or a month.
-        let after = &rest[part[0].len()..];
+        let known = UNITS.iter().find(|(words, _)| words.contains(&unit.as_str())).map(|(_, millis)| *millis);
+        // A time of day is none of these, nor is a date.
         let is_clock = rest[part.name("number")?.end()..].starts_with([':', '/', '-']);
         let of_unit = match known {
-            Some(of_unit) if of_unit > 0.0 => of_unit,
-            None if parts == 0 && in_millis => 1.0,
-            None if parts == 0 && !matches!(unit.as_str(), "am" | "pm") && !is_clock => 1e3,
-            _ => break,
+            Some(of_unit) => of_unit,
+            None if parts > 0 || !unit.is_empty() || is_clock => break,
+            None if in_millis => 1.0,
+            None => 1e3,
         };
         millis += number * of_unit;
         parts += 1;
-        rest = after;
+        rest = &rest[part[0].len()..];
         if unit.is_empty() {
             break;
         }
     }
-    (parts > 0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
+    let wait = (parts > 0).then(|| Duration::try_from_secs_f64(millis / 1e3).unwrap_or(LONGEST));
+    wait.map(|wait| wait.min(LONGEST))
 }
 
 static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let date = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?";
+    let iso = r"(?P<iso>\d{4}-\d{2}-\d{2})";
     let week = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*";
     let time = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?::(?P<second>\d{2}))?\s*(?P<half>[ap]\.?m\b\.?)?";
     let zone = r"(?P<zone>[a-z]+(?:/[a-z_+-]+)*|[+-]\d{2}:?\d{2})";
-    let whole = format!(r"(?i)^(?:(?:{date}|{week})(?:,| at)?(?:,| )\s*)?(?:at )?{time}(?:\s*\(?{zone}\)?)?");
+    let whole = format!(r"(?i)^(?:(?:{date}|{iso}|{week})(?:,| at)?(?:,| )\s*)?(?:at )?{time}(?:\s*\(?{zone}\)?)?");
     Regex::new(&whole).ok()
 });
 
@@ -97,6 +106,9 @@ fn until<Z: TimeZone>(text: &str, now: DateTime<Utc>, local: &Z) -> Option<DateT
     }
     if let (9..=13, Ok(number)) = (word.len(), word.parse::<i64>()) {
         return DateTime::from_timestamp_millis(if word.len() > 11 { number } else { number * 1000 });
+    }
+    if let Ok(moment) = DateTime::parse_from_rfc2822(text) {
+        return Some(moment.to_utc());
     }
     let clock = CLOCK.as_ref()?.captures(text)?;
     let named = clock.name("zone").map(|zone| zone.as_str());
@@ -112,9 +124,22 @@ enum Zone {
     Name(Tz),
 }
 
+/// What the database of zones does not know by these names, or without their summer time.
+const SHORT_ZONES: &[(&[&str], &str)] = &[
+    (&["pst", "pdt", "pt"], "America/Los_Angeles"),
+    (&["mst", "mdt", "mt"], "America/Denver"),
+    (&["cst", "cdt", "ct"], "America/Chicago"),
+    (&["est", "edt", "et"], "America/New_York"),
+    (&["bst"], "Europe/London"),
+    (&["cest"], "Europe/Berlin"),
+    (&["jst"], "Asia/Tokyo"),
+];
+
 fn offset_or_zone(text: &str) -> Option<Zone> {
     let offset = text.parse().map(Zone::Offset).ok();
-    offset.or_else(|| Tz::from_str_insensitive(text).map(Zone::Name).ok())
+    let short = SHORT_ZONES.iter().find(|(names, _)| names.contains(&text.to_ascii_lowercase().as_str()));
+    let name = short.map_or(text, |(_, name)| name);
+    offset.or_else(|| Tz::from_str_insensitive(name).map(Zone::Name).ok())
 }
 
 fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Option<DateTime<Utc>> {
@@ -124,11 +149,15 @@ fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Op
     let hour = match half {
         // A number alone is no time.
         None => minute.map(|_| hour)?,
+        Some(_) if hour > 12 => return None,
         Some(half) => hour % 12 + if half.starts_with('p') { 12 } else { 0 },
     };
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), number("second").unwrap_or(0))?;
     let today = now.with_timezone(zone).date_naive();
     let on = |date: NaiveDate| in_zone(date.and_time(time), zone);
+    if let Some(date) = clock.name("iso") {
+        return on(date.as_str().parse().ok()?);
+    }
     let is_over = |moment: DateTime<Utc>| moment + JUST_OVER < now;
     if let (Some(month), Some(day)) = (clock.name("month"), number("day")) {
         let month = chrono::Month::try_from(
@@ -172,7 +201,7 @@ mod tests {
     use chrono::FixedOffset;
 
     fn patterns() -> Vec<Regex> {
-        ENDS.iter().map(|pattern| Regex::new(&format!("(?i){pattern}")).unwrap()).collect()
+        FIELDS.iter().chain(SENTENCES).map(|pattern| Regex::new(&format!("(?i){pattern}")).unwrap()).collect()
     }
 
     fn at(text: &str) -> Timestamp {
@@ -209,6 +238,14 @@ mod tests {
             ("resets Jan 2, 3:30am (America/New_York)", "2026-01-02T08:30"),
             ("resets Monday 9:00 am (UTC)", "2026-03-02T09:00"),
             ("try again at 17:05 (+02:00)", "2026-03-01T15:05"),
+            ("resets 5pm PST", "2026-03-02T01:00"),
+            ("resets 2026-03-04 15:00:00 UTC", "2026-03-04T15:00"),
+            ("Retry-After: Wed, 04 Mar 2026 15:00:00 GMT", "2026-03-04T15:00"),
+            ("{\"resets_at\":1772373600}", "2026-03-01T14:00"),
+            ("\"resets_in_seconds\": 90", "90"),
+            ("please try again in an hour", "3600"),
+            ("wait 5 minutes before you send more", "300"),
+            ("retry-after: 99999999999999", "34560000"),
         ] {
             assert_eq!(ends(line, "2026-03-01T13:10:00Z").as_deref(), Some(expected), "{line}");
         }
@@ -223,6 +260,10 @@ mod tests {
             "retry the request at another time",
             "resets your session",
             "at 12 of 30 files",
+            "HTTP 429: retry 1 due to a limit",
+            "[at 14:05:11] HTTP 429",
+            "try again in 5 files",
+            "resets 27:00 PM",
         ] {
             assert_eq!(ends(line, "2026-03-01T13:10:00Z"), None, "{line}");
         }
