@@ -171,7 +171,7 @@ mod tests {
             ("ls /home/x/app2", root, None),
             ("ls /Users/y/a", None, None),
             ("test -f C:/code/a", None, None),
-            ("FILE=/root/a ls", None, None),
+            ("FILE=/mnt/y/a ls", None, None),
             ("cd ~/app && ls", None, None),
             ("ls src/home/x /tmp/a", None, Some("ls src/home/x /tmp/a")),
             ("curl http://localhost/home/x", None, Some("curl http://localhost/home/x")),

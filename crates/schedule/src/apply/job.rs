@@ -12,6 +12,7 @@ use crate::state::RunState;
 use crate::state::agent::{AgentStep, OutageWait, Refusals};
 use crate::state::gate::Gate;
 use crate::state::lane::LaneState;
+use crate::state::pauses::AttemptEnd;
 
 impl RunState {
     pub(super) fn count_job(&mut self, job: &JobId) {
@@ -69,7 +70,7 @@ impl RunState {
         {
             match outage {
                 Some(outage) => self.pauses.failed(&account, job, outage, at),
-                None => self.pauses.passed(&account, job, matches!(exit.cause, ExitCause::Stopped | ExitCause::Lost)),
+                None => self.pauses.ended(&account, job, attempt_end(exit)),
             }
         }
         let mut worker = self.worker(lane, agent)?;
@@ -123,6 +124,14 @@ impl RunState {
         for lane in self.plan.indices() {
             self.park(lane, at);
         }
+    }
+}
+
+fn attempt_end(exit: &JobExit) -> AttemptEnd {
+    match exit.cause {
+        ExitCause::Stopped | ExitCause::Lost => AttemptEnd::Stopped,
+        _ if exit.passed() => AttemptEnd::Passed,
+        _ => AttemptEnd::Failed,
     }
 }
 

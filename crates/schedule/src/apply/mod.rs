@@ -143,7 +143,10 @@ impl RunState {
             Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
             Event::PoolEmptied { .. } => self.pool_emptied = true,
             Event::MergesBisected { .. } => self.bisected = true,
-            Event::RunFinished { outcome, code } => self.finished = Some((*outcome, *code)),
+            Event::RunFinished { outcome, code } => {
+                self.finished = Some((*outcome, *code));
+                self.pauses.run_finished();
+            }
             Event::JobPlanned { job } => {
                 self.count_job(job);
                 self.final_gate = Gate::Running(job.clone());
@@ -214,7 +217,7 @@ impl RunState {
         self.alive_since = Some(at);
         self.stop = None;
         let crashed = self.finished().is_none();
-        self.pauses.resume(!crashed, at);
+        self.pauses.resume(at);
         self.unfinish();
         self.final_gate.retry();
         self.final_no_progress.forget_all();

@@ -99,8 +99,7 @@ fn passes_pause(deciding: &mut Deciding, lane: LaneIndex, agent: usize) -> bool 
     let Some(pause) = state.pause_of(lane, agent) else { return true };
     let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
     let account = state.plan.account(plan, &plan.tasks[worker.task]);
-    let is_due = pause.until.is_some_and(|until| deciding.due(until));
-    is_due && !pause.is_probed(|job| state.runs(job)) && deciding.probed.insert(account.into_owned())
+    pause.is_due(deciding.now, |job| state.runs(job)) && deciding.probed.insert(account.into_owned())
 }
 
 /// Why the agent's next attempt does not begin before a person has done something.

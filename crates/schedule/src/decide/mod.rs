@@ -14,6 +14,7 @@ mod proposal;
 
 pub use deciding::{Decisions, Finish};
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
@@ -23,6 +24,7 @@ use crate::decide::lane::decide_lane;
 use crate::state::RunState;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneEnd;
+use crate::state::pauses::Pause;
 use lanewright_model::event::{Event, LaneStage, RunOutcome, StopReason};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::{JobRole, LaneIndex, Timestamp};
@@ -106,6 +108,9 @@ fn watch_pauses(deciding: &mut Deciding) {
     }
     let limit = state.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
     deciding.out.events.extend(state.pauses.unrecorded(state.first_backoff(), limit));
+    for end in state.pauses.ends(|job| state.runs(job)) {
+        deciding.due(end);
+    }
     for (account, came_through) in state.pauses.probes(|job| state.runs(job)) {
         if deciding.due(came_through) {
             deciding.note(Event::RunnerContinued { account });
@@ -121,7 +126,7 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     let moving = state.indexes.active().iter().filter(|lane| !held_back(**lane));
     // A run of which nothing moves would come to its end.
     let is_idle = state.indexes.active().iter().all(|lane| state.indexes.is_held_back(*lane));
-    let may_begin = |lane: LaneIndex| is_idle || !state.begins_paused(lane);
+    let mut awaited = awaited(state);
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + state.leaving());
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
@@ -130,11 +135,16 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     let mut open = (2 * limit).max(limit + 2).saturating_sub(here);
     let upcoming = if free > 0 { state.upcoming() } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
+    let is_here = |lane: LaneIndex| state.executor(lane).is_none();
     while open > 0
-        && let Some(lane) = state.indexes.next(&begun, |lane| state.executor(lane).is_none() && may_begin(lane))
+        && let Some(lane) = state
+            .indexes
+            .next(&begun, |lane| is_here(lane) && has_runner(deciding, lane, &awaited))
+            .or_else(|| state.indexes.next(&begun, |lane| is_here(lane) && is_idle && begun.is_empty()))
         && free > upcoming.range(..(Reverse(state.indexes.path(lane)), lane)).count()
     {
         begun.push(lane);
+        awaited.extend(state.accounts_wanted(lane).filter_map(|(account, pause)| pause.map(|_| account)));
         open -= 1;
         free = free.saturating_sub(places_wanted(state, lane).max(1));
         begin(deciding, lane);
@@ -149,6 +159,26 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     }
 }
 
+/// The paused accounts for which an attempt of a lane that has begun waits: it finds out whether the pause is over.
+fn awaited(state: &RunState) -> BTreeSet<Cow<'_, str>> {
+    if state.pauses.is_empty() {
+        return BTreeSet::new();
+    }
+    let lanes = state.indexes.active().iter().filter(|lane| !state.indexes.is_held_back(**lane));
+    let wanted = lanes.flat_map(|lane| state.accounts_wanted(*lane));
+    wanted.filter_map(|(account, pause)| pause.map(|_| account)).collect()
+}
+
+/// Whether an attempt with which the lane begins may begin itself, if need be to find out whether a pause is over.
+fn has_runner(deciding: &Deciding, lane: LaneIndex, awaited: &BTreeSet<Cow<'_, str>>) -> bool {
+    let (state, now) = (deciding.state, deciding.now);
+    let is_open = |(account, pause): (Cow<'_, str>, Option<&Pause>)| {
+        pause.is_none_or(|pause| pause.is_due(now, |job| state.runs(job)) && !awaited.contains(&account))
+    };
+    let mut wanted = state.accounts_wanted(lane).peekable();
+    state.pauses.is_empty() || wanted.peek().is_none() || wanted.any(is_open)
+}
+
 /// The most lanes that one round of decisions begins.
 const MOST_AT_ONCE: usize = 256;
 
@@ -158,16 +188,7 @@ fn begin(deciding: &mut Deciding, lane: LaneIndex) {
 
 /// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is saved.
 fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
-    let lane_state = state.lane(lane);
-    let plan = state.plan.lane(lane);
-    if lane_state.end.is_some() || lane_state.stopping.is_some() || state.executor(lane).is_some() {
-        return 0;
-    }
-    let round = crate::state::lane::current_round(plan, lane_state.stage);
-    let wants = |agent: &usize| {
-        lane_state.agents()[*agent].wants_a_place(&plan.agents[*agent]) && state.pause_of(lane, *agent).is_none()
-    };
-    round.map_or(0, |round| plan.round(round).filter(wants).count())
+    state.wanting(lane).filter(|agent| state.pause_of(lane, *agent).is_none()).count()
 }
 
 /// Nothing is left to do by itself: the final gate, the pool, the end.
@@ -252,4 +273,51 @@ fn block_dependants(deciding: &mut Deciding) -> bool {
         }
     }
     !blocked.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use lanewright_model::event::Record;
+    use lanewright_model::testing::run_started;
+    use lanewright_model::{Outage, OutageKind};
+
+    use super::*;
+    use crate::sample_plans::{lane, moment, plan};
+
+    /// The lanes that begin `at`.
+    fn begun(state: &RunState, at: i64) -> Vec<String> {
+        let events = decide(state, moment(at)).events;
+        let begins = |event: &Event| match event {
+            Event::LaneMoved { lane, to: LaneStage::Init, .. } => Some(lane.to_string()),
+            _ => None,
+        };
+        events.iter().filter_map(begins).collect()
+    }
+
+    #[test]
+    fn a_lane_begins_to_find_out_whether_its_runner_is_available_again() {
+        let mut lanes = ["A", "B", "C"].map(|id| lane(id, &[], 1, &[]));
+        lanes[0].agents[0].command = lanewright_model::CommandLine::Shell("another".to_owned());
+        let account = lanes[1].agents[0].command.to_string();
+        let mut state = RunState::new(plan(lanes.to_vec(), &[]).into());
+        let record = |state: &mut RunState, event| {
+            state.apply(&Record { seq: 1, at: moment(0), event, origin: None }).unwrap();
+        };
+        let mut started = run_started();
+        started.options.max_parallel = 4;
+        record(&mut state, Event::RunStarted(Box::new(started)));
+        let (outage, since) = (Outage::new(OutageKind::Quota, "429"), moment(0));
+        record(&mut state, Event::RunnerPaused { account, outage, since, until: Some(moment(1_000)) });
+        assert_eq!(begun(&state, 500), ["A"], "of another runner");
+        let begin = |id: &str| {
+            let (from, to) = (LaneStage::Waiting, LaneStage::Init);
+            Event::LaneMoved { lane: lanewright_model::LaneId::new(id).unwrap(), from, to }
+        };
+        record(&mut state, begin("A"));
+        assert_eq!(decide(&state, moment(500)).wake_at, Some(moment(1_000)));
+        assert_eq!(begun(&state, 500), [""; 0]);
+        assert_eq!(begun(&state, 1_000), ["B"]);
+        record(&mut state, begin("B"));
+        assert_eq!(begun(&state, 1_000), [""; 0], "one is enough");
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod lane;
 pub(crate) mod no_progress;
 pub mod pauses;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -329,12 +330,25 @@ impl RunState {
         waiting.peek().is_some() && waiting.all(|agent| self.pause_of(lane, agent).is_some())
     }
 
-    /// Whether the first attempts of a lane that has not begun would have to wait for their runners.
-    pub(crate) fn begins_paused(&self, lane: LaneIndex) -> bool {
-        let plan = self.plan.lane(lane);
-        let first = plan.agents.iter().map(|agent| agent.round).min();
-        let mut agents = (0..plan.agents.len()).filter(|&agent| Some(plan.agents[agent].round) == first).peekable();
-        !self.pauses.is_empty() && agents.peek().is_some() && agents.all(|agent| self.pause_of(lane, agent).is_some())
+    /// The agents whose attempts could begin in the lane now, or as soon as its worktrees are open and what the last ones
+    /// did is saved.
+    pub(crate) fn wanting(&self, lane: LaneIndex) -> impl Iterator<Item = usize> {
+        let (state, plan) = (self.lane(lane), self.plan.lane(lane));
+        let is_over = state.end.is_some() || state.stopping.is_some() || self.executor(lane).is_some();
+        let round = current_round(plan, state.stage).filter(|_| !is_over);
+        let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
+        round.into_iter().flat_map(|round| plan.round(round)).filter(wants)
+    }
+
+    /// The account of each of them, with its pause.
+    pub(crate) fn accounts_wanted(&self, lane: LaneIndex) -> impl Iterator<Item = (Cow<'_, str>, Option<&Pause>)> {
+        let of = move |agent: usize| {
+            let (plan, worker) = (&self.plan.lane(lane).agents[agent], &self.lane(lane).agents()[agent]);
+            let account = self.plan.account(plan, &plan.tasks[worker.task]);
+            let pause = self.pauses.of(&account);
+            (account, pause)
+        };
+        self.wanting(lane).map(of)
     }
 
     /// Whether that attempt runs.

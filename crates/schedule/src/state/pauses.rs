@@ -12,7 +12,11 @@ use lanewright_model::{JobId, Outage, OutageKind, Timestamp};
 
 /// The accounts whose attempts wait, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Pauses(BTreeMap<String, Pause>);
+pub struct Pauses {
+    accounts: BTreeMap<String, Pause>,
+    /// The run has ended since it was last resumed, whatever opened it again.
+    run_ended: bool,
+}
 
 /// Why and until when the attempts of an account wait.
 #[derive(Debug, Clone)]
@@ -26,6 +30,8 @@ pub struct Pause {
     /// How many probes have failed.
     failures: u32,
     probe: Option<Probe>,
+    /// Its probe ran for long, so that attempts begin again. None has ended without the outage yet.
+    is_lifted: bool,
     /// What the log does not have yet.
     unrecorded: Option<Change>,
 }
@@ -45,6 +51,15 @@ enum Change {
     Continue,
 }
 
+/// How an attempt ended that no outage kept from its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttemptEnd {
+    Passed,
+    Failed,
+    /// Which says nothing about the service.
+    Stopped,
+}
+
 /// How long an attempt runs that came through: longer than programs try again by themselves before they give up.
 const CAME_THROUGH: Duration = Duration::from_secs(5 * 60);
 
@@ -53,62 +68,84 @@ const LATER: Duration = Duration::from_secs(60);
 
 impl Pauses {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.accounts.is_empty()
     }
 
     pub fn of(&self, account: &str) -> Option<&Pause> {
-        self.0.get(account)
+        self.accounts.get(account).filter(|pause| !pause.is_lifted)
     }
 
     /// An attempt of the account failed because of `outage`.
     pub(crate) fn failed(&mut self, account: &str, job: &JobId, outage: &Outage, at: Timestamp) {
         let unrecorded = Some(Change::Pause { at });
-        let Some(pause) = self.0.get_mut(account) else {
-            let (outage, until, failures, probe) = (outage.clone(), Some(at), 0, None);
-            self.0.insert(account.to_owned(), Pause { outage, since: at, until, failures, probe, unrecorded });
+        let Some(pause) = self.accounts.get_mut(account) else {
+            let (outage, until) = (outage.clone(), Some(at));
+            let pause = Pause { outage, since: at, until, failures: 0, probe: None, is_lifted: false, unrecorded };
+            self.accounts.insert(account.to_owned(), pause);
             return;
         };
         let was_probe = pause.probe.take_if(|probe| probe.job == *job).is_some();
+        let was_lifted = std::mem::take(&mut pause.is_lifted);
         // What began before the pause says nothing new, unless it names a later end than the time between the two.
         let is_later = pause.until.is_some_and(|until| outage.end(at) > Some(until.plus(LATER)));
-        if was_probe || is_later || outage.kind == OutageKind::Refused {
-            pause.failures += u32::from(was_probe);
+        if was_probe || was_lifted || is_later || outage.kind == OutageKind::Refused {
+            pause.failures += u32::from(was_probe || was_lifted);
             pause.outage = outage.clone();
             pause.unrecorded = unrecorded;
         }
     }
 
-    /// An attempt of the account ended otherwise; `was_stopped`: it says nothing about the service.
-    pub(crate) fn passed(&mut self, account: &str, job: &JobId, was_stopped: bool) {
-        if let Some(pause) = self.0.get_mut(account)
-            && pause.probe.take_if(|probe| probe.job == *job).is_some()
-            && !was_stopped
-        {
-            pause.unrecorded = Some(Change::Continue);
+    /// An attempt of the account ended otherwise.
+    pub(crate) fn ended(&mut self, account: &str, job: &JobId, end: AttemptEnd) {
+        let Some(pause) = self.accounts.get_mut(account) else { return };
+        let was_probe = pause.probe.take_if(|probe| probe.job == *job).is_some();
+        // What works for one attempt is not refused to the account.
+        let is_refuted = pause.outage.kind == OutageKind::Refused && end == AttemptEnd::Passed;
+        match end {
+            AttemptEnd::Stopped => {}
+            _ if pause.is_lifted => drop(self.accounts.remove(account)),
+            _ if was_probe || is_refuted => {
+                pause.probe = None;
+                pause.unrecorded = Some(Change::Continue);
+            }
+            _ => {}
         }
     }
 
     /// An attempt of the account begins.
     pub(crate) fn probe(&mut self, account: &str, job: &JobId, at: Timestamp) {
-        if let Some(pause) = self.0.get_mut(account) {
+        if let Some(pause) = self.accounts.get_mut(account).filter(|pause| !pause.is_lifted) {
             pause.probe = Some(Probe { job: job.clone(), since: at });
         }
     }
 
     pub(crate) fn paused(&mut self, account: &str, outage: &Outage, since: Timestamp, until: Option<Timestamp>) {
-        let known = self.0.remove(account);
+        let known = self.accounts.remove(account);
         let (failures, probe) = known.map_or((0, None), |known| (known.failures, known.probe));
-        let pause = Pause { outage: outage.clone(), since, until, failures, probe, unrecorded: None };
-        self.0.insert(account.to_owned(), pause);
+        let (outage, is_lifted, unrecorded) = (outage.clone(), false, None);
+        let pause = Pause { outage, since, until, failures, probe, is_lifted, unrecorded };
+        self.accounts.insert(account.to_owned(), pause);
     }
 
+    /// Its attempts begin again. Where the probe still runs, what it ends with decides whether the outage is over.
     pub(crate) fn continued(&mut self, account: &str) {
-        self.0.remove(account);
+        if let Some(pause) = self.accounts.get_mut(account)
+            && pause.probe.take().is_some()
+        {
+            (pause.is_lifted, pause.unrecorded) = (true, None);
+        } else {
+            self.accounts.remove(account);
+        }
+    }
+
+    pub(crate) fn run_finished(&mut self) {
+        self.run_ended = true;
     }
 
     /// Another life of the run. A user who resumes one that had ended has changed something perhaps: the probe begins at once.
-    pub(crate) fn resume(&mut self, had_ended: bool, at: Timestamp) {
-        for pause in self.0.values_mut() {
+    pub(crate) fn resume(&mut self, at: Timestamp) {
+        let had_ended = std::mem::take(&mut self.run_ended);
+        for pause in self.accounts.values_mut() {
             pause.since = at;
             if had_ended || pause.until.is_none() {
                 pause.until = Some(at);
@@ -119,7 +156,7 @@ impl Pauses {
 
     /// It slept until now. An end that a program named is a time of day, asleep or not.
     pub(crate) fn sleep(&mut self, duration: Duration) {
-        for pause in self.0.values_mut() {
+        for pause in self.accounts.values_mut() {
             pause.since = pause.since.plus(duration);
             if let Some(probe) = &mut pause.probe {
                 probe.since = probe.since.plus(duration);
@@ -140,7 +177,13 @@ impl Pauses {
                 }
             })
         };
-        self.0.iter().filter_map(event).collect()
+        self.accounts.iter().filter_map(event).collect()
+    }
+
+    /// When probes may begin that have not.
+    pub(crate) fn ends(&self, runs: impl Fn(&JobId) -> bool) -> Vec<Timestamp> {
+        let waiting = self.accounts.values().filter(|pause| !pause.is_lifted && !pause.is_probed(&runs));
+        waiting.filter_map(|pause| pause.until).collect()
     }
 
     /// The accounts with a probe that `runs`, each with the moment from which it has come through.
@@ -149,7 +192,7 @@ impl Pauses {
             let probe = pause.probe.as_ref().filter(|probe| runs(&probe.job))?;
             Some((account.clone(), probe.since.plus(CAME_THROUGH)))
         };
-        self.0.iter().filter_map(probe).collect()
+        self.accounts.iter().filter_map(probe).collect()
     }
 }
 
@@ -157,6 +200,11 @@ impl Pause {
     /// Whether it was waited for long enough, or waiting helps nothing.
     pub fn needs_user(&self) -> bool {
         self.until.is_none()
+    }
+
+    /// Whether its probe may begin: `runs` tells of an attempt whether it does.
+    pub(crate) fn is_due(&self, now: Timestamp, runs: impl Fn(&JobId) -> bool) -> bool {
+        self.until.is_some_and(|until| until <= now) && !self.is_probed(runs)
     }
 
     /// Whether `runs` of its probe.

@@ -34,24 +34,29 @@ impl PauseView {
 
 /// The pauses of a run, by account.
 #[derive(Debug, Clone, Default)]
-pub struct Pauses(BTreeMap<String, PauseView>);
+pub struct Pauses {
+    accounts: BTreeMap<String, PauseView>,
+    /// See the state of a run.
+    run_ended: bool,
+}
 
 impl Pauses {
     pub fn iter(&self) -> impl Iterator<Item = &PauseView> {
-        self.0.values()
+        self.accounts.values()
     }
 
-    pub(super) fn apply(&mut self, record: &Record, run_had_ended: bool) {
+    pub(super) fn apply(&mut self, record: &Record) {
         match &record.event {
             Event::RunnerPaused { account, outage, since, until } => {
                 let (kind, line) = (outage.kind, outage.line.clone());
                 let pause = PauseView { account: account.clone(), kind, line, since: *since, until: *until };
-                self.0.insert(account.clone(), pause);
+                self.accounts.insert(account.clone(), pause);
             }
-            Event::RunnerContinued { account } => drop(self.0.remove(account)),
-            // See the state of a run.
+            Event::RunnerContinued { account } => drop(self.accounts.remove(account)),
+            Event::RunFinished { .. } => self.run_ended = true,
             Event::RunResumed { .. } => {
-                for pause in self.0.values_mut().filter(|pause| run_had_ended || pause.until.is_none()) {
+                let had_ended = std::mem::take(&mut self.run_ended);
+                for pause in self.accounts.values_mut().filter(|pause| had_ended || pause.until.is_none()) {
                     pause.until = Some(record.at);
                 }
             }
@@ -63,7 +68,7 @@ impl Pauses {
 impl RunHistory {
     /// The pause for which all attempts of the lane wait that could begin now.
     pub(crate) fn pause_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
-        if self.run.pauses.0.is_empty() || !lane.jobs.running.is_empty() {
+        if self.run.pauses.accounts.is_empty() || !lane.jobs.running.is_empty() {
             return None;
         }
         let first = lane.accounts.iter().map(|(round, _)| *round).min();
@@ -74,7 +79,8 @@ impl RunHistory {
             LaneStage::Review => Round::Review,
             _ => return None,
         };
-        let mut pauses = lane.accounts.iter().filter(|(of, _)| *of == round).map(|(_, it)| self.run.pauses.0.get(it));
+        let mut pauses =
+            lane.accounts.iter().filter(|(of, _)| *of == round).map(|(_, it)| self.run.pauses.accounts.get(it));
         let latest = |a: &'_ PauseView, b: &'_ PauseView| (a.until.is_none(), a.until) > (b.until.is_none(), b.until);
         let first = pauses.next()??;
         pauses.try_fold(first, |known, pause| pause.map(|pause| if latest(pause, known) { pause } else { known }))

@@ -151,7 +151,7 @@ impl RunFacts {
     /// Applies a record that is about no lane.
     pub(super) fn apply(&mut self, record: &Record) {
         let at = record.at;
-        self.pauses.apply(record, self.finished.is_some());
+        self.pauses.apply(record);
         match &record.event {
             Event::RunStarted(started) => {
                 self.start = Some(started.clone());

@@ -64,13 +64,13 @@ fn the_end_of_a_probe_ends_the_pause_or_makes_it_longer() {
     assert!((10_000..=20_000).contains(&second), "{second}");
 
     pauses.probe("claude", &attempt(3), moment(HOUR));
-    pauses.passed("claude", &attempt(3), true);
+    pauses.ended("claude", &attempt(3), AttemptEnd::Stopped);
     assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "a probe that was stopped says nothing");
     pauses.probe("claude", &attempt(4), moment(HOUR));
-    pauses.passed("claude", &attempt(9), false);
+    pauses.ended("claude", &attempt(9), AttemptEnd::Passed);
     assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "another attempt says nothing");
     assert_eq!(pauses.probes(runs), [("claude".to_owned(), moment(HOUR + 5 * MINUTE))]);
-    pauses.passed("claude", &attempt(4), false);
+    pauses.ended("claude", &attempt(4), AttemptEnd::Failed);
     assert_eq!(record(&mut pauses), None);
     assert!(pauses.is_empty());
 }
@@ -85,7 +85,8 @@ fn an_account_is_waited_for_until_the_limit() {
     assert_eq!(record(&mut pauses), Some(None));
     assert!(pauses.of("claude").unwrap().needs_user());
 
-    pauses.resume(true, moment(25 * HOUR));
+    pauses.run_finished();
+    pauses.resume(moment(25 * HOUR));
     let pause = pauses.of("claude").unwrap();
     assert_eq!((pause.since, pause.until), (moment(25 * HOUR), Some(moment(25 * HOUR))));
 }
@@ -113,7 +114,70 @@ fn a_crash_changes_no_pause_and_sleep_no_time_of_day() {
     pauses.failed("claude", &attempt(1), &quota(Some(3 * HOUR)), moment(0));
     record(&mut pauses);
     pauses.sleep(Duration::from_secs(3600));
-    pauses.resume(false, moment(2 * HOUR));
+    pauses.resume(moment(2 * HOUR));
     let pause = pauses.of("claude").unwrap();
     assert_eq!((pause.since, pause.until), (moment(2 * HOUR), Some(moment(3 * HOUR))));
+}
+
+#[test]
+fn attempts_that_run_for_long_do_not_make_the_limit_begin_anew() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(None), moment(0));
+    record(&mut pauses);
+    for number in 2..=3 {
+        let begun = 8 * HOUR * i64::from(number);
+        pauses.probe("claude", &attempt(number), moment(begun));
+        pauses.continued("claude");
+        assert!(pauses.of("claude").is_none() && pauses.probes(|_| true).is_empty(), "others begin again");
+        pauses.probe("claude", &attempt(9), moment(begun));
+        pauses.failed("claude", &attempt(number), &quota(None), moment(begun + HOUR));
+        pauses.failed("claude", &attempt(9), &quota(None), moment(begun + HOUR));
+        let until = record(&mut pauses).unwrap();
+        assert_eq!(until.is_none(), number == 3, "attempt {number}");
+        assert_eq!(pauses.of("claude").unwrap().since, moment(0));
+    }
+}
+
+#[test]
+fn an_attempt_that_ends_otherwise_ends_the_outage_that_was_lifted() {
+    for (end, is_over) in [(AttemptEnd::Passed, true), (AttemptEnd::Failed, true), (AttemptEnd::Stopped, false)] {
+        let mut pauses = Pauses::default();
+        pauses.failed("claude", &attempt(1), &quota(None), moment(0));
+        record(&mut pauses);
+        pauses.probe("claude", &attempt(2), moment(HOUR));
+        pauses.continued("claude");
+        pauses.ended("claude", &attempt(5), end);
+        assert_eq!(pauses.is_empty(), is_over, "{end:?}");
+    }
+}
+
+#[test]
+fn an_attempt_that_passes_shows_that_its_account_is_not_refused() {
+    let refused = || {
+        let mut pauses = Pauses::default();
+        pauses.failed("claude", &attempt(1), &Outage::new(OutageKind::Refused, "model not found"), moment(0));
+        record(&mut pauses);
+        pauses
+    };
+    let mut pauses = refused();
+    pauses.ended("claude", &attempt(2), AttemptEnd::Failed);
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty());
+    pauses.resume(moment(MINUTE));
+    pauses.probe("claude", &attempt(3), moment(MINUTE));
+    pauses.ended("claude", &attempt(2), AttemptEnd::Passed);
+    assert_eq!(record(&mut pauses), None);
+    assert!(pauses.is_empty());
+}
+
+#[test]
+fn a_run_that_was_opened_again_after_its_end_is_probed_at_once() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(Some(3 * HOUR)), moment(0));
+    record(&mut pauses);
+    pauses.run_finished();
+    pauses.resume(moment(HOUR));
+    assert_eq!(pauses.ends(|_| true), [moment(HOUR)]);
+    pauses.paused("claude", &quota(None), moment(HOUR), Some(moment(4 * HOUR)));
+    pauses.resume(moment(2 * HOUR));
+    assert_eq!(pauses.ends(|_| true), [moment(4 * HOUR)], "that was a crash");
 }

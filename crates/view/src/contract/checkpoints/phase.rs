@@ -17,7 +17,12 @@ const NAMED: usize = 5;
 pub(super) fn concerns_all_lanes(event: &Event) -> bool {
     matches!(
         event,
-        Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunFinished { .. } | Event::StopRequested { .. }
+        Event::RunStarted(_)
+            | Event::RunResumed { .. }
+            | Event::RunFinished { .. }
+            | Event::StopRequested { .. }
+            | Event::RunnerPaused { .. }
+            | Event::RunnerContinued { .. }
     )
 }
 
