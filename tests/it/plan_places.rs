@@ -139,6 +139,30 @@ fn a_merge_ticks_what_its_lane_did_and_a_rollback_unticks_it() {
 }
 
 #[test]
+fn an_edit_of_what_is_left_is_accepted_although_merged_lanes_are_ticked() {
+    let env = env();
+    let tasks = TASKS.replace("- [ ] T002", "- [x] T004 [US1] Write src/a.txt\n- [ ] T002");
+    env.write(&format!("repo/{SPEC_KIT}"), &tasks);
+    env.commit("the list");
+    env.write("scratch/broken", "");
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\n[ $LANEWRIGHT_LANE = US1 ] || [ ! -e $SCRATCH/broken ] || exit 1\necho a > $LANEWRIGHT_LANE.txt\n",
+    );
+    env.lanewright(&["run", "specs/001-login", "--run-id", "r1", "--retries", "0"]).exits(1);
+    let ticked = env.file_at("main", SPEC_KIT);
+    assert!(ticked.contains("[x] T002") && ticked.contains("[ ] T003"), "{ticked}");
+    env.write(&format!("repo/{SPEC_KIT}"), ticked.replace("src/out.txt", "src/exit.txt"));
+    env.commit("another file");
+    std::fs::remove_file(env.path("scratch/broken")).unwrap();
+    let refused = env.lanewright(&["resume", "r1"]).exits(2);
+    refused.says(&["has changed since run r1 started", "US2"]).hints("--accept-plan-change");
+    assert!(!refused.stderr.contains("US1") && !refused.stderr.contains("SETUP"), "{}", refused.stderr);
+    env.lanewright(&["resume", "r1", "--accept-plan-change"]).exits(0);
+    assert!(env.holds("main", "US2.txt"));
+}
+
+#[test]
 fn a_list_that_the_user_changed_is_left_to_the_user() {
     let env = env();
     env.write(&format!("repo/{SPEC_KIT}"), TASKS);

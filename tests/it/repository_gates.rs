@@ -72,6 +72,19 @@ fn init_writes_the_gates_once_and_they_judge_lanes() {
 }
 
 #[test]
+fn a_resume_judges_by_the_tests_that_were_corrected() {
+    let env = env();
+    let settings = env.read("repo/lanewright.toml");
+    env.write("repo/lanewright.toml", format!("tests = ['false']\n{settings}"));
+    env.commit("the list and the settings");
+    env.lanewright(&["run", "specs/001-login", "--run-id", "r1", "--retries", "0"]).exits(1);
+    env.write("repo/lanewright.toml", format!("tests = ['test -e $LANEWRIGHT_LANE.txt']\n{settings}"));
+    env.commit("the right tests");
+    env.lanewright(&["resume", "r1"]).exits(0);
+    assert!(env.holds("main", "US1.txt") && env.holds("main", "US2.txt"));
+}
+
+#[test]
 fn tests_of_the_user_are_not_replaced() {
     let env = env();
     env.write("repo/Cargo.toml", "[package]\nname = 'a'\n");

@@ -146,7 +146,7 @@ fn status_of(lanes: &[LaneId], ended: ExitStatus, view: &RunHistory) -> ExitStat
 fn adopt_with_plan_file(within: &RepositoryContext, run: &RunId, adoption: &Adoption) -> Result<LockedRun> {
     let adopted = adopt(within, run, adoption, Reach::Own)?;
     let pinning = Pinning { within, adoption, started: &adopted.started, records: &adopted.records };
-    let Some(changed) = pinning.changed(&adopted.plan, adopted.edited)? else {
+    let Some(changed) = pinning.changed(&adopted.state, adopted.edited)? else {
         refuse_missing_secrets(&adopted)?;
         return Ok(adopted);
     };

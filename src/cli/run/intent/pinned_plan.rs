@@ -10,14 +10,14 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, Record, RunStarted};
 use lanewright_model::text::headline;
 use lanewright_model::{LaneId, Plan, PlanParts, RunId};
-use lanewright_plan::Reading;
 use lanewright_plan::settings::Settings;
+use lanewright_plan::{PlanFormat, Reading};
 use lanewright_schedule::RunState;
 use lanewright_store::RunDirectory;
 
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
-use super::replaced_parts::{carried_over, replaced_parts};
+use super::replaced_parts::{carried_over, replaced_parts, with_merged};
 use super::request::Adoption;
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
@@ -132,9 +132,10 @@ impl Pinning<'_> {
         PlanText::read_of_run(&self.within.settings, self.started, lanes, allow_unknown)
     }
 
-    /// The plan that takes the place of the `pinned` one, because the plan's file changed and that is accepted. `edited`:
-    /// the pinned one was changed by another program.
-    pub(crate) fn changed(&self, pinned: &Plan, edited: bool) -> Result<Option<Pinned>> {
+    /// The plan that takes the place of the pinned one, because the plan's file changed and that is accepted.
+    /// `state`: what the run's log adds up to with the pinned one; `edited`: that was changed by another program.
+    pub(crate) fn changed(&self, state: &RunState, edited: bool) -> Result<Option<Pinned>> {
+        let (pinned, merged) = (&**state.plan(), &merged_lanes(state));
         let (path, run) = (&self.started.plan_path, self.run());
         if !path.exists() {
             let message = format!("{} is gone; the plan as it was pinned is used", path.display());
@@ -144,6 +145,8 @@ impl Pinning<'_> {
         let reading = self.read_source(ids(pinned), false)?;
         let (changed, superseded) = match reading.plan {
             Some(plan) => {
+                let records_done = reading.format.is_some_and(PlanFormat::records_done);
+                let plan = if records_done { with_merged(pinned, plan, merged)? } else { plan };
                 carried_over(pinned, plan, &self.begun_lanes()).map(|(plan, superseded)| (Some(plan), superseded))?
             }
             None => (None, Vec::new()),
@@ -156,8 +159,8 @@ impl Pinning<'_> {
                 superseded.iter().for_each(|message| self.within.context.printer.warning(message, &[]));
                 self.replaced(plan, reading.sha256).map(Some)
             }
-            // A user who has nothing but these settings changed wants what worktrees lack.
-            Some(plan) if is_unchanged && differs_in_worktrees_only(&plan, pinned) => {
+            // A user who has nothing but these settings changed wants what worktrees lacked, or the right tests.
+            Some(plan) if is_unchanged && differs_in_settings_only(&plan, pinned) => {
                 self.replaced(plan, reading.sha256).map(Some)
             }
             _ if is_unchanged => Ok(None),
@@ -199,18 +202,24 @@ impl Pinning<'_> {
     }
 }
 
+fn merged_lanes(state: &RunState) -> BTreeSet<LaneId> {
+    let plan = state.plan();
+    let merged = plan.indices().filter(|lane| state.lane(*lane).is_merged());
+    merged.map(|lane| plan.lane(lane).id.clone()).collect()
+}
+
 /// Whether agents get the same from both; what was replaced by retries may have become part of the plan file.
 fn is_same_work(plan: &Plan, pinned: &Plan) -> bool {
     let work = |plan: &Plan| PlanParts { replaced: Vec::new(), ..PlanParts::from(plan.clone()) };
     work(plan) == work(pinned)
 }
 
-/// Whether the plans differ in nothing but what worktrees get before anything runs in them.
-fn differs_in_worktrees_only(plan: &Plan, pinned: &Plan) -> bool {
+/// Whether the plans differ in nothing but what settings say of lanes: what worktrees get, and the tests.
+fn differs_in_settings_only(plan: &Plan, pinned: &Plan) -> bool {
     let without = |plan: &Plan| {
         let mut parts = PlanParts { replaced: Vec::new(), ..PlanParts::from(plan.clone()) };
         for lane in &mut parts.lanes {
-            (lane.setup, lane.copy) = (Vec::new(), Vec::new());
+            (lane.setup, lane.copy, lane.tests) = (Vec::new(), Vec::new(), Vec::new());
         }
         parts
     };

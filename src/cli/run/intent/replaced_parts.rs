@@ -48,6 +48,18 @@ pub(super) fn carried_over(pinned: &Plan, plan: Plan, begun: &BTreeSet<LaneId>) 
     Ok((plan_of(parts)?, superseded))
 }
 
+/// `plan` with the `merged` lanes as they are in the `pinned` one: where a plan records what is done, that is all it says of them.
+pub(super) fn with_merged(pinned: &Plan, plan: Plan, merged: &BTreeSet<LaneId>) -> Result<Plan> {
+    let mut parts = PlanParts::from(plan);
+    for lane in parts.lanes.iter_mut().filter(|lane| merged.contains(&lane.id)) {
+        if let Some(old) = pinned.lanes.iter().find(|old| old.id == lane.id) {
+            let depends_on = std::mem::take(&mut lane.depends_on);
+            *lane = Lane { depends_on, ..old.clone() };
+        }
+    }
+    plan_of(parts)
+}
+
 /// What retries replaced in `plan`.
 pub(crate) fn replaced_parts(plan: &Plan) -> impl Iterator<Item = String> {
     plan.replaced.iter().map(|Replaced { lane, part, .. }| format!("lane {lane}: the {}", named(part)))

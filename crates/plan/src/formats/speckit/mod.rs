@@ -54,8 +54,10 @@ struct Feature<'a> {
     phases: Vec<Phase<'a>>,
     /// The files that each task of each phase names.
     paths: Vec<Vec<Vec<NamedPath>>>,
-    /// Whether a task that is done is done again (`--redo`).
+    /// Whether tasks that are done are done again (`--redo`).
     redo: bool,
+    /// The lines of tasks that are part of the plan although they are done.
+    kept: BTreeSet<usize>,
     /// The lines of tasks whose number another one has.
     doubled: BTreeSet<usize>,
     /// How much text prompts may still repeat.
@@ -64,7 +66,7 @@ struct Feature<'a> {
 
 impl Feature<'_> {
     fn is_open(&self, task: &Task<'_>) -> bool {
-        self.redo || !task.check_box.state.is_done()
+        self.redo || !task.check_box.state.is_done() || self.kept.contains(&task.check_box.line)
     }
 
     /// Whether the phase is a lane: it has a task to do.
@@ -92,6 +94,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     let mut feature = Feature {
         title: title.as_ref().map_or_else(String::new, |(title, _)| title.clone()),
         paths: paths(&document, &phases),
+        kept: kept(&phases, source.options.unfinished),
         document,
         phases,
         redo: source.options.redo,
@@ -134,6 +137,13 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     }
     draft.existing = existing(&feature);
     Some(draft)
+}
+
+/// The lines of the tasks of the `unfinished` lanes of which all tasks are ticked.
+fn kept(phases: &[Phase<'_>], unfinished: &[String]) -> BTreeSet<usize> {
+    let is_done = |phase: &Phase<'_>| phase.tasks.iter().all(|task| task.check_box.state.is_done());
+    let kept = phases.iter().filter(|phase| unfinished.contains(&phase.id) && is_done(phase));
+    kept.flat_map(|phase| &phase.tasks).map(|task| task.check_box.line).collect()
 }
 
 /// `Tasks: Voice chat` as `Voice chat`.

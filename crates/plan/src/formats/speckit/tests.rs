@@ -137,6 +137,18 @@ fn ticked_tasks_are_left_out() {
 }
 
 #[test]
+fn finished_lanes_of_a_run_stay_in_the_plan() {
+    let ids = |text: &str, unfinished: &[&str]| -> Vec<String> {
+        let unfinished: Vec<String> = unfinished.iter().map(|&id| id.to_owned()).collect();
+        let reading = read_with(text, &[], ReadOptions { unfinished: &unfinished, ..ReadOptions::default() });
+        reading.plan.map_or_else(Vec::new, |plan| plan.lanes.iter().map(|lane| lane.id.to_string()).collect())
+    };
+    let all = STORIES.replace("[ ]", "[x]");
+    assert_eq!(ids(&all, &[]), [""; 0]);
+    assert_eq!(ids(&all, &["US1", "SETUP"]), ["SETUP", "US1"]);
+}
+
+#[test]
 fn numbers_are_unique() {
     let text = STORIES.replace("T004", "T003");
     assert_eq!(faults(&text), ["11: the task `T003` is in line 10 already"]);
