@@ -301,7 +301,7 @@ pub(super) fn open_jobs(records: &[Record]) -> Vec<JobId> {
     let mut jobs = Vec::new();
     for record in records {
         match &record.event {
-            Event::JobPlanned { job } => jobs.push(job.clone()),
+            Event::JobPlanned { job, .. } => jobs.push(job.clone()),
             Event::JobExited { job, .. } => jobs.retain(|open| open != job),
             _ => {}
         }

@@ -326,7 +326,7 @@ impl Members {
         let planned = self.plan.iter().flat_map(|plan| &plan.lanes).filter(move |known| known.id == *lane);
         let planned = planned.flat_map(|lane| &lane.agents).map(|agent| agent.name.clone());
         planned.chain(self.records().filter_map(move |record| match record.event {
-            Event::JobPlanned { job } if job.lane.as_ref() == Some(lane) => job.agent().cloned(),
+            Event::JobPlanned { job, .. } if job.lane.as_ref() == Some(lane) => job.agent().cloned(),
             _ => None,
         }))
     }

@@ -292,7 +292,7 @@ fn the_final_gate_is_shown_while_it_runs() {
     let screen = Screen::new(10, 80);
     let mut all = FanOut::new(view_of(&["SL-1"])).with("live", live(screen.clone(), &screen));
     let gate = lanewright_model::JobId { lane: None, role: lanewright_model::JobRole::Final, number: 1 };
-    show(&mut all, &Story::begun().then(Event::JobPlanned { job: gate }));
+    show(&mut all, &Story::begun().then(Event::planned(gate)));
     all.tick(at(70));
     assert!(screen.text().contains("1m 09s   final gate: said by 1"), "{}", screen.text());
 }

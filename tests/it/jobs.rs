@@ -48,6 +48,7 @@ impl Job {
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),
+            runner: None,
             wall: None,
         };
         Self { directory: scratch.path().join("job"), scratch, spec }

@@ -95,3 +95,83 @@ fn a_runner_is_waited_for_until_the_limit() {
     env.execute(&["--max-parallel", "1"]).exits(1).says(&["x is not waited for any longer", "lanewright resume r1"]);
     assert_eq!(env.events("lane_failed").len() + env.events("lane_blocked").len(), 2);
 }
+
+/// Two runners, of which `first` names the other as its fallback, and a lane with `keys`.
+fn with_fallback(env: &TestEnv, settings: &str, keys: &str, first: &str) {
+    let runner = |name: &str| format!("[runners.{name}]\ncommand = \"sh $SCRATCH/{name}.sh\"\n");
+    let config =
+        format!("backoff = \"10ms\"\n{settings}{}fallback = [\"second\"]\n{}", runner("first"), runner("second"));
+    env.write("config/lanewright/config.toml", config);
+    env.write("scratch/first.sh", first);
+    env.write(
+        "scratch/second.sh",
+        "cp \"$LANEWRIGHT_PROMPT_FILE\" $SCRATCH/prompt.$LANEWRIGHT_TASK\necho second >> $LANEWRIGHT_TASK.txt\n",
+    );
+    env.plan(&format!("[defaults]\nrunner = \"first\"\n[[lane]]\nid = \"A\"\nprompt = \"do\"\n{keys}"));
+}
+
+/// The runners of the attempts, where they are not the agent's own.
+fn runners(env: &TestEnv) -> Vec<Option<String>> {
+    let attempts = env.events("job_planned").into_iter().filter(|event| event["job"]["role"]["attempt"].is_object());
+    attempts.map(|event| event["runner"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn another_runner_takes_over_while_one_is_paused_for_long() {
+    let env = TestEnv::new();
+    let limited = "echo half > half.txt\necho \"You've hit your usage limit. Try again in 5 hours.\"\nexit 1\n";
+    with_fallback(&env, "", "retries = 0\n", limited);
+    env.execute(&[]).exits(0).says(&["waiting for first until", "attempt 2 started with second"]);
+    assert_eq!(runners(&env), [None, Some("second".to_owned())]);
+    assert!(env.holds("main", "half.txt"), "what was done stays");
+    let message = env.git(&["log", "--format=%B", "main"]);
+    assert!(message.contains("Runner: second"), "{message}");
+    let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();
+    assert_eq!(report["lanes"][0]["attempts"][1]["runner"], "second");
+    let shown = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
+    assert!(shown.contains("attempt 2 of first at task 1 with sec"), "{shown}");
+}
+
+#[test]
+fn work_returns_to_a_runner_that_is_available_again() {
+    let env = TestEnv::new();
+    let limited = "[ -e $SCRATCH/open ] || { echo \"HTTP 429, try again in 1 second\"; exit 1; }\n\
+                   echo first > $LANEWRIGHT_TASK.txt\n";
+    let tasks = "[[lane.task]]\nid = \"t1\"\nverify = \"touch $SCRATCH/open; sleep 1\"\n[[lane.task]]\nid = \"t2\"\n";
+    with_fallback(&env, "fallback_after = \"1ms\"\n", tasks, limited);
+    env.execute(&[]).exits(0).says(&["first is available again"]);
+    assert_eq!(runners(&env), [None, Some("second".to_owned()), None]);
+    assert_eq!(
+        (env.file_at("main", "t1.txt"), env.file_at("main", "t2.txt")),
+        ("second".to_owned(), "first".to_owned())
+    );
+}
+
+#[test]
+fn a_refused_key_is_no_end_where_another_runner_can_work() {
+    let env = TestEnv::new();
+    with_fallback(&env, "", "", "exec missing-program\n");
+    let config = env.read("config/lanewright/config.toml").replace("sh $SCRATCH/first.sh", "missing-program");
+    env.write("config/lanewright/config.toml", config);
+    env.execute(&[]).exits(0);
+    assert_eq!(runners(&env), [None, Some("second".to_owned())]);
+    let env = TestEnv::new();
+    with_fallback(&env, "", "fallback = []\n", "");
+    let config = env.read("config/lanewright/config.toml").replace("sh $SCRATCH/first.sh", "missing-program");
+    env.write("config/lanewright/config.toml", config);
+    env.execute(&[]).exits(3).says(&["missing-program"]);
+    assert_eq!(runners(&env), [None]);
+}
+
+#[test]
+fn a_fallback_that_is_unknown_or_cannot_work_is_named_before_the_start() {
+    let env = TestEnv::new();
+    with_fallback(&env, "", "fallback = [\"secnd\"]\n", "echo a > a.txt\n");
+    env.execute(&[]).exits(2).says(&["there is no runner `secnd`"]);
+    with_fallback(&env, "", "", "echo a > a.txt\n");
+    let config = env.read("config/lanewright/config.toml");
+    env.write("config/lanewright/config.toml", config.replace("[\"second\"]", "[\"third\"]"));
+    env.execute(&[]).exits(2).says(&["names `third`, and no runner is called so"]);
+    env.write("config/lanewright/config.toml", config.replace("\"sh $SCRATCH/second.sh\"", "[\"missing-program\"]"));
+    env.execute(&[]).exits(0).says(&["`missing-program`, which is not on the PATH; it cannot take the place of first"]);
+}

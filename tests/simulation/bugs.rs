@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::plans::SPARE;
 use lanewright_model::event::{Event, Idle, LaneStage, Record, Worktree};
 use lanewright_model::{CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
 
@@ -95,6 +96,10 @@ pub enum Bug {
     ProbesTogether,
     /// A runner whose service is out is not paused.
     PauseForgotten,
+    /// An agent keeps its own runner although that is paused for long.
+    FallbackForgotten,
+    /// Another runner takes the place of one that is not paused.
+    FallbackTooEarly,
     /// A resumed run does not take over what agents committed in git directories of their own.
     TakeOverForgotten,
 }
@@ -145,6 +150,8 @@ impl Bug {
         Self::SleepCounts,
         Self::ProbesTogether,
         Self::PauseForgotten,
+        Self::FallbackForgotten,
+        Self::FallbackTooEarly,
         Self::TakeOverForgotten,
     ];
 }
@@ -213,9 +220,13 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
 /// The event that a scheduler with that bug decides upon, in place of `event`.
 pub fn event_as_decided(event: Event, bug: Option<Bug>) -> Event {
     match (event, bug) {
-        (Event::JobPlanned { job }, Some(Bug::TestsSkipped)) if job.role == JobRole::Tests => {
+        (Event::JobPlanned { job, .. }, Some(Bug::TestsSkipped)) if job.role == JobRole::Tests => {
             let (from, to) = (LaneStage::Validation, LaneStage::Review);
             Event::LaneMoved { lane: job.lane.unwrap(), from, to }
+        }
+        (Event::JobPlanned { job, .. }, Some(Bug::FallbackForgotten)) => Event::planned(job),
+        (Event::JobPlanned { job, .. }, Some(Bug::FallbackTooEarly)) if job.is_attempt() => {
+            Event::JobPlanned { job, runner: Some(SPARE.to_owned()) }
         }
         (Event::RetryPlanned { lane, .. }, Some(Bug::GivesUpEarly)) => {
             Event::LaneFailed { lane, failure: Failure::new(FailureKind::Crash, "") }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lanewright_model::plan::{AgentWorktrees, RetryFrom};
+use lanewright_model::runner::RunnerText;
 use lanewright_model::testing::{empty_plan, plan_agent, plan_lane, plan_task};
 use lanewright_model::{
     Agent, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode, MustHaves,
@@ -21,7 +22,7 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
         last: gate(dice.roll(3) == 0),
         edit: Vec::new(),
     };
-    let lanes = (0..count).map(|index| random_lane(dice, index)).collect();
+    let mut lanes: Vec<Lane> = (0..count).map(|index| random_lane(dice, index)).collect();
     let mut exclusions = Vec::new();
     if count > 2 && dice.roll(4) == 0 {
         exclusions.push((LaneIndex(0), LaneIndex(count - 1)));
@@ -35,8 +36,17 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
             sequences.push(pair);
         }
     }
-    Plan::new(PlanParts { pools, gates, lanes, exclusions, sequences, ..empty_plan() }).unwrap()
+    if dice.roll(3) == 0 {
+        let agents = lanes.iter_mut().flat_map(|lane| &mut lane.agents);
+        agents.filter(|agent| agent.name.as_str() == "a0").for_each(|a0| a0.fallback = Some(vec![SPARE.to_owned()]));
+    }
+    let spare = RunnerText { command: Some(shell("spare agent")), ..RunnerText::default() };
+    let runners = BTreeMap::from([(SPARE.to_owned(), spare.complete().unwrap())]);
+    Plan::new(PlanParts { pools, gates, lanes, exclusions, sequences, runners, ..empty_plan() }).unwrap()
 }
+
+/// The runner that takes the place of one that is paused for long.
+pub const SPARE: &str = "spare";
 
 /// What a lane has, in one line.
 pub fn describe(lane: &Lane) -> String {

@@ -26,6 +26,7 @@ pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarte
             must_haves: MustHavesRule::Enforce,
             backoff: BACKOFF,
             specialist_timeout: BACKOFF,
+            fallback_after: Duration::from_millis(50),
             ..run_options()
         },
         ..sample()

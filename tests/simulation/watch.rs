@@ -97,7 +97,7 @@ impl Watch {
                 *retries += 1;
                 return (*retries > MOST_RETRIES).then(|| format!("the agents of {lane} try again without end"));
             }
-            Event::JobPlanned { job } => return self.planned(job),
+            Event::JobPlanned { job, .. } => return self.planned(job),
             Event::JobExited { job, transcript, .. } if self.exited.insert(job.clone()) => {
                 self.used += transcript.as_ref().map(|transcript| transcript.usage).unwrap_or_default();
             }

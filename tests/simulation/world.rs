@@ -172,7 +172,7 @@ impl World {
         for record in durable {
             self.violations.extend(self.watch.see(record));
             match &record.event {
-                Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
+                Event::JobPlanned { job, .. } => drop(self.planned.insert(job.clone())),
                 Event::CheckpointReached { lane: Some(lane), checkpoint } => {
                     self.checkpoints.insert((lane.clone(), checkpoint.stage));
                     if let (Stage::PrePr, Some(head)) = (checkpoint.stage, &checkpoint.head_sha) {

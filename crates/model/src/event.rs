@@ -510,7 +510,12 @@ pub enum Event {
 
     // Jobs.
     /// It is about to be started.
-    JobPlanned { job: JobId },
+    JobPlanned {
+        job: JobId,
+        /// Of an attempt that a runner of the agent's `fallback` makes: its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runner: Option<String>,
+    },
     /// Its supervisor runs.
     JobStarted { job: JobId, supervisor: ProcessId },
     /// It ended.
@@ -530,6 +535,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// A job that no other runner makes.
+    pub fn planned(job: JobId) -> Self {
+        Self::JobPlanned { job, runner: None }
+    }
+
     /// A snapshot as most are: of work, without what a user gave along with it, of no worktree that stays as it is.
     pub fn snapshot(
         lane: LaneId,

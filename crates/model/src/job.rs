@@ -223,6 +223,9 @@ pub struct JobSpec {
     /// Regular expressions of secrets, which are taken out of what the job leaves, besides those of the environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+    /// Of an attempt that a runner of the agent's `fallback` makes: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
     /// What the job's processes may reach; absent: whatever the user may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<Wall>,

@@ -43,7 +43,7 @@ const OF_LANE: [&str; 13] = [
     "resources",
 ];
 /// An agent without a name of its own is called like its runner.
-const OF_AGENT: [&str; 5] = ["name", "runner", "options", "timeout", "allow_empty"];
+const OF_AGENT: [&str; 6] = ["name", "runner", "fallback", "options", "timeout", "allow_empty"];
 const OF_TASK: [&str; 2] = ["max_time", "allow_empty"];
 
 impl Plan {

@@ -183,15 +183,36 @@ impl Plan {
         }
     }
 
-    /// The runner of the attempt `job`, where one is described.
-    pub fn runner_of(&self, job: &JobId) -> Option<&Runner> {
+    /// The runners that `agent` may do `task` with in place of its own, best first.
+    pub fn fallback<'a>(&'a self, agent: &'a Agent, task: &Task) -> impl Iterator<Item = &'a str> + use<'a> {
+        let given = agent.fallback.as_ref().or(self.runner(agent).map(|runner| &runner.fallback));
+        let given = given.filter(|_| task.command.is_none()).map_or(&[][..], Vec::as_slice);
+        let is_other = move |name: &&String| **name != agent.runner && self.parts.runners.contains_key(*name);
+        given.iter().filter(is_other).map(String::as_str)
+    }
+
+    /// `agent` as it works with the runner of that name; `None`: with its own. The model and the effort are words of its own.
+    pub fn with_runner<'a>(&self, agent: &'a Agent, name: Option<&str>) -> Cow<'a, Agent> {
+        let Some((name, runner)) = name.and_then(|name| self.parts.runners.get_key_value(name)) else {
+            return Cow::Borrowed(agent);
+        };
+        let options = AgentOptions { model: None, effort: None, ..agent.options.clone() };
+        Cow::Owned(Agent { runner: name.clone(), command: runner.command.clone(), options, ..agent.clone() })
+    }
+
+    /// The runner of the attempt `job`, where one is described. `fallback`: the one that was used in place of the agent's own.
+    pub fn runner_of(&self, job: &JobId, fallback: impl FnOnce() -> Option<String>) -> Option<&Runner> {
         let JobRole::Attempt { agent, task } = &job.role else { return None };
         let lane = self.lane(self.find(job.lane.as_ref()?)?);
         let agent = lane.agents.iter().find(|known| known.name == *agent)?;
-        match agent.tasks.iter().find(|known| known.id == *task) {
-            Some(task) => self.runner_for(agent, task),
-            None => self.runner(agent),
+        let task = agent.tasks.iter().find(|known| known.id == *task);
+        if task.is_some_and(|task| task.command.is_some()) {
+            return None;
         }
+        // Few agents have any.
+        let may_change = task.is_none_or(|task| self.fallback(agent, task).next().is_some());
+        let other = if may_change { fallback() } else { None };
+        other.and_then(|name| self.parts.runners.get(&name)).or_else(|| self.runner(agent))
     }
 
     pub fn find(&self, id: &LaneId) -> Option<LaneIndex> {
@@ -378,6 +399,9 @@ pub struct Agent {
     /// The runner description the command comes from; `command` where the plan gave the command itself, `none` where
     /// nothing names one ([`UNSET_RUNNER`]).
     pub runner: String,
+    /// The runners that take its place while its own is paused for long, best first; absent: those of the runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Vec<String>>,
     /// Options of its program.
     #[serde(default, skip_serializing_if = "AgentOptions::is_empty")]
     pub options: AgentOptions,

@@ -24,6 +24,9 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
 /// How long a network or a quota may be out before the lanes that wait for it fail, unless a setting says otherwise.
 pub const OUTAGE_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long a runner must be paused before another one takes its place, unless a setting says otherwise.
+pub const FALLBACK_AFTER: Duration = Duration::from_secs(5 * 60);
+
 /// Exponential backoff with jitter that is derived from `key` and `attempt`, so that a replay gives the same delays.
 ///
 /// `attempt` counts from 1; the delay lies between half and the whole of `first * 2^(attempt - 1)`, at most

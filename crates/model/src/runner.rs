@@ -23,6 +23,8 @@ pub struct RunnerText {
     pub title: Option<String>,
     /// What its service knows its user by: runners with the same account share its limits; absent: the runner's name.
     pub account: Option<String>,
+    /// The runners that take its place while it is paused for long, best first.
+    pub fallback: Option<Vec<String>>,
     /// The program that must be there before anything begins.
     pub program: Option<String>,
     /// What to type to install it.
@@ -88,6 +90,7 @@ impl RunnerText {
             like: self.like,
             title: self.title.or(other.title),
             account: self.account.or(other.account),
+            fallback: self.fallback.or(other.fallback),
             program: self.program.or(other.program),
             install: self.install.or(other.install),
             command: self.command.or(other.command),
@@ -122,6 +125,7 @@ impl RunnerText {
         Some(Runner {
             title: self.title,
             account: self.account,
+            fallback: self.fallback.unwrap_or_default(),
             program: self.program,
             install: self.install,
             continuation: self.continuation,
@@ -154,6 +158,8 @@ pub struct Runner {
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
     /// The program that must be there before anything begins; absent: that of its command.
     pub program: Option<String>,
     pub install: Option<String>,

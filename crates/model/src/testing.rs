@@ -146,6 +146,7 @@ pub fn plan_agent(name: &str, tasks: Vec<Task>) -> Agent {
         round: Round::Implementation,
         command: CommandLine::Shell("true".to_owned()),
         runner: "command".to_owned(),
+        fallback: None,
         options: Default::default(),
         env: Default::default(),
         timeout: None,
@@ -228,7 +229,7 @@ impl Story {
 
     pub fn job(self, job: &JobId) -> Self {
         let supervisor = ProcessId { pid: 9, started: 2 };
-        self.then(Event::JobPlanned { job: job.clone() }).then(Event::JobStarted { job: job.clone(), supervisor })
+        self.then(Event::planned(job.clone())).then(Event::JobStarted { job: job.clone(), supervisor })
     }
 
     /// A job that took a minute.
@@ -374,6 +375,7 @@ pub fn run_options() -> RunOptions {
         checkpoint_tags: false,
         backoff: Duration::from_secs(1),
         outage_limit: crate::retry::OUTAGE_LIMIT,
+        fallback_after: crate::retry::FALLBACK_AFTER,
         specialist_timeout: Duration::from_secs(300),
         on_orphan: OnOrphan::Continue,
         timeout: None,

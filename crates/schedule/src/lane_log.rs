@@ -73,7 +73,7 @@ pub fn continued(
 fn last_jobs<'a>(lane: &LaneId, records: &'a [Record], seq: u64) -> Vec<&'a Record> {
     let mut last = BTreeMap::new();
     for record in records.iter().take_while(|record| record.seq < seq) {
-        if let Event::JobPlanned { job } = &record.event
+        if let Event::JobPlanned { job, .. } = &record.event
             && job.lane.as_ref() == Some(lane)
         {
             last.insert(JobId { number: 0, ..job.clone() }, record);

@@ -181,7 +181,7 @@ impl Scratch {
     fn jobs(&self) -> Vec<JobId> {
         let records = run_log::read(&self.run.log()).map(|log| log.records).unwrap_or_default();
         let planned = records.into_iter().filter_map(|record| match record.event {
-            Event::JobPlanned { job } => Some(job),
+            Event::JobPlanned { job, .. } => Some(job),
             _ => None,
         });
         planned.collect()

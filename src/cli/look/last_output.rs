@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lanewright_agents::runner::readable_lines;
 use lanewright_model::runner::Runner;
 use lanewright_model::{JobId, Plan};
-use lanewright_programs::process::{lines_since, output_log, tail, worked_in};
+use lanewright_programs::process::{lines_since, output_log, runner_of, tail, worked_in};
 use lanewright_store::RunDirectory;
 
 /// Reads only what was added since it was asked last.
@@ -79,7 +79,8 @@ impl LastOutput {
 
     /// The runner that interprets the output of a job.
     fn stream_of(&self, job: &JobId) -> Option<&Runner> {
-        self.plan.as_ref()?.runner_of(job).filter(|runner| runner.has_stream())
+        let fallback = || runner_of(&self.directory.job(job)).ok().flatten();
+        self.plan.as_ref()?.runner_of(job, fallback).filter(|runner| runner.has_stream())
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn remove(place: &Path, run: &RunDirectory) {
 fn end_orphans(run: &RunDirectory) {
     let records = run_log::read_some(&run.log(), |word| word == "job_planned").unwrap_or_default();
     for record in records {
-        let Event::JobPlanned { job } = &record.event else { continue };
+        let Event::JobPlanned { job, .. } = &record.event else { continue };
         let job = run.job(job);
         let is_lost = matches!(process::observe(&job), Ok(Observation::Lost(_)));
         if is_lost && let Err(error) = process::sweep(&job) {

@@ -107,7 +107,7 @@ impl Run {
 
     pub(super) fn job(&mut self, lane_id: &str, role: JobRole, output: &str) -> JobId {
         let job = JobId { lane: Some(lane(lane_id)), role, number: 1 };
-        self.say(Event::JobPlanned { job: job.clone() });
+        self.say(Event::planned(job.clone()));
         self.write(&job, output);
         job
     }
@@ -451,6 +451,7 @@ fn stop_of_dead_run_ends_its_jobs_and_keeps_the_log() {
         status: None,
         on_orphan: OnOrphan::Continue,
         redact: Vec::new(),
+        runner: None,
         wall: None,
     };
     let launched = process::launch(Path::new(env!("CARGO_BIN_EXE_lanewright")), &directory, &spec).unwrap();

@@ -262,7 +262,7 @@ impl World {
         let Some((_, run)) = self.run() else { return Vec::new() };
         let records = self.records();
         let planned = records.iter().filter_map(|record| match &record.event {
-            Event::JobPlanned { job } => Some(run.job(job)),
+            Event::JobPlanned { job, .. } => Some(run.job(job)),
             _ => None,
         });
         planned.collect()

@@ -36,7 +36,7 @@ impl Approvals {
 
     fn see_event(&mut self, plan: &Plan, event: &Event) -> Option<String> {
         match event {
-            Event::JobPlanned { job } => {
+            Event::JobPlanned { job, .. } => {
                 let lane = job.lane.clone()?;
                 if self.setups.get(&lane) == Some(&false) {
                     return Some(format!("{job} is planned before the setup of its lane was approved"));

@@ -48,7 +48,7 @@ impl Finish {
             }
             Event::MergesBisected { lane: None, .. } => self.life.searched = true,
             Event::PoolEmptied { .. } => self.life.pool_emptied = true,
-            Event::JobPlanned { job } if job.role == JobRole::Final => {
+            Event::JobPlanned { job, .. } if job.role == JobRole::Final => {
                 self.running = Some(job.clone());
                 let is_due = self.merges_here && self.merged.len() + self.skipped.len() == plan.lanes.len();
                 return (!is_due).then(|| "the final gate runs before every lane is merged here or skipped".to_owned());

@@ -1,6 +1,8 @@
-//! Attempts of a paused runner: none begins before the pause ends, and then one.
+//! Attempts of a paused runner: none begins before the pause ends, and then one. Another runner takes its place only while it
+//! is paused for long.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lanewright_model::event::{Event, Record};
 use lanewright_model::{JobId, JobRole, Plan, Timestamp};
@@ -8,11 +10,13 @@ use lanewright_model::{JobId, JobRole, Plan, Timestamp};
 #[derive(Default)]
 pub struct Pauses {
     paused: BTreeMap<String, Pause>,
+    fallback_after: Duration,
     /// The run has ended since it was last resumed.
     has_ended: bool,
 }
 
 struct Pause {
+    since: Timestamp,
     until: Option<Timestamp>,
     probe: Option<JobId>,
 }
@@ -20,9 +24,10 @@ struct Pause {
 impl Pauses {
     pub fn see(&mut self, plan: &Plan, record: &Record) -> Option<String> {
         match &record.event {
-            Event::RunnerPaused { account, until, .. } => {
+            Event::RunStarted(started) => self.fallback_after = started.options.fallback_after,
+            Event::RunnerPaused { account, since, until, .. } => {
                 let probe = self.paused.remove(shared(account)).and_then(|known| known.probe);
-                self.paused.insert(shared(account).to_owned(), Pause { until: *until, probe });
+                self.paused.insert(shared(account).to_owned(), Pause { since: *since, until: *until, probe });
             }
             Event::RunnerContinued { account } => drop(self.paused.remove(shared(account))),
             Event::RunFinished { .. } => self.has_ended = true,
@@ -37,8 +42,17 @@ impl Pauses {
                     pause.probe.take_if(|probe| probe == job);
                 }
             }
-            Event::JobPlanned { job } => {
-                let pause = self.paused.get_mut(&account(plan, job)?)?;
+            Event::JobPlanned { job, runner } => {
+                let own = own_account(plan, job)?;
+                if let Some(runner) = runner {
+                    let pause = self.paused.get(&own);
+                    let is_long =
+                        |pause: &Pause| pause.until.is_none_or(|until| until.since(pause.since) > self.fallback_after);
+                    if !pause.is_some_and(is_long) {
+                        return Some(format!("{job} was planned with {runner} while its own runner can work soon"));
+                    }
+                }
+                let pause = self.paused.get_mut(runner.as_ref().unwrap_or(&own))?;
                 if pause.until.is_none_or(|until| record.at < until) {
                     return Some(format!("{job} was planned while its runner is paused"));
                 }
@@ -57,7 +71,7 @@ fn shared(account: &str) -> &str {
     account.split(" of ").next().unwrap_or(account)
 }
 
-fn account(plan: &Plan, job: &JobId) -> Option<String> {
+fn own_account(plan: &Plan, job: &JobId) -> Option<String> {
     let JobRole::Attempt { agent, .. } = &job.role else { return None };
     let lane = plan.lane(plan.find(job.lane.as_ref()?)?);
     Some(lane.agents.iter().find(|known| known.name == *agent)?.command.to_string())

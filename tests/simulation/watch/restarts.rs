@@ -64,7 +64,7 @@ impl Restarts {
                     workers.retain(|(of, _)| of != lane);
                 }
             }
-            Event::JobPlanned { job } => {
+            Event::JobPlanned { job, .. } => {
                 let JobRole::Attempt { agent, .. } = &job.role else { return None };
                 let worker = (job.lane.clone()?, agent.clone());
                 if self.put_back.contains(&worker) {

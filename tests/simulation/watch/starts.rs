@@ -38,7 +38,7 @@ impl Starts {
                 let JobRole::Setup { agent } = &job.role else { return None };
                 self.set_up.insert((job.lane.clone()?, agent.clone()));
             }
-            Event::JobPlanned { job } => {
+            Event::JobPlanned { job, .. } => {
                 let (JobRole::Attempt { agent, .. }, Some(lane)) = (&job.role, &job.lane) else { return None };
                 let worker = (lane.clone(), agent.clone());
                 if self.not_before.remove(&worker).is_some_and(|moment| record.at < moment) {

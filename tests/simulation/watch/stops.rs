@@ -15,7 +15,7 @@ impl Stops {
             Event::RunResumed { .. } => self.0.clear(),
             Event::LaneRolledBack { lane, .. } => drop(self.0.remove(&Some(lane.clone()))),
             Event::StopRequested { lane, force, .. } => *self.0.entry(lane.clone()).or_default() |= force,
-            Event::JobPlanned { job } if self.force(job.lane.as_ref()).is_some() => {
+            Event::JobPlanned { job, .. } if self.force(job.lane.as_ref()).is_some() => {
                 return Some(format!("{job} was planned after a stop"));
             }
             _ => {}

@@ -29,7 +29,7 @@ fn keep_name(lane: &mut Lane, records: &[Record]) {
 fn recorded<'r>(lane: &Lane, records: &'r [Record]) -> BTreeSet<&'r AgentName> {
     let of_lane = records.iter().filter(|record| record.event.lane() == Some(&lane.id));
     let agent = |record: &'r Record| match &record.event {
-        Event::JobPlanned { job } => job.agent(),
+        Event::JobPlanned { job, .. } => job.agent(),
         _ => None,
     };
     of_lane.filter_map(agent).collect()

@@ -63,7 +63,7 @@ impl Log for RunLog {
     type Error = LogError;
 
     fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, LogError> {
-        if let (Event::JobPlanned { job }, None) = (&incoming.event, incoming.origin) {
+        if let (Event::JobPlanned { job, .. }, None) = (&incoming.event, incoming.origin) {
             self.executor.make_room(job)?;
         }
         Log::append(&mut self.journal, at, incoming)

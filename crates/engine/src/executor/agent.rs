@@ -29,12 +29,14 @@ impl Executor {
         let (task, attempt, context) = (worker.task, worker.attempt, self.lane_context(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
+        let runner = worker.runner.clone();
         Ok(self.task(lane, state, move |executor| {
             let plan = &executor.plan.lane(lane).agents[agent];
             // A worktree that is gone stays gone here, and the commit fails: the agent's work went with it.
             let holding = context.holding(&worktree.path);
             let found = holding.map_or(Ok(Vec::new()), |holding| executor.restore_holding(holding, &context, false))?;
-            match executor.commit((lane, agent, task, attempt), &worktree, [&start, &recorded, &task_start]) {
+            let since = [&start, &recorded, &task_start];
+            match executor.commit((lane, agent, task, attempt), &worktree, since, runner.as_ref()) {
                 Err(ExecutorError::Git(error)) => {
                     let message = mistake_of_agent(error)?;
                     Ok(vec![Event::FailureNoted {
@@ -91,6 +93,7 @@ impl Executor {
         (lane, agent, task, attempt): (LaneIndex, usize, usize, u32),
         worktree: &Worktree,
         [start, recorded, task_start]: [&CommitId; 3],
+        runner: Option<&String>,
     ) -> Answer {
         let (plan, id) = (self.plan.lane(lane), self.id(lane));
         let (name, task) = (&plan.agents[agent].name, &plan.agents[agent].tasks[task]);
@@ -106,6 +109,7 @@ impl Executor {
         let subject = if subject.is_empty() { format!("task {}", task.id) } else { subject };
         let mut trailers = self.trailers(&id);
         trailers.extend([("Agent", name.as_str()), ("Task", task.id.as_str())]);
+        trailers.extend(runner.map(|runner| ("Runner", runner.as_str())));
         let message = match &self.plan.commit_message {
             None => work_message(plan, (name.as_str(), task.id.as_str()), &subject),
             Some(template) => {

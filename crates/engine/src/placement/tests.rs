@@ -14,7 +14,7 @@ fn offered(lane: &LaneId, number: u32) -> Event {
 fn rolled_back(job: &JobId) -> Vec<Record> {
     let id = lane("A");
     let rolled_back = Event::LaneRolledBack { lane: id.clone(), integration: None, kept: Vec::new(), point: None };
-    let story = Story::begun().then(offered(&id, 1)).then(Event::JobPlanned { job: job.clone() });
+    let story = Story::begun().then(offered(&id, 1)).then(Event::planned(job.clone()));
     let ended = Event::PlacementEnded { lane: id.clone(), number: 1, outcome: None, reason: "gone".to_owned() };
     let mut records = story.then(ended).then(rolled_back).then(offered(&id, 2)).records;
     records[2].origin = Some(9);

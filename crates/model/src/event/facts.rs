@@ -121,7 +121,7 @@ impl Event {
             Self::Noted { lane, message } => Facts { notes: message, ..Facts::of_any(lane.as_ref()) },
             Self::EventLogged { lane, name, .. } => Facts { notes: name.as_str(), ..Facts::of_any(lane.as_ref()) },
             Self::CheckpointReached { lane, checkpoint } => Facts::of_any(lane.as_ref()).at(checkpoint).milestone(),
-            Self::JobPlanned { job } | Self::JobStarted { job, .. } => Facts::of_job(job),
+            Self::JobPlanned { job, .. } | Self::JobStarted { job, .. } => Facts::of_job(job),
             Self::JobExited { job, exit, .. } => {
                 let status = if exit.passed() { RecordStatus::Ok } else { Error };
                 let (command, exit_code) = (Some(exit.command.as_str()), Some(exit.exit_code));

@@ -128,6 +128,10 @@ pub struct RunOptions {
     #[serde(with = "crate::time::millis", default = "outage_limit")]
     #[cfg_attr(feature = "schema", schemars(with = "u64", skip_serializing_if = "super::added_later"))]
     pub outage_limit: Duration,
+    /// How long a runner must be paused before a `fallback` takes its place.
+    #[serde(with = "crate::time::millis", default = "fallback_after")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64", skip_serializing_if = "super::added_later"))]
+    pub fallback_after: Duration,
     /// The time limit of an agent.
     #[serde(with = "crate::time::millis")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
@@ -162,6 +166,10 @@ pub struct RunOptions {
 
 fn outage_limit() -> Duration {
     crate::retry::OUTAGE_LIMIT
+}
+
+fn fallback_after() -> Duration {
+    crate::retry::FALLBACK_AFTER
 }
 
 /// The process that works on a run.

@@ -303,7 +303,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
 fn any_job_event() -> impl Strategy<Value = Event> {
     let exited = (any_job(), any_exit(), any_report(), any_reading(), any_transcript());
     prop_oneof![
-        any_job().prop_map(|job| Event::JobPlanned { job }),
+        (any_job(), option::of(any_text())).prop_map(|(job, runner)| Event::JobPlanned { job, runner }),
         any_job().prop_map(|job| Event::JobStarted { job, supervisor: ProcessId { pid: 1, started: 1 } }),
         exited.prop_map(|(job, exit, report, reading, transcript)| {
             Event::JobExited { job, exit, report, reading, transcript }

@@ -214,7 +214,7 @@ fn jobs() -> Vec<Event> {
         JobRole::MergedTests,
         JobRole::Final,
     ];
-    let mut events: Vec<Event> = roles.into_iter().map(|role| Event::JobPlanned { job: job(role) }).collect();
+    let mut events: Vec<Event> = roles.into_iter().map(|role| Event::planned(job(role))).collect();
     let supervisor = ProcessId { pid: 12, started: 99 };
     events.extend([
         Event::JobStarted { job: job(attempt()), supervisor },
@@ -440,5 +440,6 @@ fn latest() -> Vec<Event> {
         },
         Event::RunnerContinued { account: "claude".into() },
         exited(attempt(), sample_exit("agent.sh", 1), None, Some(Box::new(refused()))),
+        Event::JobPlanned { job: job(attempt()), runner: Some("codex".to_owned()) },
     ]
 }

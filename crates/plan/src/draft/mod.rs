@@ -231,6 +231,8 @@ draft! {
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command of the lane's agents comes from.";
             "command": Command, "The command of the lane's agents."];
+        fallback: Option<Vec<At<String>>> =
+            ["fallback": Texts, "Runners that take the place of one that is paused for long, best first. Default: its own."];
         options: OptionsDraft = [
             "model": FullText, "The model of the lane's agents, in their program's words.";
             "effort": FullText, "How hard they think, in their program's words, such as high.";
@@ -399,6 +401,8 @@ draft! {
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command comes from. Default: the lane's.";
             "command": Command, "What is run for each of its tasks that has no command. Default: the lane's."];
+        fallback: Option<Vec<At<String>>> =
+            ["fallback": Texts, "Runners that take the place of its own while that is paused for long. Default: the lane's."];
         options: OptionsDraft = [
             "model": FullText, "The model, in its program's words. Default: the lane's.";
             "effort": FullText, "How hard it thinks, in its program's words, such as high. Default: the lane's.";

@@ -153,6 +153,7 @@ fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> 
         false => writeln!(f, "  agent {}{round}  $ {}", agent.name, visible_line(&agent.command.to_string()))?,
     }
     write_options(f, &agent.options)?;
+    write_list(f, "  fallback", agent.fallback.as_deref().unwrap_or_default())?;
     for (task, limit) in agent.tasks.iter().zip(limits_ms) {
         write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
         match task.kind.is_human() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lanewright_agents::runner::Catalogue;
 use lanewright_model::ownership::RUN_LOG_DIRECTORY;
 use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, SharedFiles, TASK_TIME_LIMIT};
-use lanewright_model::retry::OUTAGE_LIMIT;
+use lanewright_model::retry::{FALLBACK_AFTER, OUTAGE_LIMIT};
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
     Ci, Dollars, ExecutorSettings, ForgeChoice, GitDirectory, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
@@ -200,6 +200,8 @@ settings! {
     backoff: Duration { value::duration, default "1s" = |_| Duration::from_secs(1) }
     /// How long a network or a service's quota may be out before the lane fails; meanwhile it is tried again and again.
     outage_limit: Duration { value::duration, default "1day" = |_| OUTAGE_LIMIT }
+    /// How long a runner must be paused before one of its `fallback` takes its place.
+    fallback_after: Duration { value::duration, default "5m" = |_| FALLBACK_AFTER }
     /// How long one attempt at a task may take where the plan does not say, in the implementation round.
     task_timeout: Duration { value::positive_duration, default "30m" = |_| TASK_TIME_LIMIT }
     /// How long an agent of the requirements or the review round may take where the plan does not say.

@@ -91,6 +91,7 @@ fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -
         round: member.round,
         command: member.command,
         runner: member.runner,
+        fallback: member.draft.fallback.as_ref().or(around.lane.fallback.as_ref()).map(|all| fallback(all, around)),
         options: member.draft.options.within(&around.lane.options),
         env: env(&member.draft.env),
         timeout: value(&member.draft.timeout),
@@ -173,6 +174,14 @@ fn runner_command(
         _ => {}
     }
     command.map(|command| command.value.clone()).or(known)
+}
+
+fn fallback(names: &[At<String>], around: &LaneContext<'_>) -> Vec<String> {
+    for name in names.iter().filter(|name| (around.context.runners)(&name.value).is_none()) {
+        let message = format!("there is no runner {}", quoted(&name.value));
+        around.context.faults.error_with(name.span, message, "name runners that are described");
+    }
+    names.iter().map(|name| name.value.clone()).collect()
 }
 
 fn nothing_to_run(draft: &AgentDraft, declared: bool, around: &LaneContext<'_>) {

@@ -304,8 +304,9 @@ fn agent() -> impl Strategy<Value = Agent> {
         command().prop_map(|command| ("codex".to_owned(), command)),
         command().prop_map(|command| ("command".to_owned(), command)),
     ];
-    (program, env(), option::of(time()), prompt(), options()).prop_map(
-        |((runner, command), env, timeout, prompt, options)| {
+    let fallback = option::of(vec(Just("claude".to_owned()), 0..2));
+    (program, fallback, env(), option::of(time()), prompt(), options()).prop_map(
+        |((runner, command), fallback, env, timeout, prompt, options)| {
             let task = Task {
                 id: "1".parse().unwrap(),
                 name: None,
@@ -325,6 +326,7 @@ fn agent() -> impl Strategy<Value = Agent> {
                 round: Round::Implementation,
                 command,
                 runner,
+                fallback,
                 options,
                 env,
                 timeout,

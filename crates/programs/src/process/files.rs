@@ -56,6 +56,14 @@ pub fn worked_in(job_directory: &Path) -> Result<Option<PathBuf>, ProcessError> 
     Ok(JobFiles::at(job_directory).spec()?.map(|spec| spec.directory))
 }
 
+/// The runner of the agent's `fallback` that made the attempt in `job_directory`; `None`: its own did.
+///
+/// # Errors
+/// Its `spec.json` cannot be read.
+pub fn runner_of(job_directory: &Path) -> Result<Option<String>, ProcessError> {
+    Ok(JobFiles::at(job_directory).spec()?.and_then(|spec| spec.runner))
+}
+
 /// What `supervisor.json` holds. That the file exists means: the job was begun and is never begun again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Marker {

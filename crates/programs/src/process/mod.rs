@@ -27,7 +27,7 @@ mod wait;
 
 pub use changes::{Changes, Watch};
 pub use error::ProcessError;
-pub use files::{Heartbeat, heartbeat, output_log, started_at, worked_in};
+pub use files::{Heartbeat, heartbeat, output_log, runner_of, started_at, worked_in};
 pub use identity::LiveProcess;
 pub use launch::{
     DELETE_TRASH, DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec,

@@ -35,7 +35,13 @@ impl<'a> Worker<'a> {
     /// The runner of the task that it is at, where one is described.
     pub(super) fn runner(&self) -> Option<&'a Runner> {
         let (plan, worker) = (self.agent_plan(), &self.state.agents()[self.at]);
-        self.plan.runner_for(plan, &plan.tasks[worker.task])
+        self.plan.runner_for(&self.plan.with_runner(plan, worker.runner.as_deref()), &plan.tasks[worker.task])
+    }
+
+    /// Whether another runner may make an attempt at the task that it is at.
+    pub(super) fn has_fallback(&self) -> bool {
+        let (plan, worker) = (self.agent_plan(), &self.state.agents()[self.at]);
+        self.plan.fallback(plan, &plan.tasks[worker.task]).next().is_some()
     }
 
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {

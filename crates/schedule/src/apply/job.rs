@@ -11,8 +11,8 @@ use crate::apply::judge::{Words, judge, last_words};
 use crate::state::RunState;
 use crate::state::agent::{AgentStep, OutageWait, Refusals};
 use crate::state::gate::Gate;
-use crate::state::lane::LaneState;
-use crate::state::pauses::AttemptEnd;
+use crate::state::lane::{LaneState, agent_index};
+use crate::state::pauses::{AttemptEnd, Pause};
 
 impl RunState {
     pub(super) fn count_job(&mut self, job: &JobId) {
@@ -20,12 +20,19 @@ impl RunState {
         *number = (*number).max(job.number);
     }
 
-    pub(super) fn job_planned(&mut self, lane: LaneIndex, job: &JobId, at: Timestamp) -> Result<(), Fault> {
+    pub(super) fn job_planned(
+        &mut self,
+        lane: LaneIndex,
+        job: &JobId,
+        runner: Option<&String>,
+        at: Timestamp,
+    ) -> Result<(), Fault> {
         self.count_job(job);
-        if !self.pauses.is_empty()
-            && let Some(account) = self.account_of(job)
-        {
-            self.pauses.probe(&account, job, at);
+        if let Some(agent) = job.agent().filter(|_| job.is_attempt()) {
+            self.worker(lane, agent)?.agent().change_runner(runner);
+            if let Some(account) = self.account_of(lane, job).filter(|_| !self.pauses.is_empty()) {
+                self.pauses.probe(&account, job, at);
+            }
         }
         let state = &mut self.lanes[lane.at()];
         let before = state.attempts_here();
@@ -66,7 +73,7 @@ impl RunState {
             _ => None,
         };
         if !self.lane(lane).is_elsewhere()
-            && let Some(account) = self.account_of(job)
+            && let Some(account) = self.account_of(lane, job)
         {
             match outage {
                 Some(outage) => self.pauses.failed(&account, job, outage, at),
@@ -75,21 +82,22 @@ impl RunState {
         }
         let mut worker = self.worker(lane, agent)?;
         if exit.cause != ExitCause::Stopped {
-            worker.agent().outage = outage.map(|outage| match outage.kind {
-                OutageKind::Refused => OutageWait::GivenUp,
-                _ => OutageWait::Waits,
-            });
+            let ends = |outage: &Outage| outage.kind == OutageKind::Refused && !worker.has_fallback();
+            let wait = |outage| if ends(outage) { OutageWait::GivenUp } else { OutageWait::Waits };
+            worker.agent().outage = outage.map(wait);
         }
         worker.attempt_exited(exit, words)
     }
 
-    /// The account of the service that the attempt is made with.
-    fn account_of(&self, job: &JobId) -> Option<String> {
+    /// The account of the service that the agent's last attempt is made with.
+    fn account_of(&self, lane: LaneIndex, job: &JobId) -> Option<String> {
         let JobRole::Attempt { agent, task } = &job.role else { return None };
-        let lane = self.plan.lane(self.find(job.lane.as_ref()?)?);
-        let agent = lane.agents.iter().find(|known| known.name == *agent)?;
-        let task = agent.tasks.iter().find(|known| known.id == *task)?;
-        Some(self.plan.account(agent, task).into_owned())
+        let plan = self.plan.lane(lane);
+        let at = agent_index(plan, agent)?;
+        let task = plan.agents[at].tasks.iter().find(|known| known.id == *task)?;
+        let runner = self.lane(lane).agents()[at].runner.as_deref();
+        let account = self.plan.account(&self.plan.with_runner(&plan.agents[at], runner), task).into_owned();
+        Some(account)
     }
 
     pub(super) fn runner_paused(
@@ -102,11 +110,11 @@ impl RunState {
         self.pauses.paused(account, outage, since, until);
         // What a runner is refused ends only the attempts that were: see `unavailable` for the others.
         if until.is_none() && outage.kind != OutageKind::Refused {
-            let plan = self.plan.clone();
-            for lane in plan.indices() {
-                for (agent, worker) in plan.lane(lane).agents.iter().zip(self.lanes[lane.at()].attempts.agents_mut()) {
-                    if *plan.account(agent, &agent.tasks[worker.task]) == *account {
-                        worker.give_up_waiting();
+            for lane in self.plan.clone().indices() {
+                for agent in 0..self.lane(lane).agents().len() {
+                    let is_concerned = self.runners(lane, agent).any(|runner| runner.account == account);
+                    if is_concerned && self.pause_of(lane, agent).is_some_and(Pause::needs_user) {
+                        self.lanes[lane.at()].attempts.agents_mut()[agent].give_up_waiting();
                     }
                 }
                 self.refresh(lane);

@@ -147,7 +147,7 @@ impl RunState {
                 self.finished = Some((*outcome, *code));
                 self.pauses.run_finished();
             }
-            Event::JobPlanned { job } => {
+            Event::JobPlanned { job, .. } => {
                 self.count_job(job);
                 self.final_gate = Gate::Running(job.clone());
             }

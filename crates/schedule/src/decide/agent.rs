@@ -17,6 +17,8 @@ use crate::state::RunState;
 use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::gate::Gate;
 use crate::state::lane::attempts::REFUSED_REMEDY;
+use crate::state::pauses::Pause;
+use crate::state::runners::NextRunner;
 
 pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let (lane_state, plan) = deciding.lane(lane);
@@ -85,31 +87,40 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     if let Some(exhausted) = deciding.state.budget_exhausted() {
         return out_of_budget(deciding, lane, exhausted);
     }
-    if !is_set_up(deciding, lane, agent) || deciding.places == 0 || !passes_pause(deciding, lane, agent) {
+    if !is_set_up(deciding, lane, agent) || deciding.places == 0 {
         return;
     }
+    let Some(runner) = available_runner(deciding, lane, agent) else { return };
     deciding.places -= 1;
     let role = JobRole::Attempt { agent: name.clone(), task: current_task(plan, worker, agent).clone() };
-    deciding.note(Event::JobPlanned { job: deciding.state.next_job(Some(&plan.id), role) });
+    let job = deciding.state.next_job(Some(&plan.id), role);
+    deciding.note(Event::JobPlanned { job, runner: runner.name.map(str::to_owned) });
 }
 
-/// Whether the agent's runner is not paused, or it is the agent whose attempt finds out whether that is over.
-fn passes_pause(deciding: &mut Deciding, lane: LaneIndex, agent: usize) -> bool {
-    let state = deciding.state;
-    let Some(pause) = state.pause_of(lane, agent) else { return true };
-    let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
-    let account = state.plan.account(plan, &plan.tasks[worker.task]);
-    pause.is_due(deciding.now, |job| state.runs(job)) && deciding.probed.insert(account.into_owned())
+/// The runner with which the agent's next attempt may begin. One whose pause is over is asked by one attempt first.
+fn available_runner<'a>(deciding: &mut Deciding<'a>, lane: LaneIndex, agent: usize) -> Option<NextRunner<'a>> {
+    let (state, now) = (deciding.state, deciding.now);
+    let own = state.runners(lane, agent).next();
+    let mut runners = own.into_iter().chain([state.next_runner(lane, agent)]);
+    runners.find(|runner| {
+        let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));
+        runner.pause.is_none_or(|pause| is_due(pause) && deciding.probed.insert(runner.account.to_string()))
+    })
 }
 
 /// Why the agent's next attempt does not begin before a person has done something.
 pub(crate) fn unavailable(state: &RunState, lane: LaneIndex, agent: usize) -> Option<String> {
-    let pause = state.pause_of(lane, agent).filter(|pause| pause.needs_user())?;
+    if state.pauses.is_empty() {
+        return None;
+    }
+    let runner = state.next_runner(lane, agent);
+    let pause = runner.pause.filter(|pause| pause.needs_user())?;
     let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
     let begins = matches!(worker.step, AgentStep::Ready | AgentStep::Retrying(_));
-    let task = Some(&plan.tasks[worker.task]).filter(|task| begins && !task.kind.is_human())?;
-    let account = state.plan.account(plan, task);
-    let (account, said) = (headline(&account, 60), &pause.outage.line);
+    if !begins || plan.tasks[worker.task].kind.is_human() {
+        return None;
+    }
+    let (account, said) = (headline(&runner.account, 60), &pause.outage.line);
     Some(match pause.outage.kind {
         OutageKind::Refused => format!("{account} cannot work: {said}; {REFUSED_REMEDY}"),
         _ => format!("{account} is still unavailable: {said}; resume when it is available again"),

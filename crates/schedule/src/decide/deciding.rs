@@ -139,7 +139,7 @@ pub(crate) fn set_up(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, agen
 
 fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
     let job = deciding.state.next_job(Some(&deciding.id(lane)), role);
-    deciding.note(Event::JobPlanned { job });
+    deciding.note(Event::planned(job));
 }
 
 /// Has every running job of the lane stopped and what it leaves kept; nothing else.

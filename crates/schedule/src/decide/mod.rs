@@ -25,6 +25,7 @@ use crate::state::RunState;
 use crate::state::gate::Gate;
 use crate::state::lane::LaneEnd;
 use crate::state::pauses::Pause;
+use crate::state::runners::NextRunner;
 use lanewright_model::event::{Event, LaneStage, RunOutcome, StopReason};
 use lanewright_model::retry::OUTAGE_LIMIT;
 use lanewright_model::{JobRole, LaneIndex, Timestamp};
@@ -144,7 +145,7 @@ fn admit(deciding: &mut Deciding, limit: usize) {
         && free > upcoming.range(..(Reverse(state.indexes.path(lane)), lane)).count()
     {
         begun.push(lane);
-        awaited.extend(state.accounts_wanted(lane).filter_map(|(account, pause)| pause.map(|_| account)));
+        awaited.extend(paused_accounts(state, lane));
         open -= 1;
         free = free.saturating_sub(places_wanted(state, lane).max(1));
         begin(deciding, lane);
@@ -165,17 +166,22 @@ fn awaited(state: &RunState) -> BTreeSet<Cow<'_, str>> {
         return BTreeSet::new();
     }
     let lanes = state.indexes.active().iter().filter(|lane| !state.indexes.is_held_back(**lane));
-    let wanted = lanes.flat_map(|lane| state.accounts_wanted(*lane));
-    wanted.filter_map(|(account, pause)| pause.map(|_| account)).collect()
+    lanes.flat_map(|lane| paused_accounts(state, *lane)).collect()
+}
+
+/// The paused accounts that attempts of the lane wait for, or would.
+fn paused_accounts(state: &RunState, lane: LaneIndex) -> impl Iterator<Item = Cow<'_, str>> {
+    state.runners_wanted(lane).filter(|runner| runner.pause.is_some()).map(|runner| runner.account)
 }
 
 /// Whether an attempt with which the lane begins may begin itself, if need be to find out whether a pause is over.
 fn has_runner(deciding: &Deciding, lane: LaneIndex, awaited: &BTreeSet<Cow<'_, str>>) -> bool {
     let (state, now) = (deciding.state, deciding.now);
-    let is_open = |(account, pause): (Cow<'_, str>, Option<&Pause>)| {
-        pause.is_none_or(|pause| pause.is_due(now, |job| state.runs(job)) && !awaited.contains(&account))
+    let is_open = |runner: NextRunner<'_>| {
+        let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));
+        runner.pause.is_none_or(|pause| is_due(pause) && !awaited.contains(&runner.account))
     };
-    let mut wanted = state.accounts_wanted(lane).peekable();
+    let mut wanted = state.runners_wanted(lane).peekable();
     state.pauses.is_empty() || wanted.peek().is_none() || wanted.any(is_open)
 }
 
@@ -240,7 +246,7 @@ fn final_gate(deciding: &mut Deciding) -> bool {
     let state = deciding.state;
     match &state.final_gate {
         _ if state.final_worktree.is_none() => deciding.want(Action::OpenFinal),
-        Gate::Due => deciding.note(Event::JobPlanned { job: state.next_job(None, JobRole::Final) }),
+        Gate::Due => deciding.note(Event::planned(state.next_job(None, JobRole::Final))),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
         Gate::Passed | Gate::Failed(_) => return true,
     }

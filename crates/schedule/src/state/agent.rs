@@ -50,6 +50,8 @@ pub struct AgentState {
     pub salvaged: Vec<String>,
     /// Where its next attempt starts from.
     pub restart: RestartFrom,
+    /// The runner of its `fallback` that made its last attempt; `None`: its own.
+    pub runner: Option<String>,
     /// The session of its last attempt.
     pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
@@ -316,6 +318,13 @@ impl AgentState {
     pub(crate) fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) {
         let (failure, signature) = (failure.clone(), failure.signature());
         self.past.push(PastFailure { task: task.cloned(), attempt: self.attempt, failure, signature });
+    }
+
+    /// Its next attempt is made by `runner`, for which the session of another one means nothing.
+    pub(crate) fn change_runner(&mut self, runner: Option<&String>) {
+        if self.runner.as_ref() != runner {
+            (self.runner, self.session) = (runner.cloned(), None);
+        }
     }
 
     /// Its runner is not waited for any longer.

@@ -6,8 +6,8 @@ pub(crate) mod indexes;
 pub(crate) mod lane;
 pub(crate) mod no_progress;
 pub mod pauses;
+pub(crate) mod runners;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::state::gate::Gate;
 use crate::state::indexes::LaneIndexes;
 use crate::state::lane::{LaneEnd, LaneState, approval_at, current_round};
 use crate::state::no_progress::NoProgress;
-use crate::state::pauses::{Pause, Pauses};
+use crate::state::pauses::Pauses;
 
 /// A run, folded from its events.
 #[derive(Debug, Clone)]
@@ -305,50 +305,6 @@ impl RunState {
 
     pub fn running_attempts(&self) -> usize {
         self.running_attempts
-    }
-
-    /// The pause that keeps the agent's next attempt from beginning.
-    pub fn pause_of(&self, lane: LaneIndex, agent: usize) -> Option<&Pause> {
-        if self.pauses.is_empty() {
-            return None;
-        }
-        let (plan, worker) = (&self.plan.lane(lane).agents[agent], &self.lane(lane).agents()[agent]);
-        self.pauses.of(&self.plan.account(plan, &plan.tasks[worker.task]))
-    }
-
-    /// Whether all that is left to do in the lane now are attempts whose runners are paused.
-    pub(crate) fn is_paused(&self, lane: LaneIndex) -> bool {
-        if self.pauses.is_empty() {
-            return false;
-        }
-        let (state, plan) = (self.lane(lane), self.plan.lane(lane));
-        let Some(round) = self.round_at_work(lane).filter(|_| state.end.is_none() && state.is_quiet()) else {
-            return false;
-        };
-        let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
-        let mut waiting = state.attempts.in_turn(plan, round).filter(wants).peekable();
-        waiting.peek().is_some() && waiting.all(|agent| self.pause_of(lane, agent).is_some())
-    }
-
-    /// The agents whose attempts could begin in the lane now, or as soon as its worktrees are open and what the last ones
-    /// did is saved.
-    pub(crate) fn wanting(&self, lane: LaneIndex) -> impl Iterator<Item = usize> {
-        let (state, plan) = (self.lane(lane), self.plan.lane(lane));
-        let is_over = state.end.is_some() || state.stopping.is_some() || self.executor(lane).is_some();
-        let round = current_round(plan, state.stage).filter(|_| !is_over);
-        let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
-        round.into_iter().flat_map(|round| plan.round(round)).filter(wants)
-    }
-
-    /// The account of each of them, with its pause.
-    pub(crate) fn accounts_wanted(&self, lane: LaneIndex) -> impl Iterator<Item = (Cow<'_, str>, Option<&Pause>)> {
-        let of = move |agent: usize| {
-            let (plan, worker) = (&self.plan.lane(lane).agents[agent], &self.lane(lane).agents()[agent]);
-            let account = self.plan.account(plan, &plan.tasks[worker.task]);
-            let pause = self.pauses.of(&account);
-            (account, pause)
-        };
-        self.wanting(lane).map(of)
     }
 
     /// Whether that attempt runs.

@@ -73,7 +73,7 @@ impl LaneWork {
                 self.moved_to(head);
                 self.agent(agent).merged = before.map(|before| (before, head.clone()));
             }
-            Event::JobPlanned { job } => {
+            Event::JobPlanned { job, .. } => {
                 if let JobRole::Attempt { agent, .. } = &job.role {
                     self.asked = false;
                     self.agent(agent).merged = None;

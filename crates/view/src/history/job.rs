@@ -1,6 +1,8 @@
 //! Jobs: agents' attempts and the runs of gates.
 
+use lanewright_model::cells::clean;
 use lanewright_model::event::{AgentReport, Event, Reading};
+use lanewright_model::text::headline;
 use lanewright_model::{
     AgentName, Diagnosis, ExitCause, Failure, FailureKind, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript,
 };
@@ -20,6 +22,8 @@ pub struct JobHistory {
     pub transcript: Option<Box<Transcript>>,
     pub report: Option<Box<AgentReport>>,
     pub reading: Option<Box<Reading>>,
+    /// The runner of the agent's `fallback` that makes this attempt; `None`: its own.
+    pub runner: Option<String>,
     /// The retry that this attempt is.
     pub retry: Option<Box<Retry>>,
     /// Why the attempt counts as failed although its program ended with 0.
@@ -99,7 +103,7 @@ impl Jobs {
     /// Planned, running, ended: the first end of a job is final. `retry`: that of a planned attempt.
     pub(super) fn apply(&mut self, event: &Event, at: Timestamp, retry: Option<Retry>) {
         let (job, supervised) = match event {
-            Event::JobPlanned { job } => (job, false),
+            Event::JobPlanned { job, .. } => (job, false),
             Event::JobStarted { job, .. } | Event::JobExited { job, .. } => (job, true),
             _ => return,
         };
@@ -121,6 +125,9 @@ impl Jobs {
             (job.since, job.running) = (at, true);
         }
         job.retry = retry.map(Box::new).or(job.retry.take());
+        if let Event::JobPlanned { runner, .. } = event {
+            job.runner.clone_from(runner);
+        }
     }
 }
 
@@ -135,6 +142,7 @@ impl JobHistory {
             transcript: None,
             report: None,
             reading: None,
+            runner: None,
             retry: None,
             rejected: None,
         }
@@ -207,6 +215,9 @@ impl JobHistory {
         }
         if let Some(task) = self.job.task() {
             text.push_str(&format!(" at task {task}"));
+        }
+        if let Some(runner) = &self.runner {
+            text.push_str(&format!(" with {}", headline(&clean(runner), 40)));
         }
         text
     }

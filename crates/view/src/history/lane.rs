@@ -50,8 +50,8 @@ pub struct LaneFacts {
     pub human_tasks: Vec<(TaskId, String)>,
     /// The tasks of each agent, where the plan is known.
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
-    /// The accounts that its agents work with, by round, where the plan is known.
-    pub(super) accounts: Vec<(Round, String)>,
+    /// The accounts that each of its agents may work with, its own first, by round, where the plan is known.
+    pub(super) accounts: Vec<(Round, Vec<String>)>,
 
     /// Follows from the rest and from the run.
     pub state: LaneState,
@@ -324,8 +324,12 @@ impl LaneHistory {
         let mut human_tasks: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
         human_tasks.dedup();
         let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
-        let account =
-            |agent: &Agent| (agent.round, plan.account(agent, &agent.tasks[agent.first_own_task()]).into_owned());
+        let accounts = |agent: &Agent| {
+            let task = &agent.tasks[agent.first_own_task()];
+            let names = std::iter::once(None).chain(plan.fallback(agent, task).map(Some));
+            let account = |name| plan.account(&plan.with_runner(agent, name), task).into_owned();
+            (agent.round, names.map(account).collect())
+        };
         let facts = LaneFacts {
             name: lane.name.clone(),
             depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),
@@ -335,7 +339,7 @@ impl LaneHistory {
             user_setup: lane.user_setup.clone(),
             human_tasks,
             tasks: lane.agents.iter().map(of_agent).collect(),
-            accounts: lane.agents.iter().map(account).collect(),
+            accounts: lane.agents.iter().map(accounts).collect(),
             ..LaneFacts::default()
         };
         Self { id: lane.id.clone(), facts }

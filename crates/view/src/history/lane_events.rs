@@ -96,7 +96,7 @@ impl LaneFacts {
                 });
             }
 
-            Event::JobPlanned { job } => self.job_planned(job, record),
+            Event::JobPlanned { job, .. } => self.job_planned(job, record),
             Event::JobStarted { job, .. } => self.job_works(job, record, None),
             Event::JobExited { job, exit, report, .. } => {
                 self.jobs.apply(&record.event, at, None);

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use lanewright_model::event::{Event, LaneStage, Record};
+use lanewright_model::outage::{PauseTimes, next_runner};
+use lanewright_model::retry::FALLBACK_AFTER;
 use lanewright_model::text::headline;
 use lanewright_model::{OutageKind, Round, Timestamp};
 use serde::Serialize;
@@ -79,11 +81,20 @@ impl RunHistory {
             LaneStage::Review => Round::Review,
             _ => return None,
         };
-        let mut pauses =
-            lane.accounts.iter().filter(|(of, _)| *of == round).map(|(_, it)| self.run.pauses.accounts.get(it));
+        let agents = lane.accounts.iter().filter(|(of, _)| *of == round);
+        let mut pauses = agents.map(|(_, accounts)| self.pause_among(accounts));
         let latest = |a: &'_ PauseView, b: &'_ PauseView| (a.until.is_none(), a.until) > (b.until.is_none(), b.until);
         let first = pauses.next()??;
         pauses.try_fold(first, |known, pause| pause.map(|pause| if latest(pause, known) { pause } else { known }))
+    }
+
+    /// The pause of the runner that would make the next attempt of an agent with these accounts.
+    fn pause_among(&self, accounts: &[String]) -> Option<&PauseView> {
+        let all: Vec<Option<&PauseView>> = accounts.iter().map(|it| self.run.pauses.accounts.get(it)).collect();
+        let times = |pause: &PauseView| PauseTimes { since: pause.since, until: pause.until };
+        let pauses: Vec<Option<PauseTimes>> = all.iter().map(|pause| pause.map(times)).collect();
+        let fallback_after = self.run.start.as_ref().map_or(FALLBACK_AFTER, |start| start.options.fallback_after);
+        all.get(next_runner(&pauses, fallback_after)).copied().flatten()
     }
 
     /// How many lanes wait for the account.

@@ -48,7 +48,7 @@ pub(super) fn ended_waits(event: &Event, lane: &LaneHistory, ready: Option<Times
             [wait(None, WaitReason::Executor, awaited.map(|placement| placement.offered), until), None]
         }
         Event::GateAnswered { .. } => [wait(None, WaitReason::Person, lane.last, until), None],
-        Event::JobPlanned { job } if job.is_attempt() => {
+        Event::JobPlanned { job, .. } if job.is_attempt() => {
             let Some(last) = lane.last else { return Vec::new() };
             let retry = lane.delayed_until.map_or(last, |moment| moment.min(until).max(last));
             let agent = job.agent();

@@ -281,10 +281,15 @@ fn job_in_words(job: &JobId) -> String {
 fn job_started(history: &RunHistory, job: &JobId, at: Timestamp) -> Option<Line> {
     let jobs = job.lane.as_ref().and_then(|lane| history.lane(lane)).map_or(&history.run.jobs, |lane| &lane.jobs);
     // A resume that attaches to a job tells its supervisor again; nothing begins then.
-    let earlier = jobs.running.iter().any(|known| known.job == *job && known.since < at);
+    let known = jobs.running.iter().find(|known| known.job == *job);
+    let earlier = known.is_some_and(|known| known.since < at);
+    let runner = known.and_then(|known| known.runner.as_ref());
     let text = match &job.role {
         _ if earlier => format!("{} found running", job_in_words(job)),
-        JobRole::Attempt { task, .. } => format!("attempt {} started (task {task})", job.number),
+        JobRole::Attempt { task, .. } => {
+            let with = runner.map(|runner| format!(" with {}", headline(runner, 40))).unwrap_or_default();
+            format!("attempt {} started{with} (task {task})", job.number)
+        }
         _ => format!("{} started", job_in_words(job)),
     };
     passing(Tone::Plain, text)

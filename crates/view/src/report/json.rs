@@ -233,6 +233,8 @@ struct ReportedJob<'a> {
     outage: Option<&'a Outage>,
     said: Option<&'a AgentReport>,
     transcript: Option<&'a Transcript>,
+    /// The runner of the agent's `fallback` that made the attempt; null: its own.
+    runner: Option<&'a str>,
     retry: Option<ReportedRetry<'a>>,
 }
 
@@ -394,6 +396,7 @@ fn job<'a>(report: &'a JobReport<'_>) -> ReportedJob<'a> {
         outage: job.outage(),
         said: job.report.as_deref(),
         transcript: job.transcript.as_deref(),
+        runner: job.runner.as_deref(),
         retry: job.retry.as_deref().map(retry),
     }
 }

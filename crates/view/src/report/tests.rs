@@ -265,10 +265,7 @@ fn ended(lane_id: &str, role: JobRole, command: &str, exit_code: i32, tail: Vec<
         tail,
         notes: String::new(),
     };
-    [
-        Event::JobPlanned { job: job.clone() },
-        Event::JobExited { job, exit, report: None, reading: None, transcript: None },
-    ]
+    [Event::planned(job.clone()), Event::JobExited { job, exit, report: None, reading: None, transcript: None }]
 }
 
 /// Agents may begin.

@@ -216,7 +216,7 @@ fn ending(exit: Option<&JobExit>) -> String {
 
 pub(crate) fn planned(record: &Record) -> Option<Job> {
     match &record.event {
-        lanewright_model::event::Event::JobPlanned { job } => {
+        lanewright_model::event::Event::JobPlanned { job, .. } => {
             Some(Job { id: job.clone(), began: record.at, exit: None })
         }
         _ => None,

@@ -23,7 +23,7 @@ use elsewhere::Elsewhere;
 use lanewright_agents::runner::Stream;
 use lanewright_files::regular_file::{Links, open_with};
 use lanewright_model::event::{Event, Record};
-use lanewright_model::{AgentName, JobId, LaneId, Plan, Redactor, Timestamp};
+use lanewright_model::{AgentName, JobId, LaneId, Plan, Redactor, Runner, Timestamp};
 use lanewright_programs::process::{self, NewLines};
 use lanewright_store::lock::is_held;
 use lanewright_store::{Follower, RunDirectory};
@@ -220,8 +220,11 @@ impl<'a> Printed<'a> {
     }
 
     fn stream(&self, job: &JobId) -> Option<Stream<'a>> {
-        let runner = self.plan.and_then(|plan| plan.runner_of(job));
-        runner.filter(|runner| runner.has_stream()).map(Stream::new)
+        self.runner_of(job).filter(|runner| runner.has_stream()).map(Stream::new)
+    }
+
+    fn runner_of(&self, job: &JobId) -> Option<&'a Runner> {
+        self.plan?.runner_of(job, || process::runner_of(&self.directory.job(job)).ok().flatten())
     }
 
     /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs without output.

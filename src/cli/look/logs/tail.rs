@@ -21,7 +21,7 @@ impl Printed<'_> {
                 continue;
             }
             let wanted = wanted.entry(job.label().to_owned()).or_insert(tail);
-            let runner = self.plan.and_then(|plan| plan.runner_of(&job.id)).filter(|runner| runner.has_stream());
+            let runner = self.runner_of(&job.id).filter(|runner| runner.has_stream());
             let output = &mut self.jobs[at];
             let (start, lines) = last_lines(&output.path, runner, *wanted)
                 .with_context(|| format!("cannot read {}", output.path.display()))?;

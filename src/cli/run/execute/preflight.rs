@@ -26,14 +26,19 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {
     let works = |agent: &&Agent| agent.runs_its_command();
-    let (mut missing, mut unset) = (BTreeMap::new(), Vec::new());
+    let (mut missing, mut unset, mut fallbacks) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
     for lane in lanes.map(|lane| plan.lane(lane)) {
         let is_unset = |agent: &Agent| agent.runner == UNSET_RUNNER;
         unset.extend(lane.agents.iter().filter(works).any(is_unset).then(|| lane.id.to_string()));
         for agent in lane.agents.iter().filter(works) {
+            let others = agent.tasks.iter().flat_map(|task| plan.fallback(agent, task));
+            for (name, runner) in others.filter_map(|name| plan.runners.get_key_value(name)) {
+                let setting = Setting { context, lane, agent: &plan.with_runner(agent, Some(name)) };
+                fallbacks.entry(name).or_insert_with(|| setting.problem(runner).map(|it| (agent.runner.clone(), it)));
+            }
             let Some(runner) = plan.runner(agent).filter(|runner| runner.command == agent.command) else { continue };
             let setting = Setting { context, lane, agent };
-            if let Some(problem) = setting.missing_program(runner).or_else(|| setting.missing_key(runner)) {
+            if let Some(problem) = setting.problem(runner) {
                 missing.entry(agent.runner.clone()).or_insert(problem);
             }
         }
@@ -44,6 +49,9 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
             .error(message)
             .hint("choose one for this run: --runner claude (or codex, gemini, opencode, aider, or one of your own)")
             .hint("or for all runs: `runner = \"claude\"` in lanewright.toml"));
+    }
+    for (own, (what, remedy)) in fallbacks.into_values().flatten() {
+        context.printer.warning(format!("{what}; it cannot take the place of {own}"), &[remedy]);
     }
     let Some((_, (what, remedy))) = missing.pop_first() else { return Ok(()) };
     let error = ExitStatus::Blocked.error(what).hint(remedy);
@@ -414,6 +422,11 @@ impl Setting<'_> {
         let planned = self.agent.env.get(name).or_else(|| self.lane.env.get(name)).cloned();
         let ours = || self.context.environment.get(name).map(|value| value.to_string_lossy().into_owned());
         planned.or_else(ours).filter(|value| !value.is_empty())
+    }
+
+    /// Why an attempt with the runner cannot begin.
+    fn problem(&self, runner: &Runner) -> Option<Problem> {
+        self.missing_program(runner).or_else(|| self.missing_key(runner))
     }
 
     fn missing_program(&self, runner: &Runner) -> Option<Problem> {

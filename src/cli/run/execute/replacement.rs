@@ -69,7 +69,7 @@ fn failed_attempt(records: &[Record], lane: &LaneId) -> Option<(AgentName, TaskI
 
 fn attempt(event: &Event) -> Option<(&AgentName, &TaskId)> {
     match event {
-        Event::JobPlanned { job } => match &job.role {
+        Event::JobPlanned { job, .. } => match &job.role {
             JobRole::Attempt { agent, task } => Some((agent, task)),
             _ => None,
         },

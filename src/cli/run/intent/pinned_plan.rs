@@ -17,7 +17,7 @@ use lanewright_store::RunDirectory;
 
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
-use super::replaced_parts::{carried_over, replaced_parts, with_merged};
+use super::replaced_parts::{carried_over, plan_of, replaced_parts, with_merged};
 use super::request::Adoption;
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
@@ -159,10 +159,11 @@ impl Pinning<'_> {
                 superseded.iter().for_each(|message| self.within.context.printer.warning(message, &[]));
                 self.replaced(plan, reading.sha256).map(Some)
             }
-            // A user who has nothing but these settings changed wants what worktrees lacked, or the right tests.
-            Some(plan) if is_unchanged && differs_in_settings_only(&plan, pinned) => {
-                self.replaced(plan, reading.sha256).map(Some)
-            }
+            // A user who changed only settings wants what worktrees lacked, or the right tests.
+            Some(plan) if is_unchanged => match with_settings_of(pinned, &plan)? {
+                plan if plan == *pinned => Ok(None),
+                plan => self.replaced(plan, reading.sha256).map(Some),
+            },
             _ if is_unchanged => Ok(None),
             changed => {
                 let message = format!("{} has changed since run {run} started", path.display());
@@ -214,16 +215,18 @@ fn is_same_work(plan: &Plan, pinned: &Plan) -> bool {
     work(plan) == work(pinned)
 }
 
-/// Whether the plans differ in nothing but what settings say of lanes: what worktrees get, and the tests.
-fn differs_in_settings_only(plan: &Plan, pinned: &Plan) -> bool {
-    let without = |plan: &Plan| {
-        let mut parts = PlanParts { replaced: Vec::new(), ..PlanParts::from(plan.clone()) };
-        for lane in &mut parts.lanes {
-            (lane.setup, lane.copy, lane.tests) = (Vec::new(), Vec::new(), Vec::new());
+/// The `pinned` plan with what `plan`, of the same text, has of the settings of now: what worktrees get, and tests.
+fn with_settings_of(pinned: &Plan, plan: &Plan) -> Result<Plan> {
+    let mut parts = PlanParts::from(pinned.clone());
+    for lane in &mut parts.lanes {
+        if let Some(now) = plan.find(&lane.id).map(|found| plan.lane(found)) {
+            lane.setup.clone_from(&now.setup);
+            lane.copy.clone_from(&now.copy);
+            lane.tests.clone_from(&now.tests);
+            lane.has_usual_tests = now.has_usual_tests;
         }
-        parts
-    };
-    without(plan) == without(pinned)
+    }
+    plan_of(parts)
 }
 
 fn ids(plan: &Plan) -> impl Iterator<Item = &LaneId> {

@@ -15,7 +15,7 @@ use lanewright_model::event::RunStarted;
 use lanewright_model::ownership::Ownership;
 use lanewright_model::text::{counted, headline};
 use lanewright_model::time::short;
-use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneId, LaneIndex, Plan, PlanParts, Round};
+use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneId, LaneIndex, Plan, PlanParts, Round, Runner};
 use lanewright_plan::places::{self, PlanFiles};
 use lanewright_plan::settings::{Origin, Settings};
 use lanewright_plan::{
@@ -149,6 +149,7 @@ impl PlanText {
         }
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan, settings)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_fallback(plan, settings)));
         if reading.format == Some(PlanFormat::Gsd) {
             faulty.extend(reading.plan.iter().flat_map(|plan| self.missing_context(plan)));
         }
@@ -252,6 +253,23 @@ impl PlanText {
             }
         }
         all
+    }
+
+    /// Names in the `fallback` of runners that none has.
+    fn unknown_fallback(&self, plan: &Plan, settings: &Settings) -> Vec<Diagnostic> {
+        let names =
+            plan.runners.iter().flat_map(|(name, runner)| runner.fallback.iter().map(move |other| (name, other)));
+        let catalogue = settings.catalogue();
+        let unknown = names.filter(|(_, other)| catalogue.get(other).is_none());
+        let fault = |(name, other): (&String, &String)| {
+            let place = settings.runners.get(name).map(|setting| format!(" ({})", setting.origin)).unwrap_or_default();
+            let message =
+                format!("the `fallback` of the runner `{name}`{place} names `{other}`, and no runner is called so");
+            let (path, text) = self.files.first().map_or(("", ""), |(path, text)| (path.as_str(), text.as_str()));
+            let help = "name runners that are described, or leave `fallback` out";
+            Diagnostic::at_line(Severity::Error, path, text, 1, &message, help)
+        };
+        unknown.map(fault).collect()
     }
 
     fn unknown_option(&self, lane: &Lane, agent: &Agent, name: &str) -> Diagnostic {
@@ -449,8 +467,16 @@ fn with_settings(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts
         agent.timeout = agent.timeout.or(time_limit);
     }
     let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
-    let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
-    parts.runners = used.collect();
+    let mut used: BTreeMap<String, Runner> = BTreeMap::new();
+    let mut use_runner = |name: &String| {
+        let runner = catalogue.get(name)?;
+        Some(used.entry(name.clone()).or_insert(runner).fallback.clone())
+    };
+    for agent in agents {
+        let of_runner = use_runner(&agent.runner).unwrap_or_default();
+        agent.fallback.as_ref().unwrap_or(&of_runner).iter().for_each(|name| drop(use_runner(name)));
+    }
+    parts.runners = used;
     let executors = parts.lanes.iter().filter_map(|lane| lane.executor.clone());
     let known = |name: String| Some((name.clone(), settings.executors.get(&name)?.value.clone()));
     parts.executors = executors.filter_map(known).collect();

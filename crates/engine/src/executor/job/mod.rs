@@ -201,7 +201,7 @@ impl Executor {
         (transcript, said): (Option<&Transcript>, &[String]),
     ) -> Option<Reading> {
         if job.is_attempt() {
-            let own = self.plan.runner_of(job).map(|runner| &runner.outages);
+            let own = self.runner_of(job).map(|runner| &runner.outages);
             return diagnose::outage(exit, said, transcript, own, &chrono::Local).map(Reading::Outage);
         }
         if exit.cause != ExitCause::Exited || exit.passed() {

@@ -13,6 +13,11 @@ use lanewright_programs::process;
 use crate::executor::Executor;
 
 impl Executor {
+    /// The runner that makes or made the attempt `job`, where one is described.
+    pub(super) fn runner_of(&self, job: &JobId) -> Option<&Runner> {
+        self.plan.runner_of(job, || process::runner_of(&self.run.job(job)).ok().flatten())
+    }
+
     /// What an attempt's output contains. If it is an event stream, its last lines are replaced by their meaning.
     ///
     /// Besides them, the last lines of the program itself: the agent's words are no evidence of an outage.
@@ -22,7 +27,7 @@ impl Executor {
         exit: &mut JobExit,
         before: Option<&Session>,
     ) -> (Option<Transcript>, Vec<String>) {
-        let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty());
+        let runner = self.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty());
         let Some(runner) = runner else { return (None, exit.tail.clone()) };
         let Output { stream, tail, of_the_program } = read_all(runner, &self.run.job(job));
         let transcript = stream.finish(exit.passed(), before);
@@ -34,7 +39,7 @@ impl Executor {
 
     pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
         let directory = self.run.job(job);
-        match self.plan.runner_of(job).filter(|runner| runner.has_stream()) {
+        match self.runner_of(job).filter(|runner| runner.has_stream()) {
             Some(runner) => {
                 let mut tail = read_all(runner, &directory).tail;
                 tail.split_off(tail.len().saturating_sub(count)).into()
@@ -44,7 +49,7 @@ impl Executor {
     }
 
     pub(super) fn last_message(&self, job: &JobId) -> Option<String> {
-        let streams = self.plan.runner_of(job).filter(|runner| runner.has_stream());
+        let streams = self.runner_of(job).filter(|runner| runner.has_stream());
         let directory = self.run.job(job);
         let said = streams.map(|runner| read_all(runner, &directory).stream.finish(false, None).message);
         said.filter(|message| !message.is_empty())

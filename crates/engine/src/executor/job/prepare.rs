@@ -158,6 +158,7 @@ impl Executor {
             status: None,
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),
+            runner: None,
             wall: None,
         }
     }
@@ -226,7 +227,8 @@ impl Executor {
     ) -> Result<PreparedJob> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let worker = &lane_state.agents()[agent];
-        let (who, task) = (&plan.agents[agent], &plan.agents[agent].tasks[worker.task]);
+        let who = &*self.plan.with_runner(&plan.agents[agent], worker.runner.as_deref());
+        let task = &who.tasks[worker.task];
         let directory = self.run.job(job);
         let status = self.lane_directory(lane).status_file(&who.name);
         let files = BriefFiles { directory, status };
@@ -246,6 +248,7 @@ impl Executor {
         let session = runner.and_then(|runner| lane_state.continued_session(plan, agent, runner));
         let command = attempt_command(who, task, runner, session, &files);
         let mut spec = self.job_spec(job.clone(), vec![command], worktree, environment, withheld);
+        spec.runner.clone_from(&worker.runner);
         self.keep_program(&mut spec);
         self.wall_in(&mut spec, Some((runner, &files)));
         let session = session.cloned();

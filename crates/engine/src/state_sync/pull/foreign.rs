@@ -150,7 +150,7 @@ mod tests {
         let (from, to) = (LaneStage::AwaitingUserApproval, LaneStage::Complete);
         let events = [
             Event::LaneMerged { lane: id(), commit: commit('b'), onto: commit('c'), plan: None },
-            Event::JobPlanned { job },
+            Event::planned(job),
             Event::GateAnswered { lane: id(), gate, approved: true, message: String::new() },
             Event::LaneMoved { lane: id(), from, to },
             Event::LaneSkipped { lane: id(), reason: String::new() },

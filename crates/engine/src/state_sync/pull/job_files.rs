@@ -22,7 +22,7 @@ pub(crate) fn retain_planned(files: &mut Vec<RunFile>, records: &[Record]) {
 
 fn planned<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item = &'a JobId> {
     records.filter_map(|record| match &record.event {
-        Event::JobPlanned { job } => Some(job),
+        Event::JobPlanned { job, .. } => Some(job),
         _ => None,
     })
 }
@@ -52,7 +52,7 @@ mod tests {
             ("report.txt".to_owned(), Vec::new()),
         ];
         let kept = [files[0].clone(), files[3].clone()];
-        let records = [record(Event::JobPlanned { job: planned })];
+        let records = [record(Event::planned(planned))];
         retain_planned(&mut files, &records);
         assert_eq!(files, kept);
         assert!(jobs_of(&lane("B"), &records).is_empty());

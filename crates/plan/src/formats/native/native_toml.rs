@@ -49,9 +49,10 @@ fn mark_unsafe(value: &mut Value) {
 /// `table` without the keys that have no value: null, or an empty list or table.
 fn given(table: Value) -> Value {
     let Value::Object(mut table) = table else { return table };
-    table.retain(|_, value| match value {
+    table.retain(|key, value| match value {
         Value::Null => false,
-        Value::Array(values) => !values.is_empty(),
+        // Without any, those of the runner do not count.
+        Value::Array(values) => !values.is_empty() || key == "fallback",
         Value::Object(values) => !values.is_empty(),
         _ => true,
     });
@@ -204,6 +205,7 @@ fn default_prompt(lane: &Lane) -> &str {
 }
 
 fn write_program(agent: &Agent, runners: &Runners<'_>, table: &mut Map<String, Value>) {
+    table.insert("fallback".to_owned(), json!(agent.fallback));
     if agent.runner == UNSET_RUNNER {
         return;
     }

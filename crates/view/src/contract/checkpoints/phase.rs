@@ -37,7 +37,7 @@ pub(super) fn checkpoint(history: &RunHistory, event: &Event) -> Option<Checkpoi
     let head_sha = history.run.integration.clone();
     match event {
         Event::RunStarted(_) => Some(Checkpoint { head_sha, ..Checkpoint::new(Stage::BeforeLaneStart, InProgress) }),
-        Event::JobPlanned { job } if job.role == JobRole::Final => {
+        Event::JobPlanned { job, .. } if job.role == JobRole::Final => {
             let failed: Vec<&JobExit> = failed_gates(history).collect();
             let number = u32::try_from(failed.len()).ok().filter(|number| *number > 0)?;
             let context = |(at, exit): (usize, &&JobExit)| format!("Attempt {}: {}", at + 1, in_short(exit));

@@ -110,7 +110,7 @@ fn machines_matters_are_silent() {
         Event::FinalOpened {
             worktree: Worktree { slot: 1, path: "/w".into(), branch: String::new(), head: commit('a') },
         },
-        Event::JobPlanned { job: tests_of("SL-1", 1) },
+        Event::planned(tests_of("SL-1", 1)),
         Event::CheckpointReached {
             lane: None,
             checkpoint: Checkpoint::new(Stage::AfterLaneStart, CheckpointStatus::Ready),

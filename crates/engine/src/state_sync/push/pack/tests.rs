@@ -115,6 +115,7 @@ impl Run {
             status: None,
             on_orphan: OnOrphan::Continue,
             redact: Vec::new(),
+            runner: None,
             wall: None,
         };
         let spec = serde_json::to_string(&spec).unwrap();

@@ -1,0 +1,83 @@
+//! Which runner makes an agent's next attempt, and whether it is paused.
+
+use std::borrow::Cow;
+
+use lanewright_model::outage::{PauseTimes, next_runner};
+use lanewright_model::retry::FALLBACK_AFTER;
+use lanewright_model::{LaneIndex, Task};
+
+use crate::state::RunState;
+use crate::state::lane::current_round;
+use crate::state::pauses::Pause;
+
+/// The runner of an attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct NextRunner<'a> {
+    /// Its name, where it is one of the agent's `fallback`.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) account: Cow<'a, str>,
+    pub(crate) pause: Option<&'a Pause>,
+}
+
+impl RunState {
+    /// The runners that may make the agent's next attempt: its own, then its `fallback`.
+    pub(crate) fn runners(&self, lane: LaneIndex, agent: usize) -> impl Iterator<Item = NextRunner<'_>> {
+        let (who, task) = (&self.plan.lane(lane).agents[agent], self.next_task(lane, agent));
+        let names = std::iter::once(None).chain(self.plan.fallback(who, task).map(Some));
+        names.map(move |name| {
+            let account = match self.plan.with_runner(who, name) {
+                Cow::Borrowed(who) => self.plan.account(who, task),
+                Cow::Owned(other) => self.plan.account(&other, task).into_owned().into(),
+            };
+            let pause = self.pauses.of(&account);
+            NextRunner { name, account, pause }
+        })
+    }
+
+    fn next_task(&self, lane: LaneIndex, agent: usize) -> &Task {
+        &self.plan.lane(lane).agents[agent].tasks[self.lane(lane).agents()[agent].task]
+    }
+
+    /// The runner of the agent's next attempt.
+    pub(crate) fn next_runner(&self, lane: LaneIndex, agent: usize) -> NextRunner<'_> {
+        let mut all: Vec<NextRunner<'_>> = self.runners(lane, agent).collect();
+        let times = |pause: &Pause| PauseTimes { since: pause.since, until: pause.until };
+        let pauses: Vec<Option<PauseTimes>> = all.iter().map(|runner| runner.pause.map(times)).collect();
+        let fallback_after = self.started().map_or(FALLBACK_AFTER, |started| started.options.fallback_after);
+        all.swap_remove(next_runner(&pauses, fallback_after))
+    }
+
+    /// The pause that keeps the agent's next attempt from beginning.
+    pub fn pause_of(&self, lane: LaneIndex, agent: usize) -> Option<&Pause> {
+        if self.pauses.is_empty() { None } else { self.next_runner(lane, agent).pause }
+    }
+
+    /// Whether all that is left to do in the lane now are attempts whose runners are paused.
+    pub(crate) fn is_paused(&self, lane: LaneIndex) -> bool {
+        if self.pauses.is_empty() {
+            return false;
+        }
+        let (state, plan) = (self.lane(lane), self.plan.lane(lane));
+        let Some(round) = self.round_at_work(lane).filter(|_| state.end.is_none() && state.is_quiet()) else {
+            return false;
+        };
+        let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
+        let mut waiting = state.attempts.in_turn(plan, round).filter(wants).peekable();
+        waiting.peek().is_some() && waiting.all(|agent| self.pause_of(lane, agent).is_some())
+    }
+
+    /// The agents whose attempts could begin in the lane now, or as soon as its worktrees are open and what the last ones
+    /// did is saved.
+    pub(crate) fn wanting(&self, lane: LaneIndex) -> impl Iterator<Item = usize> {
+        let (state, plan) = (self.lane(lane), self.plan.lane(lane));
+        let is_over = state.end.is_some() || state.stopping.is_some() || self.executor(lane).is_some();
+        let round = current_round(plan, state.stage).filter(|_| !is_over);
+        let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
+        round.into_iter().flat_map(|round| plan.round(round)).filter(wants)
+    }
+
+    /// The runners of their next attempts.
+    pub(crate) fn runners_wanted(&self, lane: LaneIndex) -> impl Iterator<Item = NextRunner<'_>> {
+        self.wanting(lane).map(move |agent| self.next_runner(lane, agent))
+    }
+}
