@@ -27,11 +27,13 @@ impl PartialEq for LaneDigests {
 const DIGITS: usize = 16;
 
 /// How a lane is carried out: changed, its work is the same.
-const OF_LANE: [&str; 13] = [
+const OF_LANE: [&str; 15] = [
     "depends_on",
     "user_setup",
     "approval",
     "timeout",
+    "budget",
+    "closes",
     "retries",
     "uses",
     "setup",

@@ -18,6 +18,7 @@ use super::must_haves::MustHaves;
 use super::replaced::Replaced;
 use super::runner::Runner;
 use super::time::{millis, optional_millis};
+use super::transcript::Budget;
 use super::user_setup::UserSetup;
 use super::word_enum;
 
@@ -316,6 +317,12 @@ pub struct Lane {
     /// From start to merge, waiting for people not counted.
     #[serde(with = "optional_millis", default)]
     pub timeout: Option<Duration>,
+    /// The issues that its merge closes, as the forge refers to them: `#12`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closes: Vec<String>,
+    /// What its agents together may use before no more attempts begin in it.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
     /// How often a failed task, and how often the lane as a whole, is tried again.
     pub retries: u32,
     /// Resource pools that the lane takes a place of while it runs.
@@ -609,6 +616,8 @@ word_enum! {
         Backlog = "backlog",
         /// The issues of Beads, one a line in JSON.
         Beads = "beads",
+        /// Issues of a forge in JSON, as its program prints them.
+        Issues = "issues",
     }
 }
 
@@ -620,7 +629,7 @@ impl PlanFormat {
 
     /// Whether its plans say in their own files what is done, in which no lane has a say.
     pub fn has_lists(self) -> bool {
-        self.records_done() && self != Self::Gsd
+        self.records_done() && !matches!(self, Self::Gsd | Self::Issues)
     }
 
     /// Whether a plan of it says what of it is done already.

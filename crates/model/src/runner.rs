@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::agent_options::AgentOptions;
 use super::command::CommandLine;
 use super::outage::OutageKind;
+use super::transcript::{Budget, Dollars};
 use super::word_enum;
 
 /// A runner as it is described; absent values come from the runner in `like`.
@@ -25,6 +26,10 @@ pub struct RunnerText {
     pub account: Option<String>,
     /// The runners that take its place while it is paused for long, best first.
     pub fallback: Option<Vec<String>>,
+    /// How many US dollars its attempts in a run may cost before no more begin.
+    pub max_cost: Option<Dollars>,
+    /// How many tokens they may use, those of the cache included.
+    pub max_tokens: Option<u64>,
     /// The program that must be there before anything begins.
     pub program: Option<String>,
     /// What to type to install it.
@@ -83,7 +88,7 @@ impl RunnerText {
     pub fn or(self, mut other: Self) -> Self {
         if self.command.is_some() {
             (other.program, other.install, other.key, other.options) = (None, None, None, None);
-            other.account = None;
+            (other.account, other.max_cost, other.max_tokens) = (None, None, None);
             (other.arguments, other.continuation, other.continue_command) = (None, None, None);
         }
         Self {
@@ -91,6 +96,8 @@ impl RunnerText {
             title: self.title.or(other.title),
             account: self.account.or(other.account),
             fallback: self.fallback.or(other.fallback),
+            max_cost: self.max_cost.or(other.max_cost),
+            max_tokens: self.max_tokens.or(other.max_tokens),
             program: self.program.or(other.program),
             install: self.install.or(other.install),
             command: self.command.or(other.command),
@@ -126,6 +133,7 @@ impl RunnerText {
             title: self.title,
             account: self.account,
             fallback: self.fallback.unwrap_or_default(),
+            budget: Budget { cost: self.max_cost, tokens: self.max_tokens },
             program: self.program,
             install: self.install,
             continuation: self.continuation,
@@ -160,6 +168,9 @@ pub struct Runner {
     pub account: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
+    /// What its attempts together may use before no more begin.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
     /// The program that must be there before anything begins; absent: that of its command.
     pub program: Option<String>,
     pub install: Option<String>,
@@ -298,6 +309,8 @@ pub struct EventRule {
     pub only: BTreeMap<String, Expected>,
     /// The program's session.
     pub session: Option<String>,
+    /// The program's version.
+    pub version: Option<String>,
     /// A tool is called.
     pub tool_call: Option<ToolCallPlaces>,
     /// What came of a tool call.
@@ -314,6 +327,10 @@ pub struct EventRule {
     pub warning: Option<String>,
     /// What tokens and cost here are of.
     pub totals: Totals,
+    /// Which of them are of the program's whole session although the others are of the stream: `cost`, for example …
+    pub session_totals: Vec<String>,
+    /// … from this version of the program on; absent: in all.
+    pub session_totals_since: Option<String>,
     /// Lines with the same value there repeat the same tokens and cost, which count once.
     pub once_per: Option<String>,
     pub input_tokens: Option<String>,
@@ -493,7 +510,7 @@ mod tests {
     #[test]
     fn the_keys_are_all_that_can_be_written() {
         for key in RunnerText::keys() {
-            let error = toml::from_str::<RunnerText>(&format!("{key} = 1.5\n")).unwrap_err().to_string();
+            let error = toml::from_str::<RunnerText>(&format!("{key} = [[1.5]]\n")).unwrap_err().to_string();
             assert!(!error.contains("unknown field"), "{key}: {error}");
         }
         let error = toml::from_str::<RunnerText>("x = 1").unwrap_err().to_string();

@@ -125,6 +125,8 @@ pub fn plan_lane(id: &str, depends_on: Vec<LaneIndex>) -> Lane {
         has_usual_tests: false,
         approval: Vec::new(),
         timeout: None,
+        closes: Vec::new(),
+        budget: Budget::default(),
         retries: 3,
         uses: Vec::new(),
         setup: Vec::new(),

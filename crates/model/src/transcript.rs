@@ -111,6 +111,9 @@ pub struct Usage {
     /// The cost in US dollars, if the program reports it.
     #[serde(rename = "cost_usd", skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
+    /// Tokens of programs that report no cost, which is of the others; absent: none, or there is no cost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_tokens: u64,
 }
 
 // What serde asks gets a reference.
@@ -130,7 +133,32 @@ impl Usage {
             cache_read_tokens: count(self.cache_read_tokens, other.cache_read_tokens),
             cache_write_tokens: count(self.cache_write_tokens, other.cache_write_tokens),
             cost: None,
+            unpriced_tokens: 0,
         }
+    }
+
+    /// Of which numbers that programs report [`Usage::only`] may speak.
+    pub const REPORTED: [&str; 5] =
+        ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost"];
+
+    /// These numbers without those that are not in `names`.
+    #[must_use]
+    pub fn only(self, names: &[String]) -> Self {
+        let is_named = |name: &str| names.iter().any(|named| named == name);
+        let count = |name: &str, count: u64| if is_named(name) { count } else { 0 };
+        Self {
+            input_tokens: count("input_tokens", self.input_tokens),
+            output_tokens: count("output_tokens", self.output_tokens),
+            cache_read_tokens: count("cache_read_tokens", self.cache_read_tokens),
+            cache_write_tokens: count("cache_write_tokens", self.cache_write_tokens),
+            cost: self.cost.filter(|_| is_named("cost")),
+            ..Self::default()
+        }
+    }
+
+    /// Tokens whose cost is not known.
+    fn without_price(&self) -> u64 {
+        if self.cost.is_none() { self.tokens() } else { self.unpriced_tokens }
     }
 
     /// All tokens, those of the cache included.
@@ -139,11 +167,16 @@ impl Usage {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(written)
     }
 
-    /// `34.5k tokens` and `$0.12`, where they are known and not zero.
+    /// `34.5k tokens` and `$0.12`, where they are known and not zero; `$0.12 + 12.8k tokens (no price)` where the cost is not
+    /// that of all.
     pub fn spent(&self) -> Vec<String> {
-        let tokens = (self.tokens() > 0).then(|| format!("{} tokens", short_count(self.tokens())));
-        let cost = self.cost.filter(|cost| *cost > Dollars::default());
-        tokens.into_iter().chain(cost.map(|cost| cost.to_string())).collect()
+        let in_words = |tokens: u64| format!("{} tokens", short_count(tokens));
+        let tokens = Some(self.tokens()).filter(|tokens| *tokens > 0).map(in_words);
+        let cost = self.cost.filter(|cost| *cost > Dollars::default()).map(|cost| match self.unpriced_tokens {
+            0 => cost.to_string(),
+            unpriced => format!("{cost} + {} (no price)", in_words(unpriced)),
+        });
+        tokens.into_iter().chain(cost).collect()
     }
 
     /// `12 tool calls (2 refused, 1 failed)`
@@ -169,7 +202,8 @@ impl Add for Usage {
             (Some(one), Some(two)) => Some(Dollars(one.0.saturating_add(two.0))),
             (one, two) => one.or(two),
         };
-        Self { cost, ..self.counted_with(other, u64::saturating_add) }
+        let unpriced = if cost.is_some() { self.without_price().saturating_add(other.without_price()) } else { 0 };
+        Self { cost, unpriced_tokens: unpriced, ..self.counted_with(other, u64::saturating_add) }
     }
 }
 
@@ -246,6 +280,14 @@ impl Budget {
         let part = |limit: u64, used: u64| limit.saturating_sub(used).div_ceil(parts);
         let cost = self.cost.map(|limit| Dollars(part(limit.0, used.cost.unwrap_or_default().0)));
         Self { cost, tokens: self.tokens.map(|limit| part(limit, used.tokens())) }
+    }
+
+    /// The smaller of both limits.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let least = |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).min();
+        let cost = self.cost.into_iter().chain(other.cost).min();
+        Self { cost, tokens: least(self.tokens, other.tokens) }
     }
 
     /// The budget of which this much is left after `used`.

@@ -32,7 +32,7 @@ pub(crate) use control::{Answer, ControlArgs, Gate, GateName, Rollback, Skip, St
 pub(crate) use examples::examples_of;
 pub(crate) use help::{command, parse};
 pub(crate) use look::{Diff, Logs, Open, Report, Since, Status};
-pub(crate) use plan::{GraphLanguage, NewPlan, Plan, PlanFile, PlanGraph, PlanShow, ReadingArgs};
+pub(crate) use plan::{GraphLanguage, NewPlan, Plan, PlanFile, PlanGraph, PlanShow, PlanSource, ReadingArgs};
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, LogEvent, PruneCheckpoints, RestoreCheckpoint,
 };

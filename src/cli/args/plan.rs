@@ -43,9 +43,25 @@ pub(crate) struct NewPlan {
     /// A command that must pass before a lane is merged
     #[arg(long, value_name = "COMMAND")]
     pub(crate) test: Option<String>,
+    /// Make a lane of each open issue of the forge, in the order of their dependencies
+    #[arg(long, value_name = "SOURCE", value_enum, conflicts_with = "lanes")]
+    pub(crate) from: Option<PlanSource>,
+    /// Only issues with this label; repeatable
+    #[arg(long = "label", value_name = "LABEL", requires = "from")]
+    pub(crate) labels: Vec<String>,
+    /// Only issues of this milestone
+    #[arg(long, value_name = "TITLE", requires = "from")]
+    pub(crate) milestone: Option<String>,
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// What a new plan is made of.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum PlanSource {
+    /// Issues of GitHub or GitLab, through `gh` or `glab`
+    Issues,
 }
 
 impl NewPlan {

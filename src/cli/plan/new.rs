@@ -1,5 +1,7 @@
 //! `plan new`: writes a plan to start from.
 
+mod issues;
+
 use std::io;
 use std::path::Path;
 
@@ -10,7 +12,7 @@ use lanewright_model::{LaneId, PhaseId, PlanFormat};
 use lanewright_plan::settings::{Layer, Settings};
 use lanewright_plan::{Diagnostic, ReadOptions, starter_prompt};
 
-use crate::cli::args::NewPlan;
+use crate::cli::args::{NewPlan, PlanSource};
 use crate::cli::confirm::can_ask;
 use crate::cli::repository_gates::{proposed_gates, sources};
 use crate::cli::run::PlanText;
@@ -61,6 +63,9 @@ impl Tests {
 pub(crate) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> {
     let path = lanewright_plan::settings::absolute(&context.directory, &arguments.file);
     refuse_target(&path, arguments)?;
+    if let Some(PlanSource::Issues) = arguments.from {
+        return issues::write(context, arguments, &path);
+    }
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
     let runner = settings.runner.value.clone().unwrap_or_else(|| "claude".to_owned());
     let proposed = Tests::proposed(context, &settings);
@@ -81,9 +86,14 @@ pub(crate) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
         context.printer.warning(error, &["lanewright runs plans in a git repository; create one: git init".to_owned()]);
     }
     atomic::rewrite(&path, plan_text(&answers, starter_prompt).as_bytes())?;
+    written(context, arguments, "Write the prompts, then:")
+}
+
+/// Says that the plan is written, and what to type.
+fn written(context: &Context, arguments: &NewPlan, next: &str) -> Result<ExitStatus> {
     let file = arguments.file.display().to_string();
     context.printer.out(format!(
-        "Wrote {file}. Write the prompts, then:\n  {}\n  {}\n",
+        "Wrote {file}. {next}\n  {}\n  {}\n",
         shell_line(["lanewright", "plan", "check", &file]),
         shell_line(["lanewright", "run", &file])
     ))?;

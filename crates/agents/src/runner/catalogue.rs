@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use lanewright_model::CommandLine;
 use lanewright_model::runner::{EventRule, PromptWay, Runner, RunnerText};
+use lanewright_model::{CommandLine, Usage};
+use semver::Version;
 
 /// The descriptions that come with Lanewright.
 const TEMPLATES: &[(&str, &str)] = &[
@@ -86,6 +87,14 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("`{place}` is no JSON pointer: it begins with `/`")),
     })?;
+    for rule in text.event.iter().flatten() {
+        if let Some(name) = rule.session_totals.iter().find(|name| !Usage::REPORTED.contains(&name.as_str())) {
+            return Err(format!("`session_totals` has `{name}`, which is none of {}", Usage::REPORTED.join(", ")));
+        }
+        if let Some(since) = rule.session_totals_since.as_ref().filter(|since| Version::parse(since).is_err()) {
+            return Err(format!("`{since}` is no version such as 1.2.3"));
+        }
+    }
     let outages = text
         .outages
         .iter()
@@ -110,6 +119,7 @@ fn places(rule: &EventRule) -> Vec<&String> {
         &rule.tool_refused,
         &rule.each,
         &rule.session,
+        &rule.version,
         &rule.message,
         &rule.warning,
         &rule.once_per,

@@ -7,6 +7,7 @@ use lanewright_model::runner::{EventRule, Expected, Runner, TextRule, Totals};
 use lanewright_model::snapshot_rules::ToolCall;
 use lanewright_model::{Dollars, Session, Transcript, Usage};
 use regex::Regex;
+use semver::Version;
 use serde_json::Value;
 
 use super::stream_item::StreamItem;
@@ -39,7 +40,10 @@ pub struct Stream<'r> {
     worktree: Vec<String>,
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
-    whole: Option<(Usage, Totals)>,
+    whole: Option<Usage>,
+    /// What of that is of the whole session.
+    of_session: Option<Usage>,
+    version: Option<Version>,
     /// Whether the line before was a piece of a message.
     in_pieces: bool,
     /// A message that arrives in pieces, up to the limit; and the part of it that was not returned yet.
@@ -64,6 +68,8 @@ impl<'r> Stream<'r> {
             worktree: Vec::new(),
             parts: Usage::default(),
             whole: None,
+            of_session: None,
+            version: None,
             in_pieces: false,
             open_message: String::new(),
             unfinished: String::new(),
@@ -109,14 +115,11 @@ impl<'r> Stream<'r> {
     /// The transcript of the whole stream. `passed`: the program ended successfully; `before` is the session
     /// that it was to continue.
     pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
-        let (reported, totals) = self.whole.unwrap_or((self.parts, Totals::Part));
-        if totals == Totals::Session {
-            self.transcript.session_usage = Some(reported);
-        }
+        let reported = self.whole.unwrap_or(self.parts);
+        self.transcript.session_usage = self.of_session;
         let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
-        let counted = before.map(|before| before.usage).unwrap_or_default();
-        let used = if totals == Totals::Session { reported - counted } else { reported };
-        self.transcript.usage = self.calls.counted(used);
+        let counted = before.filter(|_| self.of_session.is_some()).map(|before| before.usage).unwrap_or_default();
+        self.transcript.usage = self.calls.counted(reported - counted);
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
         }
@@ -140,6 +143,9 @@ impl<'r> Stream<'r> {
         if let Some(session) = text_at(part, rule.session.as_ref()) {
             self.transcript.session =
                 Some(session).filter(|session| is_session(session)).or(self.transcript.session.take());
+        }
+        if let Some(version) = text_at(part, rule.version.as_ref()) {
+            self.version = Version::parse(&version).ok();
         }
         if let Some(places) = &rule.tool_call {
             let tool = text_at(part, Some(&places.name)).unwrap_or_default();
@@ -177,9 +183,18 @@ impl<'r> Stream<'r> {
         }
         let id = text_at(part, rule.once_per.as_ref());
         if id.is_none_or(|id| self.counted.insert(id)) {
-            self.count(usage_in(rule, part), rule.totals);
+            let usage = usage_in(rule, part);
+            let of_session = Some(usage.only(&rule.session_totals)).filter(|_| self.has_session_totals(rule));
+            self.count(usage, of_session, rule.totals);
         }
         self.note_end(rule.ends);
+    }
+
+    /// Whether some of the rule's numbers are of the session in this version of the program, which is new if it is not known.
+    fn has_session_totals(&self, rule: &EventRule) -> bool {
+        let since = rule.session_totals_since.as_deref().and_then(|since| Version::parse(since).ok());
+        let is_old = since.zip(self.version.as_ref()).is_some_and(|(since, version)| *version < since);
+        !rule.session_totals.is_empty() && !is_old
     }
 
     fn take_message(&mut self, text: String, said: &mut Vec<StreamItem>) {
@@ -245,7 +260,7 @@ impl<'r> Stream<'r> {
             }
         }
         for (usage, rule) in found {
-            self.count(usage, rule.totals);
+            self.count(usage, None, rule.totals);
             self.note_end(rule.ends);
         }
         said.push(match failed {
@@ -269,11 +284,12 @@ impl<'r> Stream<'r> {
         input
     }
 
-    fn count(&mut self, usage: Usage, totals: Totals) {
+    fn count(&mut self, usage: Usage, of_session: Option<Usage>, totals: Totals) {
         match totals {
             _ if usage.is_empty() => {}
             Totals::Part => self.parts += usage,
-            Totals::Stream | Totals::Session => self.whole = Some((usage, totals)),
+            Totals::Stream => (self.whole, self.of_session) = (Some(usage), of_session),
+            Totals::Session => (self.whole, self.of_session) = (Some(usage), Some(usage)),
         }
     }
 }

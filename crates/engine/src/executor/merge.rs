@@ -97,8 +97,11 @@ impl Executor {
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, Some(&base), &errors, (&onto, &head))?;
             let squash_message = executor.squash_message(lane, [&base, &head])?;
-            let last_trailers: Vec<(&str, &str)> =
-                Some(("Plan", digest.as_str())).filter(|(_, digest)| !digest.is_empty()).into_iter().collect();
+            let last_trailers: Vec<(&str, &str)> = Some(("Plan", digest.as_str()))
+                .filter(|(_, digest)| !digest.is_empty())
+                .into_iter()
+                .chain(plan.closes.iter().map(|issue| ("Closes", issue.as_str())))
+                .collect();
             let integration = Integration {
                 style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
                 onto: &onto,

@@ -92,8 +92,10 @@ impl Executor {
         let (base, note) = self.existing_target(lane, &facts.target)?;
         // Every record that led to this action is on disk.
         let records = run_log::read(&self.run.log()).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
-        let (title, body) =
+        let (title, mut body) =
             (self.pull_request_text)(&self.plan, &self.facts.run_id, lane, &records.records, &facts.before);
+        let closed = self.plan.lane(lane).closes.iter().map(|issue| format!("\nCloses {issue}\n"));
+        body.extend(closed);
         let id = self.id(lane);
         let body_file = self.run.pull_request(&id);
         let directory = body_file.parent().ok_or(ExecutorError::Missing("the lane's directory"))?;

@@ -195,6 +195,7 @@ fn any_usage() -> impl Strategy<Value = Usage> {
         output_tokens: input_tokens / 7,
         cache_read_tokens: cached,
         cache_write_tokens: cached / 7,
+        unpriced_tokens: dollars.map_or(0, |_| input_tokens / 9),
         cost: dollars.and_then(Dollars::new),
     })
 }

@@ -241,6 +241,11 @@ draft! {
         prompt: PromptDraft = [
             "prompt": Text, "The prompt of agents that have none.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
+        closes: Vec<At<String>> = ["closes": Texts, "Issues that its merge closes, such as `#12`."];
+        max_cost: Option<At<Dollars>> =
+            ["max_cost": Money, "How many US dollars the lane's agents may cost before no more are started. Default: no limit."];
+        max_tokens: Option<At<u32>> = ["max_tokens": Number(1, u32::MAX),
+            "How many tokens they may use, those of the cache included. Default: no limit."];
         max_time: Option<At<Duration>> = ["max_time": Time, "The time limit of tasks that have none of their own."];
         allow_empty: Option<bool> =
             ["allow_empty": Flag, "Whether implementation agents may change no file. Default: false."];

@@ -3,6 +3,7 @@
 pub(super) mod backlog;
 pub(super) mod beads;
 pub(super) mod gsd;
+pub(super) mod issues;
 pub(super) mod kiro;
 pub(super) mod lanes;
 pub(super) mod native;
@@ -41,6 +42,7 @@ pub(super) fn read<'a>(
         PlanFormat::Kiro => return kiro::plan(source, faults),
         PlanFormat::Backlog => return backlog::plan(source, faults),
         PlanFormat::Beads => return beads::plan(source, faults),
+        PlanFormat::Issues => return issues::plan(source, faults),
     }?;
     tree::refuse_nul(&tree, faults);
     draft::from_tree(tree, faults)
@@ -66,13 +68,14 @@ pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
 type IsPlan = fn(&str, &str) -> bool;
 
 /// Formats that a program other than Lanewright keeps, each with whether a file is one of its plans.
-const DETECTORS: [(PlanFormat, IsPlan); 6] = [
+const DETECTORS: [(PlanFormat, IsPlan); 7] = [
     (PlanFormat::SpecKit, speckit::is_plan),
     (PlanFormat::OpenSpec, openspec::is_plan),
     (PlanFormat::TaskMaster, taskmaster::is_plan),
     (PlanFormat::Kiro, kiro::is_plan),
     (PlanFormat::Backlog, backlog::is_plan),
     (PlanFormat::Beads, beads::is_plan),
+    (PlanFormat::Issues, issues::is_plan),
 ];
 
 /// The format of `text` by its first line that says something.

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::sync::LazyLock;
 
 use lanewright_model::plan::{AgentWorktrees, RetryFrom};
-use lanewright_model::{CommandLine, ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
+use lanewright_model::{Budget, CommandLine, ExecutorKind, HERE, Lane, LaneId, LaneIndex, MergeChoice, Resources};
+
+use regex::Regex;
 
 use super::agents::{Context, agents};
 use super::exclusions::glob_fault;
@@ -50,6 +53,8 @@ pub(super) fn lane(
         tests,
         approval: values(&lane.approval),
         timeout: value(&lane.timeout),
+        closes: closes(lane, context.faults),
+        budget: Budget { cost: value(&lane.max_cost), tokens: value(&lane.max_tokens).map(u64::from) },
         retries: value(&lane.retries).or(context.fallbacks.retries).unwrap_or(RETRIES),
         uses: values(&lane.uses),
         setup: lane.setup.clone().unwrap_or_else(|| shell_lines(context.fallbacks.setup)),
@@ -152,4 +157,15 @@ fn check_pool(pool: &At<String>, lane: &LaneDraft, plan: &PlanDraft, faults: &Fa
     } else {
         unknown(pool, &message, known, faults);
     }
+}
+
+/// What a forge takes for an issue: `#12`, `group/project#12`, an address.
+static ISSUE: LazyLock<Regex> = pattern!(r"^(?:[\w./-]*#\d+|https?://[!-~]+)$");
+
+fn closes(lane: &LaneDraft, faults: &Faults<'_>) -> Vec<String> {
+    for issue in lane.closes.iter().filter(|issue| !ISSUE.is_match(&issue.value)) {
+        let message = format!("{} is no issue that a commit could close", quoted(&issue.value));
+        faults.error_with(issue.span, message, "write `#12`, `group/project#12` or the address of the issue");
+    }
+    lane.closes.iter().map(|issue| issue.value.clone()).collect()
 }

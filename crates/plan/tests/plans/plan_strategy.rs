@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use lanewright_model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use lanewright_model::{
-    Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeChoice,
-    MergeStyle, MustHaves, Plan, PlanParts, Resources, Round, SetupStep, SetupVariable, Task, TaskKind, Timeouts,
-    UserSetup,
+    Agent, AgentOptions, Approval, Artifact, Budget, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex,
+    MergeChoice, MergeStyle, MustHaves, Plan, PlanParts, Resources, Round, SetupStep, SetupVariable, Task, TaskKind,
+    Timeouts, UserSetup,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -186,7 +186,7 @@ fn user_setup() -> impl Strategy<Value = Vec<UserSetup>> {
 fn lane() -> impl Strategy<Value = Lane> {
     let said = (option::of(text()), vec("[a-z*?]{1,3}", 0..3), commands(), option::of(time()), 0..=100u32);
     let approval = subsequence(Approval::ALL.to_vec(), 0..=Approval::ALL.len());
-    let merge = option::of(select(MergeStyle::ALL));
+    let merge = (option::of(select(MergeStyle::ALL)), option::of(1..4_000_000_000_u64));
     let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env(), merge);
     let kinds = (
         select(RetryFrom::ALL),
@@ -195,7 +195,13 @@ fn lane() -> impl Strategy<Value = Lane> {
         (must_haves(), user_setup(), option::of(text())),
     );
     (said, made, kinds, job(), agents()).prop_map(
-        |((name, owns, tests, timeout, retries), (approval, setup, copy, env, merge_style), kinds, job, agents)| {
+        |(
+            (name, owns, tests, timeout, retries),
+            (approval, setup, copy, env, (merge_style, tokens)),
+            kinds,
+            job,
+            agents,
+        )| {
             let (resume, agent_worktrees, ownership, (must_haves, user_setup, criteria)) = kinds;
             let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             let (depends_on, uses) = (Vec::new(), Vec::new());
@@ -216,6 +222,8 @@ fn lane() -> impl Strategy<Value = Lane> {
                 has_usual_tests: false,
                 approval,
                 timeout,
+                closes: tokens.map(|tokens| format!("#{tokens}")).into_iter().collect(),
+                budget: Budget { cost: tokens.and_then(|tokens| Dollars::new(tokens as f64 / 1e4)), tokens },
                 retries,
                 uses,
                 setup,

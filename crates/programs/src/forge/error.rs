@@ -8,7 +8,7 @@ use lanewright_model::time::exact;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
-    #[error("`{program}` is not installed, and pull requests are opened with it")]
+    #[error("`{program}` is not installed, and the forge is asked through it")]
     Missing { program: String, remedy: String },
     #[error("`{program}` is not logged in: {said}")]
     NotLoggedIn { program: &'static str, said: String, remedy: String },
@@ -16,6 +16,8 @@ pub enum ForgeError {
     Unknown { remote: String },
     #[error("`forge` is `command`, and no `pull_request_command` is set")]
     NoCommand,
+    #[error("`pull_request_command` opens pull requests, and knows no issues")]
+    NoIssues,
     #[error("cannot start `{command}`: {source}")]
     Start { command: String, source: io::Error },
     #[error("`{command}` {}:{said}", .code.map_or_else(|| "was ended by a signal".to_owned(), |code| format!("failed with exit code {code}")), said = indented(said))]
@@ -48,6 +50,7 @@ impl ForgeError {
                 "set `forge` in lanewright.toml to `gh` or `glab`, or `pull_request_command` to a command".to_owned()
             }
             Self::NoCommand => "set it in lanewright.toml, such as [\"./open-pull-request\"]".to_owned(),
+            Self::NoIssues => "set `forge` in lanewright.toml to `gh` or `glab`".to_owned(),
             Self::Failed { .. } => "fix what it names".to_owned(),
             Self::Start { .. } => "check that it is executable".to_owned(),
             Self::TimedOut { .. } => "check what it waits for".to_owned(),

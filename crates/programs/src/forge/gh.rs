@@ -57,6 +57,14 @@ pub(super) fn update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Res
     }
 }
 
+/// The call for all pages of a list of the repository's.
+pub(super) fn call(forge: &Forge, list: &str) -> Vec<String> {
+    let named = forge.public_address();
+    let path = named.map_or("{owner}/{repo}", |address| &address.path);
+    let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
+    [words(["gh", "api"]), host, words(["--paginate", &format!("repos/{path}/{list}")])].concat()
+}
+
 fn says(proposal: &Proposal<'_>) -> Vec<String> {
     let body = proposal.body_file.to_string_lossy();
     words(["--base", proposal.base, "--title", proposal.title, "--body-file", &body])

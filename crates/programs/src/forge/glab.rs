@@ -79,15 +79,23 @@ fn says(proposal: &Proposal<'_>) -> Vec<String> {
     words(["--raw-field", &target, "--raw-field", &title, "--field", &body])
 }
 
+/// The call for all pages of a list of the project's.
+pub(super) fn call(forge: &Forge, list: &str) -> Vec<String> {
+    [api(forge), words(["--paginate", &format!("{}/{list}", project(forge))])].concat()
+}
+
 fn api(forge: &Forge) -> Vec<String> {
     let named = forge.public_address();
     let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
     [words(["glab", "api"]), host].concat()
 }
 
-/// The project's merge requests; `:id` is the project that `glab` finds itself.
 fn merge_requests(forge: &Forge) -> String {
+    format!("{}/merge_requests", project(forge))
+}
+
+/// `:id` is the project that `glab` finds itself.
+fn project(forge: &Forge) -> String {
     let named = forge.public_address();
-    let project = named.map_or_else(|| ":id".to_owned(), |address| percent_encoded(&address.path));
-    format!("projects/{project}/merge_requests")
+    format!("projects/{}", named.map_or_else(|| ":id".to_owned(), |address| percent_encoded(&address.path)))
 }

@@ -9,6 +9,7 @@ mod command;
 mod error;
 mod gh;
 mod glab;
+mod issues;
 mod program;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use lanewright_model::PullRequest;
 
 pub use choose::ForgeSettings;
 pub use error::ForgeError;
+pub use issues::IssueFilter;
 
 #[derive(Debug, Clone)]
 pub struct Forge {

@@ -2,7 +2,7 @@
 
 use lanewright_model::event::Reading;
 use lanewright_model::{
-    AgentPhase, ExitCause, JobExit, JobId, JobRole, LaneIndex, Outage, OutageKind, Runner, Timestamp,
+    AgentPhase, ExitCause, JobExit, JobId, JobRole, LaneIndex, Outage, OutageKind, Runner, Timestamp, Usage,
 };
 
 use crate::apply::Fault;
@@ -67,7 +67,7 @@ impl RunState {
             return self.worker(lane, agent)?.gate_exited(job, exit, words.reading);
         }
         self.running_attempts -= usize::from(!self.lane(lane).is_elsewhere());
-        self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
+        self.count_usage(lane, job, words.transcript.map(|transcript| transcript.usage).unwrap_or_default());
         let outage = match words.reading {
             Some(Reading::Outage(outage)) if exit.cause != ExitCause::Stopped => Some(outage),
             _ => None,
@@ -87,6 +87,17 @@ impl RunState {
             worker.agent().outage = outage.map(wait);
         }
         worker.attempt_exited(exit, words)
+    }
+
+    fn count_usage(&mut self, lane: LaneIndex, job: &JobId, usage: Usage) {
+        self.used += usage;
+        *self.used_in.entry(lane).or_default() += usage;
+        let plan = self.plan.lane(lane);
+        if let Some(at) = job.agent().and_then(|agent| agent_index(plan, agent)) {
+            let other = self.lane(lane).agents()[at].runner.clone();
+            let runner = other.unwrap_or_else(|| plan.agents[at].runner.clone());
+            *self.used_by.entry(runner).or_default() += usage;
+        }
     }
 
     /// The account of the service that the agent's last attempt is made with.

@@ -84,25 +84,33 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let (lane_state, plan) = deciding.lane(lane);
     let worker = &lane_state.agents()[agent];
     let name = &plan.agents[agent].name;
-    if let Some(exhausted) = deciding.state.budget_exhausted() {
+    let state = deciding.state;
+    if let Some(exhausted) = state.budget_exhausted().or_else(|| state.budget_exhausted_in(lane)) {
         return out_of_budget(deciding, lane, exhausted);
     }
     if !is_set_up(deciding, lane, agent) || deciding.places == 0 {
         return;
     }
     let Some(runner) = available_runner(deciding, lane, agent) else { return };
+    if let Some(exhausted) = runner.exhausted {
+        return out_of_budget(deciding, lane, exhausted);
+    }
     deciding.places -= 1;
     let role = JobRole::Attempt { agent: name.clone(), task: current_task(plan, worker, agent).clone() };
     let job = deciding.state.next_job(Some(&plan.id), role);
     deciding.note(Event::JobPlanned { job, runner: runner.name.map(str::to_owned) });
 }
 
-/// The runner with which the agent's next attempt may begin. One whose pause is over is asked by one attempt first.
+/// The runner with which the agent's next attempt may begin, or would if its budget were not used up. One whose pause is over
+/// is asked by one attempt first.
 fn available_runner<'a>(deciding: &mut Deciding<'a>, lane: LaneIndex, agent: usize) -> Option<NextRunner<'a>> {
     let (state, now) = (deciding.state, deciding.now);
-    let own = state.runners(lane, agent).next();
-    let mut runners = own.into_iter().chain([state.next_runner(lane, agent)]);
-    runners.find(|runner| {
+    let next = state.next_runner(lane, agent);
+    if next.exhausted.is_some() {
+        return Some(next);
+    }
+    let own = state.runners(lane, agent).next().filter(|own| own.exhausted.is_none());
+    own.into_iter().chain([next]).find(|runner| {
         let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));
         runner.pause.is_none_or(|pause| is_due(pause) && deciding.probed.insert(runner.account.to_string()))
     })

@@ -29,7 +29,7 @@ pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Optio
 pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
     let state = deciding.state;
     let placement = &state.lane(lane).placement;
-    if let Some(exhausted) = state.budget_exhausted() {
+    if let Some(exhausted) = state.budget_exhausted().or_else(|| state.budget_exhausted_in(lane)) {
         return out_of_budget(deciding, lane, exhausted);
     }
     if let Some((at, why)) = placement.lost.as_ref().filter(|_| placement.losses > 0) {
@@ -42,6 +42,6 @@ pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
             return;
         }
     }
-    let (number, executor, budget) = (placement.number + 1, executor.to_owned(), state.budget_part());
+    let (number, executor, budget) = (placement.number + 1, executor.to_owned(), state.budget_part(lane));
     deciding.note(Event::LaneOffered { lane: deciding.id(lane), number, executor, budget });
 }

@@ -62,6 +62,9 @@ pub struct RunState {
     pub(crate) failed_before: usize,
     /// What all attempts used, of lanes that were rolled back as well.
     pub(crate) used: Usage,
+    /// The same by lane, and by runner.
+    pub(crate) used_in: HashMap<LaneIndex, Usage>,
+    pub(crate) used_by: HashMap<String, Usage>,
     /// When this life of the run began.
     pub(crate) alive_since: Option<Timestamp>,
     /// Lanes as they were after certain records, once these were applied: rollbacks take them back there.
@@ -105,6 +108,8 @@ impl RunState {
             owner: None,
             failed_before: 0,
             used: Usage::default(),
+            used_in: HashMap::new(),
+            used_by: HashMap::new(),
             alive_since: None,
             points: HashMap::new(),
             plan,
@@ -149,10 +154,19 @@ impl RunState {
         Some(format!("{exhausted}; to continue: `{}`", shell_line(words.chain(budget.flags_for_more(&self.used)))))
     }
 
-    /// What each lane may use that has begun, if they share what is left of the budget.
-    pub(crate) fn budget_part(&self) -> Budget {
+    /// The same of the lane's own budget.
+    pub(crate) fn budget_exhausted_in(&self, lane: LaneIndex) -> Option<String> {
+        let (plan, used) = (self.plan.lane(lane), self.used_in.get(&lane)?);
+        let exhausted = plan.budget.exhausted_by(used)?;
+        Some(format!("{exhausted} of the lane; to continue, raise its `max_cost` or `max_tokens` in the plan"))
+    }
+
+    /// What the lane may use, if all that have begun share what is left of the run's budget.
+    pub(crate) fn budget_part(&self, lane: LaneIndex) -> Budget {
         let budget = self.started.as_ref().map(|started| started.options.budget).unwrap_or_default();
-        budget.part_left(&self.used, self.indexes.active().len())
+        let used = self.used_in.get(&lane).copied().unwrap_or_default();
+        let own = self.plan.lane(lane).budget.part_left(&used, 1);
+        budget.part_left(&self.used, self.indexes.active().len()).and(own)
     }
 
     /// The lane as it was after the record `seq`, if that was expected and applied.

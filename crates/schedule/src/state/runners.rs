@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use lanewright_model::outage::{PauseTimes, next_runner};
 use lanewright_model::retry::FALLBACK_AFTER;
-use lanewright_model::{LaneIndex, Task};
+use lanewright_model::{LaneIndex, Task, Timestamp};
 
 use crate::state::RunState;
 use crate::state::lane::current_round;
@@ -17,6 +17,8 @@ pub(crate) struct NextRunner<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) account: Cow<'a, str>,
     pub(crate) pause: Option<&'a Pause>,
+    /// Why no more attempts begin with it, if its budget is used up.
+    pub(crate) exhausted: Option<String>,
 }
 
 impl RunState {
@@ -29,9 +31,16 @@ impl RunState {
                 Cow::Borrowed(who) => self.plan.account(who, task),
                 Cow::Owned(other) => self.plan.account(&other, task).into_owned().into(),
             };
-            let pause = self.pauses.of(&account);
-            NextRunner { name, account, pause }
+            let exhausted = self.exhausted(name.unwrap_or(&who.runner)).filter(|_| task.command.is_none());
+            NextRunner { name, pause: self.pauses.of(&account), account, exhausted }
         })
+    }
+
+    fn exhausted(&self, runner: &str) -> Option<String> {
+        let budget = self.plan.runners.get(runner)?.budget;
+        let exhausted = budget.exhausted_by(self.used_by.get(runner)?)?;
+        let remedy = format!("raise `max_cost` or `max_tokens` of `[runners.{runner}]`, then resume");
+        Some(format!("{exhausted} of {runner}; to continue, {remedy}"))
     }
 
     fn next_task(&self, lane: LaneIndex, agent: usize) -> &Task {
@@ -41,8 +50,11 @@ impl RunState {
     /// The runner of the agent's next attempt.
     pub(crate) fn next_runner(&self, lane: LaneIndex, agent: usize) -> NextRunner<'_> {
         let mut all: Vec<NextRunner<'_>> = self.runners(lane, agent).collect();
-        let times = |pause: &Pause| PauseTimes { since: pause.since, until: pause.until };
-        let pauses: Vec<Option<PauseTimes>> = all.iter().map(|runner| runner.pause.map(times)).collect();
+        let times = |runner: &NextRunner<'_>| match (runner.pause, &runner.exhausted) {
+            (_, Some(_)) => Some(PauseTimes { since: Timestamp::from_unix_millis(0), until: None }),
+            (pause, None) => pause.map(|pause| PauseTimes { since: pause.since, until: pause.until }),
+        };
+        let pauses: Vec<Option<PauseTimes>> = all.iter().map(times).collect();
         let fallback_after = self.started().map_or(FALLBACK_AFTER, |started| started.options.fallback_after);
         all.swap_remove(next_runner(&pauses, fallback_after))
     }

@@ -50,6 +50,8 @@ pub struct LaneFacts {
     pub human_tasks: Vec<(TaskId, String)>,
     /// The tasks of each agent, where the plan is known.
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
+    /// The runners of its agents, where the plan is known.
+    pub(super) runners: BTreeMap<AgentName, String>,
     /// The accounts that each of its agents may work with, its own first, by round, where the plan is known.
     pub(super) accounts: Vec<(Round, Vec<String>)>,
 
@@ -339,6 +341,7 @@ impl LaneHistory {
             user_setup: lane.user_setup.clone(),
             human_tasks,
             tasks: lane.agents.iter().map(of_agent).collect(),
+            runners: lane.agents.iter().map(|agent| (agent.name.clone(), agent.runner.clone())).collect(),
             accounts: lane.agents.iter().map(accounts).collect(),
             ..LaneFacts::default()
         };

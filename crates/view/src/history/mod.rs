@@ -16,8 +16,9 @@ mod workplace;
 
 use std::collections::{BTreeSet, HashMap};
 
+use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Record, RunOutcome};
-use lanewright_model::text::counted;
+use lanewright_model::text::{counted, headline};
 use lanewright_model::{LaneId, Plan, Redactor};
 
 pub use job::{JobHistory, Retry};
@@ -171,6 +172,7 @@ impl RunHistory {
     }
 
     pub fn apply(&mut self, record: &Record) {
+        self.note_usage(&record.event);
         let last = self.run.last.replace(record.at);
         self.run.note(record, last);
         match record.event.lane() {
@@ -195,6 +197,33 @@ impl RunHistory {
                 self.apply_to_lanes(&record.event);
             }
         }
+    }
+
+    /// Whose tokens an attempt used.
+    fn note_usage(&mut self, event: &Event) {
+        let Event::JobExited { job, transcript: Some(transcript), .. } = event else { return };
+        let Some(lane) = job.lane.as_ref().and_then(|lane| self.lane(lane)) else { return };
+        let other = lane.jobs.running.iter().find(|known| known.job == *job).and_then(|known| known.runner.clone());
+        if let Some(runner) = other.or_else(|| lane.runners.get(job.agent()?).cloned()) {
+            *self.run.used_by.entry(runner).or_default() += transcript.usage;
+        }
+    }
+
+    /// What agents used, in words: `34.5k tokens`, `$0.12`. Where the cost is not that of all, whose tokens have no price:
+    /// `$0.12 + codex 12.8k tokens (no price)`.
+    pub fn spent(&self) -> Vec<String> {
+        let unpriced: Vec<String> = (self.run.used_by.iter())
+            .filter(|(_, usage)| usage.cost.is_none() && usage.tokens() > 0)
+            .map(|(runner, usage)| format!("{} {}", headline(&clean(runner), 40), usage.spent().concat()))
+            .collect();
+        let mut words = self.run.used.spent();
+        if let (Some(cost), false) = (self.run.used.cost, unpriced.is_empty())
+            && self.run.used.unpriced_tokens > 0
+            && let Some(last) = words.last_mut()
+        {
+            *last = format!("{cost} + {} (no price)", unpriced.join(" + "));
+        }
+        words
     }
 
     fn note_waits(&mut self, index: usize, record: &Record) {

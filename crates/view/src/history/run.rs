@@ -1,5 +1,6 @@
 //! The run itself, as its events so far describe it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lanewright_model::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
@@ -32,6 +33,8 @@ pub struct RunFacts {
     pub budget: Budget,
     /// By all attempts, also of lanes that were rolled back.
     pub used: Usage,
+    /// The same by runner, where the plan is known.
+    pub used_by: BTreeMap<String, Usage>,
     pub started: Option<Timestamp>,
     /// `None` after a resume.
     pub finished: Option<Timestamp>,

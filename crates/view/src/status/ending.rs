@@ -272,7 +272,7 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
         words[0] = format!("{} done, {} is not complete", names(&done), header::subject(history, &[], 0));
     }
     let mut took = vec![history.times(summary.until).describe()];
-    took.extend(history.run.used.spent());
+    took.extend(history.spent());
     let mut lines: Vec<String> = header::folded(&words, width).iter().map(|line| styles.paint(tone, line)).collect();
     lines.extend(wrapped(&took.join(header::GAP), width));
     lines.extend(interfaces::summary(&interfaces(history)).iter().flat_map(|gates| wrapped(gates, width)));

@@ -35,7 +35,7 @@ pub(crate) fn progress(history: &RunHistory, until: Timestamp) -> Vec<String> {
     let mut words = vec![format!("{}/{all} lanes", history.done())];
     words.extend(paused(history, until));
     words.extend(history.elapsed(until).map(short));
-    words.extend(history.run.used.spent());
+    words.extend(history.spent());
     words
 }
 

@@ -215,7 +215,8 @@ fn is_same_work(plan: &Plan, pinned: &Plan) -> bool {
     work(plan) == work(pinned)
 }
 
-/// The `pinned` plan with what `plan`, of the same text, has of the settings of now: what worktrees get, and tests.
+/// The `pinned` plan with what `plan`, of the same text, has of the settings of now: what worktrees get, tests, and what runners
+/// may use.
 fn with_settings_of(pinned: &Plan, plan: &Plan) -> Result<Plan> {
     let mut parts = PlanParts::from(pinned.clone());
     for lane in &mut parts.lanes {
@@ -224,6 +225,11 @@ fn with_settings_of(pinned: &Plan, plan: &Plan) -> Result<Plan> {
             lane.copy.clone_from(&now.copy);
             lane.tests.clone_from(&now.tests);
             lane.has_usual_tests = now.has_usual_tests;
+        }
+    }
+    for (name, runner) in &mut parts.runners {
+        if let Some(now) = plan.runners.get(name) {
+            runner.budget = now.budget;
         }
     }
     plan_of(parts)

@@ -208,6 +208,35 @@ fn resumed_session_usage_is_not_counted_twice() {
 }
 
 #[test]
+fn single_numbers_are_of_the_session_from_a_version_on() {
+    let runner = runner(
+        "[[event]]\nsession = '/id'\nversion = '/version'\n[[event]]\ntotals = true\ninput_tokens = '/in'\ncost = '/usd'\n\
+         session_totals = ['cost']\nsession_totals_since = '2.1.277'",
+    );
+    let cents = |cents: u32| Dollars::new(f64::from(cents) / 100.0);
+    let usage = Usage { cost: cents(30), ..Usage::default() };
+    let before = Session { id: "s".into(), usage, worktree: "/w".into() };
+    for (version, used, of_session) in [
+        ("\"2.1.276\"", 50, None),
+        ("\"2.1.277\"", 20, Some(50)),
+        ("\"2.10.0\"", 20, Some(50)),
+        ("null", 20, Some(50)),
+        ("\"nightly\"", 20, Some(50)),
+    ] {
+        let mut stream = Stream::new(&runner);
+        stream.read(&format!("{{\"id\":\"s\",\"version\":{version}}}"));
+        stream.read(r#"{"in":100,"usd":0.5}"#);
+        let transcript = stream.finish(true, Some(&before));
+        assert_eq!(
+            (transcript.usage.cost, transcript.session_usage.and_then(|it| it.cost)),
+            (cents(used), of_session.and_then(cents)),
+            "{version}"
+        );
+        assert_eq!(transcript.usage.input_tokens, 100, "{version}");
+    }
+}
+
+#[test]
 fn warning_is_cleared_when_work_continues() {
     let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
     let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);

@@ -1,30 +1,19 @@
 //! The lane of an issue: what its agent reads, its gates, and the files that it names.
 
-use std::ops::Range;
-use std::sync::LazyLock;
-
-use lanewright_model::CommandLine;
-use regex::Regex;
-
 use super::graph::Graph;
 use super::issue::Issue;
 use crate::draft::{LaneDraft, PromptDraft, TaskDraft};
 use crate::faults::Faults;
-use crate::formats::shared::commands_in_text::{commands_in_text, only_checks};
+use crate::formats::shared::acceptance::{Judged, judged_by};
+use crate::formats::shared::commands_in_text::only_checks;
 use crate::formats::shared::items::{Repeated, Standing};
 use crate::formats::shared::paths_in_text::{NamedPath, complete, globs, paths_in_text, retain_sure};
 use crate::ids::as_id;
-use crate::markdown::{list_items, paragraph, section};
+use crate::markdown::{paragraph, section};
 use crate::source_text::At;
 
 /// How many issues before it a prompt names.
 const MAX_NAMED: usize = 50;
-
-/// The line in a description behind which acceptance criteria are listed.
-static CRITERIA: LazyLock<Regex> =
-    pattern!(r"(?im)^[#*\s]*(?:acceptance(?: criteria)?|success criteria|exit criteria)[:*\s]*$");
-
-static HEADING: LazyLock<Regex> = pattern!(r"(?m)^(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*$)");
 
 pub(super) struct Writer<'a> {
     issues: &'a [Issue],
@@ -51,15 +40,8 @@ impl<'a> Writer<'a> {
         let issue = &self.issues[at];
         let span = issue.id.span;
         let mut description = issue.field("description", self.faults);
-        let mut judged = issue.field("acceptance_criteria", self.faults);
-        if let Some((heading, criteria)) = criteria_in(&description) {
-            paragraph(&mut judged, &description[criteria.clone()]);
-            description.replace_range(heading.start..criteria.end, "");
-        }
-        let run = commands_in_text(&judged);
-        run.commands.warn(span, self.faults);
-        let gates: Vec<CommandLine> = run.commands.gates.into_iter().map(CommandLine::Shell).collect();
-        let criteria = list_items(&judged);
+        let judged = issue.field("acceptance_criteria", self.faults);
+        let Judged { gates, criteria } = judged_by(judged, &mut description, span, self.faults);
         let task = TaskDraft {
             span,
             id: as_id(&issue.id.value).map(|id| At::new(id, span)),
@@ -107,11 +89,4 @@ impl<'a> Writer<'a> {
         };
         others.filter_map(line).take(MAX_NAMED).collect::<Vec<_>>().join("\n")
     }
-}
-
-/// Where a description lists acceptance criteria, and its heading.
-fn criteria_in(description: &str) -> Option<(Range<usize>, Range<usize>)> {
-    let heading = CRITERIA.find(description)?;
-    let end = HEADING.find_at(description, heading.end()).map_or(description.len(), |next| next.start());
-    Some((heading.range(), heading.end()..end))
 }

@@ -1,0 +1,79 @@
+//! What agents cost: sums say what is not in them, and budgets of lanes and runners hold before the next attempt.
+
+use crate::support::TestEnv;
+
+/// A program that tells what it used, and its cost where it knows one, and a lane for each line of `lanes`.
+fn env(runners: &[(&str, &str)], lanes: &str) -> TestEnv {
+    let env = TestEnv::new();
+    set_runners(&env, runners);
+    for name in ["dear", "plain"] {
+        let cost = if name == "dear" { ",\"usd\":0.01" } else { "" };
+        let script = format!(
+            "echo $LANEWRIGHT_LANE.$LANEWRIGHT_TASK >> $SCRATCH/starts\necho {name} >> $LANEWRIGHT_LANE.$LANEWRIGHT_TASK\n\
+             echo '{{\"in\":150{cost}}}'\n"
+        );
+        env.write(&format!("scratch/{name}.sh"), script);
+    }
+    env.plan(&format!("[defaults]\nrunner = \"dear\"\nprompt = \"do\"\n{lanes}"));
+    env
+}
+
+fn set_runners(env: &TestEnv, runners: &[(&str, &str)]) {
+    let event =
+        |name: &str| format!("[[runners.{name}.event]]\ntotals = true\ninput_tokens = \"/in\"\ncost = \"/usd\"\n");
+    let runner = |(name, keys): &(&str, &str)| {
+        format!("[runners.{name}]\ncommand = \"sh $SCRATCH/{name}.sh\"\n{keys}{}", event(name))
+    };
+    env.write("config/lanewright/config.toml", runners.iter().map(runner).collect::<String>());
+}
+
+const TASKS: &str = "[[lane.task]]\nid = \"t1\"\n[[lane.task]]\nid = \"t2\"\n";
+
+#[test]
+fn a_sum_says_what_has_no_price() {
+    let lanes = "[[lane]]\nid = \"A\"\n[[lane]]\nid = \"B\"\nrunner = \"plain\"\n";
+    let env = env(&[("dear", ""), ("plain", "")], lanes);
+    let ended = env.execute(&[]).exits(0);
+    ended.says(&["300 tokens · $0.0100 + plain 150 tokens (no price)"]);
+    let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();
+    assert_eq!(report["usage"]["unpriced_tokens"], 150);
+    assert_eq!(report["usage"]["cost_usd"], 0.01);
+    assert!(report["lanes"][1]["usage"]["cost_usd"].is_null(), "{}", report["lanes"][1]["usage"]);
+}
+
+#[test]
+fn the_budget_of_a_lane_stops_it_alone() {
+    let lanes =
+        format!("[[lane]]\nid = \"A\"\nmax_tokens = 100\n{TASKS}[[lane]]\nid = \"B\"\nmax_cost = 0.02\n{TASKS}");
+    let env = env(&[("dear", "")], &lanes);
+    env.execute(&[])
+        .exits(3)
+        .says(&["budget reached: 150 of 100 tokens of the lane", "raise its `max_cost` or `max_tokens`"]);
+    assert_eq!(env.scratch("starts").lines().filter(|line| line.starts_with('A')).count(), 1);
+    assert!(env.holds("main", "B.t2") && !env.holds("main", "A.t1"));
+    env.resume(&[]).exits(3);
+    env.write("plan.toml", env.read("plan.toml").replace("max_tokens = 100", "max_tokens = 1000"));
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert_eq!(env.scratch("starts").lines().count(), 4, "nothing was paid for twice");
+}
+
+#[test]
+fn the_budget_of_a_runner_stops_all_its_lanes_until_it_is_raised() {
+    let lanes = format!("[[lane]]\nid = \"A\"\n{TASKS}[[lane]]\nid = \"B\"\nrunner = \"plain\"\n{TASKS}");
+    let env = env(&[("dear", "max_cost = 0.01\n"), ("plain", "")], &lanes);
+    env.execute(&[]).exits(3).says(&["budget reached: $0.0100 of $0.0100 of dear", "`[runners.dear]`"]);
+    assert!(env.holds("main", "B.t2") && !env.holds("main", "A.t1"));
+    set_runners(&env, &[("dear", "max_cost = 0.03\n"), ("plain", "")]);
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "A.t2"));
+}
+
+#[test]
+fn a_fallback_works_once_the_budget_of_a_runner_is_used_up() {
+    let env = env(
+        &[("dear", "max_cost = 0.01\nfallback = [\"plain\"]\n"), ("plain", "max_tokens = 150\n")],
+        &format!("[[lane]]\nid = \"A\"\n{TASKS}[[lane.task]]\nid = \"t3\"\n"),
+    );
+    env.execute(&[]).exits(3).says(&["attempt 1 started with plain (task t2)", "budget reached"]);
+    assert_eq!(env.scratch("starts"), "A.t1\nA.t2\n");
+}
