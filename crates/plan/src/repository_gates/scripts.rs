@@ -25,6 +25,14 @@ const ENDING: [&str; 4] = ["CI=", "--watch=false", "--watchAll=false", "--single
 /// Options by which a script changes what it judges.
 const FIXING: [&str; 4] = ["--fix", "--write", "--apply", "--watch"];
 
+/// Programs whose `-w` watches or writes.
+const WITH_W: [&str; 9] = ["tsc", "prettier", "rollup", "webpack", "vite", "vitest", "mocha", "ava", "tsup"];
+
+const MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+
+/// How deep scripts are followed that run others.
+const MAX_DEPTH: usize = 4;
+
 pub(super) fn find(root: &mut Root<'_>) {
     let Some(text) = root.text(FILE) else { return };
     let package: Value = match serde_json::from_str(&text) {
@@ -43,7 +51,7 @@ pub(super) fn find(root: &mut Root<'_>) {
     };
     let manager = manager(root, &package);
     for (purpose, names) in WANTED {
-        let script = |name: &&str| package["scripts"][*name].as_str().is_some_and(judges);
+        let script = |name: &&str| package["scripts"][*name].as_str().is_some_and(|script| judges(&package, script, 0));
         if let Some(name) = names.iter().copied().find(script) {
             // `bun test` is a test runner of its own.
             let command = match name {
@@ -71,12 +79,21 @@ pub(super) fn program(command: &str) -> &str {
     command.split(' ').next().unwrap_or(command)
 }
 
-/// Whether a script ends by itself, can fail, and changes nothing. npm writes one that fails into a new package.
-fn judges(script: &str) -> bool {
+/// Whether a script ends by itself, can fail, and changes nothing, as do the scripts that it runs. npm writes one that fails into a
+/// new package.
+fn judges(package: &Value, script: &str, depth: usize) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| script.contains(word));
     let watches = has(&WATCHING) && !has(&ENDING);
-    let fixes = script.split_whitespace().any(|word| FIXING.contains(&word));
+    let words: Vec<&str> = script.split_whitespace().collect();
+    let option = |word: &str| word.split_once('=').map_or(word, |(option, _)| option).to_owned();
+    let fixes = words.iter().any(|word| FIXING.contains(&option(word).as_str()))
+        || words.contains(&"-w") && words.iter().any(|word| WITH_W.contains(word));
     let is_placeholder = script.contains("no test specified");
     let is_useless = script.trim().is_empty() || is_placeholder || watches || fixes || never_exits(script);
-    !is_useless && cannot_fail(script).is_none()
+    let run = words.windows(3).filter(|words| MANAGERS.contains(&words[0]) && words[1] == "run").map(|words| words[2]);
+    let mut others = run.filter_map(|name| package["scripts"][name].as_str());
+    !is_useless
+        && cannot_fail(script).is_none()
+        && depth < MAX_DEPTH
+        && others.all(|other| judges(package, other, depth + 1))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use lanewright_agents::shell::cannot_fail;
 use regex::Regex;
 
 use super::{Purpose, Root};
@@ -52,7 +53,10 @@ fn make_targets(text: &str) -> Vec<&str> {
         let rest = rest.split('#').next().unwrap_or("").trim();
         // `test: CFLAGS = x` is a variable.
         let does = !rest.is_empty() && !rest.split(';').next().unwrap_or("").contains('=');
-        let has_recipe = text[rule.get(0)?.end()..].lines().nth(1).is_some_and(|line| line.starts_with('\t'));
+        let recipe = text[rule.get(0)?.end()..].lines().skip(1).map_while(|line| line.strip_prefix('\t'));
+        let can_fail =
+            |line: &str| !line.starts_with('-') && cannot_fail(line.trim_start_matches(['@', '+', ' '])).is_none();
+        let has_recipe = recipe.map(str::trim).filter(|line| !line.is_empty()).any(can_fail);
         (does || has_recipe).then(|| rule.get(1).map_or("", |targets| targets.as_str()))
     });
     rules.flat_map(str::split_whitespace).collect()

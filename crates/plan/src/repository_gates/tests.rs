@@ -45,14 +45,22 @@ fn scripts_that_cannot_judge_are_left_out() {
         "react-scripts test",
         "ng test",
         "eslint . --fix",
+        "eslint . --fix=true",
+        "prettier -w .",
+        "tsc -w",
+        "npm run loop",
+        "npm run lint && npm run fixing",
         "jest || true",
         "echo none",
         "",
     ] {
-        let package = format!(r#"{{"scripts": {{"test": "{script}", "lint": 1}}}}"#);
+        let others = r#""fixing": "eslint --fix .", "loop": "npm run loop""#;
+        let package = format!(r#"{{"scripts": {{"test": "{script}", "lint": 1, {others}}}}}"#);
         assert_eq!(commands(&[("package.json", &package)]), [""; 0], "{script}");
     }
     assert_eq!(commands(&[("package.json", r#"{"scripts": {"test": "CI=true react-scripts test"}}"#)]), ["npm test"]);
+    let linked = r#"{"scripts": {"test": "npm run unit && jest -w 2", "unit": "vitest run"}}"#;
+    assert_eq!(commands(&[("package.json", linked)]), ["npm test"]);
     assert_eq!(commands(&[("package.json", r#"{"scripts": ["test"]}"#), ("Cargo.toml", "")]), [""; 0]);
 }
 
@@ -92,6 +100,8 @@ fn targets_of_task_runners_take_the_place_of_commands() {
     let found = commands(&[("Makefile", make), ("Cargo.toml", "[package]"), ("package.json", PACKAGE)]);
     assert_eq!(found, ["make lint", "make test", "npm run check-types", "npm run build"]);
     assert_eq!(commands(&[("Makefile", "test := x\ntest = a:b\n\ttest: y\n# test: z\n")]), [""; 0]);
+    let idle = "test:\n\t@echo no tests\nlint:\n\t-ruff check\ncheck:\n\t@echo begins\n\t@make all\n";
+    assert_eq!(commands(&[("Makefile", idle)]), ["make check"]);
     let just = "test *args:\n  cargo test {{args}}\n@lint mode='a:b':\n  x\ncheck name:\n  y\n";
     assert_eq!(commands(&[("justfile", just), ("go.mod", "")]), ["just lint", "just test"]);
     assert_eq!(commands(&[("justfile", "test := 'x'\n  test:\n"), ("go.mod", "")]), ["go test ./..."]);

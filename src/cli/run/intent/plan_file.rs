@@ -255,6 +255,11 @@ impl PlanText {
         all
     }
 
+    /// The path and the text of the first file.
+    fn first(&self) -> (&str, &str) {
+        self.files.first().map_or(("", ""), |(path, text)| (path.as_str(), text.as_str()))
+    }
+
     /// Names in the `fallback` of runners that none has.
     fn unknown_fallback(&self, plan: &Plan, settings: &Settings) -> Vec<Diagnostic> {
         let names =
@@ -265,7 +270,7 @@ impl PlanText {
             let place = settings.runners.get(name).map(|setting| format!(" ({})", setting.origin)).unwrap_or_default();
             let message =
                 format!("the `fallback` of the runner `{name}`{place} names `{other}`, and no runner is called so");
-            let (path, text) = self.files.first().map_or(("", ""), |(path, text)| (path.as_str(), text.as_str()));
+            let (path, text) = self.first();
             let help = "name runners that are described, or leave `fallback` out";
             Diagnostic::at_line(Severity::Error, path, text, 1, &message, help)
         };
@@ -297,8 +302,10 @@ impl PlanText {
             let line = lines.filter(|(_, line)| line.contains(wanted)).nth(number);
             Some((path, text, line.map_or(lane, |(line, _)| line)))
         });
-        let (path, text, line) = found.map_or(("", "", 1), |(path, text, line)| (path.as_str(), text.as_str(), line));
-        Diagnostic::at_line(severity, path, text, line, message, help)
+        // Ids that the format makes are not in the text.
+        let (path, text) = self.first();
+        let place = found.map_or((path, text, 1), |(path, text, line)| (path.as_str(), text.as_str(), line));
+        Diagnostic::at_line(severity, place.0, place.1, place.2, message, help)
     }
 
     /// Tasks that may take longer than seed 000 allows: each that has a limit of its own, and once those that have none
@@ -336,7 +343,7 @@ impl PlanText {
             }
         }
         faults.extend(default.map(|limit| {
-            let (path, text) = self.files.first().map_or(("", ""), |(path, text)| (path.as_str(), text.as_str()));
+            let (path, text) = self.first();
             let message = format!(
                 "tasks without a limit of their own may take {}, more than {}",
                 short(limit),
