@@ -175,3 +175,25 @@ fn a_fallback_that_is_unknown_or_cannot_work_is_named_before_the_start() {
     env.write("config/lanewright/config.toml", config.replace("\"sh $SCRATCH/second.sh\"", "[\"missing-program\"]"));
     env.execute(&[]).exits(0).says(&["`missing-program`, which is not on the PATH; it cannot take the place of first"]);
 }
+
+#[test]
+fn a_model_that_does_not_exist_stops_only_those_that_ask_for_it() {
+    let env = TestEnv::new();
+    let runner = "command = [\"sh\", \"x.sh\"]\noptions = { model = [\"{value}\"] }\n\
+                  [[runners.x.event]]\nwhen = { \"/type\" = \"error\" }\nerror = \"/message\"\n";
+    env.write("config/lanewright/config.toml", format!("backoff = \"10ms\"\n[runners.x]\n{runner}"));
+    let wrong = "{\"type\": \"error\", \"message\": \"model_not_found: wrong\"}";
+    let script = format!(
+        "echo $1 >> $SCRATCH/starts\n[ $1 != wrong ] || {{ echo '{wrong}'; exit 1; }}\necho $1 > $LANEWRIGHT_LANE.txt\n"
+    );
+    env.write("repo/x.sh", script);
+    env.commit("the program");
+    let lane = |(id, model): (&str, &str)| format!("[[lane]]\nid = \"{id}\"\nmodel = \"{model}\"\nprompt = \"do\"\n");
+    let lanes: String = [("A", "wrong"), ("B", "wrong"), ("C", "right"), ("D", "right")].map(lane).concat();
+    env.plan(&format!("[defaults]\nrunner = \"x\"\n{lanes}"));
+    env.execute(&["--max-parallel", "1"])
+        .exits(3)
+        .says(&["B: blocked: x:wrong cannot work: error: model_not_found: wrong"]);
+    assert!(env.holds("main", "C.txt") && env.holds("main", "D.txt"));
+    assert_eq!(env.scratch("starts").lines().filter(|model| *model == "wrong").count(), 1);
+}

@@ -20,7 +20,7 @@ fn plan_check_proposes_what_the_repository_is_tested_by() {
     let env = env();
     let none = env.lanewright(&["plan", "check", "specs/001-login"]).exits(0);
     none.says(&["2 lanes have no gate, so only the agent says that the work is done: US1, US2", "lanewright.toml"]);
-    env.write("repo/Makefile", "test:\n\ttrue\n");
+    env.write("repo/Makefile", "test:\n\tsh test.sh\n");
     env.write("repo/package.json", PACKAGE);
     for command in ["check", "show"] {
         let found = env.lanewright(&["plan", command, "specs/001-login"]).exits(0);

@@ -184,6 +184,16 @@ impl Plan {
         }
     }
 
+    /// What is refused when a service refuses `agent` in `task`: its runner, with the model that it asks for; where it has a command
+    /// of its own, that command.
+    pub fn refusable(&self, agent: &Agent, task: &Task) -> Cow<'_, str> {
+        match (&agent.options.model, self.runner_for(agent, task)) {
+            (Some(model), Some(_)) => format!("{}:{model}", agent.runner).into(),
+            (None, Some(_)) => agent.runner.clone().into(),
+            (_, None) => self.account(agent, task),
+        }
+    }
+
     /// The runners that `agent` may do `task` with in place of its own, best first.
     pub fn fallback<'a>(&'a self, agent: &'a Agent, task: &Task) -> impl Iterator<Item = &'a str> + use<'a> {
         let given = agent.fallback.as_ref().or(self.runner(agent).map(|runner| &runner.fallback));

@@ -30,7 +30,7 @@ impl RunState {
         self.count_job(job);
         if let Some(agent) = job.agent().filter(|_| job.is_attempt()) {
             self.worker(lane, agent)?.agent().change_runner(runner);
-            if let Some(account) = self.account_of(lane, job).filter(|_| !self.pauses.is_empty()) {
+            for account in self.accounts_of(lane, job).into_iter().flatten() {
                 self.pauses.probe(&account, job, at);
             }
         }
@@ -73,11 +73,19 @@ impl RunState {
             _ => None,
         };
         if !self.lane(lane).is_elsewhere()
-            && let Some(account) = self.account_of(lane, job)
+            && let Some([account, refusable]) = self.accounts_of(lane, job)
         {
+            // What is refused is not the whole account, and what is out is not refused.
+            let (own, other) = match outage {
+                Some(outage) if outage.kind == OutageKind::Refused => (&refusable, &account),
+                _ => (&account, &refusable),
+            };
+            if own != other {
+                self.pauses.ended(other, job, attempt_end(exit));
+            }
             match outage {
-                Some(outage) => self.pauses.failed(&account, job, outage, at),
-                None => self.pauses.ended(&account, job, attempt_end(exit)),
+                Some(outage) => self.pauses.failed(own, job, outage, at),
+                None => self.pauses.ended(own, job, attempt_end(exit)),
             }
         }
         let mut worker = self.worker(lane, agent)?;
@@ -100,15 +108,15 @@ impl RunState {
         }
     }
 
-    /// The account of the service that the agent's last attempt is made with.
-    fn account_of(&self, lane: LaneIndex, job: &JobId) -> Option<String> {
+    /// The account of the service that the agent's last attempt is made with, and what of it may be refused.
+    fn accounts_of(&self, lane: LaneIndex, job: &JobId) -> Option<[String; 2]> {
         let JobRole::Attempt { agent, task } = &job.role else { return None };
         let plan = self.plan.lane(lane);
         let at = agent_index(plan, agent)?;
         let task = plan.agents[at].tasks.iter().find(|known| known.id == *task)?;
         let runner = self.lane(lane).agents()[at].runner.as_deref();
-        let account = self.plan.account(&self.plan.with_runner(&plan.agents[at], runner), task).into_owned();
-        Some(account)
+        let who = self.plan.with_runner(&plan.agents[at], runner);
+        Some([self.plan.account(&who, task).into_owned(), self.plan.refusable(&who, task).into_owned()])
     }
 
     pub(super) fn runner_paused(

@@ -112,7 +112,7 @@ fn available_runner<'a>(deciding: &mut Deciding<'a>, lane: LaneIndex, agent: usi
     let own = state.runners(lane, agent).next().filter(|own| own.exhausted.is_none());
     own.into_iter().chain([next]).find(|runner| {
         let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));
-        runner.pause.is_none_or(|pause| is_due(pause) && deciding.probed.insert(runner.account.to_string()))
+        runner.pause.is_none_or(|pause| is_due(pause) && deciding.probed.insert(runner.account.clone()))
     })
 }
 

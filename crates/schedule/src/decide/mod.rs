@@ -14,7 +14,6 @@ mod proposal;
 
 pub use deciding::{Decisions, Finish};
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
@@ -161,7 +160,7 @@ fn admit(deciding: &mut Deciding, limit: usize) {
 }
 
 /// The paused accounts for which an attempt of a lane that has begun waits: it finds out whether the pause is over.
-fn awaited(state: &RunState) -> BTreeSet<Cow<'_, str>> {
+fn awaited(state: &RunState) -> BTreeSet<String> {
     if state.pauses.is_empty() {
         return BTreeSet::new();
     }
@@ -170,12 +169,12 @@ fn awaited(state: &RunState) -> BTreeSet<Cow<'_, str>> {
 }
 
 /// The paused accounts that attempts of the lane wait for, or would.
-fn paused_accounts(state: &RunState, lane: LaneIndex) -> impl Iterator<Item = Cow<'_, str>> {
+fn paused_accounts(state: &RunState, lane: LaneIndex) -> impl Iterator<Item = String> {
     state.runners_wanted(lane).filter(|runner| runner.pause.is_some()).map(|runner| runner.account)
 }
 
 /// Whether an attempt with which the lane begins may begin itself, if need be to find out whether a pause is over.
-fn has_runner(deciding: &Deciding, lane: LaneIndex, awaited: &BTreeSet<Cow<'_, str>>) -> bool {
+fn has_runner(deciding: &Deciding, lane: LaneIndex, awaited: &BTreeSet<String>) -> bool {
     let (state, now) = (deciding.state, deciding.now);
     let is_open = |runner: NextRunner<'_>| {
         let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));

@@ -3,6 +3,7 @@
 //! While an account is paused no attempt of it begins. At the end of the pause one attempt, the probe, finds out whether it is
 //! over; the others wait for it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -73,6 +74,22 @@ impl Pauses {
 
     pub fn of(&self, account: &str) -> Option<&Pause> {
         self.accounts.get(account).filter(|pause| !pause.is_lifted)
+    }
+
+    /// The pause of an account, or else that of what its service refuses; with the name that it has here.
+    pub(crate) fn of_either<'n>(
+        &self,
+        account: Cow<'n, str>,
+        refusable: Cow<'n, str>,
+    ) -> (Cow<'n, str>, Option<&Pause>) {
+        let is_refusal = |pause: &&Pause| pause.outage.kind == OutageKind::Refused;
+        if let Some(pause) = self.of(&account).filter(|pause| !is_refusal(pause)) {
+            return (account, Some(pause));
+        }
+        match self.of(&refusable).filter(is_refusal) {
+            Some(pause) => (refusable, Some(pause)),
+            None => (account, None),
+        }
     }
 
     /// An attempt of the account failed because of `outage`.

@@ -1,7 +1,5 @@
 //! Which runner makes an agent's next attempt, and whether it is paused.
 
-use std::borrow::Cow;
-
 use lanewright_model::outage::{PauseTimes, next_runner};
 use lanewright_model::retry::FALLBACK_AFTER;
 use lanewright_model::{LaneIndex, Task, Timestamp};
@@ -15,7 +13,8 @@ use crate::state::pauses::Pause;
 pub(crate) struct NextRunner<'a> {
     /// Its name, where it is one of the agent's `fallback`.
     pub(crate) name: Option<&'a str>,
-    pub(crate) account: Cow<'a, str>,
+    /// Of which a pause holds: its account, or what of it is refused.
+    pub(crate) account: String,
     pub(crate) pause: Option<&'a Pause>,
     /// Why no more attempts begin with it, if its budget is used up.
     pub(crate) exhausted: Option<String>,
@@ -27,12 +26,11 @@ impl RunState {
         let (who, task) = (&self.plan.lane(lane).agents[agent], self.next_task(lane, agent));
         let names = std::iter::once(None).chain(self.plan.fallback(who, task).map(Some));
         names.map(move |name| {
-            let account = match self.plan.with_runner(who, name) {
-                Cow::Borrowed(who) => self.plan.account(who, task),
-                Cow::Owned(other) => self.plan.account(&other, task).into_owned().into(),
-            };
             let exhausted = self.exhausted(name.unwrap_or(&who.runner)).filter(|_| task.command.is_none());
-            NextRunner { name, pause: self.pauses.of(&account), account, exhausted }
+            let who = self.plan.with_runner(who, name);
+            let (account, refusable) = (self.plan.account(&who, task), self.plan.refusable(&who, task));
+            let (account, pause) = self.pauses.of_either(account, refusable);
+            NextRunner { name, account: account.into_owned(), pause, exhausted }
         })
     }
 

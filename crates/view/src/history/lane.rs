@@ -52,8 +52,9 @@ pub struct LaneFacts {
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
     /// The runners of its agents, where the plan is known.
     pub(super) runners: BTreeMap<AgentName, String>,
-    /// The accounts that each of its agents may work with, its own first, by round, where the plan is known.
-    pub(super) accounts: Vec<(Round, Vec<String>)>,
+    /// The accounts that each of its agents may work with, its own first, each with what of it may be refused, by round, where
+    /// the plan is known.
+    pub(super) accounts: Vec<(Round, Vec<[String; 2]>)>,
 
     /// Follows from the rest and from the run.
     pub state: LaneState,
@@ -329,7 +330,10 @@ impl LaneHistory {
         let accounts = |agent: &Agent| {
             let task = &agent.tasks[agent.first_own_task()];
             let names = std::iter::once(None).chain(plan.fallback(agent, task).map(Some));
-            let account = |name| plan.account(&plan.with_runner(agent, name), task).into_owned();
+            let account = |name| {
+                let who = plan.with_runner(agent, name);
+                [plan.account(&who, task).into_owned(), plan.refusable(&who, task).into_owned()]
+            };
             (agent.round, names.map(account).collect())
         };
         let facts = LaneFacts {

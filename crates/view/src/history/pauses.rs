@@ -89,8 +89,13 @@ impl RunHistory {
     }
 
     /// The pause of the runner that would make the next attempt of an agent with these accounts.
-    fn pause_among(&self, accounts: &[String]) -> Option<&PauseView> {
-        let all: Vec<Option<&PauseView>> = accounts.iter().map(|it| self.run.pauses.accounts.get(it)).collect();
+    fn pause_among(&self, accounts: &[[String; 2]]) -> Option<&PauseView> {
+        let of = |name: &String, refused: bool| {
+            let known = self.run.pauses.accounts.get(name);
+            known.filter(|pause| (pause.kind == OutageKind::Refused) == refused)
+        };
+        let either = |[account, refusable]: &[String; 2]| of(account, false).or_else(|| of(refusable, true));
+        let all: Vec<Option<&PauseView>> = accounts.iter().map(either).collect();
         let times = |pause: &PauseView| PauseTimes { since: pause.since, until: pause.until };
         let pauses: Vec<Option<PauseTimes>> = all.iter().map(|pause| pause.map(times)).collect();
         let fallback_after = self.run.start.as_ref().map_or(FALLBACK_AFTER, |start| start.options.fallback_after);

@@ -63,5 +63,5 @@ fn completed(context: &Context, arguments: &NewPlan, settings: &Settings, plan: 
             (agent.runner, agent.command) = (name.clone(), runner.command.clone());
         }
     }
-    Plan::new(parts).map_err(|_| ExitStatus::Usage.error("issues wait for each other").into())
+    Plan::new(parts).map_err(|_| ExitStatus::Usage.error("issues wait for each other"))
 }
