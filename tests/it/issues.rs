@@ -9,7 +9,7 @@ case "$*" in
 "auth status"*) exit 0 ;;
 *dependencies*) echo '[{"number": 1, "state": "open"}, {"number": 8, "state": "closed"}]' ;;
 *) cat <<'JSON'
-[{"number": 2, "title": "Sign in", "state": "open", "labels": [{"name": "ready"}], "body": "Write `in.txt`",
+[{"number": 2, "title": "Sign in; closes #77", "state": "open", "labels": [{"name": "ready"}], "body": "Write `in.txt`",
   "issue_dependencies_summary": {"blocked_by": 2}},
  {"number": 3, "title": "Sign out", "state": "open", "labels": [{"name": "Ready"}], "body": "Blocked by #4"}]
 [{"number": 1, "title": "Base", "state": "open", "labels": [{"name": "ready"}], "body": null},
@@ -39,13 +39,16 @@ fn open_issues_become_lanes_and_their_merges_close_them() {
     let new = ["plan", "new", "plan.toml", "--from", "issues", "--label", "ready", "--test", "test -e issue-1.txt"];
     let said = env.lanewright(&new).exits(0);
     assert!(said.stdout.contains("Wrote plan.toml. It has 2 issues"), "{}", said.stdout);
+    said.says(&["issue-3 is left out: it waits for issue-4"]);
     let calls = env.scratch("calls");
     assert!(
         calls.contains("repos/acme/shop/issues/2/dependencies/blocked_by") && !calls.contains("issues/3/dep"),
         "{calls}"
     );
     let text = env.read("repo/plan.toml");
-    for part in ["closes = [\"#2\"]", "depends_on = [\"issue-1\"]", "# Issue #2: Sign in", "test -e issue-1.txt"] {
+    for part in
+        ["closes = [\"#2\"]", "depends_on = [\"issue-1\"]", "# Issue #2: Sign in; closes 77", "test -e issue-1.txt"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     env.lanewright(&["plan", "check", "plan.toml"]).exits(0);
@@ -53,6 +56,7 @@ fn open_issues_become_lanes_and_their_merges_close_them() {
     env.lanewright(&["run", "plan.toml", "--run-id", "r1"]).exits(0);
     let messages = env.git(&["log", "--first-parent", "--format=%B", "main"]);
     assert!(messages.contains("Closes: #1") && messages.contains("Closes: #2"), "{messages}");
+    assert!(!messages.contains("#77"), "{messages}");
     assert!(env.holds("main", "issue-2.txt"));
     env.lanewright(&new).exits(2).says(&["plan.toml"]);
 }
@@ -81,6 +85,7 @@ fn a_forge_that_fails_leaves_no_plan() {
             "HTTP 500: try later",
         ),
         ("#!/bin/sh\ncase \"$*\" in auth*) ;; *) echo '<html>' ;; esac\n", "must print a list of issues"),
+        ("#!/bin/sh\ncase \"$*\" in auth*) ;; *) echo '[7]' ;; esac\n", "must print a list of issues"),
         ("#!/bin/sh\ncase \"$*\" in auth*) ;; *) echo '[]' ;; esac\n", "this list has no tasks"),
         ("#!/bin/sh\nexit 1\n", "not logged in"),
     ] {

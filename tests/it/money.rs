@@ -77,3 +77,13 @@ fn a_fallback_works_once_the_budget_of_a_runner_is_used_up() {
     env.execute(&[]).exits(3).says(&["attempt 1 started with plain (task t2)", "budget reached"]);
     assert_eq!(env.scratch("starts"), "A.t1\nA.t2\n");
 }
+
+#[test]
+fn what_a_runner_used_stays_its_own() {
+    let runners = [("dear", "max_cost = 0.01\n"), ("plain", "max_tokens = 100\n")];
+    let env = env(&runners, &format!("[[lane]]\nid = \"A\"\nretries = 0\n{TASKS}"));
+    env.execute(&[]).exits(3).says(&["$0.0100 of $0.0100 of dear"]);
+    // What was used before is not charged to the one that a retry names, and its own limit is that of the settings.
+    env.lanewright(&["retry", "r1", "A", "--runner", "plain"]).exits(0);
+    assert_eq!(env.scratch("starts"), "A.t1\nA.t2\n");
+}

@@ -113,7 +113,13 @@ fn with_fallback(env: &TestEnv, settings: &str, keys: &str, first: &str) {
 /// The runners of the attempts, where they are not the agent's own.
 fn runners(env: &TestEnv) -> Vec<Option<String>> {
     let attempts = env.events("job_planned").into_iter().filter(|event| event["job"]["role"]["attempt"].is_object());
-    attempts.map(|event| event["runner"].as_str().map(str::to_owned)).collect()
+    let fallback = |event: Value| {
+        event["made_with"]
+            .as_object()
+            .filter(|it| it.contains_key("is_fallback"))
+            .map(|it| it["runner"].as_str().expect("a name").to_owned())
+    };
+    attempts.map(fallback).collect()
 }
 
 #[test]
@@ -196,4 +202,52 @@ fn a_model_that_does_not_exist_stops_only_those_that_ask_for_it() {
         .says(&["B: blocked: x:wrong cannot work: error: model_not_found: wrong"]);
     assert!(env.holds("main", "C.txt") && env.holds("main", "D.txt"));
     assert_eq!(env.scratch("starts").lines().filter(|model| *model == "wrong").count(), 1);
+}
+
+#[test]
+fn an_outage_stays_with_the_runner_that_had_it() {
+    let env = TestEnv::new();
+    let limited = "echo \"You've hit your usage limit. Try again in 5 hours.\"; exit 1\n";
+    with_fallback(&env, "", "fallback = []\n", limited);
+    let mut run = env.start(&[]);
+    wait_until("the lane waits", || env.log_file().exists() && env.events("retry_planned").len() == 1);
+    run.kill();
+    run.wait();
+    // The natural cure: another runner.
+    env.write("plan.toml", env.read("plan.toml").replace("runner = \"first\"", "runner = \"second\""));
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert!(env.holds("main", "1.txt"));
+}
+
+#[test]
+fn a_fallback_that_is_available_again_comes_before_a_later_one() {
+    let env = TestEnv::new();
+    let limited = "echo \"You've hit your usage limit. Try again in 5 hours.\"; exit 1\n";
+    let tasks = "[[lane.task]]\nid = \"t1\"\nverify = \"sleep 1.1\"\n[[lane.task]]\nid = \"t2\"\n";
+    with_fallback(&env, "", tasks, limited);
+    let config = env.read("config/lanewright/config.toml").replace("[\"second\"]", "[\"short\", \"second\"]");
+    let short = "[runners.short]\ncommand = \"sh $SCRATCH/short.sh\"\n";
+    env.write("config/lanewright/config.toml", format!("{config}{short}"));
+    env.write(
+        "scratch/short.sh",
+        "mkdir $SCRATCH/once 2>/dev/null && { echo 'HTTP 429, try again in 1 second'; exit 1; }\necho short > $LANEWRIGHT_TASK.txt\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(runners(&env)[1..], ["short", "second", "short"].map(|name| Some(name.to_owned())));
+}
+
+#[test]
+fn a_lane_that_waits_with_a_later_task_or_beside_a_done_agent_says_for_what() {
+    let env = TestEnv::new();
+    let limited = "echo \"You've hit your usage limit. Try again in 5 hours.\"; exit 1\n";
+    let agents =
+        "[[lane.agent]]\nname = \"done\"\nrunner = \"second\"\n[[lane.agent]]\nname = \"waits\"\nrunner = \"first\"\n";
+    with_fallback(&env, "", &format!("fallback = []\n{agents}"), limited);
+    let run = env.start(&[]);
+    let is_done = || env.log_file().exists() && !env.events("agent_merged").is_empty();
+    wait_until("one agent is done and the other waits", || is_done() && env.events("retry_planned").len() == 1);
+    let status = || env.lanewright(&["status", "r1", "--format", "json"]).exits(0).json();
+    wait_until("it is said", || status()["lanes"][0]["waiting_for"]["runner"]["account"] == "first");
+    env.lanewright(&["stop"]).exits(0);
+    run.wait().exits(143);
 }

@@ -158,7 +158,11 @@ fn an_edit_of_what_is_left_is_accepted_although_merged_lanes_are_ticked() {
     let refused = env.lanewright(&["resume", "r1"]).exits(2);
     assert!(!refused.stderr.contains("US1") && !refused.stderr.contains("SETUP"), "{}", refused.stderr);
     refused.says(&["has changed since run r1 started", "US2"]).hints("--accept-plan-change");
-    env.lanewright(&["resume", "r1", "--accept-plan-change"]).exits(0);
+    let more = env.read(&format!("repo/{SPEC_KIT}")).replace("- [x] T002", "- [ ] T005 [US1] Write more\n- [x] T002");
+    env.write(&format!("repo/{SPEC_KIT}"), more);
+    env.commit("another task");
+    let accepted = env.lanewright(&["resume", "r1", "--accept-plan-change"]).exits(0);
+    accepted.says(&["lane US1 is merged, so this run does not do T005"]);
     assert!(env.holds("main", "US2.txt"));
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::plans::SPARE;
-use lanewright_model::event::{Event, Idle, LaneStage, Record, Worktree};
+use lanewright_model::event::{Event, Idle, LaneStage, MadeWith, Record, Worktree};
 use lanewright_model::{CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,7 +226,9 @@ pub fn event_as_decided(event: Event, bug: Option<Bug>) -> Event {
         }
         (Event::JobPlanned { job, .. }, Some(Bug::FallbackForgotten)) => Event::planned(job),
         (Event::JobPlanned { job, .. }, Some(Bug::FallbackTooEarly)) if job.is_attempt() => {
-            Event::JobPlanned { job, runner: Some(SPARE.to_owned()) }
+            let runner = SPARE.to_owned();
+            let made_with = MadeWith { runner, account: None, refusable: None, is_fallback: true };
+            Event::JobPlanned { job, made_with: Some(Box::new(made_with)) }
         }
         (Event::RetryPlanned { lane, .. }, Some(Bug::GivesUpEarly)) => {
             Event::LaneFailed { lane, failure: Failure::new(FailureKind::Crash, "") }

@@ -512,9 +512,9 @@ pub enum Event {
     /// It is about to be started.
     JobPlanned {
         job: JobId,
-        /// Of an attempt that a runner of the agent's `fallback` makes: its name.
+        /// What an attempt is made with; absent: a command, or what the plan says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        runner: Option<String>,
+        made_with: Option<Box<MadeWith>>,
     },
     /// Its supervisor runs.
     JobStarted { job: JobId, supervisor: ProcessId },
@@ -534,10 +534,39 @@ pub enum Event {
     },
 }
 
+/// The runner of an attempt as it was when the attempt was planned: a later plan may have others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MadeWith {
+    /// Its name.
+    pub runner: String,
+    /// Its account; absent: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// What of the account may be refused; absent: the runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusable: Option<String>,
+    /// Whether it is not the agent's own, but one of its `fallback`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fallback: bool,
+}
+
+impl MadeWith {
+    /// Its name, where it is one of the agent's `fallback`.
+    pub fn fallback(&self) -> Option<&String> {
+        Some(&self.runner).filter(|_| self.is_fallback)
+    }
+
+    /// Its account, and what of it may be refused.
+    pub fn accounts(&self) -> [String; 2] {
+        [&self.account, &self.refusable].map(|own| own.as_ref().unwrap_or(&self.runner).clone())
+    }
+}
+
 impl Event {
-    /// A job that no other runner makes.
+    /// A job of which nothing else is to be said.
     pub fn planned(job: JobId) -> Self {
-        Self::JobPlanned { job, runner: None }
+        Self::JobPlanned { job, made_with: None }
     }
 
     /// A snapshot as most are: of work, without what a user gave along with it, of no worktree that stays as it is.

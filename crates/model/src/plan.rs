@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::agent_options::AgentOptions;
 use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
+use super::event::MadeWith;
 use super::executor::{ExecutorSettings, Resources};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
 use super::job::{JobId, JobRole};
@@ -192,6 +193,16 @@ impl Plan {
             (None, Some(_)) => agent.runner.clone().into(),
             (_, None) => self.account(agent, task),
         }
+    }
+
+    /// What an attempt of `agent` at `task` is made with, by its own runner or the one of that name; `None`: by a command.
+    pub fn made_with(&self, agent: &Agent, task: &Task, fallback: Option<&str>) -> Option<MadeWith> {
+        let who = self.with_runner(agent, fallback);
+        self.runner_for(&who, task)?;
+        let runner = who.runner.clone();
+        let other = |name: Cow<'_, str>| Some(name.into_owned()).filter(|name| *name != runner);
+        let (account, refusable) = (other(self.account(&who, task)), other(self.refusable(&who, task)));
+        Some(MadeWith { account, refusable, is_fallback: fallback.is_some(), runner })
     }
 
     /// The runners that `agent` may do `task` with in place of its own, best first.

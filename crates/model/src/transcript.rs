@@ -157,7 +157,7 @@ impl Usage {
     }
 
     /// Tokens whose cost is not known.
-    fn without_price(&self) -> u64 {
+    pub fn without_price(&self) -> u64 {
         if self.cost.is_none() { self.tokens() } else { self.unpriced_tokens }
     }
 
@@ -170,13 +170,18 @@ impl Usage {
     /// `34.5k tokens` and `$0.12`, where they are known and not zero; `$0.12 + 12.8k tokens (no price)` where the cost is not
     /// that of all.
     pub fn spent(&self) -> Vec<String> {
-        let in_words = |tokens: u64| format!("{} tokens", short_count(tokens));
-        let tokens = Some(self.tokens()).filter(|tokens| *tokens > 0).map(in_words);
-        let cost = self.cost.filter(|cost| *cost > Dollars::default()).map(|cost| match self.unpriced_tokens {
+        let tokens = Some(self.tokens()).filter(|tokens| *tokens > 0).map(in_tokens);
+        let cost = self.cost.filter(|cost| *cost > Dollars::default());
+        tokens.into_iter().chain(cost.and(self.price())).collect()
+    }
+
+    /// `$0.12`, or `$0.12 + 12.8k tokens (no price)`; `None`: no cost is reported.
+    pub fn price(&self) -> Option<String> {
+        let cost = self.cost?;
+        Some(match self.unpriced_tokens {
             0 => cost.to_string(),
-            unpriced => format!("{cost} + {} (no price)", in_words(unpriced)),
-        });
-        tokens.into_iter().chain(cost).collect()
+            unpriced => format!("{cost} + {} (no price)", in_tokens(unpriced)),
+        })
     }
 
     /// `12 tool calls (2 refused, 1 failed)`
@@ -236,6 +241,10 @@ impl fmt::Display for Usage {
     }
 }
 
+fn in_tokens(count: u64) -> String {
+    format!("{} tokens", short_count(count))
+}
+
 /// `950`, `34.5k`, `1.2M`.
 fn short_count(count: u64) -> String {
     match count {
@@ -261,6 +270,11 @@ pub struct Budget {
 impl Budget {
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// `$1.50`, `10.0k tokens`: each of the limits.
+    pub fn in_words(&self) -> Vec<String> {
+        self.cost.map(|cost| cost.to_string()).into_iter().chain(self.tokens.map(in_tokens)).collect()
     }
 
     /// Why nothing more may be begun after `used`; `None`: something may.

@@ -42,7 +42,8 @@ impl Pauses {
                     pause.probe.take_if(|probe| probe == job);
                 }
             }
-            Event::JobPlanned { job, runner } => {
+            Event::JobPlanned { job, made_with } => {
+                let runner = made_with.as_ref().and_then(|made_with| made_with.fallback());
                 let own = own_account(plan, job)?;
                 if let Some(runner) = runner {
                     let pause = self.paused.get(&own);
@@ -52,7 +53,7 @@ impl Pauses {
                         return Some(format!("{job} was planned with {runner} while its own runner can work soon"));
                     }
                 }
-                let pause = self.paused.get_mut(runner.as_ref().unwrap_or(&own))?;
+                let pause = self.paused.get_mut(runner.unwrap_or(&own))?;
                 if pause.until.is_none_or(|until| record.at < until) {
                     return Some(format!("{job} was planned while its runner is paused"));
                 }

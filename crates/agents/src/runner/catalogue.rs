@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use lanewright_model::runner::{EventRule, PromptWay, Runner, RunnerText};
-use lanewright_model::{CommandLine, Usage};
+use lanewright_model::runner::{EventRule, PromptWay, Runner, RunnerText, Totals};
+use lanewright_model::{CommandLine, Dollars, Usage};
 use semver::Version;
 
 /// The descriptions that come with Lanewright.
@@ -87,7 +87,16 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("`{place}` is no JSON pointer: it begins with `/`")),
     })?;
+    if text.max_cost == Some(Dollars::default()) || text.max_tokens == Some(0) {
+        return Err("a budget is more than nothing".to_owned());
+    }
+    if text.account.as_ref().is_some_and(|account| account.trim().is_empty()) {
+        return Err("`account` is empty".to_owned());
+    }
     for rule in text.event.iter().flatten() {
+        if !rule.session_totals.is_empty() && rule.totals == Totals::Part {
+            return Err("`session_totals` needs `totals = true`".to_owned());
+        }
         if let Some(name) = rule.session_totals.iter().find(|name| !Usage::REPORTED.contains(&name.as_str())) {
             return Err(format!("`session_totals` has `{name}`, which is none of {}", Usage::REPORTED.join(", ")));
         }

@@ -29,7 +29,7 @@ impl Executor {
         let (task, attempt, context) = (worker.task, worker.attempt, self.lane_context(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
-        let runner = worker.runner.clone();
+        let runner = worker.fallback().cloned();
         Ok(self.task(lane, state, move |executor| {
             let plan = &executor.plan.lane(lane).agents[agent];
             // A worktree that is gone stays gone here, and the commit fails: the agent's work went with it.

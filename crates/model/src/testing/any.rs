@@ -304,7 +304,11 @@ fn any_run_event() -> impl Strategy<Value = Event> {
 fn any_job_event() -> impl Strategy<Value = Event> {
     let exited = (any_job(), any_exit(), any_report(), any_reading(), any_transcript());
     prop_oneof![
-        (any_job(), option::of(any_text())).prop_map(|(job, runner)| Event::JobPlanned { job, runner }),
+        (any_job(), option::of(any_text()), any::<bool>()).prop_map(|(job, runner, is_fallback)| {
+            let made_with =
+                runner.map(|runner| MadeWith { account: Some(runner.clone()), refusable: None, is_fallback, runner });
+            Event::JobPlanned { job, made_with: made_with.map(Box::new) }
+        }),
         any_job().prop_map(|job| Event::JobStarted { job, supervisor: ProcessId { pid: 1, started: 1 } }),
         exited.prop_map(|(job, exit, report, reading, transcript)| {
             Event::JobExited { job, exit, report, reading, transcript }

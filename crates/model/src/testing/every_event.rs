@@ -440,6 +440,14 @@ fn latest() -> Vec<Event> {
         },
         Event::RunnerContinued { account: "claude".into() },
         exited(attempt(), sample_exit("agent.sh", 1), None, Some(Box::new(refused()))),
-        Event::JobPlanned { job: job(attempt()), runner: Some("codex".to_owned()) },
+        Event::JobPlanned {
+            job: job(attempt()),
+            made_with: Some(Box::new(MadeWith {
+                runner: "codex".into(),
+                account: Some("work".into()),
+                refusable: Some("codex:o5".into()),
+                is_fallback: true,
+            })),
+        },
     ]
 }

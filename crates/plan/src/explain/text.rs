@@ -120,6 +120,8 @@ impl fmt::Display for LaneExplanation {
         write_list(f, "set up", &user_setup::to_do(&lane.user_setup, |_| true))?;
         write_list(f, "copy", &lane.copy)?;
         write_list(f, "merge", lane.merge_style.as_slice())?;
+        write_list(f, "closes", &lane.closes)?;
+        write_list(f, "budget", &lane.budget.in_words())?;
         write_commands(f, "  ", "setup", &lane.setup)?;
         for (agent, limits) in lane.agents.iter().zip(&self.task_limits_ms) {
             write_agent(f, agent, limits)?;

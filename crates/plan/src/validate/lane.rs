@@ -160,12 +160,18 @@ fn check_pool(pool: &At<String>, lane: &LaneDraft, plan: &PlanDraft, faults: &Fa
 }
 
 /// What a forge takes for an issue: `#12`, `group/project#12`, an address.
-static ISSUE: LazyLock<Regex> = pattern!(r"^(?:[\w./-]*#\d+|https?://[!-~]+)$");
+static ISSUE: LazyLock<Regex> = pattern!(r"^(?:[A-Za-z0-9_./-]*#[1-9][0-9]*|https?://[!-~]+)$");
 
 fn closes(lane: &LaneDraft, faults: &Faults<'_>) -> Vec<String> {
     for issue in lane.closes.iter().filter(|issue| !ISSUE.is_match(&issue.value)) {
         let message = format!("{} is no issue that a commit could close", quoted(&issue.value));
         faults.error_with(issue.span, message, "write `#12`, `group/project#12` or the address of the issue");
+    }
+    if let (Some(first), Some(style)) = (lane.closes.first(), &lane.merge)
+        && style.value == MergeChoice::Ff
+    {
+        let message = "with `merge = \"ff\"` the lane has no merge commit, so only its pull request can close issues";
+        faults.warning(first.span, message, "choose another style for the lane, or leave `closes` out");
     }
     lane.closes.iter().map(|issue| issue.value.clone()).collect()
 }

@@ -30,6 +30,10 @@ impl Forge {
         };
         let state = if is_gitlab { "opened" } else { "open" };
         let mut issues = self.lists(&format!("issues?state={state}&per_page=100"))?;
+        if let Some(other) = issues.iter().find(|issue| !issue.is_object()) {
+            let call = [self.name().to_owned(), "api".to_owned()];
+            return Err(ForgeError::answer(&call, "must print a list of issues", &other.to_string()));
+        }
         issues.retain(|issue| issue.get("pull_request").is_none());
         for issue in issues.iter_mut().filter(|issue| !filter.wants(issue)) {
             issue["wanted"] = false.into();
@@ -49,8 +53,12 @@ impl Forge {
             let count = issue.pointer("/issue_dependencies_summary/blocked_by").and_then(Value::as_u64);
             if let (Some(1..), Some(number)) = (count, number_of(issue)) {
                 let before = self.lists(&format!("issues/{number}/dependencies/blocked_by?per_page=100"))?;
-                let open = before.iter().filter(|other| other["state"] == "open").filter_map(number_of);
-                issue["blocked_by"] = open.collect();
+                let open = before.iter().filter(|other| other["state"] == "open");
+                let (own, others): (Vec<_>, Vec<_>) = open.partition(|other| {
+                    other["repository_url"].is_null() || other["repository_url"] == issue["repository_url"]
+                });
+                issue["blocked_by"] = own.into_iter().filter_map(number_of).collect();
+                issue["blocked_elsewhere"] = others.into_iter().map(|other| other["html_url"].clone()).collect();
             }
         }
         Ok(())
@@ -61,7 +69,12 @@ impl Forge {
         let blocks = |issue: &&Value| issue["blocking_issues_count"].as_u64() > Some(0);
         for before in issues.iter().filter(blocks).filter_map(number_of).collect::<Vec<u64>>() {
             let links = self.lists(&format!("issues/{before}/links"))?;
-            for after in links.iter().filter(|link| link["link_type"] == "blocks").filter_map(number_of) {
+            let project =
+                issues.iter().find(|issue| number_of(issue) == Some(before)).map(|it| it["project_id"].clone());
+            let is_own = |link: &&Value| link["project_id"].is_null() || Some(&link["project_id"]) == project.as_ref();
+            let blocked =
+                links.iter().filter(|link| link["link_type"] == "blocks").filter(is_own).filter_map(number_of);
+            for after in blocked {
                 if let Some(issue) = issues.iter_mut().find(|issue| number_of(issue) == Some(after)) {
                     let mut known = issue["blocked_by"].as_array().cloned().unwrap_or_default();
                     known.push(json!(before));
@@ -70,6 +83,10 @@ impl Forge {
             }
         }
         Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        if self.program == ForgeProgram::Glab { "glab" } else { "gh" }
     }
 
     /// All pages of the list at `path` below the repository.

@@ -35,7 +35,8 @@ impl<'a> Worker<'a> {
     /// The runner of the task that it is at, where one is described.
     pub(super) fn runner(&self) -> Option<&'a Runner> {
         let (plan, worker) = (self.agent_plan(), &self.state.agents()[self.at]);
-        self.plan.runner_for(&self.plan.with_runner(plan, worker.runner.as_deref()), &plan.tasks[worker.task])
+        self.plan
+            .runner_for(&self.plan.with_runner(plan, worker.fallback().map(String::as_str)), &plan.tasks[worker.task])
     }
 
     /// Whether another runner may make an attempt at the task that it is at.

@@ -1,6 +1,6 @@
 //! Folding the start and the end of jobs.
 
-use lanewright_model::event::Reading;
+use lanewright_model::event::{MadeWith, Reading};
 use lanewright_model::{
     AgentPhase, ExitCause, JobExit, JobId, JobRole, LaneIndex, Outage, OutageKind, Runner, Timestamp, Usage,
 };
@@ -24,12 +24,12 @@ impl RunState {
         &mut self,
         lane: LaneIndex,
         job: &JobId,
-        runner: Option<&String>,
+        made_with: Option<&MadeWith>,
         at: Timestamp,
     ) -> Result<(), Fault> {
         self.count_job(job);
         if let Some(agent) = job.agent().filter(|_| job.is_attempt()) {
-            self.worker(lane, agent)?.agent().change_runner(runner);
+            self.worker(lane, agent)?.agent().make_with(made_with);
             for account in self.accounts_of(lane, job).into_iter().flatten() {
                 self.pauses.probe(&account, job, at);
             }
@@ -102,8 +102,8 @@ impl RunState {
         *self.used_in.entry(lane).or_default() += usage;
         let plan = self.plan.lane(lane);
         if let Some(at) = job.agent().and_then(|agent| agent_index(plan, agent)) {
-            let other = self.lane(lane).agents()[at].runner.clone();
-            let runner = other.unwrap_or_else(|| plan.agents[at].runner.clone());
+            let made_with = self.lane(lane).agents()[at].made_with.as_ref();
+            let runner = made_with.map_or(&plan.agents[at].runner, |made_with| &made_with.runner).clone();
             *self.used_by.entry(runner).or_default() += usage;
         }
     }
@@ -114,9 +114,10 @@ impl RunState {
         let plan = self.plan.lane(lane);
         let at = agent_index(plan, agent)?;
         let task = plan.agents[at].tasks.iter().find(|known| known.id == *task)?;
-        let runner = self.lane(lane).agents()[at].runner.as_deref();
-        let who = self.plan.with_runner(&plan.agents[at], runner);
-        Some([self.plan.account(&who, task).into_owned(), self.plan.refusable(&who, task).into_owned()])
+        let who = &plan.agents[at];
+        let of_plan = || [self.plan.account(who, task).into_owned(), self.plan.refusable(who, task).into_owned()];
+        let made_with = self.lane(lane).agents()[at].made_with.as_ref();
+        Some(made_with.map_or_else(of_plan, |made_with| made_with.accounts()))
     }
 
     pub(super) fn runner_paused(

@@ -31,7 +31,7 @@ impl RunState {
             Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
             Event::BranchMoved { agent, head, .. } => self.branch_moved(lane, agent.as_ref(), head, at)?,
-            Event::JobPlanned { job, runner } => self.job_planned(lane, job, runner.as_ref(), at)?,
+            Event::JobPlanned { job, made_with } => self.job_planned(lane, job, made_with.as_deref(), at)?,
             Event::JobExited { job, exit, report, reading, transcript } => {
                 let (reading, transcript) = (reading.as_deref(), transcript.as_deref());
                 self.job_exited(lane, job, exit, Words { report: report.as_ref(), reading, transcript }, at)?;

@@ -98,19 +98,20 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     deciding.places -= 1;
     let role = JobRole::Attempt { agent: name.clone(), task: current_task(plan, worker, agent).clone() };
     let job = deciding.state.next_job(Some(&plan.id), role);
-    deciding.note(Event::JobPlanned { job, runner: runner.name.map(str::to_owned) });
+    let agent = &plan.agents[agent];
+    let made_with = state.plan.made_with(agent, &agent.tasks[worker.task], runner.name);
+    deciding.note(Event::JobPlanned { job, made_with: made_with.map(Box::new) });
 }
 
 /// The runner with which the agent's next attempt may begin, or would if its budget were not used up. One whose pause is over
 /// is asked by one attempt first.
 fn available_runner<'a>(deciding: &mut Deciding<'a>, lane: LaneIndex, agent: usize) -> Option<NextRunner<'a>> {
     let (state, now) = (deciding.state, deciding.now);
-    let next = state.next_runner(lane, agent);
-    if next.exhausted.is_some() {
-        return Some(next);
+    let mut runners = state.runners_up_to_next(lane, agent);
+    if let Some(exhausted) = runners.pop_if(|next| next.exhausted.is_some()) {
+        return Some(exhausted);
     }
-    let own = state.runners(lane, agent).next().filter(|own| own.exhausted.is_none());
-    own.into_iter().chain([next]).find(|runner| {
+    runners.into_iter().filter(|runner| runner.exhausted.is_none()).find(|runner| {
         let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));
         runner.pause.is_none_or(|pause| is_due(pause) && deciding.probed.insert(runner.account.clone()))
     })
@@ -121,7 +122,7 @@ pub(crate) fn unavailable(state: &RunState, lane: LaneIndex, agent: usize) -> Op
     if state.pauses.is_empty() {
         return None;
     }
-    let runner = state.next_runner(lane, agent);
+    let runner = state.next_runner(lane, agent)?;
     let pause = runner.pause.filter(|pause| pause.needs_user())?;
     let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
     let begins = matches!(worker.step, AgentStep::Ready | AgentStep::Retrying(_));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lanewright_model::event::{Decision, LanePoint, OpenedWorktree, SnapshotReason, Worktree};
+use lanewright_model::event::{Decision, LanePoint, MadeWith, OpenedWorktree, SnapshotReason, Worktree};
 use lanewright_model::{
     Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Refusal, Session, TaskId, Timestamp, Transcript,
 };
@@ -50,8 +50,8 @@ pub struct AgentState {
     pub salvaged: Vec<String>,
     /// Where its next attempt starts from.
     pub restart: RestartFrom,
-    /// The runner of its `fallback` that made its last attempt; `None`: its own.
-    pub runner: Option<String>,
+    /// What its last attempt was made with; `None`: a command, or what the plan says.
+    pub made_with: Option<Box<MadeWith>>,
     /// The session of its last attempt.
     pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
@@ -320,11 +320,17 @@ impl AgentState {
         self.past.push(PastFailure { task: task.cloned(), attempt: self.attempt, failure, signature });
     }
 
-    /// Its next attempt is made by `runner`, for which the session of another one means nothing.
-    pub(crate) fn change_runner(&mut self, runner: Option<&String>) {
-        if self.runner.as_ref() != runner {
-            (self.runner, self.session) = (runner.cloned(), None);
+    /// The runner of its `fallback` that made its last attempt; `None`: its own.
+    pub fn fallback(&self) -> Option<&String> {
+        self.made_with.as_ref()?.fallback()
+    }
+
+    /// An attempt begins; for its runner the session of another one means nothing.
+    pub(crate) fn make_with(&mut self, made_with: Option<&MadeWith>) {
+        if self.fallback() != made_with.and_then(MadeWith::fallback) {
+            self.session = None;
         }
+        self.made_with = made_with.cloned().map(Box::new);
     }
 
     /// Its runner is not waited for any longer.

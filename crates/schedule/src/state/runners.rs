@@ -45,8 +45,8 @@ impl RunState {
         &self.plan.lane(lane).agents[agent].tasks[self.lane(lane).agents()[agent].task]
     }
 
-    /// The runner of the agent's next attempt.
-    pub(crate) fn next_runner(&self, lane: LaneIndex, agent: usize) -> NextRunner<'_> {
+    /// The runner of the agent's next attempt, behind those that would be better if they were not paused.
+    pub(crate) fn runners_up_to_next(&self, lane: LaneIndex, agent: usize) -> Vec<NextRunner<'_>> {
         let mut all: Vec<NextRunner<'_>> = self.runners(lane, agent).collect();
         let times = |runner: &NextRunner<'_>| match (runner.pause, &runner.exhausted) {
             (_, Some(_)) => Some(PauseTimes { since: Timestamp::from_unix_millis(0), until: None }),
@@ -54,12 +54,18 @@ impl RunState {
         };
         let pauses: Vec<Option<PauseTimes>> = all.iter().map(times).collect();
         let fallback_after = self.started().map_or(FALLBACK_AFTER, |started| started.options.fallback_after);
-        all.swap_remove(next_runner(&pauses, fallback_after))
+        all.truncate(next_runner(&pauses, fallback_after) + 1);
+        all
+    }
+
+    /// The runner of the agent's next attempt.
+    pub(crate) fn next_runner(&self, lane: LaneIndex, agent: usize) -> Option<NextRunner<'_>> {
+        self.runners_up_to_next(lane, agent).pop()
     }
 
     /// The pause that keeps the agent's next attempt from beginning.
     pub fn pause_of(&self, lane: LaneIndex, agent: usize) -> Option<&Pause> {
-        if self.pauses.is_empty() { None } else { self.next_runner(lane, agent).pause }
+        if self.pauses.is_empty() { None } else { self.next_runner(lane, agent)?.pause }
     }
 
     /// Whether all that is left to do in the lane now are attempts whose runners are paused.
@@ -88,6 +94,6 @@ impl RunState {
 
     /// The runners of their next attempts.
     pub(crate) fn runners_wanted(&self, lane: LaneIndex) -> impl Iterator<Item = NextRunner<'_>> {
-        self.wanting(lane).map(move |agent| self.next_runner(lane, agent))
+        self.wanting(lane).filter_map(move |agent| self.next_runner(lane, agent))
     }
 }

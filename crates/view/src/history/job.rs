@@ -1,7 +1,7 @@
 //! Jobs: agents' attempts and the runs of gates.
 
 use lanewright_model::cells::clean;
-use lanewright_model::event::{AgentReport, Event, Reading};
+use lanewright_model::event::{AgentReport, Event, MadeWith, Reading};
 use lanewright_model::text::headline;
 use lanewright_model::{
     AgentName, Diagnosis, ExitCause, Failure, FailureKind, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript,
@@ -22,8 +22,8 @@ pub struct JobHistory {
     pub transcript: Option<Box<Transcript>>,
     pub report: Option<Box<AgentReport>>,
     pub reading: Option<Box<Reading>>,
-    /// The runner of the agent's `fallback` that makes this attempt; `None`: its own.
-    pub runner: Option<String>,
+    /// What this attempt is made with, where the log has it.
+    pub made_with: Option<Box<MadeWith>>,
     /// The retry that this attempt is.
     pub retry: Option<Box<Retry>>,
     /// Why the attempt counts as failed although its program ended with 0.
@@ -125,8 +125,8 @@ impl Jobs {
             (job.since, job.running) = (at, true);
         }
         job.retry = retry.map(Box::new).or(job.retry.take());
-        if let Event::JobPlanned { runner, .. } = event {
-            job.runner.clone_from(runner);
+        if let Event::JobPlanned { made_with, .. } = event {
+            job.made_with.clone_from(made_with);
         }
     }
 }
@@ -142,7 +142,7 @@ impl JobHistory {
             transcript: None,
             report: None,
             reading: None,
-            runner: None,
+            made_with: None,
             retry: None,
             rejected: None,
         }
@@ -216,10 +216,15 @@ impl JobHistory {
         if let Some(task) = self.job.task() {
             text.push_str(&format!(" at task {task}"));
         }
-        if let Some(runner) = &self.runner {
+        if let Some(runner) = self.fallback() {
             text.push_str(&format!(" with {}", headline(&clean(runner), 40)));
         }
         text
+    }
+
+    /// The runner of the agent's `fallback` that makes this attempt; `None`: its own.
+    pub fn fallback(&self) -> Option<&String> {
+        self.made_with.as_ref()?.fallback()
     }
 
     /// How it ended, in a few words.

@@ -52,9 +52,8 @@ pub struct LaneFacts {
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
     /// The runners of its agents, where the plan is known.
     pub(super) runners: BTreeMap<AgentName, String>,
-    /// The accounts that each of its agents may work with, its own first, each with what of it may be refused, by round, where
-    /// the plan is known.
-    pub(super) accounts: Vec<(Round, Vec<[String; 2]>)>,
+    /// What each of its agents may work with, where the plan is known.
+    pub(super) accounts: Vec<AgentAccounts>,
 
     /// Follows from the rest and from the run.
     pub state: LaneState,
@@ -316,6 +315,30 @@ pub struct MergeView {
     pub onto: Option<CommitId>,
 }
 
+/// The accounts that an agent may work with.
+#[derive(Debug, Clone)]
+pub(super) struct AgentAccounts {
+    pub(super) round: Round,
+    pub(super) agent: AgentName,
+    /// For each task that is not a person's those of its own runner and of its fallback, each with what of it may be refused.
+    pub(super) tasks: Vec<(TaskId, Vec<[String; 2]>)>,
+}
+
+impl AgentAccounts {
+    fn of(plan: &Plan, agent: &Agent) -> Self {
+        let of_task = |task: &Task| {
+            let names = std::iter::once(None).chain(plan.fallback(agent, task).map(Some));
+            let account = |name| {
+                let who = plan.with_runner(agent, name);
+                [plan.account(&who, task).into_owned(), plan.refusable(&who, task).into_owned()]
+            };
+            (task.id.clone(), names.map(account).collect())
+        };
+        let tasks = agent.tasks.iter().filter(|task| !task.kind.is_human()).map(of_task).collect();
+        Self { round: agent.round, agent: agent.name.clone(), tasks }
+    }
+}
+
 impl LaneHistory {
     /// A lane of which only the name is known.
     pub(super) fn new(id: LaneId) -> Self {
@@ -327,15 +350,7 @@ impl LaneHistory {
         let mut human_tasks: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
         human_tasks.dedup();
         let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
-        let accounts = |agent: &Agent| {
-            let task = &agent.tasks[agent.first_own_task()];
-            let names = std::iter::once(None).chain(plan.fallback(agent, task).map(Some));
-            let account = |name| {
-                let who = plan.with_runner(agent, name);
-                [plan.account(&who, task).into_owned(), plan.refusable(&who, task).into_owned()]
-            };
-            (agent.round, names.map(account).collect())
-        };
+        let accounts = |agent: &Agent| AgentAccounts::of(plan, agent);
         let facts = LaneFacts {
             name: lane.name.clone(),
             depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),

@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashMap};
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::text::{counted, headline};
-use lanewright_model::{LaneId, Plan, Redactor};
+use lanewright_model::{LaneId, Plan, Redactor, Usage};
 
 pub use job::{JobHistory, Retry};
 pub use lane::{
@@ -203,8 +203,9 @@ impl RunHistory {
     fn note_usage(&mut self, event: &Event) {
         let Event::JobExited { job, transcript: Some(transcript), .. } = event else { return };
         let Some(lane) = job.lane.as_ref().and_then(|lane| self.lane(lane)) else { return };
-        let other = lane.jobs.running.iter().find(|known| known.job == *job).and_then(|known| known.runner.clone());
-        if let Some(runner) = other.or_else(|| lane.runners.get(job.agent()?).cloned()) {
+        let known = lane.jobs.running.iter().find(|known| known.job == *job);
+        let recorded = known.and_then(|known| known.made_with.as_ref()).map(|made_with| made_with.runner.clone());
+        if let Some(runner) = recorded.or_else(|| lane.runners.get(job.agent()?).cloned()) {
             *self.run.used_by.entry(runner).or_default() += transcript.usage;
         }
     }
@@ -213,8 +214,11 @@ impl RunHistory {
     /// `$0.12 + codex 12.8k tokens (no price)`.
     pub fn spent(&self) -> Vec<String> {
         let unpriced: Vec<String> = (self.run.used_by.iter())
-            .filter(|(_, usage)| usage.cost.is_none() && usage.tokens() > 0)
-            .map(|(runner, usage)| format!("{} {}", headline(&clean(runner), 40), usage.spent().concat()))
+            .filter(|(_, usage)| usage.without_price() > 0)
+            .map(|(runner, usage)| {
+                let unpriced = Usage { input_tokens: usage.without_price(), ..Usage::default() };
+                format!("{} {}", headline(&clean(runner), 40), unpriced.spent().concat())
+            })
             .collect();
         let mut words = self.run.used.spent();
         if let (Some(cost), false) = (self.run.used.cost, unpriced.is_empty())

@@ -10,7 +10,8 @@ use lanewright_model::{OutageKind, Round, Timestamp};
 use serde::Serialize;
 
 use super::RunHistory;
-use super::lane::LaneHistory;
+use super::job::AgentStatus;
+use super::lane::{AgentAccounts, LaneHistory};
 
 /// Why and until when no attempt with an account begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,13 +68,23 @@ impl Pauses {
     }
 }
 
+/// The accounts for the agent's next attempt: at the task of its last one, or after that, if it passed.
+fn next_accounts<'l>(lane: &LaneHistory, agent: &'l AgentAccounts) -> Option<&'l [[String; 2]]> {
+    let last = lane.jobs.last_ended(|job| job.job.is_attempt() && job.job.agent() == Some(&agent.agent));
+    let at = last.and_then(|last| {
+        let at = agent.tasks.iter().position(|(task, _)| Some(task) == last.job.task())?;
+        Some(at + usize::from(last.passed() == Some(true)))
+    });
+    agent.tasks.get(at.unwrap_or(0)).map(|(_, accounts)| accounts.as_slice())
+}
+
 impl RunHistory {
     /// The pause for which all attempts of the lane wait that could begin now.
     pub(crate) fn pause_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
         if self.run.pauses.accounts.is_empty() || !lane.jobs.running.is_empty() {
             return None;
         }
-        let first = lane.accounts.iter().map(|(round, _)| *round).min();
+        let first = lane.accounts.iter().map(|agent| agent.round).min();
         let round = match lane.stage {
             LaneStage::Waiting | LaneStage::Init | LaneStage::Classified => first?,
             LaneStage::Requirements => Round::Requirements,
@@ -81,8 +92,11 @@ impl RunHistory {
             LaneStage::Review => Round::Review,
             _ => return None,
         };
-        let agents = lane.accounts.iter().filter(|(of, _)| *of == round);
-        let mut pauses = agents.map(|(_, accounts)| self.pause_among(accounts));
+        let is_at_work =
+            |agent: &&AgentAccounts| agent.round == round && lane.status_of(&agent.agent) != AgentStatus::Complete;
+        let agents = lane.accounts.iter().filter(is_at_work);
+        let mut pauses =
+            agents.filter_map(|agent| next_accounts(lane, agent)).map(|accounts| self.pause_among(accounts));
         let latest = |a: &'_ PauseView, b: &'_ PauseView| (a.until.is_none(), a.until) > (b.until.is_none(), b.until);
         let first = pauses.next()??;
         pauses.try_fold(first, |known, pause| pause.map(|pause| if latest(pause, known) { pause } else { known }))

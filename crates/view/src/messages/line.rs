@@ -283,7 +283,7 @@ fn job_started(history: &RunHistory, job: &JobId, at: Timestamp) -> Option<Line>
     // A resume that attaches to a job tells its supervisor again; nothing begins then.
     let known = jobs.running.iter().find(|known| known.job == *job);
     let earlier = known.is_some_and(|known| known.since < at);
-    let runner = known.and_then(|known| known.runner.as_ref());
+    let runner = known.and_then(|known| known.fallback());
     let text = match &job.role {
         _ if earlier => format!("{} found running", job_in_words(job)),
         JobRole::Attempt { task, .. } => {

@@ -396,7 +396,7 @@ fn job<'a>(report: &'a JobReport<'_>) -> ReportedJob<'a> {
         outage: job.outage(),
         said: job.report.as_deref(),
         transcript: job.transcript.as_deref(),
-        runner: job.runner.as_deref(),
+        runner: job.fallback().map(String::as_str),
         retry: job.retry.as_deref().map(retry),
     }
 }

@@ -94,7 +94,7 @@ impl ListedRun {
             (format!("{}{damaged}", self.state), if damaged.is_empty() { tone(self.state) } else { Tone::Bad }),
             plain(format!("{}/{}", self.lanes.merged, self.lanes.total)),
             plain(self.started.map(|started| ago(now.since(started))).unwrap_or_default()),
-            plain(self.usage.cost.map(|cost| cost.to_string()).unwrap_or_default()),
+            plain(self.usage.price().unwrap_or_default()),
         ]
     }
 }

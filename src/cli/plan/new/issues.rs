@@ -33,6 +33,9 @@ pub(super) fn write(context: &Context, arguments: &NewPlan, path: &Path) -> Resu
             .error(format!("no plan can be made of the issues of {name}: {first}"))
             .hint("ask for others: --label, --milestone"));
     };
+    for left in plan.skipped.iter().filter(|left| left.reason.starts_with("it waits")) {
+        context.printer.warning(format!("{} is left out: {}", left.lane, left.reason), &[]);
+    }
     let plan = completed(context, arguments, &within.settings, plan)?;
     let catalogue = within.settings.catalogue();
     let text = native_toml::write(&plan, &|runner| catalogue.get(runner).map(|runner| runner.command));

@@ -146,8 +146,13 @@ impl Pinning<'_> {
         let (changed, superseded) = match reading.plan {
             Some(plan) => {
                 let records_done = reading.format.is_some_and(PlanFormat::records_done);
-                let plan = if records_done { with_merged(pinned, plan, merged)? } else { plan };
-                carried_over(pinned, plan, &self.begun_lanes()).map(|(plan, superseded)| (Some(plan), superseded))?
+                let (plan, mut superseded) =
+                    if records_done { with_merged(pinned, plan, merged)? } else { (plan, Vec::new()) };
+                let (plan, more) = carried_over(pinned, plan, &self.begun_lanes())?;
+                let mut parts = PlanParts::from(plan);
+                self.take_runners_settings(&mut parts);
+                superseded.extend(more);
+                (Some(plan_of(parts)?), superseded)
             }
             None => (None, Vec::new()),
         };
@@ -160,7 +165,7 @@ impl Pinning<'_> {
                 self.replaced(plan, reading.sha256).map(Some)
             }
             // A user who changed only settings wants what worktrees lacked, or the right tests.
-            Some(plan) if is_unchanged => match with_settings_of(pinned, &plan)? {
+            Some(plan) if is_unchanged => match self.with_settings_of(pinned, &plan)? {
                 plan if plan == *pinned => Ok(None),
                 plan => self.replaced(plan, reading.sha256).map(Some),
             },
@@ -179,6 +184,30 @@ impl Pinning<'_> {
                 }
                 let accept = command(&self.within.state, &self.adoption.command(run, &["--accept-plan-change"]));
                 Err(error.hint(format!("restore the plan, or continue with the new one: {accept}")))
+            }
+        }
+    }
+
+    /// The `pinned` plan with what `plan`, of the same text, has of the settings of now: what worktrees get, tests, what runners may
+    /// use and what takes their place.
+    fn with_settings_of(&self, pinned: &Plan, plan: &Plan) -> Result<Plan> {
+        let mut parts = with_lanes_of(pinned, plan);
+        self.take_runners_settings(&mut parts);
+        plan_of(parts)
+    }
+
+    /// Also of runners that only a retry named.
+    fn take_runners_settings(&self, parts: &mut PlanParts) {
+        let catalogue = self.within.settings.catalogue();
+        for (name, runner) in &mut parts.runners {
+            if let Some(now) = catalogue.get(name) {
+                (runner.budget, runner.fallback) = (now.budget, now.fallback);
+            }
+        }
+        let others: BTreeSet<String> = parts.runners.values().flat_map(|runner| runner.fallback.clone()).collect();
+        for name in others {
+            if let (false, Some(runner)) = (parts.runners.contains_key(&name), catalogue.get(&name)) {
+                parts.runners.insert(name, runner);
             }
         }
     }
@@ -215,9 +244,8 @@ fn is_same_work(plan: &Plan, pinned: &Plan) -> bool {
     work(plan) == work(pinned)
 }
 
-/// The `pinned` plan with what `plan`, of the same text, has of the settings of now: what worktrees get, tests, and what runners
-/// may use.
-fn with_settings_of(pinned: &Plan, plan: &Plan) -> Result<Plan> {
+/// The `pinned` plan with what worktrees get and the tests of `plan`, which is of the same text.
+fn with_lanes_of(pinned: &Plan, plan: &Plan) -> PlanParts {
     let mut parts = PlanParts::from(pinned.clone());
     for lane in &mut parts.lanes {
         if let Some(now) = plan.find(&lane.id).map(|found| plan.lane(found)) {
@@ -227,12 +255,7 @@ fn with_settings_of(pinned: &Plan, plan: &Plan) -> Result<Plan> {
             lane.has_usual_tests = now.has_usual_tests;
         }
     }
-    for (name, runner) in &mut parts.runners {
-        if let Some(now) = plan.runners.get(name) {
-            runner.budget = now.budget;
-        }
-    }
-    plan_of(parts)
+    parts
 }
 
 fn ids(plan: &Plan) -> impl Iterator<Item = &LaneId> {

@@ -49,15 +49,30 @@ pub(super) fn carried_over(pinned: &Plan, plan: Plan, begun: &BTreeSet<LaneId>) 
 }
 
 /// `plan` with the `merged` lanes as they are in the `pinned` one: where a plan records what is done, that is all it says of them.
-pub(super) fn with_merged(pinned: &Plan, plan: Plan, merged: &BTreeSet<LaneId>) -> Result<Plan> {
+/// And the tasks that it has for them besides, which this run does not do.
+pub(super) fn with_merged(pinned: &Plan, plan: Plan, merged: &BTreeSet<LaneId>) -> Result<(Plan, Vec<String>)> {
     let mut parts = PlanParts::from(plan);
+    let mut left = Vec::new();
+    let tasks = |lane: &Lane| -> BTreeSet<TaskId> {
+        lane.agents.iter().flat_map(|agent| &agent.tasks).map(|task| task.id.clone()).collect()
+    };
     for lane in parts.lanes.iter_mut().filter(|lane| merged.contains(&lane.id)) {
         if let Some(old) = pinned.lanes.iter().find(|old| old.id == lane.id) {
+            // All of a lane of which all is ticked; else only what is open.
+            let new = tasks(lane);
+            if new.is_disjoint(&tasks(old)) {
+                let new: Vec<String> = new.iter().map(TaskId::to_string).collect();
+                let new = new.join(", ");
+                left.push(format!(
+                    "lane {} is merged, so this run does not do {new}: run the plan again for that",
+                    lane.id
+                ));
+            }
             let depends_on = std::mem::take(&mut lane.depends_on);
             *lane = Lane { depends_on, ..old.clone() };
         }
     }
-    plan_of(parts)
+    Ok((plan_of(parts)?, left))
 }
 
 /// What retries replaced in `plan`.

@@ -227,7 +227,7 @@ impl Executor {
     ) -> Result<PreparedJob> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let worker = &lane_state.agents()[agent];
-        let who = &*self.plan.with_runner(&plan.agents[agent], worker.runner.as_deref());
+        let who = &*self.plan.with_runner(&plan.agents[agent], worker.fallback().map(String::as_str));
         let task = &who.tasks[worker.task];
         let directory = self.run.job(job);
         let status = self.lane_directory(lane).status_file(&who.name);
@@ -248,7 +248,7 @@ impl Executor {
         let session = runner.and_then(|runner| lane_state.continued_session(plan, agent, runner));
         let command = attempt_command(who, task, runner, session, &files);
         let mut spec = self.job_spec(job.clone(), vec![command], worktree, environment, withheld);
-        spec.runner.clone_from(&worker.runner);
+        spec.runner = worker.fallback().cloned();
         self.keep_program(&mut spec);
         self.wall_in(&mut spec, Some((runner, &files)));
         let session = session.cloned();
@@ -309,7 +309,9 @@ impl Executor {
         let task = &who.tasks[worker.task];
         let base = lane_state.base().unwrap_or(&self.facts.base_commit);
         let head = worker.head.as_ref().or(lane_state.head()).unwrap_or(base);
-        let before = job.number.checked_sub(1).filter(|&number| number > 0);
+        // One that an outage kept from its work has little to say.
+        let was_out = |number: &u32| worker.past.iter().any(|it| it.attempt == *number && it.failure.kind.is_outage());
+        let before = (1..job.number).rev().find(|number| !was_out(number)).or((job.number > 1).then_some(1));
         let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
         let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());

@@ -10,6 +10,8 @@ use super::shared::acceptance::{Judged, judged_by};
 use super::shared::commands_in_text::only_checks;
 use super::shared::items::{Item, MIDDLE, Reference, Standing, Unknown, add_lanes, rank_of, standing_of, text_of};
 use super::shared::paths_in_text::{NamedPath, complete, globs, paths_in_text, retain_sure};
+use lanewright_model::text::headline;
+
 use crate::Source;
 use crate::draft::{LaneDraft, Overlaps, PlanDraft, PromptDraft, TaskDraft};
 use crate::faults::{Faults, nearest, quoted};
@@ -32,7 +34,14 @@ static WAITS: LazyLock<Regex> =
 static NUMBER: LazyLock<Regex> = pattern!(r"#(\d+)");
 
 /// What templates of issues explain to their authors.
-static COMMENT: LazyLock<Regex> = pattern!(r"(?s)<!--.*?-->");
+static COMMENT: LazyLock<Regex> = pattern!(r"(?s)<!--.*?(?:-->|\z)");
+
+static FENCE: LazyLock<Regex> = pattern!(r"(?ms)^\s*```.*?^\s*```");
+
+/// What a forge takes for the order to close an issue.
+static CLOSES: LazyLock<Regex> = pattern!(
+    r"(?i)\b(?P<word>clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?):?\s+(?:issues?\s+)?[\w./-]*(?:#|https?://\S*/)(?P<ref>\d+)"
+);
 
 /// Whether the file is one of this format's, by its path and its text.
 pub(super) fn is_plan(path: &str, text: &str) -> bool {
@@ -59,7 +68,6 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
         return None;
     }
     let root = json::parse(files[0].text, faults)?;
-    refuse_nul(&root, faults);
     let Value::List(nodes) = &root.value else {
         faults.error_with(root.span, format!("issues are a list, not {}", root.value.kind()), REMEDY);
         return None;
@@ -86,9 +94,15 @@ fn read(node: &Node, source: &Source<'_>, faults: &Faults<'_>) -> Option<Issue> 
         faults.error_with(node.span, format!("an issue is a table, not {}", node.value.kind()), REMEDY);
         return None;
     }
+    let is_wanted = node.get("wanted").is_none_or(|wanted| wanted.value != Value::Boolean(false));
+    if is_wanted {
+        refuse_nul(node, faults);
+    }
     let number = node.get("number").or_else(|| node.get("iid")).and_then(|number| scalar(number, faults));
     let Some(number) = number.filter(|number| number.value.bytes().all(|byte| byte.is_ascii_digit())) else {
-        faults.error_with(node.span, "this issue has no `number`", REMEDY);
+        if is_wanted {
+            faults.error_with(node.span, "this issue has no `number`", REMEDY);
+        }
         return None;
     };
     let text = |names: [&str; 2]| {
@@ -100,16 +114,20 @@ fn read(node: &Node, source: &Source<'_>, faults: &Faults<'_>) -> Option<Issue> 
     let labels = labels.iter().map(|label| text_of(label.get("name").or(Some(label)), faults)).collect();
     let milestone = node.get("milestone").and_then(|milestone| milestone.get("title"));
     let id = At::new(format!("issue-{}", number.value), number.span);
+    let elsewhere = node.get("blocked_elsewhere").and_then(|others| others.list().first());
     let standing = match standing_of(&text(["state", "status"])) {
         // Pull requests are in the same list.
         _ if node.get("pull_request").is_some() => Standing::Gone,
-        _ if node.get("wanted").is_some_and(|wanted| wanted.value == Value::Boolean(false)) => Standing::NotAsked,
+        _ if !is_wanted => Standing::NotAsked,
+        _ if elsewhere.is_some() => {
+            Standing::Aside(format!("it waits for {}, which is open", headline(&text_of(elsewhere, faults), 100)))
+        }
         Some(standing) => standing.unless_redone(&id.value, &source.options),
         None => Standing::Open,
     };
     Some(Issue {
         name: format!("#{}", number.value),
-        title: text(["title", "title"]),
+        title: harmless(&text(["title", "title"])),
         labels,
         milestone: text_of(milestone, faults),
         waits_for: waits(node, &body, number.span, faults),
@@ -117,6 +135,11 @@ fn read(node: &Node, source: &Source<'_>, faults: &Faults<'_>) -> Option<Issue> 
         body,
         id,
     })
+}
+
+/// A title on one line, which becomes part of the messages of commits: an issue that it names there is not to be closed.
+fn harmless(title: &str) -> String {
+    CLOSES.replace_all(&headline(&clean(title), 200), "$word $ref").into_owned()
 }
 
 /// What the forge says that it waits for, and what its text says.
@@ -127,7 +150,8 @@ fn waits(node: &Node, body: &str, span: Span, faults: &Faults<'_>) -> Vec<Refere
     };
     let listed = node.get("blocked_by").map_or(&[][..], Node::list).iter();
     let listed = listed.filter_map(|on| scalar(on.get("number").or_else(|| on.get("iid")).unwrap_or(on), faults));
-    let said = WAITS.captures_iter(body).filter_map(|line| line.get(1));
+    let prose = FENCE.replace_all(body, "");
+    let said = WAITS.captures_iter(&prose).filter_map(|line| line.get(1));
     let said = said.flat_map(|list| NUMBER.captures_iter(list.as_str())).map(|number| number[1].to_owned());
     listed.map(|on| reference(&on.value, on.span)).chain(said.map(|number| reference(&number, span))).collect()
 }

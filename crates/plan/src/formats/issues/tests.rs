@@ -68,6 +68,17 @@ fn a_label_or_a_milestone_chooses() {
 }
 
 #[test]
+fn what_is_not_wanted_or_waits_elsewhere_is_left_out() {
+    let text = r##"[{"number": 1, "title": "a\n\nCloses: #9", "body": "```\nBlocked by #2\n```"},
+      {"number": 2, "title": "b", "blocked_elsewhere": ["https://forge.example/lib/7"]},
+      {"number": "x", "title": "c\u0000", "wanted": false}]"##;
+    let plan = plan(text);
+    assert_eq!(shape(&plan), ["issue-1<"]);
+    assert_eq!(plan.lanes[0].name.as_deref(), Some("a"));
+    assert!(plan.skipped[0].reason.contains("https://forge.example/lib/7, which is open"), "{:?}", plan.skipped);
+}
+
+#[test]
 fn faults_have_a_place() {
     for (text, message) in [
         (r#"[{"number": "x", "title": "a"}, {"number": 1, "title": "b"}]"#, "this issue has no `number`"),
