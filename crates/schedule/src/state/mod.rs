@@ -158,7 +158,9 @@ impl RunState {
     pub(crate) fn budget_exhausted_in(&self, lane: LaneIndex) -> Option<String> {
         let (plan, used) = (self.plan.lane(lane), self.used_in.get(&lane)?);
         let exhausted = plan.budget.exhausted_by(used)?;
-        Some(format!("{exhausted} of the lane; to continue, raise its `max_cost` or `max_tokens` in the plan"))
+        Some(format!(
+            "{exhausted} of the lane; to continue, raise its `max_cost` or `max_tokens` in the plan, and resume with --accept-plan-change"
+        ))
     }
 
     /// What the lane may use, if all that have begun share what is left of the run's budget.

@@ -41,7 +41,7 @@ pub(super) fn write(context: &Context, arguments: &NewPlan, path: &Path) -> Resu
     let text = native_toml::write(&plan, &|runner| catalogue.get(runner).map(|runner| runner.command));
     atomic::rewrite(path, text.as_bytes())?;
     let lanes = lanewright_model::text::counted(plan.lanes.len(), "issue");
-    written(context, arguments, &format!("It has {lanes}; read what agents will be told, then:"))
+    written(context, arguments, &format!("It has {lanes}; read the prompts, then:"))
 }
 
 /// The plan with its name, and with a runner and tests for what the issues say nothing of.
