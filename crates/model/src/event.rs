@@ -12,6 +12,7 @@ mod facts;
 mod lane_point;
 mod lane_stage;
 mod log;
+mod made_with;
 mod record;
 mod run_end;
 mod run_moved;
@@ -38,6 +39,7 @@ pub use facts::{Facts, RecordStatus};
 pub use lane_point::{LanePoint, OpenedWorktree};
 pub use lane_stage::{LaneStage, stage_in_words};
 pub use log::Log;
+pub use made_with::MadeWith;
 pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
@@ -532,35 +534,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         transcript: Option<Box<Transcript>>,
     },
-}
-
-/// The runner of an attempt as it was when the attempt was planned: a later plan may have others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MadeWith {
-    /// Its name.
-    pub runner: String,
-    /// Its account; absent: its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-    /// What of the account may be refused; absent: the runner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusable: Option<String>,
-    /// Whether it is not the agent's own, but one of its `fallback`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_fallback: bool,
-}
-
-impl MadeWith {
-    /// Its name, where it is one of the agent's `fallback`.
-    pub fn fallback(&self) -> Option<&String> {
-        Some(&self.runner).filter(|_| self.is_fallback)
-    }
-
-    /// Its account, and what of it may be refused.
-    pub fn accounts(&self) -> [String; 2] {
-        [&self.account, &self.refusable].map(|own| own.as_ref().unwrap_or(&self.runner).clone())
-    }
 }
 
 impl Event {

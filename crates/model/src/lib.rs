@@ -14,6 +14,7 @@ extern crate self as lanewright_model;
 
 pub mod agent_options;
 pub mod agent_phase;
+mod attempt_runner;
 pub mod cells;
 mod change_size;
 pub mod checkpoint;

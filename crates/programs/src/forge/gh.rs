@@ -59,10 +59,17 @@ pub(super) fn update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Res
 
 /// The call for all pages of a list of the repository's.
 pub(super) fn call(forge: &Forge, list: &str) -> Vec<String> {
+    [api(forge), words(["--paginate", &in_repository(forge, list)])].concat()
+}
+
+fn api(forge: &Forge) -> Vec<String> {
     let named = forge.public_address();
-    let path = named.map_or("{owner}/{repo}", |address| &address.path);
     let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
-    [words(["gh", "api"]), host, words(["--paginate", &format!("repos/{path}/{list}")])].concat()
+    [words(["gh", "api"]), host].concat()
+}
+
+fn in_repository(forge: &Forge, path: &str) -> String {
+    format!("repos/{}/{path}", forge.public_address().map_or("{owner}/{repo}", |address| &address.path))
 }
 
 fn says(proposal: &Proposal<'_>) -> Vec<String> {
@@ -71,15 +78,12 @@ fn says(proposal: &Proposal<'_>) -> Vec<String> {
 }
 
 fn rest_update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Vec<String> {
-    let named = forge.public_address();
-    let path = named.map_or("{owner}/{repo}", |address| &address.path);
-    let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
     let fields = [
         format!("title={}", proposal.title),
         format!("base={}", proposal.base),
         format!("body=@{}", proposal.body_file.display()),
     ];
-    let call = [words(["gh", "api"]), host, words(["--method", "PATCH", &format!("repos/{path}/pulls/{number}")])];
+    let call = [api(forge), words(["--method", "PATCH", &in_repository(forge, &format!("pulls/{number}"))])];
     [call.concat(), words(["--raw-field", &fields[0], "--raw-field", &fields[1], "--field", &fields[2]])].concat()
 }
 

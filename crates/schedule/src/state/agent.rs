@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use lanewright_model::event::{Decision, LanePoint, MadeWith, OpenedWorktree, SnapshotReason, Worktree};
-use lanewright_model::{
-    Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Refusal, Session, TaskId, Timestamp, Transcript,
-};
+use lanewright_model::{Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
 
 use crate::state::gate::Gate;
 
 use phase_tracker::PhaseTracker;
+pub use refusals::Refusals;
 
 /// One agent of a lane.
 #[derive(Debug, Clone, Default)]
@@ -80,33 +79,6 @@ pub struct PastFailure {
     pub failure: Failure,
     /// What it has in common with the same failure.
     pub signature: String,
-}
-
-/// What an attempt was refused since it wrote a file for the last time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Refusals {
-    /// How many calls were refused in the whole attempt.
-    count: u64,
-    newest: Vec<Refusal>,
-}
-
-impl Refusals {
-    pub(crate) fn of(transcript: &Transcript) -> Self {
-        Self { count: transcript.usage.refused_calls, newest: transcript.refusals.clone() }
-    }
-
-    /// The newest ones, each as a line.
-    pub fn lines(&self) -> Vec<String> {
-        self.newest.iter().map(ToString::to_string).collect()
-    }
-
-    /// That several calls were refused, each different one with its reason; `None`: at most one was.
-    pub(crate) fn several(&self) -> Option<String> {
-        let named = self.lines().join("; ");
-        let remedy = "allow this in the settings of the program, or use another runner";
-        (self.count > 1 && !self.newest.is_empty())
-            .then(|| format!("{} tool calls were refused and no file was changed: {named}; {remedy}", self.count))
-    }
 }
 
 /// What an agent does after an attempt that failed because something outside was out.
@@ -514,5 +486,6 @@ impl PastFailure {
 const ALIKE: usize = 3;
 
 pub(crate) mod phase_tracker;
+mod refusals;
 #[cfg(test)]
 mod tests;
