@@ -299,7 +299,9 @@ impl AgentState {
 
     /// An attempt begins; for its runner the session of another one means nothing.
     pub(crate) fn make_with(&mut self, made_with: Option<&MadeWith>) {
-        if self.fallback() != made_with.and_then(MadeWith::fallback) {
+        let (before, now) = (self.made_with.as_ref().map(|it| &it.runner), made_with.map(|it| &it.runner));
+        // The log of an older version has the runner of no attempt.
+        if before != now && (before.is_some() || made_with.is_some_and(|it| it.is_fallback)) {
             self.session = None;
         }
         self.made_with = made_with.cloned().map(Box::new);

@@ -228,3 +228,22 @@ fn gate_without_its_program_runs_again_after_a_restart_of_the_machine() {
         assert_eq!((agent.excused, agent.step), (step != AgentStep::Ready, step), "{failure:?}");
     }
 }
+
+#[test]
+fn a_session_is_of_the_runner_that_began_it() {
+    let with =
+        |runner: &str, is_fallback| MadeWith { runner: runner.into(), account: None, refusable: None, is_fallback };
+    let session = || Session { id: "s".into(), usage: Default::default(), worktree: "/w".into() };
+    let kept = |before: Option<&MadeWith>, now: Option<&MadeWith>| {
+        let mut agent = AgentState::default();
+        agent.make_with(before);
+        agent.session = Some(session());
+        agent.make_with(now);
+        agent.session.is_some()
+    };
+    let (claude, codex, fallback) = (with("claude", false), with("codex", false), with("codex", true));
+    assert!(kept(Some(&claude), Some(&claude)) && kept(None, Some(&claude)) && kept(None, None));
+    assert!(
+        !kept(Some(&claude), Some(&codex)) && !kept(Some(&claude), Some(&fallback)) && !kept(None, Some(&fallback))
+    );
+}
