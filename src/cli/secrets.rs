@@ -17,7 +17,7 @@ pub(super) fn with_secrets(settings: &Settings, started: &RunStarted, pinned: &P
         return pinned.clone();
     }
     // Only values of variables are taken, and other faults were judged when the run began.
-    let lanes = pinned.lanes.iter().map(|lane| &lane.id);
+    let lanes = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
     let source = PlanText::read_of_run(settings, started, lanes, true).ok().and_then(|reading| reading.plan);
     pinned.with_secrets(|wanted| {
         let in_source = source.as_ref().and_then(|source| source.value_of(wanted));

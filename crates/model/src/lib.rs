@@ -32,6 +32,7 @@ mod human_gate;
 pub mod id;
 pub mod job;
 mod lane_digest;
+mod list_options;
 mod merge_choice;
 mod merged_plan;
 pub mod must_haves;
@@ -74,6 +75,7 @@ pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transpo
 pub use human_gate::HumanGate;
 pub use id::{AgentName, CommitId, EventName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, GitDirectory, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+pub use list_options::{LaneOrder, LaneSplit, ListOptions};
 pub use merge_choice::{MergeChoice, MergeMode, MergeStyle, PublishMode, Sign, SignOff};
 pub use merged_plan::{MergedPlan, PlanningFiles, Tick};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};

@@ -385,6 +385,7 @@ pub fn run_options() -> RunOptions {
         placed_by: None,
         plan_format: None,
         plan_tag: None,
+        list_options: Default::default(),
         budget: Budget::default(),
         git_settings: None,
     }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use lanewright_model::plan::SharedFiles;
-use lanewright_model::{CommandLine, ExecutorKind, Plan, PlanFormat};
+use lanewright_model::{CommandLine, ExecutorKind, ListOptions, Plan, PlanFormat};
 use sha2::{Digest, Sha256};
 
 use super::diagnostic::Diagnostic;
@@ -84,8 +84,8 @@ pub struct Fallbacks<'a> {
     pub tests: &'a [String],
     /// What becomes of lanes that share files.
     pub shared_files: Option<SharedFiles>,
-    /// Whether that also takes the place of what the plan says.
-    pub shared_files_outranks_plan: bool,
+    /// How a task list becomes lanes; its `shared_files` also takes the place of what the plan says.
+    pub lists: ListOptions,
 }
 
 /// What became of a plan file.
@@ -118,8 +118,8 @@ pub fn read(
     let digest = RefCell::new(Sha256::new());
     let format = source.format.or_else(|| formats::detect(source.files));
     // Beside these are settings, and tasks that are done, which change while a run works: what counts is in the plan.
-    let is_list = matches!(format, Some(PlanFormat::TaskMaster | PlanFormat::Backlog | PlanFormat::Beads));
-    for file in source.files.iter().chain(source.companions.iter().filter(|_| !is_list)) {
+    let is_tracker = matches!(format, Some(PlanFormat::TaskMaster | PlanFormat::Backlog | PlanFormat::Beads));
+    for file in source.files.iter().chain(source.companions.iter().filter(|_| !is_tracker)) {
         // A run ticks what it merged, and its plan is still the same.
         add_to_digest(&digest, &format.map_or(file.text.into(), |format| unticked(format, file.text)));
     }
@@ -137,7 +137,8 @@ pub fn read(
     let draft = draft(source, format, &faults, runners);
     let runner_may_be_unset = format.is_some_and(|format| !format.is_native());
     let fallbacks = source.fallbacks;
-    let context = Context { faults: &faults, load: &load_once, runners, fallbacks, runner_may_be_unset };
+    let is_list = format.is_some_and(PlanFormat::has_lists);
+    let context = Context { faults: &faults, load: &load_once, runners, fallbacks, runner_may_be_unset, is_list };
     let origins = draft.as_ref().map(|draft| origins(draft, &faults)).unwrap_or_default();
     let valid = draft.and_then(|draft| validate(draft, &context)).filter(|_| !faults.any_error());
     let (plan, sharing) = valid.map_or_else(Default::default, |(plan, sharing)| (Some(plan), sharing));

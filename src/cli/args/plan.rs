@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use lanewright_model::plan::SharedFiles;
-use lanewright_model::{PhaseId, PlanFormat};
+use lanewright_model::{LaneOrder, LaneSplit, PhaseId, PlanFormat};
 use lanewright_plan::settings::Layer;
 
-use super::flags::{PLAN, ProgressArgs, optional};
+use super::flags::{PLAN, ProgressArgs, flag, optional, switch};
 use super::{Name, choice};
 
 #[derive(Debug, Subcommand)]
@@ -141,6 +141,20 @@ pub(crate) struct ReadingArgs {
     #[arg(long, value_name = "HOW", value_parser = choice::<SharedFiles>(), help_heading = PLAN,
         hide_possible_values = true, hide_short_help = true)]
     pub(crate) shared_files: Option<SharedFiles>,
+    /// file: run the lanes of a task list one after the other, as the list has them [default: by their dependencies]
+    #[arg(long, value_name = "HOW", value_parser = choice::<LaneOrder>(), help_heading = PLAN,
+        hide_possible_values = true, hide_short_help = true)]
+    pub(crate) order: Option<LaneOrder>,
+    /// p: make lanes of tasks of Spec Kit's first phases that are marked [P] and name different files
+    #[arg(long, value_name = "HOW", value_parser = choice::<LaneSplit>(), help_heading = PLAN,
+        hide_possible_values = true, hide_short_help = true)]
+    pub(crate) split: Option<LaneSplit>,
+    /// Leave out the tasks of a list that only a person can do, such as manual tests
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
+    pub(crate) skip_manual: bool,
+    /// Wait for your approval of what was done at each checkpoint of a list
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
+    pub(crate) stop_at_checkpoints: bool,
     /// Treat open interface gates without a provider as errors
     #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) strict_gates: bool,
@@ -152,6 +166,13 @@ pub(crate) struct ReadingArgs {
 impl ReadingArgs {
     /// The layer of settings that these flags make.
     pub(crate) fn layer(&self) -> Layer {
-        Layer { shared_files: optional("--shared-files", &self.shared_files), ..Layer::default() }
+        Layer {
+            shared_files: optional("--shared-files", &self.shared_files),
+            lists_order: flag("--order", &self.order),
+            lists_split: flag("--split", &self.split),
+            lists_skip_manual: switch("--skip-manual", self.skip_manual, true),
+            lists_stop_at_checkpoints: switch("--stop-at-checkpoints", self.stop_at_checkpoints, true),
+            ..Layer::default()
+        }
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::optional_millis;
 use crate::{
-    AgentName, Budget, CommitId, LaneId, MergeMode, MergeStyle, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId,
+    AgentName, Budget, CommitId, LaneId, ListOptions, MergeMode, MergeStyle, MustHavesRule, PhaseId, PlanFormat,
+    ProcessId, RunId,
 };
 
 /// What a run was started with: everything that the plan does not say.
@@ -155,6 +156,9 @@ pub struct RunOptions {
     /// The part of the plan's list that is run, as `--tag` named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_tag: Option<String>,
+    /// How the plan's list became lanes, where it was asked for something else than the default.
+    #[serde(default, skip_serializing_if = "ListOptions::is_default")]
+    pub list_options: ListOptions,
     /// What the agents of all lanes together may use; absent: no limit.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,

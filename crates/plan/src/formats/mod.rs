@@ -13,17 +13,33 @@ mod shared;
 pub(super) mod speckit;
 pub(super) mod taskmaster;
 
-use lanewright_model::PlanFormat;
+use std::collections::HashMap;
 
-use super::draft::{self, PlanDraft};
-use super::faults::Faults;
+use lanewright_model::{LaneOrder, PlanFormat};
+
+use super::draft::{self, LaneDraft, PlanDraft};
+use super::faults::{Faults, quoted};
+use super::source_text::At;
 use super::validate::Runners;
 use super::{Source, SourceFile, tree, yaml};
 
 pub(super) use shared::boxes::without_ticks;
 
-/// The draft that the format's reader makes of the text.
+/// The draft that the format's reader makes of the text, with its lanes in the order that is asked for.
 pub(super) fn read<'a>(
+    format: PlanFormat,
+    source: &Source<'_>,
+    faults: &'a Faults<'a>,
+    runners: &Runners<'_>,
+) -> Option<PlanDraft> {
+    let mut draft = draft_of(format, source, faults, runners)?;
+    if format.has_lists() && source.fallbacks.lists.order == LaneOrder::File {
+        order_as_listed(&mut draft.lanes, faults);
+    }
+    Some(draft)
+}
+
+fn draft_of<'a>(
     format: PlanFormat,
     source: &Source<'_>,
     faults: &'a Faults<'a>,
@@ -46,6 +62,26 @@ pub(super) fn read<'a>(
     }?;
     tree::refuse_nul(&tree, faults);
     draft::from_tree(tree, faults)
+}
+
+/// Lets each lane wait for the one before it in the list, and for no other.
+fn order_as_listed(lanes: &mut [LaneDraft], faults: &Faults<'_>) {
+    let ids: Vec<At<String>> = lanes.iter().filter_map(|lane| lane.id.clone()).collect();
+    let places: HashMap<&str, usize> = ids.iter().enumerate().map(|(at, id)| (id.value.as_str(), at)).collect();
+    for (at, (lane, id)) in lanes.iter_mut().zip(&ids).enumerate() {
+        lane.also_after.clear();
+        let before = at.checked_sub(1).map(|before| At::new(ids[before].value.clone(), lane.span));
+        for on in std::mem::replace(&mut lane.depends_on, before.into_iter().collect()) {
+            if places.get(on.value.as_str()).is_some_and(|&place| place > at) {
+                let message = format!(
+                    "lane {} depends on {}, but comes before it in the list, whose order holds",
+                    quoted(&id.value),
+                    quoted(&on.value)
+                );
+                faults.warning(on.span, message, "swap them in the list, or leave out `--order file`");
+            }
+        }
+    }
 }
 
 /// The format of a plan; `None` where it is none of them.

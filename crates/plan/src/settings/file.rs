@@ -44,7 +44,7 @@ pub(super) fn read(file: &ConfigFile, invocation: &Invocation, allow_unknown: bo
 }
 
 /// Settings that may be written in a table of their own.
-const GROUPS: &[&str] = &["gsd", "gates"];
+const GROUPS: &[&str] = &["gsd", "gates", "lists"];
 
 fn group<'t, 'i>(name: &str, value: &'t SpannedValue<'i>) -> Option<(&'static str, &'t DeTable<'i>)> {
     let group = GROUPS.iter().copied().find(|group| *group == name)?;

@@ -9,6 +9,7 @@ mod file;
 mod invocation;
 pub mod key;
 mod layers;
+mod list_options;
 mod origin;
 mod render;
 mod table;

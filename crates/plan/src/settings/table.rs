@@ -11,8 +11,8 @@ use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, SharedFiles, TASK_TIME_LIMIT
 use lanewright_model::retry::{FALLBACK_AFTER, OUTAGE_LIMIT};
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, GitDirectory, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
-    PublishMode, SandboxChoice, Sign, SignOff, SnapshotRules, Submodules, Timeouts,
+    Ci, Dollars, ExecutorSettings, ForgeChoice, GitDirectory, LaneOrder, LaneSplit, MergeChoice, MustHavesRule,
+    OnOrphan, OutsideChanges, PublishMode, SandboxChoice, Sign, SignOff, SnapshotRules, Submodules, Timeouts,
 };
 
 use super::key::Key;
@@ -186,6 +186,18 @@ settings! {
     shared_files: Option<SharedFiles> {
         some(value::choice), flags ["--shared-files"], default "the plan's, else by its format" = |_| None
     }
+    /// What orders the lanes of a task list: what it says of dependencies, or `file`, where they run one after the other in
+    /// the order of the list; `lists.order` in a file.
+    lists_order: LaneOrder {
+        value::choice, flags ["--order"], default "dependencies" = |_| LaneOrder::Dependencies
+    }
+    /// Which tasks of a task list are lanes of their own: with `p` those of Spec Kit's first phases that are marked `[P]`,
+    /// follow each other and name different files; `lists.split` in a file.
+    lists_split: LaneSplit { value::choice, flags ["--split"], default "none" = |_| LaneSplit::None }
+    /// Whether the tasks of a task list that only a person can do are left out; `lists.skip_manual` in a file.
+    lists_skip_manual: bool { value::boolean, flags ["--skip-manual"], default "false" = |_| false }
+    /// Whether a person approves what was done at each checkpoint of a task list; `lists.stop_at_checkpoints` in a file.
+    lists_stop_at_checkpoints: bool { value::boolean, flags ["--stop-at-checkpoints"], default "false" = |_| false }
     /// What becomes of an attempt whose agent changed another checkout of the repository by git commands.
     outside_changes: OutsideChanges { value::choice, default "fail" = |_| OutsideChanges::Fail }
     /// How long the whole run may take, or `none`.

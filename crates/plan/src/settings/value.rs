@@ -10,8 +10,8 @@ use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::plan::SharedFiles;
 use lanewright_model::redact::has_password;
 use lanewright_model::{
-    AgentName, Ci, Dollars, ForgeChoice, GitDirectory, HERE, MergeChoice, MustHavesRule, OnOrphan, OutsideChanges,
-    PublishMode, SandboxChoice, Sign, SignOff, Submodules, Word,
+    AgentName, Ci, Dollars, ForgeChoice, GitDirectory, HERE, LaneOrder, LaneSplit, MergeChoice, MustHavesRule,
+    OnOrphan, OutsideChanges, PublishMode, SandboxChoice, Sign, SignOff, Submodules, Word,
 };
 use serde_json::{Value, json};
 
@@ -370,6 +370,8 @@ setting_values! {
     BTreeMap<String, String> = Kind::Table, |value| json!(value);
     Ci = Kind::Choice(words::<Self>), |value| json!(value);
     ForgeChoice = Kind::Choice(words::<Self>), |value| json!(value);
+    LaneOrder = Kind::Choice(words::<Self>), |value| json!(value);
+    LaneSplit = Kind::Choice(words::<Self>), |value| json!(value);
     MergeChoice = Kind::Choice(words::<Self>), |value| json!(value);
     MustHavesRule = Kind::Choice(words::<Self>), |value| json!(value);
     OnLockConflict = Kind::Choice(words::<Self>), |value| json!(value);

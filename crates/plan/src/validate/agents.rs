@@ -26,6 +26,8 @@ pub(crate) struct Context<'a> {
     pub(crate) fallbacks: Fallbacks<'a>,
     /// Whether an agent without a command and a runner is no fault of the plan.
     pub(crate) runner_may_be_unset: bool,
+    /// Whether its format is a task list of another program.
+    pub(crate) is_list: bool,
 }
 
 /// A lane whose agents and tasks are validated.

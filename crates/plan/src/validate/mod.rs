@@ -18,6 +18,7 @@ use lanewright_agents::prompt::check_commit_message;
 use lanewright_model::plan::Interface;
 use lanewright_model::{MergeChoice, PhaseId, Plan, PlanParts, Timeouts};
 use names::LaneIds;
+pub(super) use order::IN_ORDER;
 
 pub(super) const MAX_LANES: usize = 10_000;
 
@@ -38,7 +39,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<(P
     let phase = draft.phase.as_ref().and_then(|phase| names::id(phase, PhaseId::new, "a phase", faults));
     let ids = names::lane_ids(&draft.lanes, faults);
     let (edges, added_edges) = order::edges(&draft.lanes, &ids, faults);
-    let dag = order::acyclic(&draft.lanes, edges.clone(), faults);
+    let dag = order::acyclic(&draft.lanes, edges.clone(), context.is_list, faults);
     let mut exclusions = exclusions::declared(&draft.lanes, &ids, faults);
     let (mut sequences, mut pairs) = (Vec::new(), Vec::new());
     if let Some(dag) = &dag {

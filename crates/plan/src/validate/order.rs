@@ -12,6 +12,8 @@ use crate::source_text::At;
 /// How many cycles are named before the rest must be fixed first.
 const MAX_CYCLES: usize = 20;
 
+pub(crate) const IN_ORDER: &str = "or run the lanes one after the other, in the order of the list, with `--order file`";
+
 /// How many places of a cycle are named.
 const MAX_PLACES: usize = 8;
 
@@ -72,13 +74,19 @@ pub(super) fn references(
     found
 }
 
-/// The graph of `edges`. Each cycle is a fault; it is cut open to find the next. `None` after too many.
-pub(super) fn acyclic(lanes: &[LaneDraft], mut edges: Vec<Vec<LaneIndex>>, faults: &Faults<'_>) -> Option<Dag> {
+/// The graph of `edges`. Each cycle is a fault; it is cut open to find the next. `None` after too many. `is_list`: the lanes
+/// may as well run in the order of their list.
+pub(super) fn acyclic(
+    lanes: &[LaneDraft],
+    mut edges: Vec<Vec<LaneIndex>>,
+    is_list: bool,
+    faults: &Faults<'_>,
+) -> Option<Dag> {
     for _ in 0..MAX_CYCLES {
         match Dag::new(edges.clone()) {
             Ok(dag) => return Some(dag),
             Err(Cycle(cycle)) => {
-                report_cycle(lanes, &cycle, faults);
+                report_cycle(lanes, &cycle, is_list, faults);
                 let (first, next) = (cycle[0], cycle[1 % cycle.len()]);
                 edges[first.at()].retain(|&lane| lane != next);
             }
@@ -87,7 +95,7 @@ pub(super) fn acyclic(lanes: &[LaneDraft], mut edges: Vec<Vec<LaneIndex>>, fault
     None
 }
 
-fn report_cycle(lanes: &[LaneDraft], cycle: &[LaneIndex], faults: &Faults<'_>) {
+fn report_cycle(lanes: &[LaneDraft], cycle: &[LaneIndex], is_list: bool, faults: &Faults<'_>) {
     let name = |lane: &LaneIndex| lanes[lane.at()].id.as_ref().map_or("?", |id| id.value.as_str());
     let names: Vec<&str> = cycle.iter().chain(cycle.first()).map(name).collect();
     let edge = |at: usize| {
@@ -105,6 +113,7 @@ fn report_cycle(lanes: &[LaneDraft], cycle: &[LaneIndex], faults: &Faults<'_>) {
         }
         _ => "remove one of these dependencies".to_owned(),
     };
+    let help = if is_list { format!("{help}; {IN_ORDER}") } else { help };
     faults.error_with(edge(0), message, help);
 }
 

@@ -17,13 +17,12 @@ const MAX_ASKED: usize = 64;
 
 /// The rule that holds: that of the call, of the plan, of the settings, of the plan's format. `None`: no lanes may share.
 pub(super) fn rule(draft: &PlanDraft, fallbacks: &Fallbacks<'_>) -> Option<SharedFiles> {
-    let of_call = fallbacks.shared_files.filter(|_| fallbacks.shared_files_outranks_plan);
     let of_plan = draft.shared_files.as_ref().map(|rule| rule.value);
     let of_format = match draft.overlaps {
         Overlaps::Refused => None,
         Overlaps::Shared(rule) => Some(rule),
     };
-    of_call.or(of_plan).or(fallbacks.shared_files).or(of_format)
+    fallbacks.lists.shared_files.or(of_plan).or(fallbacks.shared_files).or(of_format)
 }
 
 pub(super) struct Decision<'a> {

@@ -16,7 +16,6 @@ use lanewright_engine::rollback::{Asked, check_worktrees, plan as rollback_plan}
 use lanewright_model::event::{Event, RunStarted};
 use lanewright_model::text::shell_line;
 use lanewright_model::{PhaseId, RunId};
-use lanewright_plan::ReadOptions;
 use lanewright_schedule::RunState;
 use lanewright_store::{Journal, LogError, RunLock};
 
@@ -80,11 +79,7 @@ struct Doctor<'a> {
 impl Doctor<'_> {
     fn facts(&self, ours: &BTreeSet<RunId>) -> Result<Facts> {
         let read_source = |started: &RunStarted, lanes: &[String]| -> Option<Source> {
-            let tag = started.options.plan_tag.as_deref();
-            let asked = ReadOptions { unfinished: lanes, force: true, tag, ..ReadOptions::default() };
-            let options = ReadOptions { allow_unknown: true, ..asked };
-            let reading = PlanText::open_recorded(&started.plan_path).ok()?;
-            let reading = reading.read(&self.within.settings, &options, started.options.plan_format);
+            let reading = PlanText::read_of_run(&self.within.settings, started, lanes.to_vec(), true).ok()?;
             let stored =
                 |plan: lanewright_model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))

@@ -53,6 +53,7 @@ pub(crate) fn as_before(started: &RunStarted) -> Layer {
         bisect_merges: Some(setting(options.bisect_merges)),
         ..Layer::default()
     }
+    .or(Layer::of_list_options(&options.list_options))
 }
 
 pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoption) -> Result<Resumed> {

@@ -129,6 +129,7 @@ impl Pinning<'_> {
 
     /// Reads the plan's file again.
     fn read_source<'l>(&self, lanes: impl Iterator<Item = &'l LaneId>, allow_unknown: bool) -> Result<Reading> {
+        let lanes = lanes.map(LaneId::to_string).collect();
         PlanText::read_of_run(&self.within.settings, self.started, lanes, allow_unknown)
     }
 

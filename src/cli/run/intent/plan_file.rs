@@ -15,7 +15,7 @@ use lanewright_model::event::RunStarted;
 use lanewright_model::ownership::Ownership;
 use lanewright_model::text::{counted, headline};
 use lanewright_model::time::short;
-use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneId, LaneIndex, Plan, PlanParts, Round, Runner};
+use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneIndex, Plan, PlanParts, Round, Runner};
 use lanewright_plan::places::{self, PlanFiles};
 use lanewright_plan::settings::{Origin, Settings};
 use lanewright_plan::{
@@ -80,13 +80,13 @@ impl PlanText {
 
     /// Reads the plan of a run again, from its file as it is now. The `lanes` of the run stay part of the plan although their
     /// files show that they are done.
-    pub(crate) fn read_of_run<'l>(
+    pub(crate) fn read_of_run(
         settings: &Settings,
         started: &RunStarted,
-        lanes: impl Iterator<Item = &'l LaneId>,
+        lanes: Vec<String>,
         allow_unknown: bool,
     ) -> Result<Reading> {
-        let lanes: Vec<String> = lanes.map(LaneId::to_string).collect();
+        let settings = &settings.clone().with_list_options(&started.options.list_options);
         let tag = started.options.plan_tag.as_deref();
         let options = ReadOptions { unfinished: &lanes, force: true, allow_unknown, tag, ..ReadOptions::default() };
         let text = Self::open_recorded(&started.plan_path)?;
@@ -130,7 +130,7 @@ impl PlanText {
             setup: settings.setup.value.as_deref().unwrap_or_default(),
             tests: settings.tests.value.as_deref().unwrap_or_default(),
             shared_files: settings.shared_files.value,
-            shared_files_outranks_plan: settings.shared_files.origin.outranks_plan(),
+            lists: settings.list_options(),
         };
         let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
         let allow_unknown = options.allow_unknown || settings.allow_unknown.value;

@@ -229,6 +229,7 @@ impl RunRequest {
             placed_by: None,
             plan_format: None,
             plan_tag: self.tag.clone(),
+            list_options: settings.list_options(),
             budget: Budget { cost: settings.max_cost.value, tokens: settings.max_tokens.value },
             git_settings: None,
         }
@@ -241,7 +242,7 @@ mod tests {
 
     use clap::Parser;
 
-    use lanewright_model::GitDirectory;
+    use lanewright_model::{GitDirectory, LaneOrder, ListOptions};
 
     use super::*;
     use crate::cli::args::{Args, Command};
@@ -288,7 +289,7 @@ mod tests {
     fn run_options_come_from_settings() {
         let config = "max_parallel = 3\nmerge = 'none'\nfail_fast = true\nworktree_root = 'w'\nkeep_pool = true\n\
                       keep_caches = true\ngit_directory = 'shared'\nbranch_prefix = 'bot/'\nprotect = ['.github/**']\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
-                      on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\n";
+                      on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\nlists = { order = 'file', skip_manual = true }\n";
         let expected = RunOptions {
             max_parallel: 3,
             merge: MergeMode::None,
@@ -317,6 +318,7 @@ mod tests {
             placed_by: None,
             plan_format: None,
             plan_tag: None,
+            list_options: ListOptions { order: LaneOrder::File, skip_manual: true, ..ListOptions::default() },
             budget: Budget { cost: Dollars::new(2.5), tokens: Some(1000) },
             git_settings: None,
         };

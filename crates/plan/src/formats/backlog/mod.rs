@@ -84,7 +84,7 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
         ..PlanDraft::default()
     };
     let help = "remove it from `dependencies`; a task in `archive` or `drafts` is none that can be waited for";
-    add_lanes(&items, Unknown::Refused(help), &mut draft, faults, |at| {
+    add_lanes(&items, Unknown::Refused(help).unless_in_order(source), &mut draft, faults, |at| {
         lane::lane(&tasks[at], has_children.contains(&at), faults)
     });
     Some(draft)

@@ -60,7 +60,7 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
     let writer = Writer::new(&issues, &graph, faults);
     let issue_of: Vec<usize> = items.iter().map(|(issue, _)| *issue).collect();
     let items: Vec<_> = items.into_iter().map(|(_, item)| item).collect();
-    add_lanes(&items, Unknown::Met, &mut draft, faults, |at| writer.lane(issue_of[at]));
+    add_lanes(&items, Unknown::Met.unless_in_order(source), &mut draft, faults, |at| writer.lane(issue_of[at]));
     Some(draft)
 }
 

@@ -16,6 +16,7 @@ use lanewright_model::LaneId;
 use lanewright_model::plan::Skipped;
 use regex::Regex;
 
+use super::shared::commands_in_text::{ASK_PERSON, manual_left_out};
 use super::shared::documents;
 use crate::Source;
 use crate::draft::{Overlaps, PlanDraft};
@@ -66,6 +67,7 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
             draft.skipped.extend(skipped(&spec.id, spec.why_empty()));
         }
         draft.skipped.extend(spec.optional().and_then(|(id, reason)| skipped(&id, &reason)));
+        draft.skipped.extend(manual_left_out(&spec.id, spec.left_out()));
         draft.lanes.extend(lanes);
     }
     if draft.lanes.is_empty() {
@@ -73,7 +75,11 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
             [only] => format!("the specification {} {}", quoted(&only.id), only.why_empty()),
             all => format!("none of the {} specifications has anything to do", all.len()),
         };
-        faults.error_with(first.start(), message, "open a box to have its task done; --redo runs all again");
+        let help = match specs.iter().any(|spec| spec.left_out().next().is_some()) {
+            true => ASK_PERSON,
+            false => "open a box to have its task done; --redo runs all again",
+        };
+        faults.error_with(first.start(), message, help);
         return None;
     }
     let id = if files.len() == 1 { first.id.clone() } else { PHASE.to_owned() };

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::headline;
-use lanewright_model::{Approval, CommandLine, TaskKind};
+use lanewright_model::{Approval, CommandLine, ListOptions, TaskKind};
 use regex::Regex;
 
 use super::id_of;
@@ -16,7 +16,7 @@ use super::prompt::{Position, prompt};
 use super::waves::Graph;
 use crate::draft::{LaneDraft, PromptDraft, TaskDraft};
 use crate::faults::{Faults, quoted};
-use crate::formats::shared::commands_in_text::{commands_in_text, is_tested_by_hand, only_checks, tests_of};
+use crate::formats::shared::commands_in_text::{commands_in_text, is_tested_by_hand, named, only_checks, tests_of};
 use crate::formats::shared::companions::{companions, warn_of_placeholders};
 use crate::formats::shared::documents::Documents;
 use crate::formats::shared::paths_in_text::{NamedPath, complete, globs, paths_in_text};
@@ -40,6 +40,7 @@ pub(super) struct Spec<'a> {
     /// Steering files that Kiro does not have every task read.
     on_demand: Vec<&'a SourceFile<'a>>,
     record: Option<&'a SourceFile<'a>>,
+    options: ListOptions,
 }
 
 /// A task after which Kiro stops to see whether all is well.
@@ -63,7 +64,8 @@ impl<'a> Spec<'a> {
         let (steering, on_demand): (Vec<_>, Vec<_>) = steering.into_iter().partition(|file| is_for_all(file.text));
         let documents = own.chain(steering).map(|file| (title_of(file.path), file)).collect();
         let record = companions(source, |path| is_own(path) && path.ends_with("/spec.json")).next();
-        Self { file, id, list, lanes, graph, documents, on_demand, record }
+        let options = source.fallbacks.lists;
+        Self { file, id, list, lanes, graph, documents, on_demand, record, options }
     }
 
     pub(super) fn start(&self) -> Span {
@@ -85,6 +87,8 @@ impl<'a> Spec<'a> {
             "has no task: its list has no check box"
         } else if self.lanes.is_empty() {
             "has optional tasks only, which are left out"
+        } else if self.left_out().next().is_some() {
+            "has only open tasks that a person does, which are left out"
         } else {
             "is done: the boxes of all its tasks are ticked"
         }
@@ -96,11 +100,18 @@ impl<'a> Spec<'a> {
         let left =
             self.list.items.iter().filter(|item| item.is_optional && is_outer(item.parent) && !item.state.is_done());
         let ids: Vec<&str> = left.map(|item| item.id.as_str()).collect();
-        let named = ids.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
-        let more = ids.len().saturating_sub(MAX_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let reason = format!("tasks marked with `*` are optional: {named}{more}; remove the `*` to have them done");
+        let reason = format!("tasks marked with `*` are optional: {}; remove the `*` to have them done", named(&ids));
         (!ids.is_empty()).then(|| (format!("{}-optional", &self.id[..self.id.len().min(50)]), reason))
+    }
+
+    /// The ids of the open tasks that are left out because a person does them.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = &str> {
+        let tasks = self.lanes.iter().flat_map(|lane| &lane.tasks).filter(|task| self.is_left_out(task));
+        tasks.map(|task| self.list.items[task.item].id.as_str())
+    }
+
+    fn is_left_out(&self, task: &Task) -> bool {
+        self.options.skip_manual && !self.list.is_done(task) && is_tested_by_hand(self.list.title(task.item))
     }
 
     pub(super) fn warn(&self, source: &Source<'_>, faults: &Faults<'_>) {
@@ -130,20 +141,27 @@ impl<'a> Spec<'a> {
     /// The lanes with something to do.
     pub(super) fn lanes(&self, source: &Source<'_>, budget: &Cell<usize>, faults: &Faults<'_>) -> Vec<LaneDraft> {
         let is_asked = |lane: &Lane| source.options.redo || source.options.unfinished.contains(&lane.id);
-        let is_open = |task: &Task| !self.list.is_done(task);
-        let open: Vec<&Lane> =
-            self.lanes.iter().filter(|lane| is_asked(lane) || lane.tasks.iter().any(is_open)).collect();
+        let is_open = |task: &Task| !self.list.is_done(task) && !self.is_left_out(task);
+        let is_run = |lane: &&Lane| match is_asked(lane) {
+            true => !lane.tasks.iter().all(|task| self.is_left_out(task)),
+            false => lane.tasks.iter().any(is_open),
+        };
+        let open: Vec<&Lane> = self.lanes.iter().filter(is_run).collect();
         let documents = Documents { listed: self.documents.clone(), budget };
         let approval = self.approval(faults);
         let mut drafts = Vec::with_capacity(open.len());
         for lane in &open {
             // All of it, where it is run although all of it is done.
             let all = source.options.redo || !lane.tasks.iter().any(is_open);
-            let tasks: Vec<&Task> = lane.tasks.iter().filter(|task| all || is_open(task)).collect();
+            let is_taken = |task: &&Task| is_open(task) || all && !self.is_left_out(task);
+            let tasks: Vec<&Task> = lane.tasks.iter().filter(is_taken).collect();
             let before = open.iter().map(|other| other.group).filter(|group| *group < lane.group).max();
             let place = tasks.first().map_or(self.start(), |task| self.span(task));
             let after = open.iter().filter(|other| Some(other.group) == before);
-            let drafted: Vec<TaskDraft> = tasks.iter().map(|task| self.task(task, &documents, faults)).collect();
+            let drafted: Vec<TaskDraft> = tasks
+                .iter()
+                .flat_map(|task| std::iter::once(self.task(task, &documents, faults)).chain(self.stop(task)))
+                .collect();
             drafts.push(LaneDraft {
                 span: place,
                 id: Some(At::new(lane.id.clone(), place)),
@@ -213,6 +231,21 @@ impl<'a> Spec<'a> {
         let shifted =
             |named: NamedPath| NamedPath { range: named.range.start + own.start..named.range.end + own.start, ..named };
         paths_in_text(&text).into_iter().map(shifted).collect()
+    }
+
+    /// What a person is asked behind a checkpoint.
+    fn stop(&self, task: &Task) -> Option<TaskDraft> {
+        let title = self.list.title(task.item);
+        let is_asked = self.options.stop_at_checkpoints && CHECKPOINT.is_match(title) && !is_tested_by_hand(title);
+        let (span, id) = (self.span(task), &self.list.items[task.item].id);
+        is_asked.then(|| TaskDraft {
+            span,
+            id: Some(At::new(format!("{id}-approval"), span)),
+            name: Some(At::new(headline(title, MAX_NAME), span)),
+            kind: Some(At::new(TaskKind::HumanVerify, span)),
+            prompt: PromptDraft::here(format!("{id}: {title}\n\nLook at what was done so far."), span),
+            ..TaskDraft::default()
+        })
     }
 
     fn task(&self, task: &Task, documents: &Documents<'_, '_>, faults: &Faults<'_>) -> TaskDraft {

@@ -1,8 +1,8 @@
-use lanewright_model::{Approval, Plan, PlanFormat, TaskKind};
+use lanewright_model::{Approval, ListOptions, Plan, PlanFormat, TaskKind};
 
 use super::is_plan;
 use crate::ticks::{Tick, ticked};
-use crate::{ReadOptions, Reading, Source, SourceFile, read};
+use crate::{Fallbacks, ReadOptions, Reading, Source, SourceFile, read};
 
 const LIST: &str = "# Implementation Plan\n\n- [x] 1. Store\n  - [x] 1.1 Add `src/store.rs`\n\n- [ ] 2. Server\n  - Small\n  - [-] 2.1 (P) Serve it\n    - _Files: src/server.rs_\n    - [ ] with a limit\n    - _Requirements: 1.1_\n  - [ ] 2.2 (P) Log to `src/log.rs`\n  - [ ]* 2.3 Test the log\n- [ ] 3. Checkpoint - all tests pass\n  - Run `cargo test`\n- [ ] 4. Manually look at the page\n";
 
@@ -153,4 +153,31 @@ fn plans_are_known_by_place_or_by_their_requirements() {
     for (path, text) in [("README.md", text), ("docs/tasks.md", "- [ ] 1. a\n"), ("a/.kiro/tasks.md", "")] {
         assert!(!is_plan(path, text), "{path}");
     }
+}
+
+#[test]
+fn manual_tasks_are_left_out_and_checkpoints_approved_on_request() {
+    let read_as = |text: &str, lists: ListOptions| {
+        let files = [SourceFile { path: AT, text }];
+        let fallbacks = Fallbacks { lists, ..Fallbacks::default() };
+        read(&Source { files: &files, fallbacks, ..Source::default() }, &|_| Err(String::new()), &|_| None)
+    };
+    let last = |lists: ListOptions| -> Vec<(String, TaskKind, usize)> {
+        let plan = read_as(LIST, lists).plan.expect("a plan");
+        let tasks = &plan.lanes[2].agents[0].tasks;
+        tasks.iter().map(|task| (task.id.to_string(), task.kind, task.verify.len())).collect()
+    };
+    let skip = ListOptions { skip_manual: true, ..ListOptions::default() };
+    assert_eq!(last(skip), [("3".to_owned(), TaskKind::Auto, 1)]);
+    let plan = read_as(LIST, skip).plan.expect("a plan");
+    assert_eq!(plan.skipped[1].reason, "a person does these, and they are left out: 4");
+    let rest = read_as(&LIST.replace("[ ]", "[x]").replace("[-]", "[x]").replace("[x] 4.", "[ ] 4."), skip);
+    assert_eq!(
+        rest.diagnostics[0].message,
+        "the specification `login` has only open tasks that a person does, which are left out"
+    );
+    let stop = ListOptions { stop_at_checkpoints: true, ..ListOptions::default() };
+    let expected =
+        [("3", TaskKind::Auto, 1), ("3-approval", TaskKind::HumanVerify, 0), ("4", TaskKind::HumanVerify, 0)];
+    assert_eq!(last(stop), expected.map(|(id, kind, gates)| (id.to_owned(), kind, gates)));
 }

@@ -36,6 +36,7 @@ pub(super) struct Change<'a> {
     /// Companions of its own directory, and those of all changes.
     own: Vec<&'a SourceFile<'a>>,
     general: Vec<&'a SourceFile<'a>>,
+    skip_manual: bool,
 }
 
 static AFTER_APPROVAL: LazyLock<Regex> =
@@ -48,7 +49,8 @@ impl<'a> Change<'a> {
         let own: Vec<_> = companions(source, own).collect();
         let proposal = own.iter().find(|file| file.path.ends_with("/proposal.md")).map(|file| file.text);
         let general = companions(source, general).collect();
-        Self { file, id: id_of(file.path), list: List::new(file.text), proposal, own, general }
+        let skip_manual = source.fallbacks.lists.skip_manual;
+        Self { file, id: id_of(file.path), list: List::new(file.text), proposal, own, general, skip_manual }
     }
 
     pub(super) fn start(&self) -> Span {
@@ -73,14 +75,29 @@ impl<'a> Change<'a> {
         if self.is_without_boxes() {
             return Some("has no task: its list has no check box");
         }
-        if source.options.redo || source.options.unfinished.contains(&self.id) {
+        let is_asked = source.options.redo || source.options.unfinished.contains(&self.id);
+        if is_asked && !self.list.sections.iter().all(|section| self.is_left_out(section)) {
             return None;
         }
         if self.is_archived() {
             return Some("is archived");
         }
-        let is_done = self.list.sections.iter().all(|section| self.list.is_done(section));
-        is_done.then_some("is done: all its boxes are ticked")
+        let mut open = self.list.sections.iter().filter(|section| !self.list.is_done(section)).peekable();
+        let is_done = open.peek().is_none();
+        match open.all(|section| self.is_left_out(section)) {
+            true if is_done => Some("is done: all its boxes are ticked"),
+            true => Some("has only open tasks that a person does, which are left out"),
+            false => None,
+        }
+    }
+
+    /// The ids of the open sections that are left out because a person does them.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = &str> {
+        self.list.sections.iter().filter(|section| self.is_left_out(section)).map(|section| section.id.as_str())
+    }
+
+    fn is_left_out(&self, section: &Section) -> bool {
+        self.skip_manual && section.is_manual && !self.list.is_done(section)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -100,9 +117,12 @@ impl<'a> Change<'a> {
     pub(super) fn lane(&self, source: &Source<'_>, budget: &Cell<usize>, faults: &Faults<'_>) -> LaneDraft {
         let list = &self.list;
         // All of it, where it is run although all of it is done.
-        let all = list.sections.iter().all(|section| list.is_done(section));
-        let (open, done): (Vec<&Section>, Vec<&Section>) =
-            list.sections.iter().partition(|section| all || source.options.redo || !list.is_done(section));
+        let all = list.sections.iter().all(|section| list.is_done(section) || self.is_left_out(section));
+        let (open, done): (Vec<&Section>, Vec<&Section>) = list
+            .sections
+            .iter()
+            .filter(|section| !self.is_left_out(section))
+            .partition(|section| all || source.options.redo || !list.is_done(section));
         self.warn(source, faults);
         let documents = Documents { listed: self.documents(), budget };
         let tasks: Vec<TaskDraft> = open.iter().map(|section| self.task(section, &done, &documents, faults)).collect();

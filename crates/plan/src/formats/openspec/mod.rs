@@ -12,6 +12,7 @@ mod ticks;
 use lanewright_model::LaneId;
 use lanewright_model::plan::Skipped;
 
+use super::shared::commands_in_text::{ASK_PERSON, manual_left_out};
 use super::shared::documents;
 use crate::Source;
 use crate::draft::{Overlaps, PlanDraft};
@@ -71,6 +72,7 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
             }
         }
     }
+    let has_manual = changes.iter().any(|change| change.left_out().next().is_some());
     if open.is_empty() {
         let message = match draft.skipped.as_slice() {
             [] => return None,
@@ -79,6 +81,8 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
         };
         let help = if changes.iter().any(Change::is_without_boxes) {
             NO_BOXES
+        } else if has_manual {
+            ASK_PERSON
         } else {
             "archive what is done: `openspec archive NAME`; --redo runs it again"
         };
@@ -91,6 +95,7 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
     let budget = documents::budget();
     draft.lanes = open.iter().map(|change| change.lane(source, &budget, faults)).collect();
     relations::relate(&open, &mut draft.lanes);
+    draft.skipped.extend(open.iter().filter_map(|change| manual_left_out(&change.id, change.left_out())));
     Some(draft)
 }
 

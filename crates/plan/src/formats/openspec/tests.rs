@@ -1,7 +1,7 @@
-use lanewright_model::{Approval, Plan, PlanFormat, TaskKind};
+use lanewright_model::{Approval, ListOptions, Plan, PlanFormat, TaskKind};
 
 use crate::ticks::{Tick, ticked};
-use crate::{ReadOptions, Reading, Source, SourceFile, read};
+use crate::{Fallbacks, ReadOptions, Reading, Source, SourceFile, read};
 
 const LIST: &str = "## 1. Store\n- [x] 1.1 Add `src/store.rs`\n\n## 2. Server\n- [ ] 2.1 Serve it from `src/server.rs`\n  - [ ] with a limit\n\
                     - [x] 2.2 Log\n## 3. Check\n- [ ] 3.1 Run `cargo test`\n- [ ] 3.2 Manually look at the page\n";
@@ -165,4 +165,22 @@ fn ticks_do_not_change_the_digest() {
     let digest = |text: &str| reading(&[(path, text)], ReadOptions::default()).sha256;
     assert_eq!(digest(LIST), digest(&LIST.replace("[ ] 2.1", "[x] 2.1")));
     assert_ne!(digest(LIST), digest(&LIST.replace("2.1", "2.2")));
+}
+
+#[test]
+fn manual_tests_are_left_out_on_request() {
+    let read_as = |text: &str| {
+        let files = [SourceFile { path: "/r/openspec/changes/add-it/tasks.md", text }];
+        let lists = ListOptions { skip_manual: true, ..ListOptions::default() };
+        let fallbacks = Fallbacks { lists, ..Fallbacks::default() };
+        read(&Source { files: &files, fallbacks, ..Source::default() }, &|_| Err(String::new()), &|_| None)
+    };
+    let plan = read_as(LIST).plan.expect("a plan");
+    let ids: Vec<&str> = plan.lanes[0].agents[0].tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["2", "3"]);
+    assert_eq!(plan.skipped[0].reason, "a person does these, and they are left out: 3-manual");
+    assert!(!plan.lanes[0].agents[0].tasks[1].prompt.contains("Manually"));
+    let rest = read_as(&LIST.replace("[ ]", "[x]").replace("[x] 3.2", "[ ] 3.2"));
+    let error = rest.diagnostics.iter().find(|fault| fault.is_error()).expect("an error");
+    assert_eq!(error.message, "the change `add-it` has only open tasks that a person does, which are left out");
 }

@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use lanewright_agents::shell::is_search;
-use lanewright_model::CommandLine;
+use lanewright_model::plan::Skipped;
+use lanewright_model::{CommandLine, LaneId};
 use regex::Regex;
 
 use crate::command::{Commands, expects_failure, in_statement, is_in, may_be_command};
@@ -216,6 +217,28 @@ pub(crate) fn is_tested_by_hand(title: &str) -> bool {
     // What a long title ends with is an example or a remark.
     let start = &title[..title.floor_char_boundary(80)];
     needs_person(title) && (only_checks(title) || TESTED_BY_HAND.is_match(start))
+}
+
+/// What to do where nothing is left but what `--skip-manual` leaves out.
+pub(crate) const ASK_PERSON: &str = "tick what is done, or leave out `--skip-manual`";
+
+/// How many tasks a message names.
+const MAX_NAMED: usize = 8;
+
+/// The tasks of `list` that are left out because a person does them, in one entry.
+pub(crate) fn manual_left_out<'t>(list: &str, tasks: impl Iterator<Item = &'t str>) -> Option<Skipped> {
+    let tasks: Vec<&str> = tasks.collect();
+    // Ids are ASCII.
+    let lane = LaneId::new(&format!("{}-manual", &list[..list.len().min(50)])).ok().filter(|_| !tasks.is_empty())?;
+    let reason = format!("a person does these, and they are left out: {}", named(&tasks));
+    Some(Skipped { lane, name: None, reason })
+}
+
+/// The first of `names`, and how many more there are.
+pub(crate) fn named(names: &[&str]) -> String {
+    let first = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(MAX_NAMED);
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 /// The gates of tasks that only check: they judge the whole lane, and what is merged of it. `openspec validate` judges no code.

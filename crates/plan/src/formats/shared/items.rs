@@ -3,11 +3,10 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use lanewright_model::LaneId;
 use lanewright_model::plan::{OwnershipRule, Skipped};
 use lanewright_model::text::headline;
+use lanewright_model::{LaneId, LaneOrder};
 
-use crate::ReadOptions;
 use crate::dependencies::{Dependencies, topological_order};
 use crate::draft::{LaneDraft, PlanDraft};
 use crate::faults::{Faults, nearest, quoted};
@@ -15,6 +14,7 @@ use crate::markdown::clean;
 use crate::source_text::{At, Span};
 use crate::tree::{Node, Value};
 use crate::validate::MAX_LANES;
+use crate::{ReadOptions, Source};
 
 /// How many unknown ids get a suggestion; every comparison takes time.
 const MAX_SUGGESTIONS: usize = 50;
@@ -122,6 +122,14 @@ pub(crate) enum Unknown<'h> {
     Refused(&'h str),
     /// The program takes it as done.
     Met,
+    /// It orders nothing, for the tasks are done in the order of the list.
+    Ignored,
+}
+
+impl Unknown<'_> {
+    pub(crate) fn unless_in_order(self, source: &Source<'_>) -> Self {
+        if source.fallbacks.lists.order == LaneOrder::File { Self::Ignored } else { self }
+    }
 }
 
 /// Lets each item come after those below it by `parents` that are not done, unless they wait for it, directly or not.
@@ -206,7 +214,10 @@ pub(crate) fn add_lanes(
     }
     let edges = without_redundant(&asked, &waits);
     let plain: Vec<Vec<usize>> = edges.iter().map(|edges| edges.iter().map(|(on, _)| *on).collect()).collect();
-    let (order, circular) = topological_order(&plain, |at| items[asked[at]].rank);
+    let (order, circular) = match unknown {
+        Unknown::Ignored => ((0..asked.len()).collect(), Vec::new()),
+        _ => topological_order(&plain, |at| items[asked[at]].rank),
+    };
     for at in order.into_iter().chain(circular) {
         let item = &items[asked[at]];
         let depends_on = edges[at].iter().map(|(on, span)| At::new(items[asked[*on]].id.value.clone(), *span));
@@ -259,7 +270,10 @@ fn resolve(
             match known.get(reference.key.as_str()) {
                 Some(&on) if on == at => {
                     let message = format!("task {} depends on itself", quoted(&item.id.value));
-                    faults.error_with(span, message, "leave it out");
+                    match unknown {
+                        Unknown::Ignored => faults.warning(span, message, "leave it out"),
+                        _ => faults.error_with(span, message, "leave it out"),
+                    }
                 }
                 Some(&on) => own.extend(seen.insert(on).then_some((on, span))),
                 None if item.is_again => {}
@@ -289,6 +303,7 @@ fn report_unknown(item: &Item, reference: &Reference, near: Option<&str>, unknow
             let help = "it is taken as closed; remove the dependency if it is";
             faults.warning(reference.written.span, message, help);
         }
+        Unknown::Ignored => faults.warning(reference.written.span, message, "remove the dependency"),
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::headline;
-use lanewright_model::{CommandLine, TaskKind};
+use lanewright_model::{Approval, CommandLine, TaskKind};
 use regex::Regex;
 
-use super::phases::{Phase, Task};
+use super::phases::{Kind, Phase, Task};
 use super::{Feature, prompt};
 use crate::Source;
 use crate::draft::{LaneDraft, PromptDraft, TaskDraft};
@@ -71,6 +71,7 @@ pub(super) fn lane(
         drafts.push(draft(&open[task], number, text, verify, span));
     }
     let files = open.iter().flat_map(|task| task.paths.iter().cloned());
+    let approval = feature.stops && matches!(phase.kind, Kind::Stories(_));
     let mut seen = HashSet::new();
     let owns: Vec<At<String>> = files.filter(|glob| seen.insert(glob.value.clone())).collect();
     LaneDraft {
@@ -82,7 +83,8 @@ pub(super) fn lane(
         owns: Some(owns),
         ownership: Some(At::new(OwnershipRule::Advisory, place)),
         gate_places: gate_places(&open, span),
-        criteria: prompt::criteria(feature, phase),
+        criteria: prompt::criteria(feature, phase).filter(|_| !phase.is_part),
+        approval: approval.then(|| vec![At::new(Approval::Changes, place)]),
         tests: Some(tests).filter(|tests| !tests.is_empty()),
         tasks: Some(drafts),
         ..LaneDraft::default()
@@ -98,7 +100,7 @@ fn open_tasks<'f, 'a>(
     let open = phase.tasks.iter().zip(&feature.paths[at]).filter(|(task, _)| feature.is_open(task));
     let read = |(task, paths): (&'f Task<'a>, &Vec<_>)| {
         let text = &feature.document.text[task.text.clone()];
-        let person = only_checks(text) && needs_person(text);
+        let person = is_manual(text);
         let run = if person || !only_checks(text) { Run::default() } else { commands_in_text(text) };
         OpenTask {
             task,
@@ -128,9 +130,14 @@ fn gate_places(open: &[OpenTask<'_, '_>], span: &dyn Fn(Range<usize>) -> Span) -
     gates.flat_map(of_task).collect()
 }
 
+/// Whether only a person can do a task.
+pub(super) fn is_manual(text: &str) -> bool {
+    only_checks(text) && needs_person(text)
+}
+
 /// Whether a task is done where its commands succeed.
 pub(super) fn is_gate(text: &str) -> bool {
-    only_checks(text) && !needs_person(text) && is_only_commands(text, &commands_in_text(text))
+    only_checks(text) && !is_manual(text) && is_only_commands(text, &commands_in_text(text))
 }
 
 fn commands<'o, 'f: 'o, 'a: 'f>(tasks: impl Iterator<Item = &'o OpenTask<'f, 'a>>) -> Vec<CommandLine> {
@@ -190,7 +197,7 @@ fn warn(
     span: &dyn Fn(Range<usize>) -> Span,
     faults: &Faults<'_>,
 ) {
-    let last_done = phase.tasks.iter().rfind(|task| !feature.is_open(task)).map_or(0, |task| task.check_box.line);
+    let last_done = phase.tasks.iter().rfind(|task| feature.is_done(task)).map_or(0, |task| task.check_box.line);
     for task in open {
         task.run.commands.warn(span(task.task.check_box.title.clone()), faults);
         if task.task.check_box.line < last_done && TEST.is_match(task.text) && !task.is_gate {
@@ -209,7 +216,7 @@ fn warn(
         let message = format!("{} are marked [P], and all name {}", tasks.join(", "), quoted(file));
         faults.warning(place, message, "tasks of a lane run one after the other in any case");
     }
-    let is_story = matches!(phase.kind, super::phases::Kind::Stories(_));
+    let is_story = matches!(phase.kind, Kind::Stories(_));
     if is_story && open.iter().all(|task| task.paths.is_empty()) && !open.is_empty() {
         let message = format!("no open task of lane {} names a file", quoted(&phase.id));
         let help = "nothing keeps it apart from lanes that change the same files; name them in the tasks";

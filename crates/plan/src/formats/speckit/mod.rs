@@ -9,6 +9,7 @@ mod order;
 mod phases;
 mod prompt;
 mod references;
+mod split;
 mod ticks;
 
 use std::cell::Cell;
@@ -16,12 +17,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use lanewright_model::LaneId;
 use lanewright_model::plan::Skipped;
 use lanewright_model::text::{counted, headline};
+use lanewright_model::{LaneId, LaneSplit};
 use regex::Regex;
 
 use super::shared::boxes::CheckBox;
+use super::shared::commands_in_text::{ASK_PERSON, manual_left_out};
 use super::shared::companions::{companion, warn_of_placeholders};
 use super::shared::paths_in_text::{NamedPath, complete, paths_in_text};
 use crate::Source;
@@ -31,7 +33,9 @@ use crate::faults::{Faults, quoted};
 use crate::ids::as_id;
 use crate::markdown::Document;
 use crate::source_text::{At, Span};
+use lane::is_manual;
 use phases::{Phase, Task, phases};
+use split::Split;
 pub(crate) use ticks::ticked;
 
 const NAMELESS: &str = "feature";
@@ -60,13 +64,23 @@ struct Feature<'a> {
     kept: BTreeSet<usize>,
     /// The lines of tasks whose number another one has.
     doubled: BTreeSet<usize>,
+    /// The lines of open tasks that only a person can do, where these are left out (`--skip-manual`).
+    left_out: BTreeSet<usize>,
+    /// Whether a person approves what each story changes (`--stop-at-checkpoints`).
+    stops: bool,
     /// How much text prompts may still repeat.
     budget: Cell<usize>,
 }
 
 impl Feature<'_> {
     fn is_open(&self, task: &Task<'_>) -> bool {
-        self.redo || !task.check_box.state.is_done() || self.kept.contains(&task.check_box.line)
+        let line = &task.check_box.line;
+        let is_kept = self.redo || !task.check_box.state.is_done() || self.kept.contains(line);
+        is_kept && !self.left_out.contains(line)
+    }
+
+    fn is_done(&self, task: &Task<'_>) -> bool {
+        !self.is_open(task) && !self.left_out.contains(&task.check_box.line)
     }
 
     /// Whether the phase is a lane: it has a task to do.
@@ -91,14 +105,17 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
         return None;
     }
     let title = document.title().map(|title| (feature_title(title.title), title.at.clone()));
+    let lists = source.fallbacks.lists;
     let mut feature = Feature {
         title: title.as_ref().map_or_else(String::new, |(title, _)| title.clone()),
         paths: paths(&document, &phases),
-        kept: kept(&phases, source.options.unfinished),
+        left_out: if lists.skip_manual { manual(&document, &phases) } else { BTreeSet::new() },
+        kept: BTreeSet::new(),
         document,
         phases,
         redo: source.options.redo,
         doubled: BTreeSet::new(),
+        stops: lists.stop_at_checkpoints,
         budget: Cell::new(prompt::REPEATED_TEXT),
     };
     feature.doubled = check_numbers(&feature, &span, faults);
@@ -108,13 +125,27 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
         faults.error_with(file.span(0..0), message, "a task is `- [ ] T001 …` below a heading `## Phase 1: …`");
         return None;
     }
+    let split =
+        (lists.split == LaneSplit::Parallel).then(|| Split::new(&feature.document, &feature.phases, &feature.paths));
+    let lanes = split.as_ref().map_or(&feature.phases, |split| &split.phases);
+    feature.kept = kept(lanes, source.options.unfinished, &feature.left_out);
     if !(0..feature.phases.len()).any(|phase| feature.runs(phase)) {
         let count: usize = feature.phases.iter().map(|phase| phase.tasks.len()).sum();
-        let message = format!("all {} of this feature are ticked", counted(count, "task"));
-        faults.error_with(file.span(0..0), message, "run them again with `--redo`");
+        let (message, help) = match feature.left_out.is_empty() {
+            true => {
+                (format!("all {} of this feature are ticked", counted(count, "task")), "run them again with `--redo`")
+            }
+            false => ("only tasks that a person does are open in this feature".to_owned(), ASK_PERSON),
+        };
+        faults.error_with(file.span(0..0), message, help);
         return None;
     }
-    let order = order::order(&feature.document, &feature.phases, &|phase| feature.runs(phase), &span, faults);
+    let runs = |phase| feature.runs(phase);
+    let mut order = order::order(&feature.document, &feature.phases, &runs, lists.order, &span, faults);
+    if let Some(split) = split {
+        order = split.order(&order, &span);
+        (feature.phases, feature.paths) = (split.phases, split.paths);
+    }
     let waits = among_lanes(&feature, &order);
     for name in ["spec.md", "plan.md", "constitution.md"] {
         if let Some(file) = companion(source, name) {
@@ -123,7 +154,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     }
     let phase = phase_id(file.path, file.text);
     let mut draft = PlanDraft {
-        phase: Some(At::new(phase, span(0..0))),
+        phase: Some(At::new(phase.clone(), span(0..0))),
         title: title.map(|(title, at)| At::new(headline(&title, 100), span(at))),
         overlaps: Overlaps::AUTO,
         ..PlanDraft::default()
@@ -132,16 +163,29 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
         if feature.runs(at) {
             draft.lanes.push(lane::lane(&feature, at, waits, source, &span, faults));
         } else if !feature.phases[at].tasks.is_empty() {
-            draft.skipped.extend(skipped(&feature.phases[at]));
+            draft.skipped.extend(skipped(&feature, &feature.phases[at]));
         }
     }
+    let left_out = feature
+        .phases
+        .iter()
+        .flat_map(|phase| &phase.tasks)
+        .filter(|task| feature.left_out.contains(&task.check_box.line));
+    draft.skipped.extend(manual_left_out(&phase, left_out.filter_map(|task| task.number)));
     draft.existing = existing(&feature);
     Some(draft)
 }
 
-/// The lines of the tasks of the `unfinished` lanes of which all tasks are ticked.
-fn kept(phases: &[Phase<'_>], unfinished: &[String]) -> BTreeSet<usize> {
-    let is_done = |phase: &Phase<'_>| phase.tasks.iter().all(|task| task.check_box.state.is_done());
+/// The lines of open tasks that only a person can do.
+fn manual(document: &Document<'_>, phases: &[Phase<'_>]) -> BTreeSet<usize> {
+    let open = phases.iter().flat_map(|phase| &phase.tasks).filter(|task| !task.check_box.state.is_done());
+    open.filter(|task| is_manual(&document.text[task.text.clone()])).map(|task| task.check_box.line).collect()
+}
+
+/// The lines of the tasks of the `unfinished` lanes of which all tasks are ticked or `left_out`.
+fn kept(phases: &[Phase<'_>], unfinished: &[String], left_out: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let is_ended = |task: &Task<'_>| task.check_box.state.is_done() || left_out.contains(&task.check_box.line);
+    let is_done = |phase: &Phase<'_>| phase.tasks.iter().all(is_ended);
     let kept = phases.iter().filter(|phase| unfinished.contains(&phase.id) && is_done(phase));
     kept.flat_map(|phase| &phase.tasks).map(|task| task.check_box.line).collect()
 }
@@ -260,8 +304,9 @@ fn without_implied(mut waits: order::Order) -> order::Order {
     waits
 }
 
-fn skipped(phase: &Phase<'_>) -> Option<Skipped> {
+fn skipped(feature: &Feature<'_>, phase: &Phase<'_>) -> Option<Skipped> {
     let reason = match phase.tasks.len() {
+        _ if !phase.tasks.iter().all(|task| feature.is_done(task)) => "only a person does its open tasks".to_owned(),
         1 => "its task is ticked".to_owned(),
         count => format!("all {count} tasks are ticked"),
     };
@@ -272,7 +317,7 @@ fn skipped(phase: &Phase<'_>) -> Option<Skipped> {
 fn existing(feature: &Feature<'_>) -> BTreeSet<String> {
     let phases = feature.phases.iter().zip(&feature.paths);
     let tasks = phases.flat_map(|(phase, paths)| phase.tasks.iter().zip(paths));
-    let done = tasks.filter(|(task, _)| !feature.is_open(task)).flat_map(|(_, paths)| paths);
+    let done = tasks.filter(|(task, _)| feature.is_done(task)).flat_map(|(_, paths)| paths);
     done.filter_map(|named| crate::path::as_glob(&named.path).ok()).collect()
 }
 

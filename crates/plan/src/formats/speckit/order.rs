@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use lanewright_model::LaneOrder;
 use regex::Regex;
 
 use super::phases::{Kind, Phase};
@@ -12,19 +13,22 @@ use crate::faults::{Faults, quoted};
 use crate::markdown::inline::{bare, without_parentheses};
 use crate::markdown::{Document, Fence, list_item, section_title};
 use crate::source_text::Span;
+use crate::validate::IN_ORDER;
 
 /// What each phase waits for, by place, each with where the text says so.
 pub(super) type Order = Vec<BTreeMap<usize, Span>>;
 
-/// Reads the order. `runs`: whether a phase has something to do. `span` gives the place of bytes of the document.
+/// Reads the order. `runs`: whether a phase has something to do. `span` gives the place of bytes of the document. Where lanes
+/// are `wanted` in the order of the list, what it says of others is no error.
 pub(super) fn order(
     document: &Document<'_>,
     phases: &[Phase<'_>],
     runs: &dyn Fn(usize) -> bool,
+    wanted: LaneOrder,
     span: &dyn Fn(Range<usize>) -> Span,
     faults: &Faults<'_>,
 ) -> Order {
-    let said = Reader::new(document, phases, runs, span, faults).read();
+    let said = Reader::new(document, phases, runs, wanted, span, faults).read();
     let mut order: Order = vec![BTreeMap::new(); phases.len()];
     for (at, phase) in phases.iter().enumerate() {
         let has_own = said.iter().any(|(after, ..)| *after == at);
@@ -106,6 +110,7 @@ struct Reader<'r, 'a> {
     document: &'r Document<'a>,
     phases: &'r [Phase<'a>],
     runs: &'r dyn Fn(usize) -> bool,
+    wanted: LaneOrder,
     span: &'r dyn Fn(Range<usize>) -> Span,
     faults: &'r Faults<'r>,
     /// The phases that a word of the section stands for, in small letters.
@@ -125,6 +130,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         document: &'r Document<'a>,
         phases: &'r [Phase<'a>],
         runs: &'r dyn Fn(usize) -> bool,
+        wanted: LaneOrder,
         span: &'r dyn Fn(Range<usize>) -> Span,
         faults: &'r Faults<'r>,
     ) -> Self {
@@ -134,7 +140,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         let tasks = phases.iter().enumerate().flat_map(of_phase).collect();
         let named = |(at, phase): (usize, &Phase<'a>)| (phase.name.to_lowercase(), BTreeSet::from([at]));
         let aliases = phases.iter().enumerate().map(named).filter(|(name, _)| name.contains(' ')).collect();
-        Self { document, phases, runs, span, faults, aliases, tasks }
+        Self { document, phases, runs, wanted, span, faults, aliases, tasks }
     }
 
     /// The edges that the section declares: who waits, for whom, and where that is said.
@@ -328,7 +334,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             _ => return,
         };
         let message = format!("{} waits for {what}, but this file has no such lane", quoted(bare(statement.head)));
-        self.faults.error_with((self.span)(statement.at.clone()), message, format!("known: {}", known.join(", ")));
+        let (place, known) = ((self.span)(statement.at.clone()), known.join(", "));
+        match self.wanted {
+            LaneOrder::File => self.faults.warning(place, message, format!("known: {known}")),
+            LaneOrder::Dependencies => self.faults.error_with(place, message, format!("known: {known}; {IN_ORDER}")),
+        }
     }
 
     fn phases_of(&self, reference: &Reference) -> Vec<usize> {

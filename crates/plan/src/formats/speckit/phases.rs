@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Named,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task<'a> {
     pub(super) check_box: CheckBox,
     /// `T012`; `None` for a box without one.
@@ -44,7 +44,7 @@ pub(super) struct Task<'a> {
     pub(super) text: Range<usize>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Phase<'a> {
     /// The bytes of its title.
     pub(super) at: Range<usize>,
@@ -58,6 +58,23 @@ pub(super) struct Phase<'a> {
     /// Its lines, without the heading.
     pub(super) lines: Range<usize>,
     pub(super) tasks: Vec<Task<'a>>,
+    /// Whether it is only some tasks of what is below the heading.
+    pub(super) is_part: bool,
+}
+
+impl<'a> Phase<'a> {
+    /// Some of its tasks as a phase, which is called after the first one.
+    pub(super) fn part(&self, document: &Document<'a>, tasks: Range<usize>) -> Self {
+        let tasks = self.tasks[tasks].to_vec();
+        let Some(first) = tasks.first() else { return self.clone() };
+        let number = first.number.map_or_else(|| format!("L{}", first.check_box.line + 1), str::to_owned);
+        let name = match tasks.as_slice() {
+            [only] => one_line(&clean(&document.text[only.text.clone()])),
+            _ => format!("{}, from {number}", self.name),
+        };
+        let (id, at) = (format!("{}.{number}", self.id), first.check_box.title.clone());
+        Self { id, at, name, tasks, is_part: true, ..self.clone() }
+    }
 }
 
 /// The phases of `document` in the order of the text, also those without tasks, and the boxes that are in none.
@@ -79,6 +96,7 @@ pub(super) fn phases<'a>(document: &Document<'a>) -> (Vec<Phase<'a>>, Vec<CheckB
             name: name(title),
             lines: document.below(at),
             tasks: Vec::new(),
+            is_part: false,
         });
     }
     let outside = sort_boxes(document, &sections, &mut found);

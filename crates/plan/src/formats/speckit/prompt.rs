@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::Feature;
 use super::lane::OpenTask;
-use super::phases::{Kind, Phase};
+use super::phases::{Kind, Phase, Task};
 use super::references::stories;
 use crate::formats::shared::companions::{INLINE, add, add_paths, companion, companions, quote};
 use crate::markdown::inline::{dedent, one_line};
@@ -57,6 +57,13 @@ pub(super) fn common(feature: &Feature<'_>, at: usize, source: &Source<'_>, test
     text
 }
 
+/// The tasks below the heading of a phase, also those that are another lane's.
+fn below<'f, 'a>(feature: &'f Feature<'a>, phase: &Phase<'_>) -> impl Iterator<Item = &'f Task<'a>> {
+    let lines = phase.lines.clone();
+    let is_below = move |own: &&Phase<'_>| own.lines == lines;
+    feature.phases.iter().filter(is_below).flat_map(|phase| &phase.tasks)
+}
+
 fn heading<'p>(phase: &'p Phase<'_>) -> &'p str {
     if phase.name.is_empty() { &phase.id } else { &phase.name }
 }
@@ -66,7 +73,7 @@ fn introduction(feature: &Feature<'_>, phase: &Phase<'_>) -> String {
     let document = &feature.document;
     let mut text = String::new();
     let mut hidden: BTreeSet<usize> = BTreeSet::new();
-    for task in &phase.tasks {
+    for task in below(feature, phase) {
         let end = task.check_box.body.end;
         let lines = (task.check_box.line..phase.lines.end).take_while(|&line| document.range(line).start < end);
         hidden.extend(lines);
@@ -100,7 +107,7 @@ pub(super) fn criteria(feature: &Feature<'_>, phase: &Phase<'_>) -> Option<Strin
 }
 
 fn done(feature: &Feature<'_>, phase: &Phase<'_>) -> String {
-    let done = phase.tasks.iter().filter(|task| !feature.is_open(task));
+    let done = below(feature, phase).filter(|task| feature.is_done(task));
     let line = |task: &super::Task<'_>| {
         let text = one_line(&feature.document.text[task.text.clone()]);
         format!("- {} {text}", task.number.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! Whole task lists.
 
-use lanewright_model::{CommandLine, Plan, TaskKind};
+use lanewright_model::{Approval, CommandLine, LaneOrder, LaneSplit, ListOptions, Plan, TaskKind};
 
 use crate::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
 
@@ -15,6 +15,12 @@ fn read_with(text: &str, companions: &[SourceFile<'_>], options: ReadOptions<'_>
     read(&source, &|_| Err(String::new()), &runner)
 }
 
+fn read_as(text: &str, lists: ListOptions) -> Reading {
+    let files = [SourceFile { path: "specs/007-notes/tasks.md", text }];
+    let fallbacks = Fallbacks { runner: Some("agent"), lists, ..Fallbacks::default() };
+    read(&Source { files: &files, fallbacks, ..Source::default() }, &|_| Err(String::new()), &runner)
+}
+
 fn plan(text: &str) -> Plan {
     let reading = read_with(text, &[], ReadOptions::default());
     reading.plan.unwrap_or_else(|| panic!("{:#?}", reading.diagnostics))
@@ -22,7 +28,10 @@ fn plan(text: &str) -> Plan {
 
 /// The ids of lanes with what they wait for.
 fn edges(text: &str) -> Vec<String> {
-    let plan = plan(text);
+    edges_of(&plan(text))
+}
+
+fn edges_of(plan: &Plan) -> Vec<String> {
     let after = |lane: &lanewright_model::Lane| {
         let on: Vec<String> = lane.depends_on.iter().map(|on| plan.lane(*on).id.to_string()).collect();
         format!("{} < {}", lane.id, on.join(" "))
@@ -117,6 +126,26 @@ fn cycles_and_unknown_stories_are_refused() {
     assert!(found[0].contains("US1 -> US2 -> US1"), "{found:?}");
     assert!(found.iter().any(|fault| fault.contains("waits for US7, but this file has no such lane")), "{found:?}");
     assert_eq!(found.len(), 2, "{found:?}");
+    let text = format!("{STORIES}{section}");
+    let helps: Vec<Option<String>> =
+        read_as(&text, ListOptions::default()).diagnostics.into_iter().map(|it| it.help).collect();
+    assert_eq!(helps.iter().flatten().filter(|help| help.contains("with `--order file`")).count(), 2, "{helps:?}");
+}
+
+#[test]
+fn order_of_the_list_replaces_its_dependencies() {
+    let section =
+        "\n## Dependencies\n- **US1**: Depends on US2\n- **US2**: Depends on US1\n- **Polish**: Depends on US7\n";
+    let reading =
+        read_as(&format!("{STORIES}{section}"), ListOptions { order: LaneOrder::File, ..ListOptions::default() });
+    let plan = reading.plan.unwrap();
+    assert_eq!(edges_of(&plan), ["SETUP < ", "FOUND < SETUP", "US1 < FOUND", "US2 < US1", "POLISH < US2"]);
+    let ignored: Vec<String> = reading.diagnostics.iter().map(|it| format!("{}: {}", it.line, it.message)).collect();
+    let expected = [
+        "21: lane `US1` depends on `US2`, but comes before it in the list, whose order holds",
+        "23: `Polish` waits for US7, but this file has no such lane",
+    ];
+    assert_eq!(ignored[..2], expected);
 }
 
 #[test]
@@ -295,4 +324,92 @@ fn file_that_one_story_creates_is_not_merged() {
     let sharing = with(&created, Some(Merge));
     assert_eq!((sharing.side_by_side, sharing.by_order), (1, 2), "{sharing:?}");
     assert_eq!(read_with(STORIES, &[], ReadOptions::default()).format, Some(PlanFormat::SpecKit));
+}
+
+#[test]
+fn parallel_tasks_of_the_first_phases_are_split_on_request() {
+    let text = STORIES.replace(
+        "- [ ] T002 Add the store in app/store.py\n",
+        "**Purpose**: The base.\n**Checkpoint**: All is there.\n- [x] T010 Add app/base.py\n- [ ] T011 [P] Add app/a.py\n\
+         - [ ] T012 [P] Add app/b/ with models\n- [ ] T013 [P] Add app/b/c.py\n- [ ] T014 [P] Add app/d.py\n\
+         - [ ] T015 [P] Name nothing\n- [ ] T016 Add app/e.py\n- [ ] T017 Run `make test`\n",
+    );
+    let split = ListOptions { split: LaneSplit::Parallel, ..ListOptions::default() };
+    let plan = read_as(&text, split).plan.unwrap();
+    let expected = [
+        "SETUP < ",
+        "FOUND.T011 < SETUP",
+        "FOUND.T012 < SETUP",
+        "FOUND.T013 < FOUND.T011 FOUND.T012",
+        "FOUND.T014 < FOUND.T011 FOUND.T012",
+        "FOUND.T015 < FOUND.T013 FOUND.T014",
+        "US1 < FOUND.T015",
+        "US2 < FOUND.T015",
+        "POLISH < US1 US2",
+    ];
+    assert_eq!(edges_of(&plan), expected);
+    let names: Vec<_> = plan.lanes[1..6].iter().map(|lane| lane.name.as_deref().unwrap()).collect();
+    assert_eq!(names[0], "Add app/a.py");
+    assert_eq!(names[4], "Foundational, from T015");
+    let part = &plan.lanes[1];
+    assert!(part.criteria.is_none(), "the checkpoint is about the whole phase");
+    let prompt = &part.agents[0].tasks[0].prompt;
+    assert!(prompt.contains("**Purpose**: The base.") && prompt.contains("- T010 Add app/base.py"), "{prompt}");
+    assert!(!prompt.contains("T014"), "{prompt}");
+    assert_eq!(plan.lanes[5].tests, [CommandLine::Shell("make test".to_owned())]);
+    assert_eq!(edges(&text)[1], "FOUND < SETUP");
+
+    // Ticks change no id, and are set for the lane's own tasks.
+    let ticked = |lane: &str, tasks: &[&str]| {
+        let format = PlanFormat::SpecKit;
+        let tick =
+            crate::Tick { format, path: "tasks.md", text: &text, companions: &[], phase: "", lane, tasks, done: true };
+        crate::ticked(&tick).unwrap()
+    };
+    let done = ticked("FOUND.T012", &["T012"]);
+    assert_eq!(done, text.replace("[ ] T012", "[x] T012"));
+    let last = ticked("FOUND.T015", &["T015", "T016"]);
+    assert_eq!(
+        last,
+        text.replace("[ ] T015", "[x] T015").replace("[ ] T016", "[x] T016").replace("[ ] T017", "[x] T017")
+    );
+    let rest = edges_of(&read_as(&done, split).plan.unwrap());
+    assert_eq!(rest[1..4], ["FOUND.T011 < SETUP", "FOUND.T013 < FOUND.T011", "FOUND.T014 < FOUND.T011"]);
+}
+
+#[test]
+fn tasks_of_a_person_are_left_out_on_request() {
+    let skip = ListOptions { skip_manual: true, ..ListOptions::default() };
+    let plan = read_as(STORIES, skip).plan.unwrap();
+    let polish = &plan.lanes[4];
+    assert_eq!(polish.agents[0].tasks.len(), 1);
+    assert_eq!(polish.tests, [CommandLine::Shell("ruff check app/".to_owned())]);
+    let left_out: Vec<String> =
+        plan.skipped.iter().map(|skipped| format!("{}: {}", skipped.lane, skipped.reason)).collect();
+    assert_eq!(left_out, ["007-notes-manual: a person does these, and they are left out: T008"]);
+    assert!(!polish.agents[0].tasks[0].prompt.contains("T008"), "it is not done");
+
+    // Where only those are open, the lane is none, and so is the plan.
+    let done = STORIES.replace("[ ]", "[x]").replace("[x] T008", "[ ] T008").replace("[x] T006", "[ ] T006");
+    let plan = read_as(&done, skip).plan.unwrap();
+    assert_eq!(edges_of(&plan), ["US2 < "]);
+    assert!(plan.skipped.iter().any(|it| it.lane.as_str() == "POLISH" && it.reason.contains("only a person")));
+    let rest = read_as(&done.replace("[ ] T006", "[x] T006"), skip);
+    assert_eq!(rest.diagnostics[0].message, "only tasks that a person does are open in this feature");
+    let unfinished = ["POLISH".to_owned()];
+    let fallbacks = Fallbacks { runner: Some("agent"), lists: skip, ..Fallbacks::default() };
+    let options = ReadOptions { unfinished: &unfinished, ..ReadOptions::default() };
+    let files = [SourceFile { path: "tasks.md", text: &done }];
+    let source = Source { files: &files, fallbacks, options, ..Source::default() };
+    let resumed = read(&source, &|_| Err(String::new()), &runner).plan.unwrap();
+    assert_eq!(edges_of(&resumed), ["US2 < ", "POLISH < US2"], "a lane of a run stays");
+}
+
+#[test]
+fn stories_are_approved_on_request() {
+    let stop = ListOptions { stop_at_checkpoints: true, ..ListOptions::default() };
+    let plan = read_as(STORIES, stop).plan.unwrap();
+    let asked: Vec<&str> =
+        plan.lanes.iter().filter(|lane| lane.approval == [Approval::Changes]).map(|lane| lane.id.as_str()).collect();
+    assert_eq!(asked, ["US1", "US2"]);
 }

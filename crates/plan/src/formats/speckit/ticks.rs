@@ -1,7 +1,9 @@
 //! The ticks of a task list: those of a lane are set when it is merged, and taken back when it is rolled back.
 
 use super::lane::is_gate;
+use super::paths;
 use super::phases::phases;
+use super::split::Split;
 use crate::formats::shared::boxes::with_ticks;
 use crate::markdown::Document;
 use crate::ticks::Tick;
@@ -12,7 +14,11 @@ use crate::ticks::Tick;
 /// lane: its tests are these commands.
 pub(crate) fn ticked(tick: &Tick<'_>) -> String {
     let document = Document::new(tick.text);
-    let (phases, _) = phases(&document);
+    let (mut phases, _) = phases(&document);
+    if !phases.iter().any(|phase| phase.id == tick.lane) {
+        // The lane of a phase that was split, or of none.
+        phases = Split::new(&document, &phases, &paths(&document, &phases)).phases;
+    }
     let mut ticks = Vec::new();
     for phase in &phases {
         for task in &phase.tasks {

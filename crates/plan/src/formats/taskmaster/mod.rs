@@ -67,7 +67,7 @@ pub(super) fn plan(source: &Source<'_>, faults: &Faults<'_>) -> Option<PlanDraft
     let items: Vec<Item> = tasks.iter().map(|task| task.item(&known, source, faults)).collect();
     let writer = Writer::new(source, &tasks, &known, faults);
     let help = "remove it from `dependencies`, or run `task-master fix-dependencies`";
-    add_lanes(&items, Unknown::Refused(help), &mut draft, faults, |at| writer.lane(at));
+    add_lanes(&items, Unknown::Refused(help).unless_in_order(source), &mut draft, faults, |at| writer.lane(at));
     Some(draft)
 }
 

@@ -150,3 +150,12 @@ fn words_for_statuses_and_priorities() {
     assert_eq!(standing_of("Awaiting Merge"), None);
     assert_eq!(["P0", "High", "2", "low", "?"].map(rank_of), [Some(0), Some(1), Some(2), Some(3), None]);
 }
+
+#[test]
+fn list_order_ignores_ranks_and_unknown_tasks() {
+    let high = Item { rank: 0, ..item("c", Standing::Open, &["c"]) };
+    let items = [item("a", Standing::Open, &["b", "x"]), item("b", Standing::Open, &[]), high];
+    let (lanes, _, messages) = read(&items, Unknown::Ignored);
+    assert_eq!(lanes.iter().map(|lane| &lane[..1]).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(messages, ["task `a` depends on `x`, but there is no such task", "task `c` depends on itself"]);
+}
