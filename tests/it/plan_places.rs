@@ -167,6 +167,32 @@ fn an_edit_of_what_is_left_is_accepted_although_merged_lanes_are_ticked() {
 }
 
 #[test]
+fn a_run_is_resumed_with_the_choices_for_its_list() {
+    let env = env();
+    let list = "# Tasks: Login\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Add src/a.txt\n- [ ] T002 [P] Add src/b.txt\n\
+                - [ ] T003 Manually test it\n\n## Phase 2: User Story 1 - In\n\n- [ ] T004 [US1] Add src/in.txt\n";
+    env.write(&format!("repo/{SPEC_KIT}"), list);
+    env.commit("the list");
+    let choices = ["--split", "p", "--skip-manual", "--stop-at-checkpoints"];
+    env.write("scratch/broken", "");
+    let run = [["run", "specs/001-login", "--run-id", "r1", "--retries", "0"].as_slice(), &choices].concat();
+    env.lanewright(&run).exits(1);
+    env.lanewright(&["doctor"]).exits(0);
+    let changed = list.replace("Add src/in.txt", "Add src/in.txt and docs/in.md");
+    env.write(&format!("repo/{SPEC_KIT}"), &changed);
+    env.commit("more");
+    std::fs::remove_file(env.path("scratch/broken")).expect("removed");
+    env.lanewright(&["resume", "r1", "--accept-plan-change"]).exits(3).says(&["US1"]);
+    assert!(env.holds("main", "SETUP.T001.txt") && env.holds("main", "SETUP.T002.txt"));
+    env.lanewright(&["approve", "r1", "US1", "--resume"]).exits(0);
+    assert!(env.scratch("prompt.US1").contains("docs/in.md"));
+    let ticked = changed.replace("[ ]", "[x]").replace("[x] T003", "[ ] T003");
+    assert_eq!(env.file_at("main", SPEC_KIT), ticked.trim_end());
+    let again = env.lanewright(&[["run", "specs/001-login"].as_slice(), &choices].concat()).exits(0);
+    assert!(again.stdout.contains("nothing to do"), "{}", again.stdout);
+}
+
+#[test]
 fn a_list_that_the_user_changed_is_left_to_the_user() {
     let env = env();
     env.write(&format!("repo/{SPEC_KIT}"), TASKS);
