@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::headings::{HeadingTask, heading_tasks};
 use crate::formats::shared::boxes::{BoxState, CheckBox, boxes};
 use crate::ids::{as_id, unique};
 use crate::markdown::inline::bare;
@@ -19,8 +20,8 @@ pub(super) struct Item {
     pub(super) is_repeated: bool,
     /// Without number and marks.
     pub(super) title: Range<usize>,
-    /// The bytes between the brackets of its box.
-    pub(super) tick: Range<usize>,
+    /// The bytes between the brackets of its box; a heading may have several, or none.
+    pub(super) ticks: Vec<Range<usize>>,
     pub(super) state: BoxState,
     /// The title and everything that is nested below it.
     pub(super) body: Range<usize>,
@@ -56,6 +57,32 @@ static UNNUMBERED: LazyLock<Regex> = pattern!(r"^(\*(?:\s|$))?\s*()()(\(P\)\s*)?
 static DEPENDS: LazyLock<Regex> = pattern!(r"(?mi)^\s*[-*]\s+_Depends(?: on)?\s*[:：]([^_\n]*)_");
 static NUMBER: LazyLock<Regex> = pattern!(r"\d+(?:\.\d+)*[a-z]?");
 
+/// The numbers and ids of a list's items.
+#[derive(Default)]
+struct Names {
+    by_number: HashMap<String, usize>,
+    known: HashSet<String>,
+}
+
+impl Names {
+    /// The item that `2.1.3` is a part of by its number.
+    fn prefix(&self, number: &str) -> Option<usize> {
+        let prefixes = std::iter::successors(number.rsplit_once('.'), |(before, _)| before.rsplit_once('.'));
+        prefixes.map(|(before, _)| before).find_map(|before| self.by_number.get(before).copied())
+    }
+
+    /// The id of item number `at`, and whether an earlier one has its number, which may be empty.
+    fn name(&mut self, number: String, at: usize) -> (String, bool) {
+        let wanted = as_id(&number).unwrap_or_else(|| (at + 1).to_string());
+        let id = unique(wanted.clone(), &mut self.known);
+        let is_repeated = id != wanted && !number.is_empty();
+        if !number.is_empty() {
+            self.by_number.entry(number).or_insert(at);
+        }
+        (id, is_repeated)
+    }
+}
+
 impl<'a> List<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let document = Document::new(text);
@@ -75,34 +102,65 @@ impl<'a> List<'a> {
 
     fn read(&mut self, boxes: &[CheckBox]) {
         let mut item_of: Vec<Option<usize>> = Vec::with_capacity(boxes.len());
-        let mut by_number: HashMap<String, usize> = HashMap::new();
-        let mut known = HashSet::new();
-        for found in boxes {
+        let mut names = Names::default();
+        let tasks = heading_tasks(&self.document, boxes);
+        let in_heading: HashSet<usize> = tasks.iter().flat_map(|task| &task.boxes).copied().collect();
+        let mut tasks = tasks.iter().peekable();
+        for (at, found) in boxes.iter().enumerate() {
+            while let Some(task) = tasks.next_if(|task| task.line < found.line) {
+                self.push(self.heading_item(task, boxes, &mut names), task.line);
+            }
             // Boxes without a number of their own in an item are its text.
             let above = found.parent.and_then(|parent| item_of[parent]);
-            let at = self.items.len();
-            let item = self.item(found, above, &mut by_number, &mut known);
-            item_of.push(if item.is_some() { Some(at) } else { above });
-            let Some(item) = item else { continue };
-            if let Some(parent) = item.parent {
-                self.items[parent].children.push(at);
-                let parent = &mut self.items[parent];
-                if item.body.start < parent.body.end {
-                    let line = self.document.range(found.line).start;
-                    parent.own.end = parent.own.end.min(line.max(parent.own.start));
-                }
+            let item = if in_heading.contains(&at) { None } else { self.item(found, above, &mut names) };
+            item_of.push(if item.is_some() { Some(self.items.len()) } else { above });
+            if let Some(item) = item {
+                self.push(item, found.line);
             }
-            self.items.push(item);
+        }
+        for task in tasks {
+            self.push(self.heading_item(task, boxes, &mut names), task.line);
         }
     }
 
-    fn item(
-        &self,
-        found: &CheckBox,
-        above: Option<usize>,
-        by_number: &mut HashMap<String, usize>,
-        known: &mut HashSet<String>,
-    ) -> Option<Item> {
+    /// Adds an item, which begins in `line`.
+    fn push(&mut self, item: Item, line: usize) {
+        let at = self.items.len();
+        if let Some(parent) = item.parent {
+            self.items[parent].children.push(at);
+            let parent = &mut self.items[parent];
+            if item.body.start < parent.body.end {
+                let line = self.document.range(line).start;
+                parent.own.end = parent.own.end.min(line.max(parent.own.start));
+            }
+        }
+        self.items.push(item);
+    }
+
+    fn heading_item(&self, task: &HeadingTask, boxes: &[CheckBox], names: &mut Names) -> Item {
+        let parent = names.prefix(&task.number);
+        let (id, is_repeated) = names.name(task.number.clone(), self.items.len());
+        let mut own = task.boxes.iter().map(|at| &boxes[*at]);
+        let is_done = if task.boxes.is_empty() { task.says_done } else { own.all(|found| found.state.is_done()) };
+        let headings = &self.document.headings;
+        let level = headings[task.heading].level;
+        Item {
+            id,
+            is_repeated,
+            title: task.title.clone(),
+            ticks: task.boxes.iter().map(|at| boxes[*at].tick.clone()).collect(),
+            state: if is_done { BoxState::Ticked } else { BoxState::Open },
+            body: task.body.clone(),
+            own: task.body.clone(),
+            parent,
+            children: Vec::new(),
+            heading: headings[..task.heading].iter().rposition(|above| above.level < level),
+            is_optional: task.is_optional || parent.is_some_and(|parent| self.items[parent].is_optional),
+            is_parallel: task.is_parallel,
+        }
+    }
+
+    fn item(&self, found: &CheckBox, above: Option<usize>, names: &mut Names) -> Option<Item> {
         let text = self.text(&found.title);
         let numbered =
             MARKS.captures(text).filter(|marks| above.is_none_or(|above| is_part_of(&marks[2], &self.items[above].id)));
@@ -111,19 +169,8 @@ impl<'a> List<'a> {
             (None, None) => UNNUMBERED.captures(text)?,
             (None, Some(_)) => return None,
         };
-        let number = marks[2].to_owned();
-        let by_prefix = || {
-            let prefixes = std::iter::successors(number.rsplit_once('.'), |(before, _)| before.rsplit_once('.'));
-            prefixes.map(|(before, _)| before).find_map(|before| by_number.get(before).copied())
-        };
-        let parent = above.or_else(by_prefix);
-        let position = self.items.len() + 1;
-        let wanted = as_id(&number).unwrap_or_else(|| position.to_string());
-        let id = unique(wanted.clone(), known);
-        let is_repeated = id != wanted && !number.is_empty();
-        if !number.is_empty() {
-            by_number.entry(number).or_insert(self.items.len());
-        }
+        let parent = above.or_else(|| names.prefix(&marks[2]));
+        let (id, is_repeated) = names.name(marks[2].to_owned(), self.items.len());
         let in_optional = parent.is_some_and(|parent| self.items[parent].is_optional);
         let is_optional = in_optional || marks.get(1).is_some() || marks.get(3).is_some_and(|mark| !mark.is_empty());
         let start = found.title.start + marks.get(0).map_or(0, |whole| whole.end()).min(text.len());
@@ -132,7 +179,7 @@ impl<'a> List<'a> {
             id,
             is_repeated,
             title: start..found.title.end,
-            tick: found.tick.clone(),
+            ticks: vec![found.tick.clone()],
             state: found.state,
             own: body.clone(),
             body,
@@ -156,7 +203,7 @@ impl<'a> List<'a> {
         let own = self.text(&item.own);
         own.lines().skip(1).any(|line| {
             let said = list_item(line, 0..line.len()).map_or(line.trim(), |(range, _)| &line[range]);
-            !said.is_empty() && !said.starts_with('_')
+            !said.is_empty() && !said.starts_with(['_', '#'])
         })
     }
 
@@ -198,6 +245,11 @@ impl<'a> List<'a> {
             tasks.push(Task { item: at, members: vec![at] });
         }
         tasks
+    }
+
+    /// The items that nothing in the list can record as done: headings without boxes and parts.
+    pub(super) fn without_boxes(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| item.ticks.is_empty() && item.children.is_empty())
     }
 
     pub(super) fn is_done(&self, task: &Task) -> bool {

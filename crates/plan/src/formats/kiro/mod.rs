@@ -3,6 +3,7 @@
 //! A specification is a lane, and its numbered boxes are its tasks, one after the other as Kiro does them. Where the list
 //! says what may be done at the same time, by its graph or by `(P)`, such tasks are lanes of their own.
 
+mod headings;
 mod lanes;
 mod list;
 mod prompt;

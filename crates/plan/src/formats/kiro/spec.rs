@@ -122,6 +122,13 @@ impl<'a> Spec<'a> {
             let message = format!("another task has the number of this one, which is called {} here", quoted(&item.id));
             faults.warning(self.file.span(item.title.clone()), message, "give each task a number of its own");
         }
+        let untickable: Vec<&str> = self.list.without_boxes().map(|item| item.id.as_str()).collect();
+        if let Some(first) = self.list.without_boxes().next() {
+            let message = format!("nothing in the list records that these tasks are done: {}", named(&untickable));
+            let help =
+                "write what they have one do as `- [ ] …`; without boxes, only runs of Lanewright know what is done";
+            faults.warning(self.file.span(first.title.clone()), message, help);
+        }
         let Some(graph) = &self.graph else { return };
         let place = self.file.span(self.list.document.trimmed(graph.line));
         if let Some(fault) = &graph.fault {

@@ -181,3 +181,72 @@ fn manual_tasks_are_left_out_and_checkpoints_approved_on_request() {
         [("3", TaskKind::Auto, 1), ("3-approval", TaskKind::HumanVerify, 0), ("4", TaskKind::HumanVerify, 0)];
     assert_eq!(last(stop), expected.map(|(id, kind, gates)| (id.to_owned(), kind, gates)));
 }
+
+const HEADINGS: &str = "# Implementation Tasks
+
+## Overview
+Two parts.
+
+## Task 1: Store ✅
+**Requirements**: 1.1
+
+- [x] Add `src/store.rs`
+- [x] Test it
+
+## Task 2: Serve (P)
+
+- [ ] Add `src/server.rs`
+  - [x] with a limit
+- Answers in JSON
+- _Requirements: 1.2_
+
+### Acceptance criteria
+- [ ] It answers
+
+---
+
+## Task 3: Log (P)
+
+- Write to `src/log.rs`
+
+## Notes
+- Ask for help.
+";
+
+#[test]
+fn headings_with_boxes_or_points_are_tasks() {
+    let reading = reading(&[(AT, HEADINGS)], ReadOptions::default());
+    let plan = reading.plan.expect("a plan");
+    let lanes: Vec<(&str, &[String])> =
+        plan.lanes.iter().map(|lane| (lane.id.as_str(), lane.owns.as_slice())).collect();
+    assert_eq!(lanes, [("login.2", &["src/server.rs".to_owned()][..]), ("login.3", &["src/log.rs".to_owned()][..])]);
+    let prompt = &plan.lanes[0].agents[0].tasks[0].prompt;
+    assert!(prompt.contains("## Your task: 2 Serve\n") && prompt.contains("- [ ] It answers"), "{prompt}");
+    assert!(!prompt.contains("Write to") && !prompt.contains("Ask for help"), "{prompt}");
+    let warnings: Vec<&str> = reading.diagnostics.iter().map(|fault| fault.message.as_str()).collect();
+    assert_eq!(warnings[0], "nothing in the list records that these tasks are done: 3");
+    let tick = |lane: &str, tasks: &[&str]| {
+        let format = PlanFormat::Kiro;
+        ticked(&Tick { format, path: AT, text: HEADINGS, companions: &[], phase: "login", lane, tasks, done: true })
+    };
+    assert_eq!(tick("login.2", &["2"]).expect("ticks"), HEADINGS.replace("[ ]", "[x]"));
+    assert_eq!(tick("login.3", &["3"]), None);
+}
+
+#[test]
+fn numbered_headings_are_tasks_where_they_have_boxes() {
+    let ids = |text: &str| -> Vec<String> {
+        let plan = plan(&[(AT, text)]);
+        plan.lanes.iter().flat_map(|lane| &lane.agents[0].tasks).map(|task| task.id.to_string()).collect()
+    };
+    let text = "# Plan\n## 1. Introduction\nWhy.\n## 2. Store\n### 2.1 Table\n- [ ] Add it\n- [ ] Index it\n### 2.2 Cache\n- [ ] Add it\n\
+                ## Done when\n- [ ] All of it works\n";
+    assert_eq!(ids(text), ["2.1", "2.2", "3"], "what is below no task is one by itself, as in any list");
+    let sections = "## Task 1: Store\n- [ ] 1.1 Add it\n- [ ] 1.2 Test it\n## Task 2: Notes\nNone.\n";
+    assert_eq!(ids(sections), ["1.1", "1.2"], "headings of numbered boxes are sections");
+    let parts = "## Task 1: Store\nAll of it.\n### Task 1.1: Table\n- [ ] a\n### Task 1.2: Cache (optional)\n- [ ] b\n";
+    assert_eq!(ids(parts), ["1"], "a task that says what to do has its parts done with it");
+    assert!(messages(&[(AT, "## 1. Introduction\nWhy.\n- One\n")]).contains("no check box"));
+    assert!(messages(&[(AT, "## Task 1: Store ✅\n- Add it\n## Task 2: Serve\nStatus: Done\n")]).contains("is done"));
+    assert!(!is_plan("README.md", HEADINGS) && !is_plan("docs/tasks.md", HEADINGS));
+}

@@ -35,6 +35,6 @@ pub(crate) fn ticked(tick: &Tick<'_>) -> Option<String> {
             changed.insert(at);
         }
     }
-    let ticks: Vec<Range<usize>> = changed.into_iter().map(|item| list.items[item].tick.clone()).collect();
+    let ticks: Vec<Range<usize>> = changed.into_iter().flat_map(|item| list.items[item].ticks.clone()).collect();
     Some(with_ticks(tick.text, ticks, tick.done))
 }
