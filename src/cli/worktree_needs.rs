@@ -8,6 +8,7 @@ use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{self as git, Repository};
 use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES, LOCK_FILES};
 use lanewright_model::{CommitId, Lane};
+use lanewright_plan::Package;
 
 use super::Result;
 
@@ -126,6 +127,15 @@ fn names_place(line: &str, place: &Path) -> bool {
     let continues = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || "-_.+".contains(next));
     let is_comment = line.trim_start().starts_with(['#', ';']) || line.trim_start().starts_with("//");
     !is_comment && line.match_indices(place).any(|(at, _)| !continues(&line[at + place.len()..]))
+}
+
+/// The packages of the checkout at `root`, with their scripts.
+pub(crate) fn package_scripts(root: &Path) -> Vec<Package> {
+    let read = |directory: &PathBuf| {
+        let file = root.join(directory).join("package.json");
+        Package::read(directory.to_str()?, &regular_file::read_text_with(&file, Links::Refuse, NAMING_LIMIT).ok()?)
+    };
+    directories(root).iter().filter_map(read).collect()
 }
 
 /// The lock files of `base`, each with the command that makes it again.

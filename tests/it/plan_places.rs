@@ -193,6 +193,17 @@ fn a_run_is_resumed_with_the_choices_for_its_list() {
 }
 
 #[test]
+fn a_gate_runs_in_the_package_of_its_script() {
+    let env = env();
+    env.write("repo/web/package.json", r#"{"scripts": {"check": "test -s check.txt"}}"#);
+    let list = TASKS.replace("src/in.txt\n", "web/check.txt\n- [ ] T004 [US1] Run `npm run check`\n");
+    env.write(&format!("repo/{SPEC_KIT}"), list);
+    let shown = env.lanewright(&["plan", "show", SPEC_KIT, "--explain"]).exits(0);
+    assert!(shown.stdout.contains("gate `cd web && npm run check`"), "{}", shown.stdout);
+    shown.says(&["`npm run check` runs in `web/`"]);
+}
+
+#[test]
 fn a_list_that_the_user_changed_is_left_to_the_user() {
     let env = env();
     env.write(&format!("repo/{SPEC_KIT}"), TASKS);

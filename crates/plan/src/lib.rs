@@ -28,6 +28,7 @@ mod ids;
 mod markdown;
 mod origins;
 mod overlap;
+mod packages;
 mod path;
 pub mod places;
 mod planning_files;
@@ -53,6 +54,7 @@ pub use formats::gsd::{PlanBeside as GsdPlanBeside, plans_beside as gsd_plans_be
 pub use formats::native::native_toml;
 pub use lanewright_model::PlanFormat;
 pub use origins::Origin;
+pub use packages::{Package, names_scripts};
 pub use planning_files::planning_files;
 pub use read::{Fallbacks, ReadOptions, Reading, Source, SourceFile, read};
 pub use repository_gates::{ProposedGate, RepositoryGates, repository_gates};

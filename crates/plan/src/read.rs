@@ -13,6 +13,7 @@ use super::draft::PlanDraft;
 use super::faults::Faults;
 use super::formats;
 use super::origins::{Origin, origins};
+use super::packages::Package;
 use super::sharing::Sharing;
 use super::source_text::{MAX_TEXT, SourceText, Span, joined};
 use super::ticks::unticked;
@@ -28,6 +29,8 @@ pub struct Source<'a> {
     /// Files that the format keeps beside its plan and that prompts quote or name, such as a specification or a design;
     /// their paths are relative to the repository's root.
     pub companions: &'a [SourceFile<'a>],
+    /// The packages of the repository, in which the scripts are that its texts have one run.
+    pub packages: &'a [Package],
     /// Its format; `None`: detected from the text.
     pub format: Option<PlanFormat>,
     /// What the settings say where the plan says nothing.

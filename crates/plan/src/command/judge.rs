@@ -11,7 +11,7 @@ use regex::Regex;
 use super::classify::characters;
 use super::never_exits::never_exits;
 use super::repository_root::relocated;
-use super::vocabulary::{CLEANERS, DANGERS, is_in};
+use super::vocabulary::{CLEANERS, DANGERS, NEED_ACCOUNT, WITHOUT_ACCOUNT, is_in};
 use crate::faults::{Faults, quoted};
 use crate::source_text::Span;
 
@@ -37,6 +37,8 @@ pub(crate) enum GateFault {
     ForeignPath,
     /// It looks at a file that only Lanewright changes.
     ManagedFile,
+    /// It acts in an account of a service.
+    NeedsAccount,
     /// The plan expects another outcome than success.
     ExpectsFailure,
 }
@@ -65,6 +67,9 @@ impl GateFault {
             Self::Placeholder => ("has a part that is still to be filled in".to_owned(), "fill it in"),
             Self::ForeignPath => ("names files of another machine".to_owned(), "name files from the repository's root"),
             Self::ManagedFile => ("looks at a file that Lanewright keeps".to_owned(), "check files of the lane"),
+            Self::NeedsAccount => {
+                ("needs an account of a service".to_owned(), "say `manual` where a person is to run it")
+            }
             Self::ExpectsFailure => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
         };
         let help = format!("{help}; it is not a gate, and the agent is shown it");
@@ -85,6 +90,9 @@ pub(crate) fn gate(command: &str) -> Result<String, GateFault> {
     let script = parse(&written).ok_or(GateFault::NotACommand)?;
     if never_exits(&written) {
         return Err(GateFault::NeverExits);
+    }
+    if script.commands().iter().any(|(command, _)| needs_account(command)) {
+        return Err(GateFault::NeedsAccount);
     }
     if changes_only(&script) {
         return Err(GateFault::ChangesOnly);
@@ -228,6 +236,32 @@ fn is_dangerous(command: &Command) -> bool {
     }
 }
 
+/// Whether code in a sentence is a command that acts in an account: more than the name of its program.
+pub(crate) fn acts_in_account(code: &str) -> bool {
+    let script = parse(code).unwrap_or_default();
+    code.contains(' ') && script.commands().iter().any(|(command, _)| needs_account(command))
+}
+
+/// Whether a command says nothing without the credentials of an account.
+fn needs_account(command: &Command) -> bool {
+    let words = command.texts();
+    let words = match words.as_slice() {
+        ["pnpm" | "yarn", "exec" | "dlx", rest @ ..] => rest,
+        ["uv" | "poetry" | "pipenv" | "bundle", "run" | "exec", rest @ ..] => rest,
+        all => all,
+    };
+    let is_here = |word: &&&str| {
+        is_in(WITHOUT_ACCOUNT, word) || ["localhost", "127.0.0.1"].iter().any(|here| word.contains(here))
+    };
+    if words.iter().any(|word| is_here(&word)) {
+        return false;
+    }
+    let named = words.iter().filter(|word| !word.starts_with('-') && !is_in("sudo npx bunx exec", word));
+    // `vercel@latest`
+    let named: Vec<&str> = named.map(|word| word.split('@').next().unwrap_or(word)).take(3).collect();
+    NEED_ACCOUNT.iter().any(|known| known.split(' ').enumerate().all(|(at, word)| named.get(at) == Some(&word)))
+}
+
 /// Commands, separated by whether they can judge work.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Commands {
@@ -302,6 +336,10 @@ mod tests {
             ("ls src/*.ts | wc -l", "ls src/*.ts | wc -l"),
             ("rm -rf dist && npm run build", "rm -rf dist && npm run build"),
             ("grep -q '<div>' a", "grep -q '<div>' a"),
+            ("supabase test db", "supabase test db"),
+            ("wrangler deploy --dry-run", "wrangler deploy --dry-run"),
+            ("aws --endpoint-url=http://localhost:4566 s3 ls", "aws --endpoint-url=http://localhost:4566 s3 ls"),
+            ("grep -q aws a", "grep -q aws a"),
             ("go test ./...", "go test ./..."),
             ("python -m x < a > b", "python -m x < a > b"),
             ("cat <<EOF > a\nb\nEOF\ntest -f a", "cat <<EOF > a\nb\nEOF\ntest -f a"),
@@ -334,6 +372,12 @@ mod tests {
             ("npx --yes prisma migrate reset --force", GateFault::ChangesOnly),
             ("docker compose down -v", GateFault::ChangesOnly),
             ("psql -c 'drop table x'", GateFault::ChangesOnly),
+            ("stripe trigger payment_intent.succeeded", GateFault::NeedsAccount),
+            ("npx --yes vercel@latest deploy --prod", GateFault::NeedsAccount),
+            ("cd web && pnpm dlx wrangler deploy", GateFault::NeedsAccount),
+            ("supabase db push", GateFault::NeedsAccount),
+            ("gh run list | grep -q success", GateFault::NeedsAccount),
+            ("uv run aws s3 ls", GateFault::NeedsAccount),
             (".\\gradlew.bat test", GateFault::Windows),
             ("powershell -Command \"x\"", GateFault::Windows),
             ("cd a && .venv/Scripts/python -m x", GateFault::Windows),

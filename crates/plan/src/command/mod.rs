@@ -12,7 +12,7 @@ mod statement;
 mod vocabulary;
 
 pub(super) use classify::{is_syntax, may_be_call, may_be_command, without_remark};
-pub(super) use judge::{Commands, GateFault, script_gate};
+pub(super) use judge::{Commands, GateFault, acts_in_account, script_gate};
 pub(super) use never_exits::never_exits;
 pub(super) use repository_root::root;
 pub(super) use statement::{commands, commands_of_cell, expects_failure, in_statement, quotes_program, searches};

@@ -52,6 +52,55 @@ pub(super) const CLEANERS: &str = "rm rmdir mkdir touch mv cp kill ln chmod";
 pub(super) const DANGERS: &str =
     "pkill killall kill truncate shred dropdb createdb shutdown reboot dd mkfs launchctl systemctl brew apt apt-get";
 
+/// Commands that act in an account of a service, by the words that they begin with. Without its credentials they say nothing about
+/// the work.
+pub(super) const NEED_ACCOUNT: &[&str] = &[
+    "amplify push",
+    "aws",
+    "az",
+    "convex deploy",
+    "docker login",
+    "docker push",
+    "doctl",
+    "eas build",
+    "eas submit",
+    "eas update",
+    "firebase deploy",
+    "firebase login",
+    "firebase use",
+    "fly",
+    "flyctl",
+    "gcloud",
+    "gh",
+    "glab",
+    "gsutil",
+    "heroku",
+    "netlify deploy",
+    "netlify link",
+    "netlify login",
+    "pulumi",
+    "railway",
+    "sentry-cli",
+    "stripe",
+    "supabase db pull",
+    "supabase db push",
+    "supabase functions deploy",
+    "supabase link",
+    "supabase login",
+    "supabase projects",
+    "supabase secrets",
+    "vercel",
+    "wrangler deploy",
+    "wrangler login",
+    "wrangler publish",
+    "wrangler secret",
+    "wrangler tail",
+    "wrangler whoami",
+];
+
+/// Options by which such a command needs no account.
+pub(super) const WITHOUT_ACCOUNT: &str = "--help -h help --version -V -v version --dry-run --local completion";
+
 /// Words that say that a command's success is not what is wanted, or not always.
 pub(super) const FAILURE_WORDS: &str = "\
     fail fails failing failed failure failures nonzero non-zero not nothing empty reject rejects rejected optional \

@@ -19,6 +19,7 @@ use lanewright_model::{LaneOrder, PlanFormat};
 
 use super::draft::{self, LaneDraft, PlanDraft};
 use super::faults::{Faults, quoted};
+use super::packages::locate_gates;
 use super::source_text::At;
 use super::validate::Runners;
 use super::{Source, SourceFile, tree, yaml};
@@ -33,6 +34,9 @@ pub(super) fn read<'a>(
     runners: &Runners<'_>,
 ) -> Option<PlanDraft> {
     let mut draft = draft_of(format, source, faults, runners)?;
+    if !format.is_native() {
+        locate_gates(&mut draft, source.packages, faults);
+    }
     if format.has_lists() && source.fallbacks.lists.order == LaneOrder::File {
         order_as_listed(&mut draft.lanes, faults);
     }

@@ -74,7 +74,8 @@ fn read_plans(directory: &str, plans: &[(String, String)], beside: &[String], re
         paths.iter().zip(plans).map(|(path, (_, text))| SourceFile { path, text }).collect();
     let fallbacks = Fallbacks { runner: Some("agent"), ..Default::default() };
     let options = ReadOptions { redo, ..ReadOptions::default() };
-    let source = Source { files: &files, beside, companions: &[], format: Some(PlanFormat::Gsd), fallbacks, options };
+    let source =
+        Source { files: &files, beside, format: Some(PlanFormat::Gsd), fallbacks, options, ..Source::default() };
     read(&source, &|_| Err(String::new()), &runner)
 }
 

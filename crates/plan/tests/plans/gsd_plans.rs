@@ -31,7 +31,8 @@ fn runner(name: &str) -> Option<CommandLine> {
 fn read_plans(files: &[(String, String)], beside: &[String], options: ReadOptions<'_>) -> Reading {
     let files: Vec<SourceFile<'_>> = files.iter().map(|(path, text)| SourceFile { path, text }).collect();
     let fallbacks = lanewright_plan::Fallbacks { runner: Some("agent"), ..Default::default() };
-    let source = Source { files: &files, beside, companions: &[], format: Some(PlanFormat::Gsd), fallbacks, options };
+    let source =
+        Source { files: &files, beside, format: Some(PlanFormat::Gsd), fallbacks, options, ..Source::default() };
     read(&source, &|_| Err("no file".to_owned()), &runner)
 }
 

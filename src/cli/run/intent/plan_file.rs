@@ -19,14 +19,15 @@ use lanewright_model::{Agent, CommandLine, ExecutorKind, Lane, LaneIndex, Plan, 
 use lanewright_plan::places::{self, PlanFiles};
 use lanewright_plan::settings::{Origin, Settings};
 use lanewright_plan::{
-    Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Severity, Source, SourceFile, gsd_context_files,
-    gsd_plans_beside,
+    Diagnostic, Fallbacks, MAX_TEXT, Package, PlanFormat, ReadOptions, Reading, Severity, Source, SourceFile,
+    gsd_context_files, gsd_plans_beside, names_scripts,
 };
 
 use super::phase_sequence::names_in;
 use super::places::{Disk, companions};
 use super::prompts;
 use crate::cli::args::{Format, ReadingArgs};
+use crate::cli::worktree_needs::package_scripts;
 use crate::cli::{Context, ExitStatus, Hint, Result};
 
 #[derive(Debug, Clone)]
@@ -139,7 +140,9 @@ impl PlanText {
         let companions: Vec<SourceFile<'_>> = companions.collect();
         let format = format.or(self.format);
         let (beside, companions) = (&self.beside[..], &companions[..]);
-        let source = Source { files: &files, beside, companions, format, fallbacks, options };
+        let packages = self.packages();
+        let packages = &packages[..];
+        let source = Source { files: &files, beside, companions, packages, format, fallbacks, options };
         let mut reading = lanewright_plan::read(&source, &load, &runners);
         let (templates, mut faulty) = prompts::read(&settings.prompts);
         faulty.extend(self.unreadable.iter().cloned());
@@ -158,6 +161,13 @@ impl PlanText {
         reading.diagnostics.extend(faulty);
         Diagnostic::sort(&mut reading.diagnostics);
         reading
+    }
+
+    /// The packages of the repository, where the plan may have scripts of theirs run.
+    fn packages(&self) -> Vec<Package> {
+        let is_named = self.files.iter().any(|(_, text)| names_scripts(text));
+        let root = EnclosingWorktree::of(&self.directory).filter(|_| is_named).map(|found| found.worktree);
+        root.map(|root| package_scripts(&root)).unwrap_or_default()
     }
 
     /// The plan with the files in which it says what is done, as far as they are in the repository.

@@ -8,7 +8,7 @@ use lanewright_model::plan::Skipped;
 use lanewright_model::{CommandLine, LaneId};
 use regex::Regex;
 
-use crate::command::{Commands, expects_failure, in_statement, is_in, may_be_command};
+use crate::command::{Commands, GateFault, acts_in_account, expects_failure, in_statement, is_in, may_be_command};
 use crate::draft::TaskDraft;
 use crate::markdown::inline::{codes, one_line};
 use crate::markdown::list_items;
@@ -82,6 +82,13 @@ fn in_item(item: &str) -> Vec<String> {
             commands = if own.len() > commands.len() { own } else { commands };
         }
         Some(_) => {}
+    }
+    if only_checks(&said) {
+        // Programs of services, most of which are no commands of a sentence otherwise.
+        let named = spans.iter().map(|span| said[span.inner.clone()].trim()).filter(|code| acts_in_account(code));
+        let more: Vec<String> =
+            named.filter(|code| !commands.iter().any(|known| known == code)).map(str::to_owned).collect();
+        commands.extend(more);
     }
     let behind = |command: &str| said.find(command).map_or("", |at| &said[at + command.len()..]);
     // What a search must find is for a reader to judge, unless the command says so.
@@ -207,6 +214,15 @@ pub(crate) fn needs_person(text: &str) -> bool {
     PERSON.is_match(text)
 }
 
+/// Whether only a person can check what a text has checked: they must see it, or all of its commands need an account.
+pub(crate) fn is_check_by_person(text: &str) -> bool {
+    let needs_account = || {
+        let commands = commands_in_text(text).commands;
+        commands.gates.is_empty() && commands.others.iter().any(|(_, why)| *why == GateFault::NeedsAccount)
+    };
+    only_checks(text) && (needs_person(text) || needs_account())
+}
+
 /// What only a person tests, whatever else a title says: a `manual toggle` is work of agents.
 static TESTED_BY_HAND: LazyLock<Regex> = pattern!(
     r"(?i)\b(?:manual(?:ly)?|visual(?:ly)?)[\s-]+(?:\w+\s+)?(?:test|verif|check|qa\b|valid|review|inspect)|\bby (?:hand|eye)\b|(?:手动|手動|人工)(?:测试|验证|检查|テスト|確認|検証)|目視"
@@ -216,7 +232,7 @@ static TESTED_BY_HAND: LazyLock<Regex> = pattern!(
 pub(crate) fn is_tested_by_hand(title: &str) -> bool {
     // What a long title ends with is an example or a remark.
     let start = &title[..title.floor_char_boundary(80)];
-    needs_person(title) && (only_checks(title) || TESTED_BY_HAND.is_match(start))
+    is_check_by_person(title) || needs_person(title) && TESTED_BY_HAND.is_match(start)
 }
 
 /// What to do where nothing is left but what `--skip-manual` leaves out.
@@ -339,6 +355,7 @@ mod tests {
             "测试（需手动测试）",
             "UI: manual testing",
             "Look at it by eye",
+            "Run `vercel deploy` and see the preview",
         ];
         assert!(by_hand.into_iter().all(is_tested_by_hand));
         let by_agents = ["Use a drawer with manual toggle", "Add a Visual Studio template", "Test it", "Add a manual"];

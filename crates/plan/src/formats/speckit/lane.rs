@@ -14,7 +14,9 @@ use super::{Feature, prompt};
 use crate::Source;
 use crate::draft::{LaneDraft, PromptDraft, TaskDraft};
 use crate::faults::{Faults, quoted};
-use crate::formats::shared::commands_in_text::{Run, commands_in_text, is_only_commands, needs_person, only_checks};
+use crate::formats::shared::commands_in_text::{
+    Run, commands_in_text, is_check_by_person, is_only_commands, only_checks,
+};
 use crate::formats::shared::paths_in_text::globs;
 use crate::markdown::clean;
 use crate::markdown::inline::one_line;
@@ -100,7 +102,7 @@ fn open_tasks<'f, 'a>(
     let open = phase.tasks.iter().zip(&feature.paths[at]).filter(|(task, _)| feature.is_open(task));
     let read = |(task, paths): (&'f Task<'a>, &Vec<_>)| {
         let text = &feature.document.text[task.text.clone()];
-        let person = is_manual(text);
+        let person = is_check_by_person(text);
         let run = if person || !only_checks(text) { Run::default() } else { commands_in_text(text) };
         OpenTask {
             task,
@@ -130,14 +132,9 @@ fn gate_places(open: &[OpenTask<'_, '_>], span: &dyn Fn(Range<usize>) -> Span) -
     gates.flat_map(of_task).collect()
 }
 
-/// Whether only a person can do a task.
-pub(super) fn is_manual(text: &str) -> bool {
-    only_checks(text) && needs_person(text)
-}
-
 /// Whether a task is done where its commands succeed.
 pub(super) fn is_gate(text: &str) -> bool {
-    only_checks(text) && !is_manual(text) && is_only_commands(text, &commands_in_text(text))
+    only_checks(text) && !is_check_by_person(text) && is_only_commands(text, &commands_in_text(text))
 }
 
 fn commands<'o, 'f: 'o, 'a: 'f>(tasks: impl Iterator<Item = &'o OpenTask<'f, 'a>>) -> Vec<CommandLine> {

@@ -23,7 +23,7 @@ use lanewright_model::{LaneId, LaneSplit};
 use regex::Regex;
 
 use super::shared::boxes::CheckBox;
-use super::shared::commands_in_text::{ASK_PERSON, manual_left_out};
+use super::shared::commands_in_text::{ASK_PERSON, is_check_by_person, manual_left_out};
 use super::shared::companions::{companion, warn_of_placeholders};
 use super::shared::paths_in_text::{NamedPath, complete, paths_in_text};
 use crate::Source;
@@ -33,7 +33,6 @@ use crate::faults::{Faults, quoted};
 use crate::ids::as_id;
 use crate::markdown::Document;
 use crate::source_text::{At, Span};
-use lane::is_manual;
 use phases::{Phase, Task, phases};
 use split::Split;
 pub(crate) use ticks::ticked;
@@ -179,7 +178,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
 /// The lines of open tasks that only a person can do.
 fn manual(document: &Document<'_>, phases: &[Phase<'_>]) -> BTreeSet<usize> {
     let open = phases.iter().flat_map(|phase| &phase.tasks).filter(|task| !task.check_box.state.is_done());
-    open.filter(|task| is_manual(&document.text[task.text.clone()])).map(|task| task.check_box.line).collect()
+    open.filter(|task| is_check_by_person(&document.text[task.text.clone()])).map(|task| task.check_box.line).collect()
 }
 
 /// The lines of the tasks of the `unfinished` lanes of which all tasks are ticked or `left_out`.

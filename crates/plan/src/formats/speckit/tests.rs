@@ -413,3 +413,52 @@ fn stories_are_approved_on_request() {
         plan.lanes.iter().filter(|lane| lane.approval == [Approval::Changes]).map(|lane| lane.id.as_str()).collect();
     assert_eq!(asked, ["US1", "US2"]);
 }
+
+#[test]
+fn gates_run_in_the_package_that_has_their_script() {
+    let text = STORIES
+        .replace("Add writing in app/write.py", "Add writing in web/src/write.ts")
+        .replace("`pytest -q` in app/", "`npm run check`")
+        .replace("Run `ruff check app/`", "Run `npm test`");
+    let package = |directory: &str, scripts: &[&str]| {
+        let scripts: Vec<String> = scripts.iter().map(|name| format!("\"{name}\": \"true\"")).collect();
+        crate::Package::read(directory, &format!("{{\"scripts\": {{{}}}}}", scripts.join(", "))).unwrap()
+    };
+    let read_in = |packages: &[crate::Package]| {
+        let files = [SourceFile { path: "tasks.md", text: &text }];
+        let fallbacks = Fallbacks { runner: Some("agent"), ..Fallbacks::default() };
+        read(&Source { files: &files, packages, fallbacks, ..Source::default() }, &|_| Err(String::new()), &runner)
+    };
+    let tests = |reading: &Reading, lane: usize| -> Vec<String> {
+        reading.plan.as_ref().unwrap().lanes[lane].tests.iter().map(ToString::to_string).collect()
+    };
+    let below = [package("web", &["check", "test"]), package("examples/a", &["test"])];
+    let reading = read_in(&below);
+    assert_eq!(tests(&reading, 2), ["cd web && npm run check"]);
+    assert_eq!(tests(&reading, 4), ["cd web && npm test"], "the plan is not about examples/a");
+    let prompt = &reading.plan.as_ref().unwrap().lanes[2].agents[0].tasks[0].prompt;
+    assert!(prompt.contains("\n    cd web && npm run check\n"), "{prompt}");
+    let gate = reading.origins.iter().find(|origin| origin.lane == "US1" && origin.what.starts_with("gate")).unwrap();
+    assert_eq!(gate.what, "gate `cd web && npm run check`");
+    let root = read_in(&[&[package("", &["lint"])], &below[..]].concat());
+    assert_eq!(tests(&root, 4), [""; 0], "two packages have it, and the root is another one");
+    assert!(
+        root.diagnostics.iter().any(|it| it.message.starts_with("`npm test` is not a gate: the root has no script"))
+    );
+    assert_eq!(tests(&read_in(&[package("", &["check", "test"]), below[0].clone()]), 2), ["npm run check"]);
+    assert_eq!(tests(&read_in(&[]), 2), ["npm run check"]);
+}
+
+#[test]
+fn check_that_needs_an_account_is_a_persons() {
+    let text = STORIES.replace("Run quickstart.md validation", "Verify webhooks: run `stripe trigger charge.failed`");
+    let lane = plan(&text).lanes[4].clone();
+    let kinds: Vec<TaskKind> = lane.agents[0].tasks.iter().map(|task| task.kind).collect();
+    assert_eq!(kinds, [TaskKind::Auto, TaskKind::HumanVerify]);
+    assert_eq!(lane.tests, [CommandLine::Shell("ruff check app/".to_owned())]);
+    let both = STORIES.replace("Run `ruff check app/`", "Run `ruff check app/` and `gh run list`");
+    let reading = read_with(&both, &[], ReadOptions::default());
+    let lane = reading.plan.unwrap().lanes[4].clone();
+    assert_eq!(lane.agents[0].tasks.last().unwrap().kind, TaskKind::Auto, "one of the commands is a gate");
+    assert!(reading.diagnostics.iter().any(|it| it.message == "`gh run list` needs an account of a service"));
+}
