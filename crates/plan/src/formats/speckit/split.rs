@@ -31,12 +31,14 @@ impl<'a> Split<'a> {
             let mut groups: Vec<Vec<Range<usize>>> = Vec::new();
             let mut end = 0;
             for run in runs {
-                groups.extend((end < run.start).then(|| vec![end..run.start]));
+                if end < run.start {
+                    groups.push(std::iter::once(end..run.start).collect());
+                }
                 groups.push(run.clone().map(|task| task..task + 1).collect());
                 end = run.end;
             }
             if groups.is_empty() || end < phase.tasks.len() {
-                groups.push(vec![end..phase.tasks.len()]);
+                groups.push(std::iter::once(end..phase.tasks.len()).collect());
             }
             let is_whole = groups.len() == 1 && groups[0].len() == 1;
             let mut places = Vec::with_capacity(groups.len());
