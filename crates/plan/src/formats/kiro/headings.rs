@@ -53,8 +53,11 @@ pub(super) fn heading_tasks(document: &Document<'_>, boxes: &[CheckBox]) -> Vec<
     if boxes.iter().any(|found| NUMBERED_BOX.is_match(&document.text[found.title.clone()])) {
         return Vec::new();
     }
-    let mut tasks: Vec<HeadingTask> =
-        (0..document.headings.len()).filter_map(|heading| heading_task(document, heading)).collect();
+    let places = (0..document.headings.len()).filter(|at| document.headings[*at].level > 1);
+    // Below headings that call themselves tasks, numbers are of their steps.
+    let are_called = places.clone().any(|at| TASK.is_match(document.headings[at].title));
+    let pattern = if are_called { &TASK } else { &NUMBERED };
+    let mut tasks: Vec<HeadingTask> = places.filter_map(|heading| heading_task(document, heading, pattern)).collect();
     for (at, found) in boxes.iter().enumerate() {
         let innermost = found.headings.iter().rev();
         let task = innermost.filter_map(|heading| tasks.binary_search_by_key(heading, |task| task.heading).ok()).next();
@@ -62,17 +65,13 @@ pub(super) fn heading_tasks(document: &Document<'_>, boxes: &[CheckBox]) -> Vec<
             tasks[task].boxes.push(at);
         }
     }
-    tasks.retain(|task| {
-        let is_called = TASK.is_match(document.headings[task.heading].title);
-        !task.boxes.is_empty() || is_called && says_more(document, task)
-    });
+    tasks.retain(|task| !task.boxes.is_empty() || are_called && says_more(document, task));
     tasks
 }
 
-fn heading_task(document: &Document<'_>, at: usize) -> Option<HeadingTask> {
+fn heading_task(document: &Document<'_>, at: usize, pattern: &Regex) -> Option<HeadingTask> {
     let heading = &document.headings[at];
-    let marks = TASK.captures(heading.title).or_else(|| NUMBERED.captures(heading.title));
-    let marks = marks.filter(|_| heading.level > 1)?;
+    let marks = pattern.captures(heading.title)?;
     let mut title = heading.at.start + marks[0].len()..heading.at.end;
     let (mut is_optional, mut is_parallel) = (false, false);
     let mut says_done = heading.title.starts_with('✅');

@@ -244,6 +244,8 @@ fn numbered_headings_are_tasks_where_they_have_boxes() {
     assert_eq!(ids(text), ["2.1", "2.2", "3"], "what is below no task is one by itself, as in any list");
     let sections = "## Task 1: Store\n- [ ] 1.1 Add it\n- [ ] 1.2 Test it\n## Task 2: Notes\nNone.\n";
     assert_eq!(ids(sections), ["1.1", "1.2"], "headings of numbered boxes are sections");
+    let steps = "## Task 1: Store\n### 1. Table\n- [ ] a\n### 2. Cache\n- [ ] b\n## Task 2: Serve\n- c\n";
+    assert_eq!(ids(steps), ["1", "2"], "below tasks, numbers are of steps");
     let parts = "## Task 1: Store\nAll of it.\n### Task 1.1: Table\n- [ ] a\n### Task 1.2: Cache (optional)\n- [ ] b\n";
     assert_eq!(ids(parts), ["1"], "a task that says what to do has its parts done with it");
     assert!(messages(&[(AT, "## 1. Introduction\nWhy.\n- One\n")]).contains("no check box"));
