@@ -193,6 +193,15 @@ fn a_run_is_resumed_with_the_choices_for_its_list() {
 }
 
 #[test]
+fn flags_of_task_lists_are_named_for_other_plans() {
+    let env = env();
+    env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = \"true\"\n");
+    let flags = ["--order", "file", "--skip-manual"];
+    let checked = env.lanewright(&[["plan", "check", "plan.toml"].as_slice(), &flags].concat()).exits(0);
+    checked.says(&["this plan is not a task list, so nothing follows from --order, --skip-manual"]);
+}
+
+#[test]
 fn a_gate_runs_in_the_package_of_its_script() {
     let env = env();
     env.write("repo/web/package.json", r#"{"scripts": {"check": "test -s check.txt"}}"#);

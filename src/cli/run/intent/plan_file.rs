@@ -146,6 +146,7 @@ impl PlanText {
         let mut reading = lanewright_plan::read(&source, &load, &runners);
         let (templates, mut faulty) = prompts::read(&settings.prompts);
         faulty.extend(self.unreadable.iter().cloned());
+        faulty.extend(reading.format.filter(|format| !format.has_lists()).and_then(|_| self.flags_of_lists(settings)));
         reading.plan = reading.plan.map(|plan| with_settings(plan, settings, &catalogue, templates));
         if reading.format.is_some_and(PlanFormat::has_lists) {
             reading.plan = reading.plan.map(|plan| self.with_lists(plan));
@@ -161,6 +162,15 @@ impl PlanText {
         reading.diagnostics.extend(faulty);
         Diagnostic::sort(&mut reading.diagnostics);
         reading
+    }
+
+    /// The flags that say nothing about this plan, for it is not a task list.
+    fn flags_of_lists(&self, settings: &Settings) -> Option<Diagnostic> {
+        let flags = settings.flags_of_lists();
+        let ((path, text), [_, ..]) = (self.first(), flags.as_slice()) else { return None };
+        let message = format!("this plan is not a task list, so nothing follows from {}", flags.join(", "));
+        let help = "they are for Spec Kit, OpenSpec, Task Master, Kiro, Backlog.md and Beads";
+        Some(Diagnostic::at_line(Severity::Warning, path, text, 1, &message, help))
     }
 
     /// The packages of the repository, where the plan may have scripts of theirs run.
