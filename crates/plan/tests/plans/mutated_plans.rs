@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lanewright_plan::{PlanFormat, ReadOptions, Source, SourceFile, Tick, read, ticked};
+use lanewright_model::{LaneOrder, LaneSplit, ListOptions};
+use lanewright_plan::{Fallbacks, PlanFormat, Source, SourceFile, Tick, read, ticked};
 
 use crate::corpus_gsd::{Chance, mutated};
 use crate::corpus_trackers::corpus;
@@ -108,7 +109,20 @@ fn path_of(folder: &str) -> String {
 
 /// Whether there is a plan; a text without one has an error that says why.
 fn reads(format: PlanFormat, files: &[SourceFile<'_>], explains: bool) -> bool {
-    let source = Source { files, format: Some(format), options: ReadOptions::default(), ..Source::default() };
+    let all = ListOptions {
+        order: LaneOrder::File,
+        split: LaneSplit::Parallel,
+        skip_manual: true,
+        stop_at_checkpoints: true,
+        shared_files: None,
+    };
+    reads_with(format, files, explains, all);
+    reads_with(format, files, explains, ListOptions::default())
+}
+
+fn reads_with(format: PlanFormat, files: &[SourceFile<'_>], explains: bool, lists: ListOptions) -> bool {
+    let fallbacks = Fallbacks { lists, ..Fallbacks::default() };
+    let source = Source { files, format: Some(format), fallbacks, ..Source::default() };
     let reading = read(&source, &|_| Err(String::new()), &|_| None);
     let any_error = reading.diagnostics.iter().any(|fault| fault.is_error());
     assert!(!explains || reading.plan.is_none() == any_error, "{format}: {:?}", files[0].text);
