@@ -247,9 +247,9 @@ impl<'a> List<'a> {
         tasks
     }
 
-    /// The items that nothing in the list can record as done: headings without boxes and parts.
+    /// The open items that nothing in the list can record as done: headings without boxes and parts.
     pub(super) fn without_boxes(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(|item| item.ticks.is_empty() && item.children.is_empty())
+        self.items.iter().filter(|item| item.ticks.is_empty() && item.children.is_empty() && !item.state.is_done())
     }
 
     pub(super) fn is_done(&self, task: &Task) -> bool {

@@ -209,6 +209,11 @@ Two parts.
 
 - Write to `src/log.rs`
 
+## Task 4: Notes
+Written.
+
+### Status: completed
+
 ## Notes
 - Ask for help.
 ";
